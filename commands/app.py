@@ -1,0 +1,172 @@
+"""The root of the command line: lazy groups, and errors turned into exit codes.
+
+A group's module is imported when it is chosen, never for the root's help: GROUPS carries name, help and module.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperCommand
+
+from kctl import __version__
+from kctl.commands import output
+from kctl.commands.invocation import Invocation, KctlCommand, KctlGroup
+from kctl.errors import ExitCode, KctlError, OperationFailed, UsageError
+
+# name → (module, help). A module has `app`, a CommandGroup, or for a single command `command`, a function.
+GROUPS: dict[str, tuple[str, str]] = {
+    "cluster": ("kctl.commands.cluster", "Set up, start, stop and look into clusters on this machine."),
+    "context": ("kctl.commands.context", "Choose between named clusters."),
+    "topic": ("kctl.commands.topic", "List, create, describe and delete topics."),
+    "produce": ("kctl.commands.produce", "Write lines from stdin to a topic."),
+    "consume": ("kctl.commands.consume", "Read records from a topic."),
+    "group": ("kctl.commands.group", "List and describe consumer groups."),
+    "lag": ("kctl.commands.lag", "Show how far consumer groups are behind."),
+    "spark": ("kctl.commands.spark", "Compute lag and retention usage with PySpark."),
+    "runtime": ("kctl.commands.runtime", "Provision Kafka itself."),
+    "demo": ("kctl.commands.demo", "See a cluster come up, fail, recover and report its lag."),
+    "completion": ("kctl.commands.completion", "Print shell completion."),
+}
+
+
+class _Stub(TyperCommand):
+    """Stands for a group in the root's help until it is chosen."""
+
+    def __init__(self, name: str, help: str) -> None:  # noqa: A002 - Typer's own name
+        super().__init__(name, help=help, rich_markup_mode=None)
+
+
+class _LazyRoot(KctlGroup):
+    """Root group that shows stubs and loads a module only for the command that runs."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(GROUPS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in GROUPS:
+            return None
+        # click's help asks for every command while nothing has been parsed yet.
+        if ctx.resilient_parsing or not getattr(ctx, "_protected_args", None) and not _resolving(ctx):
+            return _Stub(cmd_name, GROUPS[cmd_name][1])
+        return load(cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        self.commands = {name: _Stub(name, text) for name, (_, text) in GROUPS.items()}  # for «did you mean»
+        ctx.meta["kctl.resolving"] = True
+        return super().resolve_command(ctx, args)
+
+
+def _resolving(ctx: Any) -> bool:
+    return bool(ctx.meta.get("kctl.resolving"))
+
+
+def load(name: str) -> Any:
+    """The click command of one group, its module imported."""
+    module = import_module(GROUPS[name][0])
+    if hasattr(module, "app"):
+        group = typer.main.get_group(module.app)
+        group.name = name
+        return group
+    single = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    single.command(name, cls=KctlCommand)(module.command)
+    return typer.main.get_command(single)
+
+
+def root() -> KctlGroup:
+    """The root command."""
+    return _LazyRoot(
+        name="kctl",
+        help="Operations for Apache Kafka.\n\nStart with `kctl demo`, or `kctl cluster create dev --layout single`.",
+        params=[_version_option()],
+        no_args_is_help=True,
+        rich_markup_mode=None,
+    )
+
+
+def _version_option() -> Any:
+    from typer.core import TyperOption
+
+    def show(ctx: typer.Context, _param: Any, value: bool) -> None:
+        if value and not ctx.resilient_parsing:
+            output.write_line(f"kctl {__version__}")
+            ctx.exit()
+
+    return TyperOption(
+        param_decls=["--version"], is_flag=True, is_eager=True, expose_value=False, callback=show,
+        help="Print the version.",
+    )  # fmt: skip
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one command line; the exit code."""
+    invocation = Invocation(output=_output_before_parsing(argv))
+    try:
+        return _run(argv, invocation)
+    except KctlError as exc:
+        if invocation.debug:
+            _print_traceback()
+        output.error(exc, invocation.output)
+        return int(exc.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        sys.stderr.write("\ninterrupted\n")
+        return int(ExitCode.INTERRUPTED)
+    except BrokenPipeError:
+        return _quiet_pipe()
+    except Exception as exc:  # noqa: BLE001 - the last resort: one line, never a traceback unasked
+        if invocation.debug:
+            _print_traceback()
+        output.error(_unexpected(exc), invocation.output)
+        return int(ExitCode.FAILED)
+
+
+def _run(argv: Sequence[str], invocation: Invocation) -> int:
+    from typer._click.exceptions import ClickException, NoArgsIsHelpError
+
+    try:
+        code = root().main(list(argv), prog_name="kctl", standalone_mode=False, obj=invocation)
+        sys.stdout.flush()
+    except NoArgsIsHelpError as exc:
+        exc.show()
+        return int(ExitCode.USAGE)
+    except ClickException as exc:
+        ctx = getattr(exc, "ctx", None)
+        hint = f"{ctx.get_usage()}\nsee {ctx.command_path} --help" if ctx else None
+        raise UsageError(exc.format_message(), hint=hint) from exc
+    return code if isinstance(code, int) else int(ExitCode.OK)
+
+
+def _output_before_parsing(argv: Sequence[str]) -> str | None:
+    """-o as it stands on the command line, so that an error of the parser itself is JSON when that was asked."""
+    for index, arg in enumerate(argv):
+        if arg in {"-o", "--output"} and index + 1 < len(argv):
+            return "json" if argv[index + 1] == "json" else None
+        if arg in {"-ojson", "--output=json", "-o=json"}:
+            return "json"
+    return None
+
+
+def _unexpected(exc: Exception) -> KctlError:
+    if isinstance(exc, OSError) and exc.strerror:
+        where = f" {exc.filename}" if exc.filename else ""
+        return OperationFailed(f"{exc.strerror}:{where}" if where else exc.strerror)
+    return OperationFailed(
+        f"unexpected {type(exc).__name__}: {exc}", hint="run it again with --debug to see where it comes from"
+    )
+
+
+def _print_traceback() -> None:
+    import traceback
+
+    traceback.print_exc(file=sys.stderr)
+
+
+def _quiet_pipe() -> int:
+    """The reader went away (`| head`): nothing to say; and keep Python's own flush at exit quiet."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return int(ExitCode.OK)

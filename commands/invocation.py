@@ -1,0 +1,171 @@
+"""What the options that every command has say, and the command and group classes that take them anywhere.
+
+`kctl -o json topic list`, `kctl topic -o json list` and `kctl topic list -o json` are the same. Typer reads a
+function's own parameters; these classes add the common ones and keep their values in one Invocation.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup, TyperOption
+
+from kctl.commands import output
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+    from kctl.context import Target
+
+
+@dataclasses.dataclass
+class Invocation:
+    """One run of kctl: the values of the common options. None: not given."""
+
+    output: str | None = None
+    context: str | None = None
+    bootstrap_server: str | None = None
+    zookeeper: str | None = None
+    command_config: str | None = None
+    timeout: str | None = None
+    yes: bool = False
+    confirm_cluster: str | None = None
+    verbose: bool = False
+    debug: bool = False
+
+    def timeout_s(self, default: float) -> float:
+        """--timeout in seconds, or the command's own default. Raises UsageError."""
+        from kctl.units import parse_duration_ms
+
+        return parse_duration_ms(self.timeout) / 1000 if self.timeout else default
+
+    def target(self) -> Target:
+        """The cluster that the options, the environment and the config file choose."""
+        from kctl.context import resolve_target
+
+        return resolve_target(
+            context=self.context,
+            bootstrap_server=self.bootstrap_server,
+            zookeeper=self.zookeeper,
+            command_config=self.command_config,
+        )
+
+    def connect(self, *, timeout_s: float = 30.0) -> ClusterClient:
+        """A client of the chosen cluster; `with` closes it."""
+        from kctl.client import connect
+
+        return connect(self.target(), timeout_s=self.timeout_s(timeout_s))
+
+    def emit(self, result: Any, tables: Sequence[output.Table] | Callable[[], Sequence[output.Table]]) -> None:
+        """Render `result` as -o says."""
+        output.emit(result, tables, self.output)
+
+    def confirm(self, question: str, *, target: Target | None = None) -> None:
+        """Ask before something is destroyed, moved or interrupted; a protected context asks for its name."""
+        from kctl.commands import confirm
+
+        if target is not None and target.protected:
+            confirm.confirm_name(question, target.name, given=self.confirm_cluster)
+        else:
+            confirm.confirm(question, yes=self.yes)
+
+
+def invocation(ctx: typer.Context) -> Invocation:
+    """The Invocation of the running command."""
+    found = ctx.find_root().obj
+    assert isinstance(found, Invocation)
+    return found
+
+
+def _remember(ctx: typer.Context, param: Any, value: Any) -> Any:
+    """Option callback: the place nearest to the command wins, and an absent option changes nothing."""
+    if value not in (None, False):
+        setattr(ctx.find_root().obj, param.name, value)
+    return value
+
+
+def _option(*names: str, metavar: str | None = None, **settings: Any) -> TyperOption:
+    return TyperOption(
+        param_decls=list(names), metavar=metavar, expose_value=False, callback=_remember, **settings
+    )
+
+
+def common_options() -> list[TyperOption]:
+    """The options that every command and group takes, before and after the command's name."""
+    return [
+        _option("-o", "--output", metavar="FORMAT", help="table, json, yaml or csv."),
+        _option("--context", metavar="NAME", help="Named cluster from the config file (KCTL_CONTEXT)."),
+        _option("--bootstrap-server", metavar="HOST:PORT,…", help="Brokers to ask first, instead of a context."),
+        _option("--zookeeper", metavar="HOST:PORT/CHROOT", help="ZooKeeper, for the commands that say so."),
+        _option("--command-config", metavar="FILE", help="Kafka client properties (security settings)."),
+        _option("--timeout", metavar="DURATION", help="The longest wait, for example 30s or 5m."),
+        _option("-y", "--yes", is_flag=True, help="Do not ask."),
+        _option("--confirm-cluster", metavar="NAME", help="Confirm a change of a protected context."),
+        _option("-v", "--verbose", is_flag=True, help="Say more on stderr."),
+        _option("--debug", is_flag=True, help="Show a traceback when something fails."),
+    ]
+
+
+class _CommonOptions:
+    """Help shows a command's own options first, then the common ones under a heading of their own."""
+
+    params: list[Any]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        common = {id(p) for p in self.params if getattr(p, "callback", None) is _remember}
+        own: list[tuple[str, str]] = []
+        shared: list[tuple[str, str]] = []
+        arguments: list[tuple[str, str]] = []
+        for param in self.get_params(ctx):  # type: ignore[attr-defined]  # click.Command has it
+            record = param.get_help_record(ctx)
+            if record is None:
+                continue
+            if param.param_type_name == "argument":
+                arguments.append(record)
+            else:
+                (shared if id(param) in common else own).append(record)
+        for title, records in (("Arguments", arguments), ("Options", own), ("Options of every command", shared)):
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+class KctlCommand(_CommonOptions, TyperCommand):
+    """A command that takes the common options."""
+
+    def __init__(self, *args: Any, params: list[Any] | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, params=[*(params or []), *common_options()], **kwargs)
+
+
+class KctlGroup(_CommonOptions, TyperGroup):
+    """A group that takes the common options."""
+
+    def __init__(self, *args: Any, params: list[Any] | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, params=[*(params or []), *common_options()], **kwargs)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        self.format_commands(ctx, formatter)
+        super().format_options(ctx, formatter)
+
+
+class CommandGroup(typer.Typer):
+    """A Typer app for one group of commands: plain help, no completion options, common options everywhere."""
+
+    def __init__(self, help: str) -> None:  # noqa: A002 - Typer's own name
+        super().__init__(
+            cls=KctlGroup, help=help, rich_markup_mode=None, add_completion=False, no_args_is_help=True,
+            pretty_exceptions_enable=False,
+        )  # fmt: skip
+
+        # Typer flattens an app with a single command; a callback keeps it a group.
+        self.callback()(_nothing)
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
+        settings.setdefault("cls", KctlCommand)
+        return super().command(name, **settings)
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,270 @@
+"""The one renderer. A command hands over a result; this module makes a table, JSON, YAML or CSV of it.
+
+Results go to stdout, everything else (notes, warnings, errors, progress) to stderr. Text from outside is
+escaped before it reaches a terminal or a table. rich and yaml are imported only where they are needed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from enum import Enum
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from kctl.errors import KctlError, UsageError
+from kctl.text import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+FORMATS = ("table", "json", "yaml", "csv")
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """A table's column. key: of the row as JSON has it (dots go deeper); show: value → text for people."""
+
+    key: str
+    header: str = ""
+    show: Callable[[Any], str] | None = None
+    align: Literal["left", "right"] = "left"
+    style: Callable[[Mapping[str, Any]], str | None] | None = None  # row → rich style
+
+    @property
+    def title(self) -> str:
+        return self.header or self.key.replace("_", " ").upper()
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """What `-o table` shows. `rows` are jsonable mappings; `empty` is said on stderr when there are none."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Mapping[str, Any]]
+    title: str | None = None
+    empty: str | None = None
+
+
+def jsonable(value: Any) -> Any:
+    """`value` as JSON has it: dataclasses as objects, times as ISO 8601 UTC, enums as values, paths as text."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: jsonable(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, datetime):
+        return value.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if isinstance(value, Mapping):
+        return {str(k): jsonable(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        if hasattr(value, "_asdict"):
+            return jsonable(value._asdict())
+        items = sorted(value) if isinstance(value, (set, frozenset)) else value
+        return [jsonable(v) for v in items]
+    return str(value) if isinstance(value, PurePath) else value
+
+
+def emit(
+    result: Any, tables: Sequence[Table] | Callable[[], Sequence[Table]], output: str | None, *, more: Sequence[str] = ()
+) -> None:
+    """Write `result` to stdout in the format asked for (None is table).
+
+    tables: what `table` shows, and csv its first one's rows; a callable is called only then.
+    more: further formats that the command renders itself, for the error message only.
+    """
+    if output == "json":
+        write_line(json.dumps(jsonable(result), ensure_ascii=False, indent=2))
+    elif output == "yaml":
+        write_line(_yaml(jsonable(result)))
+    elif output == "csv":
+        _write_csv(result if isinstance(result, Sequence) else [result])
+    elif output in {None, "table"}:
+        _print_tables(tables() if callable(tables) else tables)
+    else:
+        known = ", ".join((*FORMATS, *more))
+        raise UsageError(f"-o {output} is not a format of this command", hint=f"use one of {known}")
+
+
+def write_line(text: str) -> None:
+    """One line (or block) of results to stdout."""
+    sys.stdout.write(text + "\n")
+
+
+def write_json_line(value: Any) -> None:
+    """One JSON Lines row to stdout, for streams."""
+    sys.stdout.write(json.dumps(jsonable(value), ensure_ascii=False, separators=(",", ":")) + "\n")
+
+
+def note(text: str) -> None:
+    """A line for the person, on stderr."""
+    sys.stderr.write(printable(text) + "\n")
+
+
+def warn(text: str) -> None:
+    """A line that should not be overlooked, on stderr."""
+    sys.stderr.write(f"warning: {printable(text)}\n")
+
+
+def error(exc: KctlError, output: str | None) -> None:
+    """The error as one line and a hint, or as JSON, on stderr."""
+    if output == "json":
+        body = {"code": exc.code, "exit_code": int(exc.exit_code), "message": exc.message, "hint": exc.hint or None}
+        sys.stderr.write(json.dumps({**body, **jsonable(exc.details)}, ensure_ascii=False) + "\n")
+        return
+    sys.stderr.write(f"error: {printable(exc.message)}\n")
+    for line in (exc.hint or "").splitlines():
+        sys.stderr.write(f"  {printable(line)}\n")
+
+
+def _yaml(value: Any) -> str:
+    import yaml
+
+    text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, default_flow_style=False)
+    return text.rstrip("\n")
+
+
+def _write_csv(rows: Sequence[Any]) -> None:
+    import csv
+
+    flat = [_flatten(jsonable(row)) for row in rows]
+    header = list(dict.fromkeys(key for row in flat for key in row))
+    writer = csv.DictWriter(sys.stdout, header, lineterminator="\n", restval="")
+    if header:
+        writer.writeheader()
+    writer.writerows(flat)
+
+
+def _flatten(row: Any, prefix: str = "") -> dict[str, Any]:
+    """Nested objects become dotted columns; lists of scalars one cell, separated by spaces; others JSON."""
+    if not isinstance(row, Mapping):
+        return {prefix or "value": row}
+    flat: dict[str, Any] = {}
+    for key, value in row.items():
+        name = f"{prefix}.{key}" if prefix else str(key)
+        if isinstance(value, Mapping):
+            flat.update(_flatten(value, name))
+        elif isinstance(value, list):
+            plain = not any(isinstance(v, (list, dict)) for v in value)
+            flat[name] = " ".join(map(str, value)) if plain else json.dumps(value, ensure_ascii=False)
+        elif isinstance(value, bool):
+            flat[name] = str(value).lower()
+        else:
+            flat[name] = value
+    return flat
+
+
+def _lookup(row: Mapping[str, Any], key: str) -> Any:
+    value: Any = row
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def cell(value: Any) -> str:
+    """A value as a table shows it: a dash for none, lists with commas, text escaped."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (list, tuple)):
+        return ",".join(cell(v) for v in value)
+    return printable(str(value))
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A rich console: colour only on a terminal, NO_COLOR honoured, no markup or emoji read from data."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=False)
+
+
+def _cells(table: Table) -> list[list[str]]:
+    return [
+        [
+            printable(c.show(v)) if c.show and v is not None else cell(v)
+            for c, v in ((c, _lookup(row, c.key)) for c in table.columns)
+        ]
+        for row in table.rows
+    ]
+
+
+def _print_tables(tables: Sequence[Table]) -> None:
+    shown = 0
+    for table in tables:
+        if not table.rows:
+            if table.empty:
+                note(table.empty)
+            continue
+        if shown:
+            write_line("")
+        shown += 1
+        if table.title:
+            write_line(printable(table.title))
+        if sys.stdout.isatty():
+            _print_rich(table)
+        else:
+            _print_plain(table)
+
+
+def _print_plain(table: Table) -> None:
+    """Columns padded with spaces, never cut: for pipes, grep and awk. No rich, so that scripts start fast."""
+    rows = [[c.title for c in table.columns], *_cells(table)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(table.columns))]
+    for row in rows:
+        padded = [
+            text.rjust(width) if column.align == "right" else text.ljust(width)
+            for text, width, column in zip(row, widths, table.columns, strict=True)
+        ]
+        write_line("  ".join(padded).rstrip())
+
+
+def _print_rich(table: Table) -> None:
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    grid = RichTable(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in table.columns:
+        grid.add_column(column.title, justify=column.align, overflow="fold")
+    for row, texts in zip(table.rows, _cells(table), strict=True):
+        styles = [(c.style(row) if c.style else None) or "" for c in table.columns]
+        grid.add_row(*(Text(text, style=style) for text, style in zip(texts, styles, strict=True)))
+    console().print(grid)
+
+
+class Progress(Protocol):
+    """What a long operation tells while it runs. `total` None: not known yet."""
+
+    def update(self, message: str, done: float | None = None, total: float | None = None) -> None: ...
+
+
+class _SilentProgress:
+    def update(self, message: str, done: float | None = None, total: float | None = None) -> None:
+        pass
+
+
+class _BarProgress:
+    def __init__(self, bar: Any) -> None:
+        self._bar, self._task = bar, bar.add_task("", total=None)
+
+    def update(self, message: str, done: float | None = None, total: float | None = None) -> None:
+        self._bar.update(self._task, description=printable(message), completed=done, total=total)
+
+
+@contextmanager
+def progress(message: str) -> Iterator[Progress]:
+    """A bar on stderr while the block runs, on a terminal; nothing elsewhere. Gone when it ends."""
+    if not sys.stderr.isatty():
+        yield _SilentProgress()
+        return
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as RichProgress
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=30), TimeElapsedColumn())
+    with RichProgress(*columns, console=console(stderr=True), transient=True) as bar:
+        shown = _BarProgress(bar)
+        shown.update(message)
+        yield shown

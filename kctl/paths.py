@@ -1,0 +1,39 @@
+"""Where kctl keeps its files: XDG base directories, read at call time so that tests and --prefix can set them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def _xdg(variable: str, default: str) -> Path:
+    value = os.environ.get(variable, "")
+    # The specification says to ignore relative paths.
+    base = Path(value) if value.startswith("/") else Path.home() / default
+    return base / "kctl"
+
+
+def config_file() -> Path:
+    """The file with the contexts (`KCTL_CONFIG`, else config.yaml in XDG's config home)."""
+    override = os.environ.get("KCTL_CONFIG")
+    return Path(override) if override else _xdg("XDG_CONFIG_HOME", ".config") / "config.yaml"
+
+
+def data_dir() -> Path:
+    """What must not be lost: clusters and their data."""
+    return _xdg("XDG_DATA_HOME", ".local/share")
+
+
+def clusters_dir() -> Path:
+    """One folder for each cluster that kctl set up, unless `--dir` put it elsewhere."""
+    return data_dir() / "clusters"
+
+
+def runtimes_dir() -> Path:
+    """Kafka's jars, one folder for each version; provisioned, so that a new machine can make them again."""
+    return data_dir() / "runtimes"
+
+
+def cache_dir() -> Path:
+    """What can be deleted at any time: partial downloads, Spark's class archive."""
+    return _xdg("XDG_CACHE_HOME", ".cache")

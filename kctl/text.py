@@ -1,0 +1,22 @@
+"""Text from outside, made safe for a terminal."""
+
+from __future__ import annotations
+
+import re
+
+# C0 and C1 controls, DEL, line and paragraph separators, bidirectional overrides (they reorder what a person
+# reads: CVE-2021-42574) and lone surrogates. Tab and newline are escaped as well: a cell is one line.
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def _escape(match: re.Match[str]) -> str:
+    char = match.group()
+    if char in _SHORT:
+        return _SHORT[char]
+    return f"\\x{ord(char):02x}" if ord(char) < 0x100 else f"\\u{ord(char):04x}"
+
+
+def printable(text: str) -> str:
+    """`text` with every character that could steer a terminal replaced by its escape (`\\x1b`, `\\u202e`, …)."""
+    return _UNSAFE.sub(_escape, text)

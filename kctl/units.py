@@ -1,0 +1,56 @@
+"""Sizes and durations as people write them, and back."""
+
+from __future__ import annotations
+
+import re
+
+from kctl.errors import UsageError
+
+_SIZE = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_SIZE_BINARY = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+_DURATION_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_NUMBER_UNIT = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)\s*([A-Za-z]*)")
+
+
+def parse_size(text: str) -> int:
+    """«512», «64MB», «1.5GiB» in bytes. MB is 10⁶, MiB 2²⁰. Raises UsageError."""
+    match = _NUMBER_UNIT.fullmatch(text.strip())
+    unit = match.group(2).lower().removesuffix("b") if match else "?"
+    factor = _SIZE_BINARY.get(unit, _SIZE.get(unit))
+    if not match or factor is None:
+        raise UsageError(f"{text!r} is not a size", hint="write for example 512, 64MB or 1.5GiB")
+    return round(float(match.group(1)) * factor)
+
+
+def parse_duration_ms(text: str) -> int:
+    """«500ms», «30s», «1.5h», «7d» in milliseconds; a bare number is seconds. Raises UsageError."""
+    match = _NUMBER_UNIT.fullmatch(text.strip())
+    factor = _DURATION_MS.get(match.group(2).lower() or "s") if match else None
+    if not match or factor is None:
+        raise UsageError(f"{text!r} is not a duration", hint="write for example 500ms, 30s, 5m, 2h or 7d")
+    return round(float(match.group(1)) * factor)
+
+
+def format_size(size_bytes: int) -> str:
+    """Bytes for people: «0 B», «1.5 kB», «12 MB», three significant digits, powers of ten."""
+    value, unit = float(size_bytes), "B"
+    for unit in ("B", "kB", "MB", "GB", "TB", "PB"):  # noqa: B007 - the last unit reached is the result
+        if abs(value) < 999.5 or unit == "PB":
+            break
+        value /= 1000
+    return f"{size_bytes} B" if unit == "B" else f"{value:.3g} {unit}"
+
+
+def format_duration(duration_ms: int) -> str:
+    """Milliseconds for people, two units at most: «350ms», «42s», «1h 3m», «12d 4h»."""
+    if duration_ms < 1000:
+        return f"{duration_ms}ms"
+    seconds = duration_ms // 1000
+    parts = []
+    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
+        count, seconds = divmod(seconds, size)
+        if count:
+            parts.append(f"{count}{unit}")
+        elif parts:
+            break
+    return " ".join(parts[:2])

@@ -1,0 +1,1 @@
+"""The shipped playbooks, as package data."""
