@@ -1,0 +1,76 @@
+"""One real cluster for the whole session: one ZooKeeper, three brokers, started and destroyed by kctl itself."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from kctl_testing import Kctl, TestCluster
+
+from kctl.deploy.runtime import ensure_runtime
+
+NAME = "tests"
+
+
+@pytest.fixture(scope="session")
+def kafka_home() -> Path:
+    """A folder with Kafka's jars under libs/, provisioned once."""
+    return ensure_runtime().libs.parent
+
+
+@pytest.fixture(scope="session")
+def kctl(tmp_path_factory: pytest.TempPathFactory, kafka_home: Path) -> Kctl:
+    """The console script with the session's own HOME; the session's cluster is its current context."""
+    return Kctl(tmp_path_factory.mktemp("home"), {"KAFKA_HOME": str(kafka_home)})
+
+
+@pytest.fixture
+def own_kctl(tmp_path: Path, kafka_home: Path) -> Kctl:
+    """The console script with a HOME of this test alone: no context, no cluster."""
+    home = tmp_path / "home"
+    home.mkdir()
+    return Kctl(home, {"KAFKA_HOME": str(kafka_home)})
+
+
+@pytest.fixture(scope="session")
+def cluster(kctl: Kctl) -> Iterator[TestCluster]:
+    """The session's cluster. KCTL_TEST_BOOTSTRAP and KCTL_TEST_ZOOKEEPER name a running one instead (development)."""
+    bootstrap = os.environ.get("KCTL_TEST_BOOTSTRAP")
+    if bootstrap:
+        zookeeper = os.environ["KCTL_TEST_ZOOKEEPER"]
+        kctl.ok("context", "add", NAME, "--bootstrap-server", bootstrap, "--zookeeper", zookeeper)
+        kctl.ok("context", "use", NAME)
+        yield TestCluster(NAME, bootstrap, zookeeper, (1, 2, 3))
+        return
+    created = kctl("cluster", "create", NAME, "--layout", "pseudo-distributed", "--log-dirs", "2", timeout=180)
+    assert created.code == 0, f"{created}\n{kctl('cluster', 'logs', NAME, '--tail', '30').out}"
+    context = kctl.json("context", "show", NAME)
+    try:
+        yield TestCluster(NAME, ",".join(context["bootstrap_servers"]), context["zookeeper"], (1, 2, 3))
+    finally:
+        destroyed = kctl("cluster", "destroy", NAME, "--yes", "--confirm-cluster", NAME, timeout=180)
+        assert destroyed.code == 0, str(destroyed)
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def topic(kctl: Kctl, cluster: TestCluster, request: pytest.FixtureRequest) -> Callable[..., str]:
+    """Make a topic named after the test: topic(partitions=1, replication_factor=1, **config) → its name."""
+
+    def make(partitions: int = 1, replication_factor: int = 1, **config: str) -> str:
+        stem = re.sub(r"[^A-Za-z0-9]+", "-", request.node.name)[:40].strip("-")
+        name = f"{stem}.{os.getpid()}.{next(_numbers)}"
+        settings = [arg for key, value in config.items() for arg in ("--config", f"{key.replace('_', '.')}={value}")]
+        kctl.ok(
+            "topic", "create", name, "--partitions", str(partitions),
+            "--replication-factor", str(replication_factor), *settings,
+        )  # fmt: skip
+        return name
+
+    return make

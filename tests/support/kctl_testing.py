@@ -1,0 +1,112 @@
+"""What the tests share: running the installed console script, and the cluster that the session runs against."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+SCRIPT = Path(sys.executable).with_name("kctl")
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What one run of kctl gave."""
+
+    argv: tuple[str, ...]
+    code: int
+    out: str
+    err: str
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"kctl {' '.join(self.argv)}\nexit {self.code} after {self.seconds:.1f} s\n{self.out}\n--- stderr\n{self.err}"
+
+
+class Kctl:
+    """Runs the installed `kctl` with a home of its own, as a script would: no terminal."""
+
+    def __init__(self, home: Path, environment: Mapping[str, str] | None = None) -> None:
+        self.home = home
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("KCTL_", "XDG_", "KAFKA_"))}
+        self.environment = {**kept, "HOME": str(home), "COLUMNS": "120", **(environment or {})}
+
+    def with_environment(self, **changes: str) -> Kctl:
+        """The same, with further environment variables."""
+        return Kctl(self.home, {**self.environment, **changes})
+
+    def __call__(
+        self, *args: str, stdin: str | None = None, env: Mapping[str, str] | None = None, timeout: float = 60
+    ) -> Result:
+        started = time.monotonic()
+        done = subprocess.run(
+            [str(SCRIPT), *args],
+            input=stdin if stdin is not None else "",
+            env={**self.environment, **(env or {})},
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout,
+            check=False,
+        )
+        return Result(args, done.returncode, done.stdout, done.stderr, time.monotonic() - started)
+
+    def ok(self, *args: str, stdin: str | None = None, timeout: float = 60) -> Result:
+        """Run, and fail the test unless the exit code is 0."""
+        result = self(*args, stdin=stdin, timeout=timeout)
+        assert result.code == 0, str(result)
+        return result
+
+    def json(self, *args: str, stdin: str | None = None, timeout: float = 60) -> Any:
+        """Run with `-o json`; the parsed stdout. Fails the test unless the exit code is 0."""
+        return json.loads(self.ok(*args, "-o", "json", stdin=stdin, timeout=timeout).out)
+
+    @contextmanager
+    def running(self, *args: str) -> Iterator[subprocess.Popen[str]]:
+        """A kctl that runs in the background (a follow, a watch); interrupted at the end if it still runs."""
+        process = subprocess.Popen(
+            [str(SCRIPT), *args],
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+                try:
+                    process.wait(timeout=20)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+            process.communicate()
+
+
+@dataclasses.dataclass(frozen=True)
+class TestCluster:
+    """The three-broker cluster of the session. bootstrap, zookeeper: as options take them."""
+
+    __test__ = False  # not a test class, whatever its name says
+
+    name: str
+    bootstrap: str
+    zookeeper: str
+    broker_ids: tuple[int, ...]
+
+
+def eventually(check: Callable[[], bool], *, seconds: float = 20, what: str) -> None:
+    """Poll until `check()` holds; fail the test with `what` when it does not within `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not check():
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
+        time.sleep(0.2)
