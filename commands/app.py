@@ -52,7 +52,7 @@ class _LazyRoot(KctlGroup):
         if cmd_name not in GROUPS:
             return None
         # click's help asks for every command while nothing has been parsed yet.
-        if ctx.resilient_parsing or not getattr(ctx, "_protected_args", None) and not _resolving(ctx):
+        if ctx.resilient_parsing or (not getattr(ctx, "_protected_args", None) and not _resolving(ctx)):
             return _Stub(cmd_name, GROUPS[cmd_name][1])
         return load(cmd_name)
 

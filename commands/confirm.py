@@ -29,9 +29,7 @@ def confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not _interactive():
-        raise NotConfirmed(
-            f"not confirmed: {question}", hint="there is no terminal to ask on; give --yes to go ahead"
-        )
+        raise NotConfirmed(f"not confirmed: {question}", hint="there is no terminal to ask on; give --yes to go ahead")
     if _ask(f"{printable(question)} [y/N] ").lower() not in {"y", "yes"}:
         raise NotConfirmed("not confirmed; nothing was changed", hint="")
 
@@ -44,7 +42,8 @@ def confirm_name(question: str, name: str, *, given: str | None) -> None:
     if given is not None:
         if given != name:
             raise UsageError(
-                f"--confirm-cluster says {given!r}, but this would act on {name!r}", hint="nothing was changed"
+                f"--confirm-cluster says {given!r}, but this would act on {name!r}",
+                hint="nothing was changed",
             )
         return
     if not _interactive():

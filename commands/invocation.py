@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from kctl.commands import output
+from kctl.commands.output import FORMATS, Table, emit
+from kctl.errors import UsageError
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -58,9 +59,9 @@ class Invocation:
 
         return connect(self.target(), timeout_s=self.timeout_s(timeout_s))
 
-    def emit(self, result: Any, tables: Sequence[output.Table] | Callable[[], Sequence[output.Table]]) -> None:
+    def emit(self, result: Any, tables: Sequence[Table] | Callable[[], Sequence[Table]]) -> None:
         """Render `result` as -o says."""
-        output.emit(result, tables, self.output)
+        emit(result, tables, self.output)
 
     def confirm(self, question: str, *, target: Target | None = None) -> None:
         """Ask before something is destroyed, moved or interrupted; a protected context asks for its name."""
@@ -87,9 +88,7 @@ def _remember(ctx: typer.Context, param: Any, value: Any) -> Any:
 
 
 def _option(*names: str, metavar: str | None = None, **settings: Any) -> TyperOption:
-    return TyperOption(
-        param_decls=list(names), metavar=metavar, expose_value=False, callback=_remember, **settings
-    )
+    return TyperOption(param_decls=list(names), metavar=metavar, expose_value=False, callback=_remember, **settings)
 
 
 def common_options() -> list[TyperOption]:
@@ -126,17 +125,43 @@ class _CommonOptions:
                 arguments.append(record)
             else:
                 (shared if id(param) in common else own).append(record)
-        for title, records in (("Arguments", arguments), ("Options", own), ("Options of every command", shared)):
+        for title, records in (
+            ("Arguments", arguments),
+            ("Options", own),
+            ("Options of every command", shared),
+        ):
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
 
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def more_formats(*names: str) -> Callable[[_Function], _Function]:
+    """Decorator under @app.command: `-o` takes these as well; the command renders them itself."""
+
+    def mark(function: _Function) -> _Function:
+        function.more_formats = names  # type: ignore[attr-defined]  # Typer's wrapper keeps attributes
+        return function
+
+    return mark
+
+
 class KctlCommand(_CommonOptions, TyperCommand):
-    """A command that takes the common options."""
+    """A command that takes the common options. A wrong -o is refused before the command does anything."""
 
     def __init__(self, *args: Any, params: list[Any] | None = None, **kwargs: Any) -> None:
         super().__init__(*args, params=[*(params or []), *common_options()], **kwargs)
+
+    def invoke(self, ctx: Any) -> Any:
+        chosen = invocation(ctx).output
+        known = (*FORMATS, *getattr(self.callback, "more_formats", ()))
+        if chosen is not None and chosen not in known:
+            raise UsageError(
+                f"-o {chosen} is not a format of {ctx.command_path}", hint=f"use one of {', '.join(known)}"
+            )
+        return super().invoke(ctx)
 
 
 class KctlGroup(_CommonOptions, TyperGroup):

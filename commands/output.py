@@ -16,7 +16,7 @@ from enum import Enum
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from kctl.errors import KctlError, UsageError
+from kctl.errors import KctlError
 from kctl.text import printable
 
 if TYPE_CHECKING:
@@ -68,13 +68,10 @@ def jsonable(value: Any) -> Any:
     return str(value) if isinstance(value, PurePath) else value
 
 
-def emit(
-    result: Any, tables: Sequence[Table] | Callable[[], Sequence[Table]], output: str | None, *, more: Sequence[str] = ()
-) -> None:
-    """Write `result` to stdout in the format asked for (None is table).
+def emit(result: Any, tables: Sequence[Table] | Callable[[], Sequence[Table]], output: str | None) -> None:
+    """Write `result` to stdout in the format asked for, one of FORMATS (None is table).
 
-    tables: what `table` shows, and csv its first one's rows; a callable is called only then.
-    more: further formats that the command renders itself, for the error message only.
+    tables: what `table` shows; a callable is called only then. The other formats are made of `result` itself.
     """
     if output == "json":
         write_line(json.dumps(jsonable(result), ensure_ascii=False, indent=2))
@@ -82,11 +79,8 @@ def emit(
         write_line(_yaml(jsonable(result)))
     elif output == "csv":
         _write_csv(result if isinstance(result, Sequence) else [result])
-    elif output in {None, "table"}:
-        _print_tables(tables() if callable(tables) else tables)
     else:
-        known = ", ".join((*FORMATS, *more))
-        raise UsageError(f"-o {output} is not a format of this command", hint=f"use one of {known}")
+        _print_tables(tables() if callable(tables) else tables)
 
 
 def write_line(text: str) -> None:
@@ -112,7 +106,12 @@ def warn(text: str) -> None:
 def error(exc: KctlError, output: str | None) -> None:
     """The error as one line and a hint, or as JSON, on stderr."""
     if output == "json":
-        body = {"code": exc.code, "exit_code": int(exc.exit_code), "message": exc.message, "hint": exc.hint or None}
+        body = {
+            "code": exc.code,
+            "exit_code": int(exc.exit_code),
+            "message": exc.message,
+            "hint": exc.hint or None,
+        }
         sys.stderr.write(json.dumps({**body, **jsonable(exc.details)}, ensure_ascii=False) + "\n")
         return
     sys.stderr.write(f"error: {printable(exc.message)}\n")

@@ -34,9 +34,7 @@ class KctlError(Exception):
     code: ClassVar[str] = "failed"
     default_hint: ClassVar[str | None] = None
 
-    def __init__(
-        self, message: str, *, hint: str | None = None, details: Mapping[str, object] | None = None
-    ) -> None:
+    def __init__(self, message: str, *, hint: str | None = None, details: Mapping[str, object] | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint if hint is not None else self.default_hint

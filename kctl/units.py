@@ -34,7 +34,7 @@ def parse_duration_ms(text: str) -> int:
 def format_size(size_bytes: int) -> str:
     """Bytes for people: «0 B», «1.5 kB», «12 MB», three significant digits, powers of ten."""
     value, unit = float(size_bytes), "B"
-    for unit in ("B", "kB", "MB", "GB", "TB", "PB"):  # noqa: B007 - the last unit reached is the result
+    for unit in ("B", "kB", "MB", "GB", "TB", "PB"):
         if abs(value) < 999.5 or unit == "PB":
             break
         value /= 1000

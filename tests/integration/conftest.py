@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from kctl_testing import Kctl, TestCluster
-
 from kctl.deploy.runtime import ensure_runtime
+
+from kctl_testing import Kctl, TestCluster
 
 NAME = "tests"
 
