@@ -9,7 +9,7 @@ from kctl.errors import UsageError
 _SIZE = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _SIZE_BINARY = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _DURATION_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-_NUMBER_UNIT = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)\s*([A-Za-z]*)")
+_NUMBER_UNIT = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)\s*([A-Za-z]*)")
 
 
 def parse_size(text: str) -> int:
@@ -38,7 +38,9 @@ def format_size(size_bytes: int) -> str:
         if abs(value) < 999.5 or unit == "PB":
             break
         value /= 1000
-    return f"{size_bytes} B" if unit == "B" else f"{value:.3g} {unit}"
+    if unit == "B":
+        return f"{size_bytes} B"
+    return f"{value:.0f} {unit}" if abs(value) >= 999.5 else f"{value:.3g} {unit}"
 
 
 def format_duration(duration_ms: int) -> str:

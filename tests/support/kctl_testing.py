@@ -28,7 +28,8 @@ class Result:
     seconds: float
 
     def __str__(self) -> str:
-        return f"kctl {' '.join(self.argv)}\nexit {self.code} after {self.seconds:.1f} s\n{self.out}\n--- stderr\n{self.err}"
+        head = f"kctl {' '.join(self.argv)}\nexit {self.code} after {self.seconds:.1f} s"
+        return f"{head}\n{self.out}\n--- stderr\n{self.err}"
 
 
 class Kctl:

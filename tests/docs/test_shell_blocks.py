@@ -1,0 +1,35 @@
+"""Every shell block in README.md and docs/ runs as printed, in order, in an empty HOME, on a real cluster."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from kctl_testing import SCRIPT, Kctl
+from shell_blocks import script, shell_blocks
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = [d for d in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if shell_blocks(d)]
+
+
+def test_there_are_documents() -> None:
+    assert ROOT / "README.md" in DOCUMENTS
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: str(d.relative_to(ROOT)))
+@pytest.mark.timeout(400)
+def test_blocks_run_as_printed(document: Path, own_kctl: Kctl, tmp_path: Path) -> None:
+    environment = {**own_kctl.environment, "PATH": f"{SCRIPT.parent}{os.pathsep}{os.environ['PATH']}"}
+    try:
+        done = subprocess.run(
+            ["bash", "-c", script(document)],
+            env=environment, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=380,
+        )  # fmt: skip
+        assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout[-4000:]}\n--- stderr\n{done.stderr[-4000:]}"
+    finally:
+        clusters = own_kctl.json("cluster", "list")
+        for row in clusters:
+            own_kctl("cluster", "destroy", row["name"], "--yes", "--confirm-cluster", row["name"], timeout=120)
+    assert not clusters, f"left behind: {clusters}"

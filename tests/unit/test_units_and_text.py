@@ -1,0 +1,70 @@
+"""Sizes, durations and terminal-safe text."""
+
+from __future__ import annotations
+
+import pytest
+
+from kctl.errors import UsageError
+from kctl.text import printable
+from kctl.units import format_duration, format_size, parse_duration_ms, parse_size
+
+SIZES = [("0", 0), ("512", 512), ("1k", 1000), ("64MB", 64_000_000), ("1.5GiB", 1_610_612_736), ("1 KiB", 1024)]
+
+
+@pytest.mark.parametrize(("text", "expected"), SIZES)
+def test_parse_size(text: str, expected: int) -> None:
+    assert parse_size(text) == expected
+
+
+DURATIONS = [("250ms", 250), ("5", 5000), ("5s", 5000), ("1.5m", 90_000), ("2h", 7_200_000), ("7d", 604_800_000)]
+
+
+@pytest.mark.parametrize(("text", "expected"), DURATIONS)
+def test_parse_duration(text: str, expected: int) -> None:
+    assert parse_duration_ms(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "x", "-5", "1e9", "5 parsecs", "9" * 40, "٣s"])
+def test_nonsense_is_a_usage_error(text: str) -> None:
+    for parse in (parse_size, parse_duration_ms):
+        with pytest.raises(UsageError):
+            parse(text)
+
+
+FORMATTED = [
+    (0, "0 B"),
+    (999, "999 B"),
+    (1500, "1.5 kB"),
+    (12_000_000, "12 MB"),
+    (999_600, "1 MB"),
+    (10**18, "1000 PB"),
+]
+
+
+@pytest.mark.parametrize(("size", "expected"), FORMATTED)
+def test_format_size(size: int, expected: str) -> None:
+    assert format_size(size) == expected
+
+
+@pytest.mark.parametrize(
+    ("duration", "expected"),
+    [(0, "0ms"), (350, "350ms"), (42_000, "42s"), (3_780_000, "1h 3m"), (86_400_000, "1d"), (90_061_000, "1d 1h")],
+)
+def test_format_duration(duration: int, expected: str) -> None:
+    assert format_duration(duration) == expected
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("orders", "orders"),
+        ("żółć 注文 🙂", "żółć 注文 🙂"),
+        ("\x1b[2Jgone", "\\x1b[2Jgone"),
+        ("a\nb\tc\rd", "a\\nb\\tc\\rd"),
+        ("\x9b31m", "\\x9b31m"),
+        ("abc\u202edef", "abc\\u202edef"),
+        ("\udcff", "\\udcff"),
+    ],
+)
+def test_nothing_steers_the_terminal(raw: str, shown: str) -> None:
+    assert printable(raw) == shown
