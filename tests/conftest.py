@@ -1,21 +1,89 @@
-"""Every test runs against the installed kctl, never against the checkout's folder by accident."""
+"""Every test runs against the installed kctl, and the integration tests on one real cluster for the whole session:
+one ZooKeeper and three brokers, started and destroyed by kctl itself.
+"""
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-import kctl
+import kctl as package
+from kctl_testing import Kctl, TestCluster
+
+NAME = "tests"
+_numbers = itertools.count(1)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Stop at once when the wheel under test is not what is imported."""
     checkout = Path(__file__).resolve().parent.parent
-    imported = Path(kctl.__file__).resolve()
+    imported = Path(package.__file__).resolve()
     if checkout in imported.parents and os.environ.get("KCTL_TEST_EDITABLE") != "1":
         pytest.exit(
             f"kctl is imported from the checkout ({imported}): run ./install.sh test, or set KCTL_TEST_EDITABLE=1",
             returncode=4,
         )
+
+
+@pytest.fixture(scope="session")
+def kafka_home() -> Path:
+    """A folder with Kafka's jars under libs/, provisioned once."""
+    from kctl.deploy.runtime import ensure_runtime  # not at the top: pytest_configure checks the import first
+
+    return ensure_runtime().libs.parent
+
+
+@pytest.fixture(scope="session")
+def kctl(tmp_path_factory: pytest.TempPathFactory, kafka_home: Path) -> Kctl:
+    """The console script with the session's own HOME; the session's cluster is its current context."""
+    return Kctl(tmp_path_factory.mktemp("home"), {"KAFKA_HOME": str(kafka_home)})
+
+
+@pytest.fixture
+def own_kctl(tmp_path: Path, kafka_home: Path) -> Kctl:
+    """The console script with a HOME of this test alone: no context, no cluster."""
+    home = tmp_path / "home"
+    home.mkdir()
+    return Kctl(home, {"KAFKA_HOME": str(kafka_home)})
+
+
+@pytest.fixture(scope="session")
+def cluster(kctl: Kctl) -> Iterator[TestCluster]:
+    """The session's cluster. KCTL_TEST_BOOTSTRAP and KCTL_TEST_ZOOKEEPER name a running one instead (development)."""
+    bootstrap = os.environ.get("KCTL_TEST_BOOTSTRAP")
+    if bootstrap:
+        zookeeper = os.environ["KCTL_TEST_ZOOKEEPER"]
+        kctl.ok("context", "add", NAME, "--bootstrap-server", bootstrap, "--zookeeper", zookeeper)
+        kctl.ok("context", "use", NAME)
+        yield TestCluster(NAME, bootstrap, zookeeper, (1, 2, 3))
+        return
+    created = kctl("cluster", "create", NAME, "--layout", "pseudo-distributed", "--log-dirs", "2", timeout=180)
+    assert created.code == 0, f"{created}\n{kctl('cluster', 'logs', NAME, '--tail', '30').out}"
+    context = kctl.json("context", "show", NAME)
+    try:
+        yield TestCluster(NAME, ",".join(context["bootstrap_servers"]), context["zookeeper"], (1, 2, 3))
+    finally:
+        destroyed = kctl("cluster", "destroy", NAME, "--yes", "--confirm-cluster", NAME, timeout=180)
+        assert destroyed.code == 0, str(destroyed)
+
+
+@pytest.fixture
+def topic(kctl: Kctl, cluster: TestCluster, request: pytest.FixtureRequest) -> Callable[..., str]:
+    """Make a topic named after the test: topic(partitions=1, replication_factor=1, **config) → its name."""
+
+    def make(partitions: int = 1, replication_factor: int = 1, **config: str) -> str:
+        stem = re.sub(r"[^A-Za-z0-9]+", "-", request.node.name)[:40].strip("-")
+        name = f"{stem}.{os.getpid()}.{next(_numbers)}"
+        settings = [arg for key, value in config.items() for arg in ("--config", f"{key.replace('_', '.')}={value}")]
+        kctl.ok(
+            "topic", "create", name, "--partitions", str(partitions),
+            "--replication-factor", str(replication_factor), *settings,
+        )  # fmt: skip
+        return name
+
+    return make

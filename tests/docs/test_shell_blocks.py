@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from kctl_testing import SCRIPT, Kctl
 from shell_blocks import script, shell_blocks
 
