@@ -1,0 +1,258 @@
+"""The config file: read strictly, written atomically. kctl.context is what others call.
+
+A write is a temporary file in the same folder, fsync, rename; 0600. A lock file keeps two writers apart, and each
+reads again under the lock, so that no entry is lost.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kctl import paths
+from kctl.address import parse_servers, parse_zookeeper
+from kctl.context import MECHANISMS, PROTOCOLS, Context, SecuritySettings
+from kctl.errors import Busy, InvalidFile, OperationFailed, UsageError
+
+LOCK_TIMEOUT_S = 5.0
+MAX_CONTEXTS = 10_000
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_HEADER = "# Written by kctl (`kctl context --help`). Comments are not kept.\n"
+
+
+@dataclass
+class ConfigFile:
+    """The file's content."""
+
+    current_context: str | None = None
+    contexts: dict[str, Context] = field(default_factory=dict)
+
+
+def read() -> ConfigFile:
+    """The config file; empty when there is none. Raises InvalidFile with file and line."""
+    from kctl import strict_yaml
+
+    path = paths.config_file()
+    try:
+        document = strict_yaml.load_file(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return ConfigFile()
+    except OSError as exc:
+        raise UsageError(f"cannot read {path}: {exc.strerror}", hint="see KCTL_CONFIG") from None
+    return ConfigFile() if document is None else _Reader(path).file(document)
+
+
+@contextmanager
+def update() -> Iterator[ConfigFile]:
+    """The content for a change; written when the block ends without an exception."""
+    path = paths.config_file()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with _lock(path):
+            file = read()
+            before = (file.current_context, dict(file.contexts))
+            yield file
+            if before != (file.current_context, file.contexts):
+                _write(path, file)
+    except OSError as exc:
+        raise OperationFailed(f"cannot write {path}: {exc.strerror}", hint="see KCTL_CONFIG") from None
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    import fcntl
+
+    with path.with_name(path.name + ".lock").open("w") as lock:
+        deadline = time.monotonic() + LOCK_TIMEOUT_S
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise Busy(f"another kctl is writing {path}", hint="try again") from None
+                time.sleep(0.02)
+        yield  # closing the file unlocks it
+
+
+def _write(path: Path, file: ConfigFile) -> None:
+    import tempfile
+
+    import yaml
+
+    document = {
+        "current_context": file.current_context,
+        "contexts": {name: _plain(entry) for name, entry in file.contexts.items()},
+    }
+    text = _HEADER + yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+    # A link to a file elsewhere (dotfiles in a repository) stays a link.
+    real = path.resolve()
+    handle, temporary = tempfile.mkstemp(dir=real.parent, prefix=f".{real.name}.")  # made 0600
+    try:
+        with open(handle, "w", encoding="utf-8") as stream:  # noqa: PTH123 - a descriptor, no path
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(temporary).replace(real)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _plain(entry: Any) -> dict[str, Any]:
+    """A dataclass as YAML takes it, defaults left out."""
+    result: dict[str, Any] = {}
+    for item in dataclasses.fields(entry):
+        value = getattr(entry, item.name)
+        if value == item.default:
+            continue
+        if dataclasses.is_dataclass(value):
+            value = _plain(value)
+        result[item.name] = list(value) if isinstance(value, tuple) else value
+    return result
+
+
+class _Reader:
+    """Checks a document against the shape of ConfigFile; every error has file and line."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def file(self, document: Any) -> ConfigFile:
+        top = self._map(document, f"{self._path}", {"current_context", "contexts"})
+        contexts: dict[str, Context] = {}
+        entries = top.get("contexts")
+        entries = {} if entries is None else self._map(entries, f"{self._path}: contexts", None)
+        if len(entries) > MAX_CONTEXTS:
+            raise InvalidFile(f"{self._path}: more than {MAX_CONTEXTS} contexts")
+        for name, value in entries.items():
+            where = entries.where(name)
+            with _located(where):
+                check_name(name)
+                contexts[name] = self._context(value, f"{where}: context {name}")
+        current = self._text(top, "current_context")
+        if current is not None and current not in contexts:
+            raise InvalidFile(
+                f"{top.where('current_context')}: current_context {current!r} is not among the contexts",
+                hint=f"known: {', '.join(contexts) or 'none'}",
+            )
+        return ConfigFile(current, contexts)
+
+    def _context(self, value: Any, where: str) -> Context:
+        entry = self._map(value, where, {f.name for f in dataclasses.fields(Context)})
+        servers = entry.get("bootstrap_servers")
+        if not isinstance(servers, list) or not all(isinstance(s, str) for s in servers):
+            raise InvalidFile(f"{entry.where('bootstrap_servers')}: bootstrap_servers must be a list of host:port")
+        result = Context(
+            bootstrap_servers=parse_servers(",".join(servers)) if servers else (),
+            zookeeper=self._text(entry, "zookeeper"),
+            security=self._security(entry["security"], where) if entry.get("security") is not None else SecuritySettings(),
+            protected=self._flag(entry, "protected", default=False),
+            cluster_dir=self._text(entry, "cluster_dir"),
+        )
+        check_entry(result)
+        return result
+
+    def _security(self, value: Any, where: str) -> SecuritySettings:
+        names = {f.name for f in dataclasses.fields(SecuritySettings)}
+        entry = self._map(value, f"{where}: security", names)
+        texts = {name: self._text(entry, name) for name in names - {"ssl_check_hostname"} if name in entry}
+        texts = {name: text for name, text in texts.items() if text is not None}
+        return SecuritySettings(**texts, ssl_check_hostname=self._flag(entry, "ssl_check_hostname", default=True))  # type: ignore[arg-type]
+
+    def _map(self, value: Any, where: str, known: set[str] | None) -> Any:
+        from kctl.strict_yaml import YamlMap
+
+        if not isinstance(value, YamlMap):
+            raise InvalidFile(f"{where}: expected names with values")
+        for key in value:
+            if known is not None and key not in known:
+                hint = "passwords are never written here: use sasl_password_env or sasl_password_file"
+                raise InvalidFile(
+                    f"{value.where(key)}: unknown setting {key!r}",
+                    hint=hint if "password" in str(key) else f"known: {', '.join(sorted(known))}",
+                )
+        return value
+
+    def _text(self, entry: Any, key: str) -> str | None:
+        value = entry.get(key)
+        if value is not None and not isinstance(value, str):
+            raise InvalidFile(f"{entry.where(key)}: {key} must be text", hint="put it in quotes")
+        return value
+
+    def _flag(self, entry: Any, key: str, *, default: bool) -> bool:
+        value = entry.get(key)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            raise InvalidFile(f"{entry.where(key)}: {key} must be true or false")
+        return value
+
+
+@contextmanager
+def _located(where: str) -> Iterator[None]:
+    """Turn a UsageError of a check into an InvalidFile that says where."""
+    try:
+        yield
+    except InvalidFile:
+        raise
+    except UsageError as exc:
+        raise InvalidFile(f"{where}: {exc.message}", hint=exc.hint) from None
+
+
+def check_name(name: object) -> None:
+    """Raise UsageError unless `name` can name a context (and a folder)."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} is not a context name", hint="letters, digits, dot, dash and underscore; at most 100"
+        )
+
+
+def check_entry(entry: Context) -> None:
+    """Raise UsageError for settings that cannot work together."""
+    if entry.bootstrap_servers:
+        parse_servers(",".join(entry.bootstrap_servers))
+    elif entry.zookeeper is None:
+        raise UsageError("no bootstrap server was given", hint="write host:port, for example 127.0.0.1:9092")
+    if entry.zookeeper is not None:
+        parse_zookeeper(entry.zookeeper)
+    check_security(entry.security)
+
+
+def check_security(security: SecuritySettings) -> None:
+    """Raise UsageError for security settings that cannot work together."""
+    if security.protocol not in PROTOCOLS:
+        raise UsageError(f"{security.protocol!r} is no security protocol", hint=f"use one of {', '.join(PROTOCOLS)}")
+    sasl = security.protocol.startswith("SASL_")
+    tls = security.protocol.endswith("SSL")
+    if sasl and security.sasl_mechanism is None:
+        raise UsageError(f"{security.protocol} needs a SASL mechanism", hint=f"use one of {', '.join(MECHANISMS)}")
+    if security.sasl_mechanism is not None and security.sasl_mechanism not in MECHANISMS:
+        raise UsageError(
+            f"the SASL mechanism {security.sasl_mechanism!r} is not supported", hint=f"use one of {', '.join(MECHANISMS)}"
+        )
+    if security.sasl_password_env and security.sasl_password_file:
+        raise UsageError("give the password's environment variable or its file, not both")
+    if security.ssl_key_password_env and security.ssl_key_password_file:
+        raise UsageError("give the key password's environment variable or its file, not both")
+    if sasl and not (security.sasl_username and (security.sasl_password_env or security.sasl_password_file)):
+        raise UsageError(
+            f"{security.protocol} needs a user name and where its password is",
+            hint="give sasl_username and sasl_password_env or sasl_password_file",
+        )
+    given = [f.name for f in dataclasses.fields(security) if getattr(security, f.name) != f.default]
+    for name in given:
+        if (name.startswith("sasl_") and not sasl) or (name.startswith("ssl_") and not tls):
+            wanted = "SASL_SSL or SASL_PLAINTEXT" if name.startswith("sasl_") else "SSL or SASL_SSL"
+            raise UsageError(f"{name} has no effect with {security.protocol}", hint=f"set the protocol to {wanted}")
+    if security.ssl_keyfile and not security.ssl_certfile:
+        raise UsageError("a client key needs its certificate", hint="give ssl_certfile as well")
+
+

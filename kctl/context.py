@@ -1,0 +1,218 @@
+"""Named clusters, as kubectl and kafkactl have them: a YAML file, and the choice of one cluster for a command.
+
+    current_context: dev
+    contexts:
+      dev:
+        bootstrap_servers: [127.0.0.1:9092]
+        zookeeper: 127.0.0.1:2181/dev
+      prod:
+        bootstrap_servers: [kafka1.example.com:9093, kafka2.example.com:9093]
+        protected: true
+        security:
+          protocol: SASL_SSL
+          sasl_mechanism: SCRAM-SHA-512
+          sasl_username: ops
+          sasl_password_env: PROD_PASSWORD      # or sasl_password_file
+          ssl_cafile: /etc/kctl/ca.pem
+
+The file never holds a password: it names an environment variable or a file, read when a command needs it.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+
+from kctl.address import parse_servers, parse_zookeeper
+from kctl.errors import AlreadyExists, NotFound, UsageError
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """How to talk to a cluster, secrets resolved. Never written, never logged."""
+
+    protocol: str = "PLAINTEXT"
+    sasl_mechanism: str | None = None
+    sasl_username: str | None = None
+    sasl_password: str | None = field(default=None, repr=False)
+    ssl_cafile: str | None = None
+    ssl_certfile: str | None = None
+    ssl_keyfile: str | None = None
+    ssl_key_password: str | None = field(default=None, repr=False)
+    ssl_check_hostname: bool = True
+
+    @property
+    def tls(self) -> bool:
+        return self.protocol in {"SSL", "SASL_SSL"}
+
+    @property
+    def sasl(self) -> bool:
+        return self.protocol in {"SASL_PLAINTEXT", "SASL_SSL"}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The cluster that one command talks to. name: the context's, or the servers as given."""
+
+    name: str
+    bootstrap_servers: tuple[str, ...]
+    zookeeper: str | None = None
+    security: Security = Security()
+    protected: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SecuritySettings:
+    """Security as the config file has it: where the secrets are, never the secrets."""
+
+    protocol: str = "PLAINTEXT"
+    sasl_mechanism: str | None = None
+    sasl_username: str | None = None
+    sasl_password_env: str | None = None
+    sasl_password_file: str | None = None
+    ssl_cafile: str | None = None
+    ssl_certfile: str | None = None
+    ssl_keyfile: str | None = None
+    ssl_key_password_env: str | None = None
+    ssl_key_password_file: str | None = None
+    ssl_check_hostname: bool = True
+
+    def resolve(self) -> Security:
+        """Read the secrets from where they are. Raises UsageError when one is missing or open to others."""
+        from kctl.secrets import read_secret
+
+        return Security(
+            protocol=self.protocol,
+            sasl_mechanism=self.sasl_mechanism,
+            sasl_username=self.sasl_username,
+            sasl_password=read_secret("sasl_password", self.sasl_password_env, self.sasl_password_file),
+            ssl_cafile=self.ssl_cafile,
+            ssl_certfile=self.ssl_certfile,
+            ssl_keyfile=self.ssl_keyfile,
+            ssl_key_password=read_secret("ssl_key_password", self.ssl_key_password_env, self.ssl_key_password_file),
+            ssl_check_hostname=self.ssl_check_hostname,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One entry of the config file. cluster_dir: set for a cluster that kctl set up on this machine."""
+
+    bootstrap_servers: tuple[str, ...]
+    zookeeper: str | None = None
+    security: SecuritySettings = SecuritySettings()
+    protected: bool = False
+    cluster_dir: str | None = None
+
+
+def resolve_target(
+    *,
+    context: str | None = None,
+    bootstrap_server: str | None = None,
+    zookeeper: str | None = None,
+    command_config: str | None = None,
+) -> Target:
+    """The cluster for a command: options, then KCTL_CONTEXT, then the current context.
+
+    --bootstrap-server alone is a cluster of its own and takes nothing from a context; together with --context it
+    replaces that context's servers. Raises UsageError when nothing says which cluster, NotFound for an unknown
+    context, InvalidFile for a config file that cannot be understood.
+    """
+    servers = parse_servers(bootstrap_server) if bootstrap_server is not None else ()
+    if zookeeper is not None:
+        parse_zookeeper(zookeeper)
+    name = context if context is not None or servers else _default_context(required=zookeeper is None)
+    if name is None:
+        target = Target(",".join(servers) or f"ZooKeeper {zookeeper}", servers, zookeeper)
+    else:
+        entry = get_context(name)
+        target = Target(
+            name=name,
+            bootstrap_servers=servers or entry.bootstrap_servers,
+            zookeeper=zookeeper or entry.zookeeper,
+            security=Security() if command_config else entry.security.resolve(),
+            protected=entry.protected,
+        )
+    if command_config is None:
+        return target
+    from kctl.command_config import read_command_config
+
+    return replace(target, security=read_command_config(command_config))
+
+
+def _default_context(*, required: bool) -> str | None:
+    from kctl import config
+
+    name = os.environ.get("KCTL_CONTEXT") or config.read().current_context
+    if name is None and required:
+        raise UsageError(
+            "no cluster was chosen",
+            hint="give --bootstrap-server HOST:PORT or --context NAME, or choose one with `kctl context use NAME`",
+        )
+    return name
+
+
+def list_contexts() -> dict[str, Context]:
+    """All contexts by name, in the file's order."""
+    from kctl import config
+
+    return config.read().contexts
+
+
+def current_context() -> str | None:
+    """The name that commands use when nothing else is said; KCTL_CONTEXT comes first."""
+    from kctl import config
+
+    return os.environ.get("KCTL_CONTEXT") or config.read().current_context
+
+
+def get_context(name: str) -> Context:
+    """One entry. Raises NotFound with the known names."""
+    return _find(list_contexts(), name)
+
+
+def _find(contexts: dict[str, Context], name: str) -> Context:
+    if name not in contexts:
+        known = f"known: {', '.join(contexts)}" if contexts else "none are known; see `kctl context add --help`"
+        raise NotFound(f"context {name!r} does not exist", hint=known)
+    return contexts[name]
+
+
+def put_context(name: str, entry: Context, *, make_current: bool, replace_existing: bool = True) -> None:
+    """Write an entry, atomically. Raises AlreadyExists for a different entry unless replace_existing."""
+    from kctl import config
+
+    config.check_name(name)
+    config.check_entry(entry)
+    with config.update() as file:
+        if not replace_existing and file.contexts.get(name, entry) != entry:
+            raise AlreadyExists(
+                f"context {name!r} exists with other settings",
+                hint=f"see `kctl context show {name}`; give --replace to overwrite it",
+            )
+        file.contexts[name] = entry
+        if make_current:
+            file.current_context = name
+
+
+def remove_context(name: str) -> None:
+    """Take an entry out; when it was the current one, none is current. Raises NotFound."""
+    from kctl import config
+
+    with config.update() as file:
+        _find(file.contexts, name)
+        del file.contexts[name]
+        if file.current_context == name:
+            file.current_context = None
+
+
+def use_context(name: str) -> None:
+    """Make an entry the current one. Raises NotFound."""
+    from kctl import config
+
+    with config.update() as file:
+        _find(file.contexts, name)
+        file.current_context = name

@@ -1,0 +1,53 @@
+"""Secrets are read when they are needed, from the environment or from a file that nobody else can read."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from kctl.errors import UsageError
+
+MAX_SECRET_BYTES = 64 * 1024
+
+
+def read_secret(what: str, env: str | None, file: str | None) -> str | None:
+    """The secret that `env` names or `file` holds (its trailing newline dropped); None when neither is set.
+
+    what: the setting's name, for errors. Raises UsageError when it is missing, or the file is open to others.
+    """
+    if env is not None:
+        value = os.environ.get(env)
+        if not value:
+            raise UsageError(f"the environment variable {env} for {what} is not set", hint=f"export {env}=…")
+        return value
+    if file is None:
+        return None
+    path = Path(file).expanduser()
+    check_private(path, what)
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(MAX_SECRET_BYTES + 1)
+        secret = data.decode("utf-8").removesuffix("\n").removesuffix("\r")
+    except OSError as exc:
+        raise UsageError(f"cannot read {path} for {what}: {exc.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} for {what} is not UTF-8 text") from None
+    if not secret or len(data) > MAX_SECRET_BYTES:
+        raise UsageError(f"{path} for {what} is {'too large' if secret else 'empty'}")
+    return secret
+
+
+def check_private(path: Path, what: str) -> None:
+    """Raise UsageError when `path` is missing, no file, or readable by group or others."""
+    try:
+        status = path.stat()
+    except OSError as exc:
+        raise UsageError(f"cannot read {path} for {what}: {exc.strerror}") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise UsageError(f"{path} for {what} is not a file")
+    if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise UsageError(
+            f"{path} for {what} can be read by others (mode {stat.S_IMODE(status.st_mode):04o})",
+            hint=f"chmod 600 {path}",
+        )

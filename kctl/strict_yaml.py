@@ -1,0 +1,239 @@
+"""YAML from people and from strangers, read strictly.
+
+PyYAML parses; the values are built here, from its events, so that nothing surprising can happen:
+
+- scalars as YAML 1.2's core schema has them (https://yaml.org/spec/1.2.2/#103-core-schema): `no` and `yes` are
+  text, `010` is 10, `2024-01-01` and `12:30` are text;
+- anchors, aliases, tags, merge keys, several documents and duplicate keys are refused;
+- size, depth and number of values are bounded, so that 300 bytes cannot become 3 GB;
+- every mapping and list knows its line, for the errors of the schema that comes after.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kctl.errors import InvalidFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import yaml
+
+MAX_BYTES = 1 << 20
+MAX_DEPTH = 32
+MAX_VALUES = 100_000
+
+_NULL = frozenset({"", "~", "null", "Null", "NULL"})
+_BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_INT = re.compile(r"[-+]?[0-9]+")
+_OCTAL = re.compile(r"0o[0-7]+")
+_HEX = re.compile(r"0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_INT64 = range(-(2**63), 2**63)
+
+
+class YamlMap(dict[Any, Any]):
+    """A mapping (keys are str or int) that knows where it stood. Lines count from 1."""
+
+    def __init__(self, source: str, line: int) -> None:
+        super().__init__()
+        self.source = source
+        self.line = line
+        self.lines: dict[Any, int] = {}  # key → line
+
+    def where(self, key: object = None) -> str:
+        """«file:line» of a key, or of the mapping itself."""
+        return f"{self.source}:{self.lines.get(key, self.line)}"
+
+
+class YamlList(list[Any]):
+    """A list that knows where it stood."""
+
+    def __init__(self, source: str, line: int) -> None:
+        super().__init__()
+        self.source = source
+        self.line = line
+        self.lines: list[int] = []  # index → line
+
+    def where(self, index: int | None = None) -> str:
+        """«file:line» of an item, or of the list itself."""
+        return f"{self.source}:{self.line if index is None else self.lines[index]}"
+
+
+def load_file(path: Path, *, max_bytes: int = MAX_BYTES) -> Any:
+    """The one document in a file: YamlMap, YamlList or a scalar; None when it is empty.
+
+    Raises InvalidFile with file and line; OSError when the file cannot be read.
+    """
+    with path.open("rb") as file:
+        data = file.read(max_bytes + 1)
+    return load(data, source=str(path), max_bytes=max_bytes)
+
+
+def load(data: bytes | str, *, source: str, max_bytes: int = MAX_BYTES) -> Any:
+    """As load_file, for text at hand. source: what errors call it. Raises InvalidFile."""
+    raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+    if len(raw) > max_bytes:
+        raise InvalidFile(f"{source}: larger than {max_bytes} bytes", hint="split the file")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as exc:
+        line = raw.count(b"\n", 0, exc.start) + 1
+        raise InvalidFile(f"{source}:{line}: not UTF-8 text", hint="save the file as UTF-8") from None
+    return _Builder(source).document(_events(text, source))
+
+
+def _events(text: str, source: str) -> Iterator[yaml.Event]:
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        yield from yaml.parse(text, Loader=loader)
+    except yaml.MarkedYAMLError as exc:
+        mark = exc.problem_mark or exc.context_mark
+        where = f"{source}:{mark.line + 1}" if mark else source
+        raise InvalidFile(f"{where}: not YAML: {exc.problem or exc.context}") from None
+    except yaml.YAMLError as exc:  # the reader's: control characters
+        position = getattr(exc, "position", 0)
+        line = text.count("\n", 0, position) + 1 if isinstance(position, int) else 1
+        reason = getattr(exc, "reason", "unreadable")
+        raise InvalidFile(f"{source}:{line}: not YAML: {reason}") from None
+    except RecursionError:
+        raise InvalidFile(f"{source}: nested too deeply") from None
+
+
+class _Builder:
+    """Turns events into values, one level of recursion for each level of the document."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._values = 0
+        self._events: Iterator[yaml.Event] = iter(())
+
+    def document(self, events: Iterable[yaml.Event]) -> Any:
+        import yaml
+
+        self._events = iter(events)
+        value: Any = None
+        documents = 0
+        for event in self._events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    raise self._error(event, "a second document begins here; give one per file")
+                value = self._value(next(self._events), depth=1)
+        return value
+
+    def _value(self, event: yaml.Event, depth: int) -> Any:
+        import yaml
+
+        self._values += 1
+        if self._values > MAX_VALUES:
+            raise self._error(event, f"more than {MAX_VALUES} values")
+        if depth > MAX_DEPTH:
+            raise self._error(event, f"nested more than {MAX_DEPTH} levels deep")
+        self._refuse_node_properties(event)
+        if isinstance(event, yaml.ScalarEvent):
+            return self._scalar(event)
+        if isinstance(event, yaml.SequenceStartEvent):
+            return self._list(event, depth)
+        if isinstance(event, yaml.MappingStartEvent):
+            return self._map(event, depth)
+        raise self._error(event, "not understood")
+
+    def _refuse_node_properties(self, event: yaml.Event) -> None:
+        import yaml
+
+        if isinstance(event, yaml.AliasEvent):
+            raise self._error(event, f"the alias *{event.anchor} is not taken; write the value out")
+        if getattr(event, "anchor", None):
+            raise self._error(event, f"the anchor &{event.anchor} is not taken; write the value out")  # type: ignore[attr-defined]
+        if getattr(event, "tag", None):
+            raise self._error(event, f"the tag {event.tag} is not taken")  # type: ignore[attr-defined]
+
+    def _list(self, start: yaml.Event, depth: int) -> YamlList:
+        import yaml
+
+        result = YamlList(self._source, _line(start))
+        for event in self._events:
+            if isinstance(event, yaml.SequenceEndEvent):
+                break
+            result.lines.append(_line(event))
+            result.append(self._value(event, depth + 1))
+        return result
+
+    def _map(self, start: yaml.Event, depth: int) -> YamlMap:
+        import yaml
+
+        result = YamlMap(self._source, _line(start))
+        for event in self._events:
+            if isinstance(event, yaml.MappingEndEvent):
+                break
+            key = self._key(event, depth)
+            if key in result:
+                raise self._error(event, f"{key!r} is there twice; first in line {result.lines[key]}")
+            result.lines[key] = _line(event)
+            result[key] = self._value(next(self._events), depth + 1)
+        return result
+
+    def _key(self, event: yaml.Event, depth: int) -> str | int:
+        import yaml
+
+        key = self._value(event, depth + 1) if isinstance(event, yaml.ScalarEvent) else None
+        if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and event.implicit[0]:
+            raise self._error(event, "merge keys (<<) are not taken; write the values out")
+        if isinstance(event, yaml.AliasEvent):
+            self._refuse_node_properties(event)
+        if isinstance(key, bool) or not isinstance(key, (str, int)):
+            raise self._error(event, "a key must be text or a whole number; put it in quotes")
+        return key
+
+    def _scalar(self, event: yaml.ScalarEvent) -> Any:
+        text = event.value
+        if not event.implicit[0]:  # quoted, or a block: always text
+            return text
+        if text in _NULL:
+            return None
+        if text in _BOOL:
+            return _BOOL[text]
+        if _NOT_FINITE.fullmatch(text):
+            raise self._error(event, f"{text} is not a finite number")
+        try:
+            return _number(text)
+        except ValueError as exc:
+            raise self._error(event, str(exc)) from None
+
+    def _error(self, event: yaml.Event, problem: str) -> InvalidFile:
+        return InvalidFile(f"{self._source}:{_line(event)}: {problem}")
+
+
+def _number(text: str) -> int | float | str:
+    """The number that a plain scalar is, or the text itself. ValueError beyond 64 bits."""
+    if len(text) > 64:  # no number is that long; keeps int() and the patterns cheap
+        return text
+    number: int | float
+    if _INT.fullmatch(text):
+        number = int(text)
+    elif _OCTAL.fullmatch(text):
+        number = int(text[2:], 8)
+    elif _HEX.fullmatch(text):
+        number = int(text[2:], 16)
+    elif _FLOAT.fullmatch(text):
+        number = float(text)
+        if number in {float("inf"), float("-inf")}:
+            raise ValueError(f"{text} is too large for a number; put it in quotes if it is text")
+        return number
+    else:
+        return text
+    if number not in _INT64:
+        raise ValueError(f"{text} does not fit into 64 bits; put it in quotes if it is text")
+    return number
+
+
+def _line(event: yaml.Event) -> int:
+    mark = event.start_mark
+    return int(mark.line) + 1 if mark else 1
