@@ -1,0 +1,1 @@
+"""Consumer groups: listing, describing, and where their coordinators are."""

@@ -1,0 +1,130 @@
+"""Where a group's coordinator is, and asking all coordinators at once.
+
+One FindCoordinator for all groups (KIP-699, brokers ≥ 3.0; one for each group before), then one request to each
+coordinator. Groups whose coordinator has moved meanwhile are looked up and asked again, a few times.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from kctl.errors import ConnectionFailed, KctlError, NotSupported, OutcomeUnknown, TimedOut
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+OFFSETS_TOPIC = "__consumer_offsets"
+
+COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
+_MOVED = frozenset({COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
+PAUSES_S = (0.1, 0.3, 1.0, 2.0)
+_GROUPS_PER_REQUEST = 1000  # keeps a response far under the client's frame limit of 100 MB
+
+T = TypeVar("T")
+ByCoordinator: TypeAlias = Mapping[int, Sequence[str]]
+
+
+class CoordinatorMoved(ConnectionFailed):
+    """The broker asked is not, or not yet, the coordinator: it is asked again, after a new look-up."""
+
+
+def failure(error_code: int, message: str | None, group: str) -> KctlError:
+    """The error of one group in a response; CoordinatorMoved when another try can help."""
+    from kctl.client import error_for
+
+    if error_code in _MOVED:
+        return CoordinatorMoved(f"the coordinator of group {group} is not available (error {error_code})")
+    return error_for(error_code, message, subject=f"group {group}")
+
+
+def find_coordinators(client: ClusterClient, groups: Iterable[str]) -> dict[str, int | KctlError]:
+    """The coordinator's broker id of each group, whether the group exists or not."""
+    from kafka.protocol.metadata import FindCoordinatorRequest
+
+    names = list(dict.fromkeys(groups))
+    if not names:
+        return {}
+    try:
+        found = client.send(FindCoordinatorRequest(key_type=0, coordinator_keys=names, min_version=4))
+    except NotSupported:
+        return {name: _find_one(client, name) for name in names}
+    return {
+        row.key: failure(row.error_code, row.error_message, row.key) if row.error_code else row.node_id
+        for row in found.coordinators
+    }
+
+
+def _find_one(client: ClusterClient, group: str) -> int | KctlError:
+    from kafka.protocol.metadata import FindCoordinatorRequest
+
+    found = client.send(FindCoordinatorRequest(key=group, key_type=0, max_version=3))
+    if found.error_code:
+        return failure(found.error_code, found.error_message, group)
+    node: int = found.node_id
+    return node
+
+
+def ask_coordinators(
+    client: ClusterClient,
+    groups: Iterable[str],
+    ask: Callable[[ByCoordinator], Mapping[str, T | KctlError]],
+    *,
+    known: Mapping[str, int] | None = None,
+) -> dict[str, T | KctlError]:
+    """The answer about each group from its coordinator, a failure being a value.
+
+    ask: given groups by coordinator, answers about each of them (`send_in_chunks` helps). known: coordinators that
+    were seen already, which saves the look-up.
+    """
+    answers: dict[str, T | KctlError] = {}
+    pending = list(dict.fromkeys(groups))
+    coordinators: dict[str, int | KctlError] = dict(known or {})
+    for pause in (*PAUSES_S, None):
+        missing = [group for group in pending if not isinstance(coordinators.get(group), int)]
+        coordinators.update(find_coordinators(client, missing))
+        by_node: dict[int, list[str]] = {}
+        for group in pending:
+            node = coordinators.get(group)
+            if isinstance(node, int):
+                by_node.setdefault(node, []).append(group)
+            else:
+                answers[group] = node or CoordinatorMoved(f"nothing was answered about group {group}")
+        answers.update(ask(by_node) if by_node else {})
+        pending = [group for group in pending if _try_again(answers.get(group))]
+        if not pending or pause is None:
+            break
+        for group in pending:
+            coordinators.pop(group, None)
+        time.sleep(pause)
+    return answers
+
+
+def _try_again(answer: object) -> bool:
+    return answer is None or isinstance(answer, (ConnectionFailed, OutcomeUnknown, TimedOut))
+
+
+def send_in_chunks(
+    client: ClusterClient,
+    by_node: ByCoordinator,
+    request_for: Callable[[Sequence[str]], object],
+    parse: Callable[[object], Mapping[str, T | KctlError]],
+    *,
+    at_once: int = _GROUPS_PER_REQUEST,
+) -> dict[str, T | KctlError]:
+    """One request to each broker with its groups, all in flight together; in rounds where there are very many."""
+    answers: dict[str, T | KctlError] = {}
+    rounds = max((len(groups) + at_once - 1) // at_once for groups in by_node.values())
+    for start in range(0, rounds * at_once, at_once):
+        asked = {node: groups[start : start + at_once] for node, groups in by_node.items() if groups[start:]}
+        responses = client.send_each({node: request_for(groups) for node, groups in asked.items()})
+        for node, groups in asked.items():
+            response = responses[node]
+            if isinstance(response, NotSupported):
+                raise response  # as for one broker, so for all: the caller has another way, or not
+            if isinstance(response, KctlError):
+                answers.update(dict.fromkeys(groups, response))
+            else:
+                answers.update(parse(response))
+    return answers

@@ -1,0 +1,201 @@
+"""Which groups there are, their state, and their members.
+
+A group's state for people: Stable, PreparingRebalance, CompletingRebalance, Empty (no members), as brokers say.
+Brokers answer «Dead» (before 4.0) or «group id not found» about a group that does not exist, but also about one
+whose kind the request does not know (KIP-848 «consumer» groups): ListGroups decides.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from kctl.errors import KctlError, NotFound
+from kctl.groups.assignment import decode_assignment
+from kctl.groups.coordinators import (
+    COORDINATOR_LOAD_IN_PROGRESS,
+    COORDINATOR_NOT_AVAILABLE,
+    OFFSETS_TOPIC,
+    PAUSES_S,
+    ByCoordinator,
+    CoordinatorMoved,
+    ask_coordinators,
+    failure,
+    send_in_chunks,
+)
+from kctl.model import TopicPartition
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+GROUP_ID_NOT_FOUND = 69
+CLASSIC_CONSUMER = "consumer"  # the protocol type of consumers, and its assignment format
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A consumer in a group and what it was given. partitions is None when its format is not a consumer's."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    host: str
+    partitions: tuple[TopicPartition, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group as its coordinator (a broker id) knows it. members is None when it was not asked, or cannot be."""
+
+    group: str
+    state: str
+    protocol_type: str
+    type: str | None
+    coordinator: int
+    protocol: str | None = None
+    members: tuple[Member, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Groups by id, sorted; and what could not be had: brokers and groups with the reason."""
+
+    groups: dict[str, Group]
+    failed_brokers: dict[int, KctlError]
+    failed_groups: dict[str, KctlError]
+
+
+def list_groups(client: ClusterClient, *, brokers: Collection[int] | None = None) -> Groups:
+    """Every group on every broker, by one ListGroups each; without members. Brokers before 2.6 give no state."""
+    from kafka.protocol.admin import ListGroupsRequest
+
+    nodes = sorted(client.metadata(()).brokers) if brokers is None else sorted(brokers)
+    found: list[Group] = []
+    failed: dict[int, KctlError] = {}
+    for pause in (*PAUSES_S, None):
+        for node, response in client.send_each({node: ListGroupsRequest() for node in nodes}).items():
+            failed.pop(node, None)
+            error = _listing_error(node, response)
+            if error:
+                failed[node] = error
+            else:
+                found += (
+                    Group(g.group_id, g.group_state or "", g.protocol_type or "", g.group_type or None, node)
+                    for g in response.groups
+                )
+        nodes = [node for node, error in failed.items() if isinstance(error, CoordinatorMoved)]
+        if not nodes or pause is None:
+            break
+        time.sleep(pause)  # a coordinator that has just moved there is still reading its log
+    return Groups({g.group: g for g in sorted(found, key=lambda g: g.group)}, failed, {})
+
+
+def _listing_error(node: int, response: Any) -> KctlError | None:
+    from kctl.client import error_for
+
+    if isinstance(response, KctlError):
+        return response
+    if response.error_code == COORDINATOR_LOAD_IN_PROGRESS:
+        return CoordinatorMoved(f"broker {node} is still loading its groups")
+    if response.error_code in {0, COORDINATOR_NOT_AVAILABLE}:  # the latter: it coordinates nothing yet
+        return None
+    return error_for(response.error_code, None, subject=f"groups of broker {node}")
+
+
+def describe_groups(client: ClusterClient, groups: Iterable[str], *, known: Groups | None = None) -> Groups:
+    """The groups with their members, by one DescribeGroups to each coordinator.
+
+    known: from list_groups, which saves looking for coordinators. A group that does not exist is a NotFound
+    among failed_groups.
+    """
+    names = list(dict.fromkeys(groups))
+    listed = known.groups if known else {}
+    answers = ask_coordinators(
+        client,
+        names,
+        lambda by_node: _describe(client, by_node),
+        known={name: listed[name].coordinator for name in names if name in listed},
+    )
+    vanished = [name for name, answer in answers.items() if isinstance(answer, Group) and answer.state == "Dead"]
+    truth = _listed(client, vanished, answers)
+    described: dict[str, Group] = {}
+    failed: dict[str, KctlError] = {}
+    for name in names:
+        answer = truth.get(name) or answers[name]
+        if isinstance(answer, KctlError):
+            failed[name] = answer
+        else:
+            other = listed.get(name)
+            described[name] = replace(answer, type=answer.type or (other.type if other else None))
+    if any(isinstance(error, CoordinatorMoved) for error in failed.values()) and _no_groups_yet(client):
+        failed = {name: _unknown(name) for name in failed}
+    return Groups(described, dict(known.failed_brokers) if known else {}, failed)
+
+
+def _describe(client: ClusterClient, by_node: ByCoordinator) -> dict[str, Group | KctlError]:
+    coordinator = {group: node for node, groups in by_node.items() for group in groups}
+    return send_in_chunks(client, by_node, _describe_request, lambda response: _described(response, coordinator))
+
+
+def _describe_request(groups: Sequence[str]) -> object:
+    from kafka.protocol.admin import DescribeGroupsRequest
+
+    return DescribeGroupsRequest(groups=list(groups), include_authorized_operations=False)
+
+
+def _described(response: Any, coordinator: Mapping[str, int]) -> dict[str, Group | KctlError]:
+    rows: dict[str, Group | KctlError] = {}
+    for row in response.groups:
+        if row.error_code and row.error_code != GROUP_ID_NOT_FOUND:
+            rows[row.group_id] = failure(row.error_code, row.error_message, row.group_id)
+            continue
+        rows[row.group_id] = Group(
+            group=row.group_id,
+            state="Dead" if row.error_code else row.group_state,
+            protocol_type=row.protocol_type,
+            type=None,
+            coordinator=coordinator[row.group_id],
+            protocol=row.protocol_data or None,
+            members=tuple(_member(m, row.protocol_type) for m in row.members),
+        )
+    return rows
+
+
+def _member(row: Any, protocol_type: str) -> Member:
+    consumer = protocol_type == CLASSIC_CONSUMER
+    return Member(
+        member_id=row.member_id,
+        group_instance_id=row.group_instance_id,
+        client_id=row.client_id,
+        host=row.client_host.removeprefix("/"),  # Java's InetAddress.toString
+        partitions=decode_assignment(row.member_assignment) if consumer else None,
+    )
+
+
+def _listed(
+    client: ClusterClient, vanished: Sequence[str], answers: Mapping[str, Group | KctlError]
+) -> dict[str, Group | KctlError]:
+    """What ListGroups says of groups that DescribeGroups calls dead: there after all, without members, or unknown."""
+    if not vanished:
+        return {}
+    nodes = {answer.coordinator for name in vanished if isinstance(answer := answers[name], Group)}
+    listing = list_groups(client, brokers=nodes)
+    truth: dict[str, Group | KctlError] = {}
+    for name in vanished:
+        answer = answers[name]
+        assert isinstance(answer, Group)
+        truth[name] = (
+            listing.groups.get(name) or listing.failed_brokers.get(answer.coordinator) or _unknown(name)
+        )
+    return truth
+
+
+def _unknown(name: str) -> NotFound:
+    return NotFound(f"group {name!r} does not exist", hint="`kctl group list` shows the groups")
+
+
+def _no_groups_yet(client: ClusterClient) -> bool:
+    """A cluster where no group ever was has no offsets topic, and therefore no coordinator to ask."""
+    return OFFSETS_TOPIC not in client.metadata([OFFSETS_TOPIC]).topics

@@ -1,0 +1,1 @@
+"""Consumer lag: the rules (pure), and one batched pass over a cluster."""

@@ -1,0 +1,223 @@
+"""The lag of groups in one batched pass over a cluster.
+
+Requests, whatever the number of groups: ListGroups to each broker (or one FindCoordinator for chosen groups),
+OffsetFetch and DescribeGroups to each coordinator, one Metadata for the topics that occur, ListOffsets LATEST
+and EARLIEST to each leader. The end is read before the start, so that a start never lies beyond its end for
+any other reason than deletion meanwhile.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kctl.errors import KctlError, NotFound
+from kctl.groups.coordinators import ask_coordinators
+from kctl.groups.describe import Group, Groups, Member, describe_groups, list_groups
+from kctl.lag.offsets import Committed, OffsetSpec, fetch_committed_each, fetch_offsets_each
+from kctl.lag.rules import LagRow, lag_of, lost_of
+from kctl.model import ClusterState, TopicPartition
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+_NO_MEMBERS = frozenset({"Empty", "Dead"})
+_SHARE = "share"  # share groups (KIP-932) have no committed offsets
+_LEADER_PAUSES_S = (0.2, 0.8)
+
+
+@dataclass(frozen=True, slots=True)
+class LogOffsets:
+    """Both ends of one partition's log."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class LagReport:
+    """Rows sorted by group, topic, partition; and what they do not say.
+
+    groups: every group looked at, also those without rows. deleted: topics and partitions that have commits and
+    do not exist any more (their offsets are None). unread: partitions whose leader did not answer, with the
+    reason. failed: groups and brokers that could not be asked at all, with the reason.
+    """
+
+    rows: list[LagRow]
+    groups: dict[str, Group]
+    deleted: list[TopicPartition] = field(default_factory=list)
+    unread: dict[TopicPartition, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def complete(self) -> bool:
+        """Everything that was asked for was read."""
+        return not self.unread and not self.failed
+
+
+def collect_lag(
+    client: ClusterClient,
+    groups: Collection[str] | None = None,
+    *,
+    topics: Collection[str] | None = None,
+    members: bool = True,
+) -> list[LagRow]:
+    """The rows of `collect`, for callers who only want those."""
+    return collect(client, groups, topics=topics, members=members).rows
+
+
+def collect(
+    client: ClusterClient,
+    groups: Collection[str] | None = None,
+    *,
+    topics: Collection[str] | None = None,
+    members: bool = True,
+    states: Collection[str] | None = None,
+) -> LagReport:
+    """The lag of `groups` (None: of all), of all their topics or only `topics`, and of groups in `states` only.
+
+    members: also tell which member each partition is assigned to, and show partitions that are assigned and were
+    never committed. Raises NotFound when a group that was named does not exist, and what `ClusterClient` raises
+    when no broker can be reached.
+    """
+    found = _choose_groups(client, groups, members=members)
+    _raise_unknown(found)
+    failed = {name: error.message for name, error in found.failed_groups.items()}
+    failed |= {f"broker {node}": error.message for node, error in found.failed_brokers.items()}
+    chosen = {
+        name: group
+        for name, group in found.groups.items()
+        if group.type != _SHARE and (states is None or group.state.lower() in states)
+    }
+    known = {name: group.coordinator for name, group in chosen.items()}
+    committed: dict[str, Committed] = {}
+    answers = ask_coordinators(client, chosen, lambda by: fetch_committed_each(client, by), known=known)
+    for name, answer in answers.items():
+        if isinstance(answer, KctlError):
+            failed[name] = answer.message
+        else:
+            committed[name] = answer
+    owners = {name: _owners(chosen[name]) for name in committed} if members else {}
+    wanted = _partitions(committed.values(), owners.values(), topics)
+    offsets, deleted, unread = read_log_offsets(client, wanted)
+    rows = [
+        row
+        for name in sorted(committed)
+        for row in _rows(chosen[name], committed[name], owners.get(name, {}), offsets, topics)
+    ]
+    return LagReport(rows, chosen, sorted(deleted), unread, failed)
+
+
+def _choose_groups(client: ClusterClient, groups: Collection[str] | None, *, members: bool) -> Groups:
+    """The groups with their states; described with members only where there can be some."""
+    if groups is not None:
+        return describe_groups(client, groups)
+    listed = list_groups(client)
+    ask = [
+        name
+        for name, group in listed.groups.items()
+        if group.type != _SHARE and (not group.state or (members and group.state not in _NO_MEMBERS))
+    ]
+    if not ask:
+        return listed
+    described = describe_groups(client, ask, known=listed)
+    gone = {name for name, error in described.failed_groups.items() if isinstance(error, NotFound)}
+    failed = {name: error for name, error in described.failed_groups.items() if name not in gone}
+    kept = {name: group for name, group in listed.groups.items() if name not in gone}
+    return Groups(kept | described.groups, listed.failed_brokers, failed)
+
+
+def _raise_unknown(found: Groups) -> None:
+    missing = [name for name, error in found.failed_groups.items() if isinstance(error, NotFound)]
+    if len(missing) == 1:
+        raise found.failed_groups[missing[0]]
+    if missing:
+        named = ", ".join(repr(name) for name in missing)
+        raise NotFound(f"groups {named} do not exist", hint="`kctl group list` shows the groups")
+
+
+def _owners(group: Group) -> dict[TopicPartition, Member]:
+    return {tp: member for member in group.members or () for tp in member.partitions or ()}
+
+
+def _partitions(
+    committed: Iterable[Collection[TopicPartition]],
+    assigned: Iterable[Collection[TopicPartition]],
+    topics: Collection[str] | None,
+) -> set[TopicPartition]:
+    everything = set().union(*committed, *assigned)
+    return everything if topics is None else {tp for tp in everything if tp.topic in topics}
+
+
+def read_log_offsets(
+    client: ClusterClient, partitions: Collection[TopicPartition]
+) -> tuple[dict[TopicPartition, LogOffsets], set[TopicPartition], dict[TopicPartition, str]]:
+    """Both ends of each partition's log; which partitions do not exist; and which could not be read, and why.
+
+    Leaders that have just changed are looked up again, twice.
+    """
+    offsets: dict[TopicPartition, LogOffsets] = {}
+    deleted: set[TopicPartition] = set()
+    unread: dict[TopicPartition, str] = {}
+    pending: Collection[TopicPartition] = partitions
+    for pause in (*_LEADER_PAUSES_S, None):
+        if not pending:
+            break
+        state = client.metadata({tp.topic for tp in pending})
+        by_leader, gone, leaderless = _by_leader(state, pending)
+        deleted |= gone
+        unread = {tp: "it has no leader" for tp in leaderless}
+        ends = fetch_offsets_each(client, by_leader, OffsetSpec.LATEST) if by_leader else {}
+        starts = fetch_offsets_each(client, by_leader, OffsetSpec.EARLIEST) if by_leader else {}
+        for tp, end in ends.items():
+            start = starts[tp]
+            if isinstance(end, int) and isinstance(start, int):
+                offsets[tp] = LogOffsets(start, end)
+            else:
+                unread[tp] = next(e.message for e in (end, start) if isinstance(e, KctlError))
+        pending = list(unread)
+        if pending and pause is not None:
+            time.sleep(pause)
+    return offsets, deleted, unread
+
+
+def _by_leader(
+    state: ClusterState, partitions: Iterable[TopicPartition]
+) -> tuple[dict[int, list[TopicPartition]], set[TopicPartition], list[TopicPartition]]:
+    """Partitions by the broker that leads them; those that do not exist; those without a leader."""
+    leaders = {p.tp: p.leader for topic in state.topics.values() for p in topic.partitions}
+    by_leader: dict[int, list[TopicPartition]] = {}
+    gone: set[TopicPartition] = set()
+    leaderless: list[TopicPartition] = []
+    for tp in partitions:
+        leader = leaders.get(tp)
+        if leader is None:
+            gone.add(tp)
+        elif leader < 0:
+            leaderless.append(tp)
+        else:
+            by_leader.setdefault(leader, []).append(tp)
+    return by_leader, gone, leaderless
+
+
+def _rows(
+    group: Group,
+    committed: Committed,
+    owners: Mapping[TopicPartition, Member],
+    offsets: Mapping[TopicPartition, LogOffsets],
+    topics: Collection[str] | None,
+) -> Sequence[LagRow]:
+    rows: list[LagRow] = []
+    for tp in sorted(committed.keys() | owners.keys()):
+        if topics is not None and tp.topic not in topics:
+            continue
+        at, log, owner = committed.get(tp), offsets.get(tp), owners.get(tp)
+        start, end = (log.start, log.end) if log else (None, None)
+        lag, lost = lag_of(at, start, end), lost_of(at, start)
+        client_id, host = (owner.client_id, owner.host) if owner else (None, None)
+        rows.append(
+            LagRow(group.group, group.state, tp.topic, tp.partition, at, start, end, lag, lost, client_id, host)
+        )
+    return rows

@@ -1,0 +1,160 @@
+"""Committed offsets by coordinator, log offsets by leader: the two requests that lag is made of.
+
+Each function here asks one broker, so that a Spark executor can do its share; `kctl.lag.collect` asks all of them
+at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from kctl.errors import KctlError, NotFound, NotSupported
+from kctl.groups.coordinators import ByCoordinator, failure, send_in_chunks
+from kctl.model import TopicPartition
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+UNKNOWN_TOPIC_OR_PARTITION = 3
+
+Committed: TypeAlias = dict[TopicPartition, int]
+
+
+class OffsetSpec(IntEnum):
+    """The «timestamp» of a ListOffsets request that stands for an end of the log."""
+
+    LATEST = -1  # the high watermark: what a consumer can read up to
+    EARLIEST = -2  # the log start offset
+
+
+def fetch_committed(
+    client: ClusterClient, coordinator_id: int, groups: Sequence[str]
+) -> dict[str, Committed | KctlError]:
+    """What each group has committed, from its coordinator; a failure of a group is its value.
+
+    One OffsetFetch for all groups (version 8, KIP-709, brokers ≥ 3.0), one for each group on older brokers.
+    """
+    return fetch_committed_each(client, {coordinator_id: groups})
+
+
+def fetch_committed_each(client: ClusterClient, by_node: ByCoordinator) -> dict[str, Committed | KctlError]:
+    """`fetch_committed` from several coordinators at once."""
+    try:
+        return send_in_chunks(client, by_node, _batched_request, _parse_batched)
+    except NotSupported:
+        return _one_by_one(client, by_node)
+
+
+def _batched_request(groups: Sequence[str]) -> object:
+    from kafka.protocol.consumer import OffsetFetchRequest
+
+    group = OffsetFetchRequest.OffsetFetchRequestGroup
+    return OffsetFetchRequest(
+        groups=[group(group_id=name, topics=None) for name in groups],
+        min_version=8,
+        max_version=9,  # 10 speaks of topics by id
+    )
+
+
+def _parse_batched(response: Any) -> dict[str, Committed | KctlError]:
+    return {
+        group.group_id: failure(group.error_code, None, group.group_id)
+        if group.error_code
+        else _parse_topics(group.topics, group.group_id)
+        for group in response.groups
+    }
+
+
+def _parse_topics(topics: Iterable[Any], group: str) -> Committed | KctlError:
+    committed: Committed = {}
+    for topic in topics:
+        name = topic.name
+        for row in topic.partitions:
+            if row.error_code:
+                return failure(row.error_code, f"offset of {name}-{row.partition_index}", group)
+            if row.committed_offset >= 0:
+                committed[TopicPartition(name, row.partition_index)] = row.committed_offset
+    return committed
+
+
+def _one_by_one(client: ClusterClient, by_node: ByCoordinator) -> dict[str, Committed | KctlError]:
+    from kafka.protocol.consumer import OffsetFetchRequest
+
+    answers: dict[str, Committed | KctlError] = {}
+    for turn in range(max(len(groups) for groups in by_node.values())):
+        asked = {node: groups[turn] for node, groups in by_node.items() if turn < len(groups)}
+        responses = client.send_each(
+            {
+                node: OffsetFetchRequest(group_id=group, topics=None, min_version=2, max_version=7)
+                for node, group in asked.items()
+            }
+        )
+        for node, group in asked.items():
+            response = responses[node]
+            if isinstance(response, KctlError):
+                answers[group] = response
+            elif response.error_code:
+                answers[group] = failure(response.error_code, None, group)
+            else:
+                answers[group] = _parse_topics(response.topics, group)
+    return answers
+
+
+def fetch_offsets(
+    client: ClusterClient, leader_id: int, partitions: Iterable[TopicPartition], spec: OffsetSpec
+) -> dict[TopicPartition, int | KctlError]:
+    """One end of the log of each partition, from its leader, by one ListOffsets. A failure is a value.
+
+    NotFound: the topic or partition is gone. Any other error: the broker does not lead it, or did not answer.
+    """
+    return fetch_offsets_each(client, {leader_id: list(partitions)}, spec)
+
+
+def fetch_offsets_each(
+    client: ClusterClient, by_leader: Mapping[int, Sequence[TopicPartition]], spec: OffsetSpec
+) -> dict[TopicPartition, int | KctlError]:
+    """`fetch_offsets` from several leaders at once."""
+    responses = client.send_each({node: _list_request(tps, spec) for node, tps in by_leader.items()})
+    found: dict[TopicPartition, int | KctlError] = {}
+    for node, partitions in by_leader.items():
+        response = responses[node]
+        if isinstance(response, KctlError):
+            found.update(dict.fromkeys(partitions, response))
+        else:
+            found.update(_parse_listed(response))
+    return found
+
+
+def _list_request(partitions: Sequence[TopicPartition], spec: OffsetSpec) -> object:
+    from kafka.protocol.consumer import ListOffsetsRequest
+
+    topic_class = ListOffsetsRequest.ListOffsetsTopic
+    partition_class = topic_class.ListOffsetsPartition
+    by_topic: dict[str, list[Any]] = {}
+    for topic, number in partitions:
+        row = partition_class(partition_index=number, timestamp=int(spec), current_leader_epoch=-1)
+        by_topic.setdefault(topic, []).append(row)
+    return ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=0,
+        topics=[topic_class(name=name, partitions=rows) for name, rows in by_topic.items()],
+        min_version=1,
+    )
+
+
+def _parse_listed(response: Any) -> dict[TopicPartition, int | KctlError]:
+    from kctl.client import error_for
+
+    found: dict[TopicPartition, int | KctlError] = {}
+    for topic in response.topics:
+        for row in topic.partitions:
+            tp = TopicPartition(topic.name, row.partition_index)
+            if row.error_code == UNKNOWN_TOPIC_OR_PARTITION:
+                found[tp] = NotFound(f"partition {tp} does not exist on its leader")
+            elif row.error_code:
+                found[tp] = error_for(row.error_code, None, subject=f"partition {tp}")
+            else:
+                found[tp] = row.offset
+    return found

@@ -1,0 +1,132 @@
+"""What lag is. Pure rules, applied by `kctl lag` and by the Spark jobs alike.
+
+Definitions (all in offsets):
+- log_end_offset is what a consumer can read up to (ListOffsets LATEST, the high watermark), as in Kafka's
+  own ConsumerGroupCommand.
+- lag = max(end - max(committed, start), 0): messages that are there and not read.
+- lost = max(start - committed, 0): messages that were deleted before they were read. The Java tool counts them
+  as lag: its LAG is lag + lost.
+- A partition without a commit has neither: null, not 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+
+class LagRow(NamedTuple):
+    """One partition of one group. The field names are the JSON keys and never change.
+
+    None in an offset: not committed (committed_offset), or the topic is gone or its leader did not answer.
+    client_id and host are the member that the partition is assigned to, when there is one.
+    """
+
+    group: str
+    state: str
+    topic: str
+    partition: int
+    committed_offset: int | None
+    log_start_offset: int | None
+    log_end_offset: int | None
+    lag: int | None
+    lost: int | None
+    client_id: str | None = None
+    host: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLag:
+    """The partitions of one topic in one group, added up. Sums are over the partitions that are known."""
+
+    group: str
+    state: str
+    topic: str
+    partitions: int
+    lag: int | None
+    max_lag: int | None
+    lost: int | None
+    not_committed: int
+    unknown: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLag:
+    """One group, added up. unknown: committed partitions whose offsets could not be had."""
+
+    group: str
+    state: str
+    topics: int
+    partitions: int
+    lag: int | None
+    max_lag: int | None
+    lost: int | None
+    not_committed: int
+    unknown: int
+
+
+def lag_of(committed: int | None, log_start: int | None, log_end: int | None) -> int | None:
+    """Messages that are in the log and not read yet; None when there is no commit or an offset is not known."""
+    if committed is None or log_start is None or log_end is None:
+        return None
+    return max(log_end - max(committed, log_start), 0)
+
+
+def lost_of(committed: int | None, log_start: int | None) -> int | None:
+    """Messages that were deleted before they were read; None when there is no commit or no log start."""
+    if committed is None or log_start is None:
+        return None
+    return max(log_start - committed, 0)
+
+
+def by_topic(rows: Iterable[LagRow]) -> list[TopicLag]:
+    """Rows added up per group and topic, in the order of first appearance."""
+    return [
+        TopicLag(first.group, first.state, first.topic, len(members), *_sums(members))
+        for first, members in _grouped(rows, lambda row: (row.group, row.topic))
+    ]
+
+
+def by_group(rows: Iterable[LagRow]) -> list[GroupLag]:
+    """Rows added up per group, in the order of first appearance."""
+    return [
+        GroupLag(first.group, first.state, len({m.topic for m in members}), len(members), *_sums(members))
+        for first, members in _grouped(rows, lambda row: row.group)
+    ]
+
+
+class _Sums(NamedTuple):
+    lag: int | None
+    max_lag: int | None
+    lost: int | None
+    not_committed: int
+    unknown: int
+
+
+def _sums(rows: list[LagRow]) -> _Sums:
+    lags = [row.lag for row in rows if row.lag is not None]
+    lost = [row.lost for row in rows if row.lost is not None]
+    return _Sums(
+        lag=sum(lags) if lags else None,
+        max_lag=max(lags, default=None),
+        lost=sum(lost) if lost else None,
+        not_committed=sum(row.committed_offset is None for row in rows),
+        unknown=sum(row.committed_offset is not None and row.lag is None for row in rows),
+    )
+
+
+_Row = TypeVar("_Row")
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+def _grouped(rows: Iterable[_Row], key: Callable[[_Row], _Key]) -> list[tuple[_Row, list[_Row]]]:
+    found: dict[_Key, list[_Row]] = {}
+    for row in rows:
+        found.setdefault(key(row), []).append(row)
+    return [(members[0], members) for members in found.values()]
+
+
+def over_limit(lags: Iterable[int | None], limit: int) -> int:
+    """How many of `lags` are above `limit`. What is not known is not over it: the caller says so."""
+    return sum(lag is not None and lag > limit for lag in lags)

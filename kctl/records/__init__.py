@@ -1,0 +1,1 @@
+"""Records in and out of topics, one by one: producing lines, consuming."""

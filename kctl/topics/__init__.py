@@ -1,0 +1,1 @@
+"""Topics: names, listing, describing, creating, deleting."""
