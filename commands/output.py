@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -86,6 +87,12 @@ def emit(result: Any, tables: Sequence[Table] | Callable[[], Sequence[Table]], o
 def write_line(text: str) -> None:
     """One line (or block) of results to stdout."""
     sys.stdout.write(text + "\n")
+
+
+def heading(text: str) -> None:
+    """A line that stands out, on a terminal in bold."""
+    bold = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    write_line(f"\x1b[1m{printable(text)}\x1b[0m" if bold else printable(text))
 
 
 def write_json_line(value: Any) -> None:

@@ -72,8 +72,9 @@ def test_no_shell_no_eval(path: Path) -> None:
 
 
 def _loaded_by(*argv: str) -> set[str]:
-    code = "import sys; from kctl.__main__ import main; sys.argv[1:] = %r\ntry: main()\nexcept SystemExit: pass\n" % (
-        list(argv),
+    code = (
+        f"import sys; from kctl.__main__ import main; sys.argv[1:] = {list(argv)!r}\n"
+        "try: main()\nexcept SystemExit: pass\n"
     )
     code += "sys.stderr.write('\\n'.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

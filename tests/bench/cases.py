@@ -1,0 +1,133 @@
+"""What is measured: kctl beside its peer, on one cluster that kctl set up."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kctl_testing import SCRIPT, Kctl
+from measure import Figures, in_turn
+
+NAME = "bench"
+GROUPS, PARTITIONS = 50, 60
+
+
+@dataclass
+class Setting:
+    """Where the cases run: a console script with a home of its own, Kafka's jars, how often to repeat."""
+
+    kctl: Kctl
+    libs: Path
+    runs: int
+    bootstrap: str = field(default="", init=False)
+
+    def cluster(self) -> str:
+        """The bootstrap servers of a pseudo-distributed cluster, set up once."""
+        if not self.bootstrap:
+            self.kctl.ok("cluster", "create", NAME, "--layout", "pseudo-distributed", timeout=180)
+            self.bootstrap = ",".join(self.kctl.json("context", "show", NAME)["bootstrap_servers"])
+        return self.bootstrap
+
+    def java_tool(self, main: str, *args: str) -> list[str]:
+        """One of Kafka's own tools, with the options that its script gives the JVM."""
+        return ["java", "-Xmx256M", "-cp", f"{self.libs}/*", f"org.apache.kafka.tools.{main}", *args]
+
+    def measure(self, commands: dict[str, list[str]]) -> dict[str, Figures]:
+        return in_turn(commands, self.runs, self.kctl.environment)
+
+    def close(self) -> None:
+        if self.bootstrap:
+            self.kctl("cluster", "destroy", NAME, "--yes", "--confirm-cluster", NAME, timeout=180)
+
+
+def startup(setting: Setting) -> dict[str, Figures]:
+    """Help and version beside a Python that does nothing."""
+    return setting.measure(
+        {
+            "python -c pass": [sys.executable, "-c", "pass"],
+            "kctl --version": [str(SCRIPT), "--version"],
+            "kctl --help": [str(SCRIPT), "--help"],
+            "kctl topic --help": [str(SCRIPT), "topic", "--help"],
+        }
+    )
+
+
+def topic_list(setting: Setting) -> dict[str, Figures]:
+    """`topic list` beside kafka-topics --list."""
+    servers = setting.cluster()
+    for number in range(20):
+        setting.kctl.ok("topic", "create", f"topic-{number}", "--partitions", "6", "--if-not-exists")
+    return setting.measure(
+        {
+            "kafka-topics --list": setting.java_tool("TopicCommand", "--list", "--bootstrap-server", servers),
+            "kctl topic list": [str(SCRIPT), "topic", "list", "--bootstrap-server", servers],
+        }
+    )
+
+
+def lag(setting: Setting) -> dict[str, Figures]:
+    """The lag of 50 groups × 60 partitions beside kafka-consumer-groups --describe --all-groups."""
+    servers = setting.cluster()
+    _make_groups(setting, GROUPS)
+    tool = "consumer.group.ConsumerGroupCommand"
+    return setting.measure(
+        {
+            "kafka-consumer-groups": setting.java_tool(
+                tool, "--describe", "--all-groups", "--bootstrap-server", servers
+            ),
+            "kctl lag": [str(SCRIPT), "lag", "--bootstrap-server", servers],
+        }
+    )
+
+
+def lag_scale(setting: Setting) -> dict[str, Figures]:
+    """How the lag's cost grows with the number of groups."""
+    servers = setting.cluster()
+    figures = {}
+    for groups in (GROUPS, 500, 2000):
+        _make_groups(setting, groups)
+        command = [str(SCRIPT), "lag", "--by", "group", "--bootstrap-server", servers]
+        figures[f"kctl lag, {groups} groups"] = setting.measure({"lag": command})["lag"]
+    return figures
+
+
+def cluster_start(setting: Setting) -> dict[str, Figures]:
+    """Three ZooKeepers and three brokers, from nothing to ready, and away again (wall time of kctl)."""
+    up = [str(SCRIPT), "cluster", "start", "bench3"]
+    down = [str(SCRIPT), "cluster", "stop", "bench3", "--yes"]
+    setting.kctl.ok("cluster", "create", "bench3", "--layout", "three-node", "--no-start", timeout=120)
+    try:
+        return setting.measure({"kctl cluster start (3 + 3)": up, "kctl cluster stop (3 + 3)": down})
+    finally:
+        setting.kctl("cluster", "destroy", "bench3", "--yes", "--confirm-cluster", "bench3", timeout=180)
+
+
+def spark_reports(setting: Setting) -> dict[str, Figures]:
+    """The Spark reports from a cold start, beside `kctl lag`."""
+    servers = setting.cluster()
+    _make_groups(setting, GROUPS)
+    setting.kctl.ok("spark", "warm", timeout=300)
+    return setting.measure(
+        {
+            "kctl lag": [str(SCRIPT), "lag", "--bootstrap-server", servers],
+            "kctl spark lag": [str(SCRIPT), "spark", "lag", "--bootstrap-server", servers],
+            "kctl spark retention": [str(SCRIPT), "spark", "retention", "--bootstrap-server", servers],
+        }
+    )
+
+
+def _make_groups(setting: Setting, count: int) -> None:
+    """Groups bench-0 … with a committed offset on every partition of one topic."""
+    from kafka.structs import OffsetAndMetadata, TopicPartition
+
+    from kctl.client import connect
+    from kctl.context import Target
+
+    setting.kctl.ok("topic", "create", "groups", "--partitions", str(PARTITIONS), "--if-not-exists")
+    setting.kctl.ok("produce", "groups", stdin="".join(f"record {n}\n" for n in range(6000)))
+    offsets = {TopicPartition("groups", p): OffsetAndMetadata(p, "", -1) for p in range(PARTITIONS)}
+    with connect(Target(NAME, tuple(setting.cluster().split(",")))) as client:
+        admin = client.admin()
+        for number in range(count):
+            admin.alter_group_offsets(f"bench-{number}", offsets)

@@ -1,0 +1,91 @@
+"""Whole processes, measured by the kernel's own accounting: CPU, wall time, largest resident set."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One run. cpu_s is user plus system time of the process and the children that it waited for."""
+
+    cpu_s: float
+    wall_s: float
+    max_rss_bytes: int
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Medians over the runs of one command."""
+
+    cpu_s: float
+    wall_s: float
+    max_rss_bytes: int
+    runs: int
+
+
+def run_once(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> Sample:
+    """Run to the end; fails on any exit code but 0."""
+    started = time.monotonic()
+    process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=environment)
+    assert process.stdout is not None
+    while process.stdout.read(1 << 20):
+        pass
+    _, status, usage = os.wait4(process.pid, 0)
+    wall_s = time.monotonic() - started
+    process.returncode = os.waitstatus_to_exitcode(status)
+    process.stdout.close()
+    if process.returncode:
+        raise SystemExit(f"{argv} ended with {process.returncode}")
+    return Sample(usage.ru_utime + usage.ru_stime, wall_s, usage.ru_maxrss * 1024)
+
+
+def median(samples: Sequence[Sample]) -> Figures:
+    """The median of each figure on its own."""
+    return Figures(
+        round(statistics.median(s.cpu_s for s in samples), 4),
+        round(statistics.median(s.wall_s for s in samples), 4),
+        round(statistics.median(s.max_rss_bytes for s in samples)),
+        len(samples),
+    )
+
+
+def in_turn(
+    commands: Mapping[str, Sequence[str]], runs: int, environment: Mapping[str, str] | None = None
+) -> dict[str, Figures]:
+    """Measure the commands in turn (A B A B …), after one run each that does not count."""
+    samples: dict[str, list[Sample]] = {name: [] for name in commands}
+    for number in range(runs + 1):
+        for name, argv in commands.items():
+            sample = run_once(argv, environment)
+            if number:
+                samples[name].append(sample)
+    return {name: median(taken) for name, taken in samples.items()}
+
+
+def machine() -> dict[str, object]:
+    """What the figures were taken on."""
+    model = next(
+        (
+            line.split(":", 1)[1].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
+        platform.processor(),
+    )
+    memory_kb = int(Path("/proc/meminfo").read_text().split()[1])
+    return {
+        "cpu": model,
+        "cores": os.cpu_count(),
+        "memory_bytes": memory_kb * 1024,
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "load_1m": os.getloadavg()[0],
+    }

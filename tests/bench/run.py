@@ -1,0 +1,76 @@
+"""Benchmarks: `python tests/bench/run.py [startup topics lag scale cluster spark] [--runs 7]`.
+
+Each compares kctl and a peer on the same input in one run, as medians and a ratio, on a cluster of its own, and
+writes results/DATE-NAME.json. Not tests: machines are noisy, nothing here passes or fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")]
+
+import cases
+from kctl_testing import Kctl
+from measure import Figures, machine
+
+RESULTS = Path(__file__).with_name("results")
+CASES: dict[str, Callable[[cases.Setting], dict[str, Figures]]] = {
+    "startup": cases.startup,
+    "topics": cases.topic_list,
+    "lag": cases.lag,
+    "scale": cases.lag_scale,
+    "cluster": cases.cluster_start,
+    "spark": cases.spark_reports,
+}
+
+
+def _report(name: str, figures: dict[str, Figures]) -> dict[str, Any]:
+    base = next(iter(figures.values()))
+    rows: dict[str, Any] = {}
+    for command, f in figures.items():
+        rows[command] = {
+            "cpu_ms": round(f.cpu_s * 1000), "wall_ms": round(f.wall_s * 1000), "max_rss_mb": f.max_rss_bytes // 10**6,
+            "runs": f.runs, "cpu_ratio": round(f.cpu_s / base.cpu_s, 3), "wall_ratio": round(f.wall_s / base.wall_s, 3),
+        }  # fmt: skip
+    sys.stdout.write(f"\n{name} (ratios to the first line)\n")
+    for command, row in rows.items():
+        sys.stdout.write(
+            f"  {command:32} {row['cpu_ms']:>7} ms CPU {row['wall_ms']:>7} ms wall {row['max_rss_mb']:>5} MB"
+            f"   CPU × {row['cpu_ratio']:<6} wall × {row['wall_ratio']}\n"
+        )
+    return rows
+
+
+def main() -> None:
+    """Run the chosen cases and keep their figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(CASES)}; all without")
+    parser.add_argument("--runs", type=int, default=7)
+    chosen = parser.parse_args()
+    names = chosen.names or list(CASES)
+    with tempfile.TemporaryDirectory(prefix="kctl-bench-") as home:
+        from kctl.deploy.runtime import ensure_runtime
+
+        libs = ensure_runtime().libs
+        setting = cases.Setting(Kctl(Path(home), {"KAFKA_HOME": str(libs.parent)}), libs, chosen.runs)
+        try:
+            for name in names:
+                rows = _report(name, CASES[name](setting))
+                now = datetime.now(timezone.utc)
+                body = {"case": name, "at": now.isoformat(timespec="seconds"), "machine": machine(), "figures": rows}
+                RESULTS.mkdir(exist_ok=True)
+                (RESULTS / f"{now:%Y-%m-%d}-{name}.json").write_text(json.dumps(body, indent=2) + "\n")
+        finally:
+            setting.close()
+
+
+if __name__ == "__main__":
+    main()
