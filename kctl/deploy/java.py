@@ -9,12 +9,12 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kctl.errors import NotSupported
+from kctl.deploy.process import run
+from kctl.errors import KctlError, NotSupported
 
 MINIMUM_JAVA = 17  # Kafka 4 and Spark 4 need it, Kafka 3.9 runs on it
 _ASK_TIMEOUT_S = 10.0
@@ -82,14 +82,10 @@ def _released_version(home: Path) -> int | None:
 def _ask(executable: Path) -> Java | None:
     """What a launcher without a `release` file (a version manager's script, say) says of itself."""
     try:
-        answer = subprocess.run(
-            [str(executable), "-XshowSettings:properties", "-version"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            timeout=_ASK_TIMEOUT_S, check=False,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
+        answer = run([str(executable), "-XshowSettings:properties", "-version"], timeout_s=_ASK_TIMEOUT_S)
+    except KctlError:
         return None
-    printed = answer.stdout.decode("utf-8", "replace")
+    printed = (answer.stdout + answer.stderr).decode("utf-8", "replace")
     match, home = _PRINTED_VERSION.search(printed), _PRINTED_HOME.search(printed)
     version = feature_version(match.group(1)) if match and answer.returncode == 0 else None
     if version is None:

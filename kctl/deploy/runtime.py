@@ -6,17 +6,27 @@ to install: an archive that is given, Apache's download, Maven coordinates.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from kctl import paths
 from kctl.deploy import jars
-from kctl.errors import InvalidFile, NotFound, UsageError
+from kctl.deploy.jars import JarProblem
+from kctl.errors import Busy, InvalidFile, NotFound, UsageError
 
 DEFAULT_VERSION = "3.9.2"  # the last line that runs with ZooKeeper
 _VERSION = re.compile(r"\d{1,3}(\.\d{1,3}){2,3}(-rc\d{1,2})?")
+
+
+class Progress(Protocol):
+    """What is told while an installation runs; `kctl.commands.output.progress` is one."""
+
+    def update(self, message: str, done: float | None = None, total: float | None = None) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +40,30 @@ class KafkaRuntime:
     @property
     def classpath(self) -> str:
         return f"{self.libs}/*"
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledRuntime:
+    """A provisioned version. healthy: every jar is there with its size, and none besides."""
+
+    version: str
+    source: str
+    path: Path
+    jars: int
+    size_bytes: int
+    default: bool
+    healthy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What hashing every jar of a provisioned version found."""
+
+    version: str
+    path: Path
+    jars: int
+    problems: list[JarProblem]
+    healthy: bool
 
 
 def checked_version(version: str) -> str:
@@ -103,7 +137,131 @@ def ensure_runtime(
     kafka_home: str | None = None,
     archive: str | None = None,
     sha512: str | None = None,
-    progress: object | None = None,
+    progress: Progress | None = None,
+    note: Callable[[str], None] | None = None,
+    timeout_s: float | None = None,
 ) -> KafkaRuntime:
-    """`find_runtime`, and install when there is none."""
-    return find_runtime(version, kafka_home=kafka_home)
+    """`find_runtime`, and `install_runtime` when there is none or what is there is damaged.
+
+    progress and note: told what happens; a note is a line, such as a download host that was passed over.
+    """
+    try:
+        return find_runtime(version, kafka_home=kafka_home)
+    except (NotFound, InvalidFile):
+        if kafka_home or (os.environ.get("KAFKA_HOME") and version is None):
+            raise
+    return install_runtime(
+        version, archive=archive, sha512=sha512, progress=progress, note=note, timeout_s=timeout_s
+    )  # fmt: skip
+
+
+def install_runtime(
+    version: str | None = None,
+    *,
+    archive: str | None = None,
+    sha512: str | None = None,
+    progress: Progress | None = None,
+    note: Callable[[str], None] | None = None,
+    timeout_s: float | None = None,
+) -> KafkaRuntime:
+    """Provision a version, replacing what is there. Raises as `kctl.deploy.provision.install` does."""
+    from kctl.deploy import provision  # what only an installation needs: HTTP, tar, Maven
+
+    wanted = wanted_version(version, archive)
+    request = provision.InstallRequest(
+        version=wanted,
+        archive=Path(archive) if archive else None,
+        sha512=sha512,
+        timeout_s=provision.DEFAULT_TIMEOUT_S if timeout_s is None else timeout_s,
+        progress=progress or provision.Silent(),
+        note=note or (lambda _: None),
+    )
+    home = home_of(wanted)
+    manifest = provision.install(request, home)
+    return KafkaRuntime(wanted, home / jars.LIBS, manifest.source)
+
+
+def wanted_version(version: str | None, archive: str | None) -> str:
+    """The version that is meant: the one named, else the one in the archive's name, else the default."""
+    if version is None and archive is not None:
+        match = re.fullmatch(r"kafka_2\.\d+-(.+?)\.(?:tgz|tar\.gz)", Path(archive).name)
+        version = match.group(1) if match else None
+    return checked_version(version or DEFAULT_VERSION)
+
+
+def list_runtimes() -> list[InstalledRuntime]:
+    """What is provisioned, by version; sizes and presence of the jars are looked at, not their contents."""
+    homes = [(home.name.removeprefix("kafka-"), home) for home in paths.runtimes_dir().glob("kafka-*") if home.is_dir()]
+    return [
+        _installed(version, home) for version, home in sorted(homes, key=_by_version) if _VERSION.fullmatch(version)
+    ]
+
+
+def _by_version(entry: tuple[str, Path]) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", entry[0])]
+
+
+def _installed(version: str, home: Path) -> InstalledRuntime:
+    default = version == DEFAULT_VERSION
+    try:
+        manifest = jars.read_manifest(home)
+    except InvalidFile:
+        return InstalledRuntime(version, "unknown", home, 0, 0, default, healthy=False)
+    healthy = not jars.check_jars(home, manifest, contents=False)
+    return InstalledRuntime(
+        version, manifest.source, home, len(manifest.jars), manifest.size_bytes, default, healthy=healthy
+    )  # fmt: skip
+
+
+def verify_runtime(version: str) -> Verification:
+    """Hash every jar and compare with the manifest. Raises NotFound."""
+    home = installed_home(version)
+    try:
+        manifest = jars.read_manifest(home)
+    except InvalidFile:
+        return Verification(version, home, 0, [JarProblem(jars.MANIFEST, "missing")], healthy=False)
+    problems = jars.check_jars(home, manifest, contents=True)
+    return Verification(version, home, len(manifest.jars), problems, healthy=not problems)
+
+
+def installed_home(version: str) -> Path:
+    """The folder of a provisioned version. Raises NotFound, which names those that there are."""
+    home = home_of(version)
+    if not home.is_dir():
+        known = ", ".join(r.version for r in list_runtimes())
+        raise NotFound(
+            f"Kafka {version} is not provisioned",
+            hint=f"provisioned: {known}" if known else "see kctl runtime install",
+        )
+    return home
+
+
+def refuse_when_used(version: str) -> None:
+    """Raise Busy when a process runs from the provisioned version."""
+    pids = processes_using(home_of(version))
+    if pids:
+        raise Busy(
+            f"Kafka {version} is in use by process {', '.join(map(str, pids))}",
+            hint="stop the clusters that run on it first: kctl cluster list",
+        )
+
+
+def remove_runtime(version: str) -> Path:
+    """Delete a provisioned version; where it was. Raises NotFound, and Busy when a process runs from it."""
+    from kctl.deploy import provision
+
+    home = installed_home(version)
+    refuse_when_used(version)
+    provision.remove(home)
+    return home
+
+
+def processes_using(home: Path) -> list[int]:
+    """The processes whose command line names a file of `home` (Linux's /proc; elsewhere none is found)."""
+    needle = os.fsencode(home) + b"/"
+    pids = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it ended meanwhile, or is another user's
+            if needle in entry.read_bytes():
+                pids.append(int(entry.parent.name))
+    return sorted(pids)
