@@ -1,0 +1,58 @@
+"""An SVG of a real run: `python tests/support/picture.py TARGET.svg TITLE COLUMNS -- kctl …` (several by `--`)."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+
+def run_in_terminal(argv: list[str], columns: int) -> str:
+    """Everything that the command writes to a terminal of that width, escape sequences included."""
+    master, slave = pty.openpty()
+    environment = {**os.environ, "COLUMNS": str(columns), "LINES": "60", "TERM": "xterm-256color"}
+    with subprocess.Popen(argv, stdin=slave, stdout=slave, stderr=slave, env=environment):
+        os.close(slave)
+        chunks = []
+        while True:
+            try:
+                chunk = os.read(master, 1 << 16)
+            except OSError:  # the other end is closed: Linux says EIO
+                break
+            if not chunk:
+                break
+            chunks.append(chunk)
+    os.close(master)
+    return b"".join(chunks).decode(errors="replace").replace("\r\n", "\n")
+
+
+def draw(commands: list[list[str]], title: str, columns: int) -> str:
+    """The commands and what they printed, as SVG."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(record=True, width=columns, file=io.StringIO(), force_terminal=True)
+    for argv in commands:
+        console.print(Text(f"$ {shlex.join(argv)}", style="bold green"))
+        console.print(Text.from_ansi(run_in_terminal(argv, columns)))
+    return console.export_svg(title=title)
+
+
+def main() -> None:
+    """Run what the command line names and write the picture."""
+    target, title, columns, _, *rest = sys.argv[1:]
+    commands: list[list[str]] = [[]]
+    for word in rest:
+        if word == "--":
+            commands.append([])
+        else:
+            commands[-1].append(word)
+    Path(target).write_text(draw(commands, title, int(columns)))
+
+
+if __name__ == "__main__":
+    main()
