@@ -1,0 +1,96 @@
+"""A broker's server.properties: readable, commented, with defaults that suit the layout. Pure."""
+
+from __future__ import annotations
+
+from kctl.deploy.layout import LOOPBACK, BrokerNode, ClusterSpec, heap_bytes
+from kctl.properties import property_sections
+
+_SESSION_TIMEOUT_MS = 6_000
+_INTERNAL_PARTITIONS = 10
+
+Section = tuple[str, list[tuple[str, str]]]
+
+
+def render_server_properties(spec: ClusterSpec, node: BrokerNode) -> str:
+    """The text of server.properties. A setting of the user's replaces kctl's where it stands."""
+    sections = [*_place(spec, node), *_safety(spec), *_small_machine(spec)]
+    own = dict(spec.settings)
+    merged = [
+        (comment, [(key, own.pop(key, value)) for key, value in entries]) for comment, entries in sections
+    ]
+    merged.append(("Given with --config or --config-file", sorted(own.items())))
+    header = (
+        f"Broker {node.id} of cluster {spec.name} ({spec.layout}), Kafka {spec.kafka_version}.\n"
+        "Written once by kctl; edit it and run: kctl cluster restart " + spec.name
+    )
+    return property_sections(header, merged)
+
+
+def _place(spec: ClusterSpec, node: BrokerNode) -> list[Section]:
+    listener = f"PLAINTEXT://{LOOPBACK}:{node.port}"
+    identity = [("broker.id", str(node.id))]
+    if node.rack is not None:
+        identity.append(("broker.rack", node.rack))
+    return [
+        ("Who it is", identity),
+        (
+            "Reachable from this machine only: the address it binds, and the one it tells clients",
+            [("listeners", listener), ("advertised.listeners", listener)],
+        ),
+        ("Where it keeps partitions", [("log.dirs", ",".join(map(str, spec.data_paths(node))))]),
+        (
+            "ZooKeeper. A broker that dies is noticed when its session expires; until then it cannot come back",
+            [
+                ("zookeeper.connect", spec.zookeeper_connect),
+                ("zookeeper.session.timeout.ms", str(_SESSION_TIMEOUT_MS)),
+                ("zookeeper.connection.timeout.ms", "18000"),
+            ],
+        ),
+    ]
+
+
+def _safety(spec: ClusterSpec) -> list[Section]:
+    replicas = min(3, len(spec.brokers))
+    in_sync = max(1, replicas - 1)
+    return [
+        (
+            f"Topics: {replicas} replica{'s' if replicas > 1 else ''}; acks=all needs {in_sync} in sync. "
+            "A replica that was not in sync never becomes leader:\nthat would lose acknowledged records. "
+            "Topics are made on purpose, not by a typo",
+            [
+                ("default.replication.factor", str(replicas)),
+                ("min.insync.replicas", str(in_sync)),
+                ("num.partitions", "1"),
+                ("unclean.leader.election.enable", "false"),
+                ("auto.create.topics.enable", "false"),
+            ],
+        ),
+        (
+            "Kafka's internal topics: as safe as the others, and fewer partitions than the default of 50",
+            [
+                ("offsets.topic.replication.factor", str(replicas)),
+                ("offsets.topic.num.partitions", str(_INTERNAL_PARTITIONS)),
+                ("transaction.state.log.replication.factor", str(replicas)),
+                ("transaction.state.log.min.isr", str(in_sync)),
+                ("transaction.state.log.num.partitions", str(_INTERNAL_PARTITIONS)),
+            ],
+        ),
+    ]
+
+
+def _small_machine(spec: ClusterSpec) -> list[Section]:
+    dedupe = min(128 << 20, heap_bytes(spec.heap) // 16)
+    return [
+        (
+            "A group's first rebalance waits this long for more members (default 3000, for production)",
+            [("group.initial.rebalance.delay.ms", "100")],
+        ),
+        (
+            "The log cleaner's map of keys, taken from the heap at start: 24 bytes for each key",
+            [("log.cleaner.dedupe.buffer.size", str(dedupe))],
+        ),
+        (
+            "When the whole cluster stops, the last broker has nobody to hand its leaders to: do not wait long for it",
+            [("controlled.shutdown.max.retries", "2"), ("controlled.shutdown.retry.backoff.ms", "500")],
+        ),
+    ]

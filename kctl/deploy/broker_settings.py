@@ -1,0 +1,190 @@
+"""Which settings a broker knows, and what a value must look like: found before a broker refuses to start.
+
+broker_settings.json is taken from the jars (`kafka.server.KafkaConfig.configDef()`, Kafka 3.9.2): type, default,
+range and allowed values of each.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from kctl.errors import InvalidFile, NotFound, UsageError
+from kctl.properties import parse_properties
+
+MAX_CONFIG_BYTES = 1 << 20
+# A listener's own settings: listener.name.<listener>[.<mechanism>].<setting>
+_LISTENER = re.compile(
+    r"listener\.name\.[a-z0-9_-]+\.(?:(?:plain|gssapi|oauthbearer|scram-sha-(?:256|512))\.)?(.+)"
+)
+_INTEGER_BITS = {"short": 16, "int": 32, "long": 64}
+
+# What kctl itself decides, and how to say it instead.
+OWNED = {
+    "broker.id": "brokers are numbered from 1; see --brokers",
+    "broker.id.generation.enable": "brokers are numbered from 1; see --brokers",
+    "reserved.broker.max.id": "brokers are numbered from 1; see --brokers",
+    "broker.rack": "use --rack",
+    "listeners": "use --base-port; brokers listen on 127.0.0.1 only",
+    "advertised.listeners": "use --base-port; brokers listen on 127.0.0.1 only",
+    "listener.security.protocol.map": "brokers have one PLAINTEXT listener on 127.0.0.1",
+    "inter.broker.listener.name": "brokers have one PLAINTEXT listener on 127.0.0.1",
+    "security.inter.broker.protocol": "brokers have one PLAINTEXT listener on 127.0.0.1",
+    "control.plane.listener.name": "brokers have one PLAINTEXT listener on 127.0.0.1",
+    "log.dir": "use --log-dirs for their number, --dir for where they are",
+    "log.dirs": "use --log-dirs for their number, --dir for where they are",
+    "zookeeper.connect": "use --chroot; ZooKeeper is the cluster's own",
+    "process.roles": "these layouts use ZooKeeper, not KRaft",
+    "node.id": "these layouts use ZooKeeper, not KRaft",
+    "controller.quorum.voters": "these layouts use ZooKeeper, not KRaft",
+    "controller.quorum.bootstrap.servers": "these layouts use ZooKeeper, not KRaft",
+    "controller.listener.names": "these layouts use ZooKeeper, not KRaft",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting of a broker. type: Kafka's ConfigDef.Type in small letters."""
+
+    name: str
+    type: str
+    default: str | None = None
+    min: float | None = None
+    max: float | None = None
+    values: tuple[str, ...] = ()
+
+
+@lru_cache(maxsize=1)
+def known_settings() -> Mapping[str, Setting]:
+    """All settings by name."""
+    document = json.loads(Path(__file__).with_name("broker_settings.json").read_text(encoding="utf-8"))
+    return {
+        name: Setting(
+            name, entry["type"], entry.get("default"), entry.get("min"), entry.get("max"),
+            tuple(entry.get("values", ())),
+        )
+        for name, entry in document["settings"].items()
+    }  # fmt: skip
+
+
+def read_settings(given: Iterable[str], config_file: Path | None) -> dict[str, str]:
+    """The settings of --config-file, then those of --config key=value over them, each checked. Raises UsageError."""
+    settings = _read_file(config_file) if config_file is not None else {}
+    seen: set[str] = set()
+    for text in given:
+        key, equals, value = text.partition("=")
+        key = key.strip()
+        if not equals or not key:
+            raise UsageError(f"--config {text!r} is not key=value")
+        if key in seen:
+            raise UsageError(f"--config {key} is given twice", hint="leave one of them out")
+        if is_secret(key):
+            raise UsageError(
+                f"--config {key} would show a password in the list of processes",
+                hint="write it to a file that only you can read and give --config-file FILE",
+            )
+        seen.add(key)
+        settings[key] = value.strip()
+    for key, value in settings.items():
+        check_setting(key, value)
+    return settings
+
+
+def _read_file(path: Path) -> dict[str, str]:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_CONFIG_BYTES + 1)
+    except FileNotFoundError:
+        raise NotFound(f"--config-file {path} does not exist") from None
+    except OSError as exc:
+        raise UsageError(f"cannot read --config-file {path}: {exc.strerror}") from None
+    if len(data) > MAX_CONFIG_BYTES:
+        raise InvalidFile(f"--config-file {path} is larger than {MAX_CONFIG_BYTES} bytes")
+    try:
+        return parse_properties(data.decode("utf-8"), source=str(path))
+    except UnicodeDecodeError:
+        raise InvalidFile(f"--config-file {path} is not UTF-8 text") from None
+
+
+def _base_name(key: str) -> str:
+    match = _LISTENER.fullmatch(key)
+    return match.group(1) if match else key
+
+
+def is_secret(key: str) -> bool:
+    """Is its value one that nobody should see (type PASSWORD, or a JAAS line)."""
+    setting = known_settings().get(_base_name(key))
+    return setting is not None and setting.type == "password"
+
+
+def check_setting(key: str, value: str) -> None:
+    """Raises UsageError when a broker does not know `key`, cannot have `value`, or kctl decides it itself."""
+    if key in OWNED:
+        raise UsageError(f"{key} is set by kctl itself", hint=OWNED[key])
+    setting = known_settings().get(_base_name(key))
+    if setting is None:
+        near = difflib.get_close_matches(key, known_settings(), n=3, cutoff=0.6)
+        hint = (
+            f"did you mean {' or '.join(near)}?"
+            if near
+            else "see https://kafka.apache.org/documentation/#brokerconfigs"
+        )
+        raise UsageError(f"a broker has no setting {key!r}", hint=hint)
+    problem = _problem(setting, value)
+    if problem:
+        shown = "its value" if is_secret(key) else repr(value)
+        raise UsageError(f"{key}: {shown} is not {problem}", hint=_range_hint(setting))
+
+
+def _problem(setting: Setting, value: str) -> str | None:
+    """What `value` is not; None when it is fine (ConfigDef.parseType)."""
+    if setting.type == "boolean":
+        return None if value.lower() in {"true", "false"} else "true or false"
+    if setting.type in _INTEGER_BITS:
+        return _integer_problem(setting, value)
+    if setting.type == "double":
+        return _double_problem(setting, value)
+    if setting.type == "list" and setting.values:
+        wrong = [v for v in re.split(r"\s*,\s*", value) if v and v not in setting.values]
+        return f"a list of {', '.join(setting.values)}" if wrong else None
+    if setting.type == "string" and setting.values:
+        return None if value in setting.values else f"one of {', '.join(setting.values)}"
+    if setting.type == "class" and value and not re.fullmatch(r"[\w$]+(\.[\w$]+)*", value):
+        return "the name of a class"
+    return None
+
+
+def _integer_problem(setting: Setting, value: str) -> str | None:
+    if not re.fullmatch(r"[+-]?\d{1,19}", value):
+        return "a whole number"
+    number, limit = int(value), 1 << (_INTEGER_BITS[setting.type] - 1)
+    if not -limit <= number < limit:
+        return f"a number of {_INTEGER_BITS[setting.type]} bits"
+    return _range_problem(setting, number)
+
+
+def _double_problem(setting: Setting, value: str) -> str | None:
+    if not re.fullmatch(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", value):
+        return "a number"
+    return _range_problem(setting, float(value))
+
+
+def _range_problem(setting: Setting, number: float) -> str | None:
+    if setting.min is not None and number < setting.min:
+        return (
+            f"at least {setting.min:g}"
+            if setting.max is None
+            else f"between {setting.min:g} and {setting.max:g}"
+        )
+    if setting.max is not None and number > setting.max:
+        return f"between {setting.min:g} and {setting.max:g}"
+    return None
+
+
+def _range_hint(setting: Setting) -> str | None:
+    return f"the default is {setting.default}" if setting.default else None

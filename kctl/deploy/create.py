@@ -1,0 +1,277 @@
+"""Creating and destroying clusters: all of it, or nothing of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+from kctl.deploy import ports, store
+from kctl.deploy.files import ConfigFile, config_files, without_secrets, write_missing
+from kctl.deploy.host import Host
+from kctl.deploy.java import find_java
+from kctl.deploy.layout import (
+    ClusterSpec,
+    LayoutRequest,
+    build_spec,
+    check_directory,
+    check_request,
+    port_count,
+)
+from kctl.deploy.runtime import KafkaRuntime
+from kctl.deploy.start import DEFAULT_TIMEOUT_S, StartResult, start
+from kctl.deploy.stop import kill_all
+from kctl.deploy.waiting import Progress
+from kctl.errors import AlreadyExists, Busy, KctlError, NotFound, NotSupported, Refused
+
+
+@dataclass(frozen=True, slots=True)
+class CreateResult:
+    """What stands now. started is None with --no-start."""
+
+    name: str
+    layout: str
+    directory: Path
+    kafka_version: str
+    bootstrap_servers: tuple[str, ...]
+    zookeeper: str
+    brokers: tuple[int, ...]
+    started: bool
+    duration_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class DestroyResult:
+    """kept: what was found in the folder and is not kctl's."""
+
+    name: str
+    directory: Path
+    killed: tuple[str, ...]
+    kept: tuple[str, ...]
+
+
+def check_new(name: str) -> None:
+    """Raises AlreadyExists when a cluster, or another cluster's context, has that name."""
+    from kctl.context import list_contexts
+
+    if store.exists(name) and not _interrupted(name):
+        raise AlreadyExists(
+            f"cluster {name} exists",
+            hint=f"kctl cluster start {name} starts it, kctl cluster destroy {name} removes it",
+        )
+    context = list_contexts().get(name)
+    if context is not None and context.cluster_dir is None:
+        raise AlreadyExists(
+            f"context {name} exists and names another cluster",
+            hint="choose another name, or remove the context",
+        )
+
+
+def _interrupted(name: str) -> bool:
+    """An entry of a create that was killed before it wrote cluster.json: nothing but an empty folder or a link."""
+    entry = store.entry_path(name)
+    directory = Path(os.path.realpath(entry))
+    return not directory.exists() or (directory.is_dir() and not any(directory.iterdir()))
+
+
+def check_version(runtime: KafkaRuntime) -> None:
+    """Raises NotSupported for a Kafka without ZooKeeper (KIP-500: 4.0)."""
+    if int(runtime.version.split(".")[0]) >= 4:
+        raise NotSupported(
+            f"Kafka {runtime.version} does not run with ZooKeeper, which these layouts use",
+            hint="use a version before 4.0, for example --kafka-version 3.9.2",
+        )
+
+
+def plan(
+    host: Host,
+    request: LayoutRequest,
+    *,
+    runtime: KafkaRuntime,
+    base_port: int | None,
+    directory: Path | None,
+) -> ClusterSpec:
+    """The cluster as it would be created now. Raises UsageError, Busy (a port of --base-port is taken)."""
+    check_request(request)
+    check_version(runtime)
+    count = port_count(request.layout, request.brokers)
+    base = _base_port(host, count, base_port)
+    return build_spec(
+        request,
+        directory=Path(os.path.realpath(directory))
+        if directory is not None
+        else _default_directory(request.name),
+        base_port=base,
+        kafka_version=runtime.version,
+        kafka_libs=runtime.libs,
+        created_at=datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z"),
+    )
+
+
+def _default_directory(name: str) -> Path:
+    return Path(os.path.realpath(store.entry_path(name)))
+
+
+def _base_port(host: Host, count: int, wanted: int | None) -> int:
+    reserved = store.reserved_ports(host)
+    if wanted is None:
+        return ports.choose_base_port(count, reserved)
+    ports.check_base_port(wanted, count)
+    for port in range(wanted, wanted + count):
+        if port in reserved:
+            owner = next(c.name for c in store.list_clusters(host) if c.spec and port in c.spec.ports)
+            raise Busy(
+                f"port {port} belongs to cluster {owner}", hint="choose another --base-port, or leave it out"
+            )
+        ports.check_free([(port, f"--base-port {wanted}")])
+    return wanted
+
+
+def show_files(spec: ClusterSpec) -> list[ConfigFile]:
+    """Every file that a create would write, passwords hidden."""
+    return config_files(without_secrets(spec))
+
+
+def create(
+    host: Host,
+    request: LayoutRequest,
+    *,
+    runtime: KafkaRuntime,
+    base_port: int | None = None,
+    directory: Path | None = None,
+    start_it: bool = True,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    progress: Progress | None = None,
+) -> CreateResult:
+    """Make a cluster, start it, and make it the current context.
+
+    Raises AlreadyExists, UsageError, Busy, or what `start` raises. When it fails, also by Ctrl-C, nothing runs and
+    nothing is left of it.
+    """
+    check_request(request)
+    java = find_java().executable
+    with store.lock_cluster(request.name):
+        check_new(request.name)
+        if directory is not None:
+            _check_folder(check_directory(Path(os.path.realpath(directory))))
+        with store.lock_ports():
+            spec = plan(host, request, runtime=runtime, base_port=base_port, directory=directory)
+            with _removed_on_failure(host, spec):
+                _lay_ground(host, spec)
+        with _removed_on_failure(host, spec):
+            write_missing(host, spec)
+            started = None
+            if start_it:
+                started = start(host, spec, java=java, timeout_s=timeout_s, progress=progress)
+            put_cluster_context(spec, make_current=True)
+    return _created(spec, started)
+
+
+def _created(spec: ClusterSpec, started: StartResult | None) -> CreateResult:
+    return CreateResult(
+        name=spec.name,
+        layout=spec.layout,
+        directory=spec.directory,
+        kafka_version=spec.kafka_version,
+        bootstrap_servers=spec.bootstrap_servers,
+        zookeeper=spec.zookeeper_connect,
+        brokers=tuple(b.id for b in spec.brokers),
+        started=started is not None,
+        duration_ms=started.duration_ms if started else 0,
+    )
+
+
+def _check_folder(directory: Path) -> None:
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise Refused(f"--dir {directory} is not an empty folder", hint="give a new or empty one")
+
+
+def _lay_ground(host: Host, spec: ClusterSpec) -> None:
+    """The entry and cluster.json: from here on the cluster exists, and its ports are its own."""
+    entry = store.entry_path(spec.name)
+    if entry.is_symlink():
+        host.remove_file(entry)  # of an interrupted create
+    host.make_folder(spec.directory)
+    if spec.directory != Path(os.path.realpath(entry)):
+        host.remove_folder(entry)
+        entry.symlink_to(spec.directory)
+    store.save(host, spec)
+
+
+@contextlib.contextmanager
+def _removed_on_failure(host: Host, spec: ClusterSpec) -> object:
+    try:
+        yield
+    except BaseException as exc:
+        try:
+            kill_all(host, spec)
+            _remove(host, spec)
+        except KctlError as also:
+            if isinstance(exc, KctlError):
+                exc.hint = f"{exc.hint or ''}\nand the rest could not be removed: {also.message}".strip()
+        raise
+
+
+def put_cluster_context(spec: ClusterSpec, *, make_current: bool) -> None:
+    """Write the context of a cluster; one that is there keeps what the user changed in it."""
+    from kctl.context import Context, list_contexts, put_context
+
+    known = list_contexts().get(spec.name)
+    base = known if known is not None and known.cluster_dir == str(spec.directory) else None
+    entry = Context(
+        bootstrap_servers=spec.bootstrap_servers,
+        zookeeper=spec.zookeeper_connect,
+        cluster_dir=str(spec.directory),
+    )
+    if base is not None:
+        entry = replace(entry, protected=base.protected)
+    put_context(spec.name, entry, make_current=make_current)
+
+
+def _remove_context(name: str, directory: Path) -> None:
+    from kctl.context import list_contexts, remove_context
+
+    context = list_contexts().get(name)
+    if context is not None and context.cluster_dir == str(directory):
+        with contextlib.suppress(NotFound):
+            remove_context(name)
+
+
+def destroy(host: Host, name: str) -> DestroyResult:
+    """Kill the cluster's processes and remove what kctl made: folders, entry, context. Raises NotFound.
+
+    What else lies in its folder stays. An incomplete entry is cleared as well.
+    """
+    entry = store.entry_path(name)
+    if not store.exists(name):
+        store.load(host, name)  # raises NotFound with the names there are
+    with store.lock_cluster(name):
+        directory = Path(os.path.realpath(entry))
+        if host.size(store.spec_path(directory)) is None:
+            kept = _remove_incomplete(host, name, directory)
+            return DestroyResult(name, directory, (), kept)
+        spec = store.load(host, name)
+        killed = kill_all(host, spec)
+        kept = _remove(host, spec)
+        store.remove_lock(name)
+    return DestroyResult(name, directory, tuple(killed), kept)
+
+
+def _remove(host: Host, spec: ClusterSpec) -> tuple[str, ...]:
+    """Remove all that kctl made, cluster.json after the folders, so that it can be done again. What is kept."""
+    for node in spec.nodes:
+        host.remove_tree(spec.folder(node))
+    _remove_context(spec.name, spec.directory)
+    host.remove_file(store.spec_path(spec.directory))
+    return _remove_incomplete(host, spec.name, spec.directory)
+
+
+def _remove_incomplete(host: Host, name: str, directory: Path) -> tuple[str, ...]:
+    kept = () if host.remove_folder(directory) else tuple(host.list_folder(directory))
+    entry = store.entry_path(name)
+    if entry.is_symlink():
+        host.remove_file(entry)
+    _remove_context(name, directory)
+    return kept

@@ -1,0 +1,67 @@
+"""Is the data in a node's folders its own. Kafka's and ZooKeeper's own words for a mix-up mislead.
+
+A broker's log dirs hold meta.properties with its broker.id and cluster.id; ZooKeeper's dataDir holds myid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kctl.deploy.host import Host
+from kctl.deploy.layout import BrokerNode, ClusterSpec, Node
+from kctl.errors import InvalidFile, Refused
+from kctl.properties import parse_properties
+
+_MAX_BYTES = 64 << 10
+
+
+def check_data(host: Host, spec: ClusterSpec, node: Node) -> None:
+    """Raises Refused when the folders of `node` hold the data of another broker or ZooKeeper."""
+    if isinstance(node, BrokerNode):
+        _meta_properties(host, spec, node)
+        return
+    path = spec.data_paths(node)[0] / "myid"
+    data = host.read_file(path, max_bytes=_MAX_BYTES) or b""
+    if data.strip() != str(node.id).encode():
+        raise Refused(
+            f"{path} says {data.strip().decode('utf-8', 'replace')[:20]!r}, but this is {node.name}",
+            hint="the folder holds another ZooKeeper's data: put the right one there",
+        )
+
+
+def _meta_properties(host: Host, spec: ClusterSpec, node: BrokerNode) -> dict[str, str]:
+    """The cluster.id of each log dir that has one, by path. Raises Refused for another broker's."""
+    cluster_ids = {}
+    for folder in spec.data_paths(node):
+        path = folder / "meta.properties"
+        data = host.read_file(path, max_bytes=_MAX_BYTES)
+        if data is None:
+            continue
+        try:
+            meta = parse_properties(data.decode("utf-8", "replace"), source=str(path))
+        except InvalidFile as exc:
+            raise Refused(f"{path} cannot be understood: {exc.message}") from exc
+        if meta.get("broker.id") not in {None, str(node.id)}:
+            raise Refused(
+                f"{folder} holds the data of broker {meta['broker.id']}, but this is {node.name}",
+                hint="put the right folder there",
+            )
+        if "cluster.id" in meta:
+            cluster_ids[str(folder)] = meta["cluster.id"]
+    return cluster_ids
+
+
+def check_registered_cluster(
+    host: Host, spec: ClusterSpec, registered: str | None, nodes: Sequence[BrokerNode]
+) -> None:
+    """Raises Refused when a log dir belongs to another cluster than the one that ZooKeeper knows."""
+    for node in nodes:
+        for folder, cluster_id in _meta_properties(host, spec, node).items():
+            if cluster_id == registered:
+                continue
+            known = f"cluster {registered}" if registered else "no cluster at all"
+            raise Refused(
+                f"{folder} holds data of cluster {cluster_id}, but ZooKeeper knows {known}",
+                hint="the folder is another cluster's, or ZooKeeper lost its data or has another chroot; "
+                "bring back the one that is missing",
+            )

@@ -1,0 +1,57 @@
+"""The files of a cluster: which, with what text, and writing those that are missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kctl.deploy.broker_config import render_server_properties
+from kctl.deploy.broker_settings import is_secret
+from kctl.deploy.host import Host
+from kctl.deploy.layout import BrokerNode, ClusterSpec, Node
+from kctl.deploy.log4j_config import render_log4j
+from kctl.deploy.zookeeper_config import render_myid, render_zoo_cfg
+
+HIDDEN = "[hidden]"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """A file as it would be written."""
+
+    path: Path
+    text: str
+
+
+def config_files(spec: ClusterSpec) -> list[ConfigFile]:
+    """Every file that follows from the description, in the order in which they are written."""
+    return [file for node in spec.nodes for file in node_files(spec, node)]
+
+
+def node_files(spec: ClusterSpec, node: Node) -> list[ConfigFile]:
+    """The files of one process."""
+    log4j = ConfigFile(spec.log4j_path(node), render_log4j(spec, node))
+    if isinstance(node, BrokerNode):
+        return [ConfigFile(spec.config_path(node), render_server_properties(spec, node)), log4j]
+    myid = ConfigFile(spec.data_paths(node)[0] / "myid", render_myid(node))
+    return [ConfigFile(spec.config_path(node), render_zoo_cfg(spec, node)), myid, log4j]
+
+
+def without_secrets(spec: ClusterSpec) -> ClusterSpec:
+    """The same with passwords replaced, for showing."""
+    shown = {key: HIDDEN if is_secret(key) else value for key, value in spec.settings.items()}
+    return replace(spec, settings=shown)
+
+
+def write_missing(host: Host, spec: ClusterSpec) -> list[Path]:
+    """Write the files that are not there; edits of those that are there are kept. Returns what was written."""
+    written = []
+    for node in spec.nodes:
+        for file in node_files(spec, node):
+            if host.size(file.path) is None:
+                # A lost myid beside an existing database is no first start; see lifecycle.check_data.
+                host.write_file(file.path, file.text.encode())
+                written.append(file.path)
+        for folder in (*spec.data_paths(node), spec.log_path(node).parent):
+            host.make_folder(folder)
+    return written

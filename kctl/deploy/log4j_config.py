@@ -1,0 +1,33 @@
+"""log4j.properties of a broker or ZooKeeper (reload4j: Kafka 3.x, ZooKeeper 3.8). Pure.
+
+The process rolls its own log: a redirected stdout would grow for ever. Times are UTC (`-Duser.timezone=UTC`), in
+Kafka's own pattern, so that tools that read Kafka's logs read these.
+"""
+
+from __future__ import annotations
+
+from kctl.deploy.layout import BrokerNode, ClusterSpec, Node
+from kctl.properties import property_sections
+
+
+def render_log4j(spec: ClusterSpec, node: Node) -> str:
+    """The text of log4j.properties."""
+    sections = [
+        (
+            "One file, rolled at 10 MB, five old ones kept",
+            [
+                ("log4j.rootLogger", "INFO, file"),
+                ("log4j.appender.file", "org.apache.log4j.RollingFileAppender"),
+                ("log4j.appender.file.File", str(spec.log_path(node))),
+                ("log4j.appender.file.MaxFileSize", "10MB"),
+                ("log4j.appender.file.MaxBackupIndex", "5"),
+                ("log4j.appender.file.layout", "org.apache.log4j.PatternLayout"),
+                ("log4j.appender.file.layout.ConversionPattern", "[%d] %p %m (%c)%n"),
+            ],
+        ),
+    ]
+    if isinstance(node, BrokerNode):
+        quiet = [("log4j.logger.org.apache.zookeeper", "WARN"), ("log4j.logger.state.change.logger", "WARN")]
+        sections.append(("Loud and rarely of use", quiet))
+    header = f"Log of {node.name} of cluster {spec.name}, times in UTC.\nWritten once by kctl; may be edited."
+    return property_sections(header, sections)

@@ -1,0 +1,123 @@
+"""A cluster's processes: the command of each, the record of what was intended, and finding the ones that run.
+
+What runs is found in /proc by its command line, which ends with our config file: so a process whose start nobody
+could write down any more (kctl killed at that moment) is found and adopted. The record beside it, process.json, says
+what was wanted: it tells a broker that was stopped from one that died.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Literal
+
+from kctl.deploy.host import Host
+from kctl.deploy.layout import ZOOKEEPER_HEAP, BrokerNode, ClusterSpec, Node
+from kctl.deploy.process import ProcessIdentity
+
+BROKER_MAIN = "kafka.Kafka"
+ZOOKEEPER_MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+_MAX_RECORD_BYTES = 64 << 10
+
+Wanted = Literal["running", "stopped"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRecord:
+    """process.json. identity is None between the intent to start a process and its start."""
+
+    wanted: Wanted
+    at: str
+    identity: ProcessIdentity | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeProcess:
+    """One node and the process that runs it; wanted is None when it was never started."""
+
+    node: Node
+    identity: ProcessIdentity | None
+    wanted: Wanted | None
+
+    @property
+    def running(self) -> bool:
+        return self.identity is not None
+
+
+def java_command(spec: ClusterSpec, node: Node, java: Path) -> list[str]:
+    """The argv of a node. The last two words are the main class and the config file: `observe` looks for them."""
+    broker = isinstance(node, BrokerNode)
+    heap = spec.heap if broker else ZOOKEEPER_HEAP
+    logs = spec.log_path(node).parent
+    return [
+        str(java),
+        f"-Xmx{heap}",
+        *_jvm_flags(),
+        f"-XX:ErrorFile={logs}/hs_err.log",
+        "-Djava.awt.headless=true",
+        "-Duser.timezone=UTC",
+        f"-Dlog4j.configuration={spec.log4j_path(node).as_uri()}",
+        "-cp",
+        f"{spec.kafka_libs}/*",
+        BROKER_MAIN if broker else ZOOKEEPER_MAIN,
+        str(spec.config_path(node)),
+    ]
+
+
+def _jvm_flags() -> list[str]:
+    """Many small JVMs on few cores: the collector with one thread, and no thread pools sized for a big machine."""
+    return ["-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError", "-Xshare:auto"]
+
+
+def record_path(spec: ClusterSpec, node: Node) -> Path:
+    return spec.folder(node) / "process.json"
+
+
+def write_record(
+    host: Host, spec: ClusterSpec, node: Node, wanted: Wanted, identity: ProcessIdentity | None = None
+) -> None:
+    """Write down what is wanted, before it is done; and who it is, after."""
+    at = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+    record = asdict(ProcessRecord(wanted, at, identity))
+    host.write_file(record_path(spec, node), json.dumps(record, indent=2).encode())
+
+
+def read_record(host: Host, spec: ClusterSpec, node: Node) -> ProcessRecord | None:
+    """What was wanted; None when nothing was written, or nothing that can be read (then /proc alone decides)."""
+    data = host.read_file(record_path(spec, node), max_bytes=_MAX_RECORD_BYTES)
+    try:
+        document = json.loads(data or b"")
+        identity = document["identity"]
+        wanted: Wanted = "running" if document["wanted"] == "running" else "stopped"
+        return ProcessRecord(wanted, str(document["at"]), ProcessIdentity(**identity) if identity else None)
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def observe(host: Host, spec: ClusterSpec) -> list[NodeProcess]:
+    """Each node with its process, in the order of the description: ZooKeepers, then brokers."""
+    running = {config: identity for identity, config in reversed(_running(host, spec))}
+    states = []
+    for node in spec.nodes:
+        record = read_record(host, spec, node)
+        identity = running.get(str(spec.config_path(node)))
+        states.append(NodeProcess(node, identity, record.wanted if record is not None else None))
+    return states
+
+
+def _running(host: Host, spec: ClusterSpec) -> list[tuple[ProcessIdentity, str]]:
+    """Processes of this cluster with their config file, oldest first."""
+    configs = {str(spec.config_path(node)) for node in spec.nodes}
+
+    def ours(argv: list[str]) -> bool:
+        return is_node_command(argv) and argv[-1] in configs
+
+    return [(identity, argv[-1]) for identity, argv in host.find_processes(ours)]
+
+
+def is_node_command(argv: Sequence[str]) -> bool:
+    """Is this the command of a broker or ZooKeeper that kctl started: java … MainClass config-file."""
+    return len(argv) > 3 and argv[-2] in {BROKER_MAIN, ZOOKEEPER_MAIN} and Path(argv[0]).name == "java"

@@ -1,0 +1,303 @@
+"""The one process runner: commands with a limit on time and output, and long-lived processes with an identity.
+
+A process is known by pid, start time and boot id: a pid alone is given to a stranger after a while. Signals go
+through a pidfd (pidfd_open(2), Linux 5.3) where there is one, so that the process that was checked is the one
+that gets the signal. Long-lived processes get a session of their own (no Ctrl-C of the terminal reaches them).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from kctl.errors import NotFound, NotSupported, OperationFailed, TimedOut
+
+MAX_OUTPUT_BYTES = 4 << 20
+_CHUNK_BYTES = 64 << 10
+_PROC = Path("/proc")
+# Children of this very process: polled, so that a dead one is reaped and not taken for running.
+_children: dict[int, subprocess.Popen[bytes]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """A command that ended. Output beyond the limit was read and dropped: then `truncated`."""
+
+    argv: tuple[str, ...]
+    returncode: int
+    stdout: bytes
+    stderr: bytes
+    truncated: bool = False
+
+    @property
+    def text(self) -> str:
+        return self.stdout.decode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessIdentity:
+    """A process, now and for ever: start_ticks are clock ticks after the boot that `boot_id` names (proc(5))."""
+
+    pid: int
+    start_ticks: int
+    boot_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessUsage:
+    """What a running process uses. state: the letter of proc(5), R S D T Z …"""
+
+    state: str
+    rss_bytes: int
+    cpu_ms: int
+    uptime_ms: int
+
+
+# --- commands that end ----------------------------------------------------------------------------------------------
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    timeout_s: float,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    input: bytes | None = None,  # noqa: A002 - as subprocess names it
+    max_output_bytes: int = MAX_OUTPUT_BYTES,
+) -> Completed:
+    """Run a command to its end; env None: this process's own. A returncode other than 0 is a value, not an error.
+
+    Raises NotFound when it cannot be run, TimedOut (its whole process group is killed) after `timeout_s`.
+    """
+    process = _popen(
+        argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        stdout, stderr, truncated = _communicate(
+            process, input, time.monotonic() + timeout_s, max_output_bytes
+        )
+    except TimeoutError:
+        raise TimedOut(f"{argv[0]} did not end within {timeout_s:g} s") from None
+    finally:
+        _end_group(process)
+    return Completed(tuple(argv), process.returncode, stdout, stderr, truncated)
+
+
+def _popen(
+    argv: Sequence[str],
+    *,
+    cwd: Path | None,
+    env: Mapping[str, str] | None,
+    stdin: int,
+    stdout: int,
+    stderr: int,
+) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            list(argv), cwd=cwd, env=None if env is None else dict(env), stdin=stdin, stdout=stdout, stderr=stderr,
+            start_new_session=True,
+        )  # fmt: skip
+    except FileNotFoundError as exc:
+        missing = exc.filename or argv[0]
+        raise NotFound(f"cannot run {argv[0]}: {missing} is not there") from exc
+    except OSError as exc:
+        raise OperationFailed(f"cannot run {argv[0]}: {exc.strerror}") from exc
+
+
+def _communicate(
+    process: subprocess.Popen[bytes], data: bytes | None, deadline: float, limit: int
+) -> tuple[bytes, bytes, bool]:
+    """Feed and drain the pipes until both outputs are closed and the process has ended. Raises TimeoutError."""
+    outputs: dict[str, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
+    truncated = False
+    pending = memoryview(data or b"")
+    with selectors.DefaultSelector() as selector:
+        for name, pipe in (("stdout", process.stdout), ("stderr", process.stderr)):
+            assert pipe is not None
+            selector.register(pipe, selectors.EVENT_READ, name)
+        if process.stdin is not None:
+            os.set_blocking(process.stdin.fileno(), False)
+            selector.register(process.stdin, selectors.EVENT_WRITE, "stdin")
+        while selector.get_map():
+            for key, _ in selector.select(_left(deadline)):
+                if key.data == "stdin":
+                    pending = _feed(key.fd, pending)
+                    done = not pending
+                else:
+                    chunk = os.read(key.fd, _CHUNK_BYTES)
+                    kept = outputs[key.data]
+                    truncated |= len(kept) + len(chunk) > limit
+                    kept += chunk[: limit - len(kept)]
+                    done = not chunk
+                if done:
+                    selector.unregister(key.fileobj)
+                    key.fileobj.close()  # type: ignore[union-attr]  # registered above as files
+            _left(deadline)
+    try:
+        process.wait(_left(deadline))
+    except subprocess.TimeoutExpired:
+        raise TimeoutError from None
+    return bytes(outputs["stdout"]), bytes(outputs["stderr"]), truncated
+
+
+def _feed(fd: int, pending: memoryview) -> memoryview:
+    """Write what fits; an empty rest when all is written or the reader went away."""
+    try:
+        return pending[os.write(fd, pending[:_CHUNK_BYTES]) :]
+    except BlockingIOError:
+        return pending
+    except BrokenPipeError:
+        return memoryview(b"")
+
+
+def _left(deadline: float) -> float:
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """Close the pipes; kill what is left of the command and its children, if it has not ended by itself."""
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None and not pipe.closed:
+            with contextlib.suppress(OSError):
+                pipe.close()
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+# --- long-lived processes -------------------------------------------------------------------------------------------
+
+
+def spawn(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], output: Path) -> ProcessIdentity:
+    """Start a process that outlives this one: own session, stdin /dev/null, stdout and stderr to `output` (emptied).
+
+    Raises NotFound or OperationFailed when it cannot be run.
+    """
+    fd = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        process = _popen(argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=fd, stderr=fd)
+    finally:
+        os.close(fd)
+    _children[process.pid] = process
+    found = identify(process.pid)
+    if found is None:  # ended at once; the caller finds it dead and looks at `output`
+        return ProcessIdentity(process.pid, 0, boot_id())
+    return found
+
+
+@lru_cache(maxsize=1)
+def boot_id() -> str:
+    """This boot of the kernel. Raises NotSupported where there is no Linux /proc."""
+    try:
+        return (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError as exc:
+        raise NotSupported("clusters on this machine need Linux: /proc is not there") from exc
+
+
+def _stat(pid: int) -> list[str] | None:
+    """The fields of /proc/PID/stat after the command's name, which may hold anything; state is the first."""
+    try:
+        text = (_PROC / str(pid) / "stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return None
+    return text[text.rindex(")") + 2 :].split()
+
+
+def identify(pid: int) -> ProcessIdentity | None:
+    """The process that has this pid now; None when there is none (a zombie is none)."""
+    child = _children.get(pid)
+    if child is not None and child.poll() is not None:
+        del _children[pid]
+    stat = _stat(pid)
+    if stat is None or stat[0] in "ZX":
+        return None
+    return ProcessIdentity(pid, int(stat[19]), boot_id())
+
+
+def is_running(identity: ProcessIdentity) -> bool:
+    """Is it still that process, and alive (paused counts)."""
+    return identify(identity.pid) == identity
+
+
+def send_signal(identity: ProcessIdentity, number: signal.Signals) -> bool:
+    """Signal exactly that process; False when it is gone. Raises OperationFailed when it may not be signalled."""
+    try:
+        with _pidfd(identity.pid) as fd:
+            if not is_running(identity):
+                return False
+            if fd is None:
+                os.kill(identity.pid, number)
+            else:
+                signal.pidfd_send_signal(fd, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError as exc:
+        raise OperationFailed(
+            f"process {identity.pid} belongs to another user and cannot be signalled"
+        ) from exc
+    return True
+
+
+@contextlib.contextmanager
+def _pidfd(pid: int) -> Iterator[int | None]:
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        raise
+    except (AttributeError, OSError):  # no such call in this kernel, libc or sandbox
+        yield None
+        return
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def usage(identity: ProcessIdentity) -> ProcessUsage | None:
+    """What the process uses at this moment; None when it is gone."""
+    stat = _stat(identity.pid)
+    if stat is None or int(stat[19]) != identity.start_ticks or stat[0] in "ZX":
+        return None
+    tick_ms = 1000 / os.sysconf("SC_CLK_TCK")
+    uptime_ms = time.clock_gettime(time.CLOCK_BOOTTIME) * 1000 - identity.start_ticks * tick_ms
+    return ProcessUsage(
+        state=stat[0],
+        rss_bytes=int(stat[21]) * os.sysconf("SC_PAGE_SIZE"),
+        cpu_ms=round((int(stat[11]) + int(stat[12])) * tick_ms),
+        uptime_ms=max(round(uptime_ms), 0),
+    )
+
+
+def command_line(pid: int) -> list[str] | None:
+    """The argv of a process; None when it is gone or hidden, [] for a kernel thread."""
+    try:
+        data = (_PROC / str(pid) / "cmdline").read_bytes()
+    except OSError:
+        return None
+    return [part.decode("utf-8", "surrogateescape") for part in data.split(b"\0")[:-1]]
+
+
+def find_processes(wanted: Callable[[list[str]], bool]) -> list[tuple[ProcessIdentity, list[str]]]:
+    """Living processes whose argv is `wanted`, with that argv, oldest first."""
+    found = []
+    for entry in os.scandir(_PROC):
+        if not entry.name.isdigit():
+            continue
+        pid = int(entry.name)
+        argv = command_line(pid)
+        if argv and wanted(argv) and (identity := identify(pid)) is not None:
+            found.append((identity, argv))
+    return sorted(found, key=lambda item: item[0].start_ticks)

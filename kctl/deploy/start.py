@@ -1,0 +1,264 @@
+"""Starting a cluster: only what is down, and only when it can work; what cannot be started leaves nothing running.
+
+Before anything runs: the ports are free, and the data is this cluster's own. Then the ZooKeepers, all at once; then,
+when a broker's old registration is gone from ZooKeeper (its session must expire first, or the broker dies of
+NodeExists), the brokers, all at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kctl.deploy import health
+from kctl.deploy.data import check_data, check_registered_cluster
+from kctl.deploy.files import write_missing
+from kctl.deploy.host import Host
+from kctl.deploy.layout import BrokerNode, ClusterSpec, Node, ZooKeeperNode
+from kctl.deploy.logs import log_excerpt
+from kctl.deploy.nodes import NodeProcess, java_command, observe, write_record
+from kctl.deploy.process import ProcessIdentity
+from kctl.deploy.waiting import Deadline, NoProgress, Progress, wait_until
+from kctl.errors import Busy, ConnectionFailed, NotFound, OperationFailed, TimedOut
+
+DEFAULT_TIMEOUT_S = 120.0
+_UNDO_S = 10.0
+# What a JVM gets to see: nothing that changes how it runs (JAVA_TOOL_OPTIONS, KAFKA_OPTS …), nothing secret.
+_KEPT_ENVIRONMENT = ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "LD_LIBRARY_PATH")
+
+
+@dataclass(frozen=True, slots=True)
+class StartResult:
+    """started: the nodes that this call started, in order; already_running: the others."""
+
+    name: str
+    bootstrap_servers: tuple[str, ...]
+    zookeeper: str
+    started: tuple[str, ...]
+    already_running: tuple[str, ...]
+    duration_ms: int
+
+
+@dataclass
+class _Spawned:
+    node: Node
+    identity: ProcessIdentity
+    log_offset: int
+
+
+@dataclass
+class _Start:
+    """One start in progress."""
+
+    host: Host
+    spec: ClusterSpec
+    java: Path
+    deadline: Deadline
+    progress: Progress
+    spawned: list[_Spawned] = field(default_factory=list)
+
+
+def start(
+    host: Host,
+    spec: ClusterSpec,
+    *,
+    java: Path,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    progress: Progress | None = None,
+) -> StartResult:
+    """Bring every node up and wait until the cluster is ready; running ones are left alone, paused ones go on.
+
+    Raises Busy (a port is taken), Refused (another cluster's data), OperationFailed (a process died: with the end of
+    its log) or TimedOut. Whatever this call started is stopped again then, also on Ctrl-C.
+    """
+    began = time.monotonic()
+    run = _Start(host, spec, java, Deadline(timeout_s), progress or NoProgress())
+    _check_runtime(spec)
+    before = observe(host, spec)
+    write_missing(host, spec)
+    down = [n.node for n in before if not n.running]
+    _check_ports(host, spec, down)
+    for node in down:
+        check_data(host, spec, node)
+    _resume(host, before)
+    with _undone_on_failure(run):
+        _start_zookeepers(run, [n for n in down if isinstance(n, ZooKeeperNode)])
+        _start_brokers(run, [n for n in down if isinstance(n, BrokerNode)])
+    return StartResult(
+        name=spec.name,
+        bootstrap_servers=spec.bootstrap_servers,
+        zookeeper=spec.zookeeper_connect,
+        started=tuple(node.name for node in down),
+        already_running=tuple(n.node.name for n in before if n.running),
+        duration_ms=round((time.monotonic() - began) * 1000),
+    )
+
+
+def _check_runtime(spec: ClusterSpec) -> None:
+    if not spec.kafka_libs.is_dir():
+        raise NotFound(
+            f"Kafka {spec.kafka_version} of cluster {spec.name} is gone: {spec.kafka_libs} is not there",
+            hint=f"bring it back, or run kctl runtime install --kafka-version {spec.kafka_version}",
+        )
+
+
+def _check_ports(host: Host, spec: ClusterSpec, nodes: list[Node]) -> None:
+    for node in nodes:
+        for port in node.ports:
+            if host.port_is_free(port):
+                continue
+            owner = host.port_owner(port)
+            raise Busy(
+                f"port {port} of {node.name} is taken by {owner or 'an outgoing connection'}",
+                hint=f"stop that process, or destroy cluster {spec.name} and create it with another --base-port",
+                details={"node": node.name, "port": port, "pid": owner.pid if owner else None},
+            )
+
+
+def _resume(host: Host, before: list[NodeProcess]) -> None:
+    for found in before:
+        if found.identity is not None:
+            usage = host.usage(found.identity)
+            if usage is not None and usage.state == "T":
+                host.signal(found.identity, signal.SIGCONT)
+
+
+@contextlib.contextmanager
+def _undone_on_failure(run: _Start) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        run.progress.update("stopping what was started")
+        _undo(run)
+        raise
+
+
+def _undo(run: _Start) -> None:
+    """Stop what this call started: politely for a while, then not. Nothing else is touched."""
+    for spawned in run.spawned:
+        write_record(run.host, run.spec, spawned.node, "stopped")
+        run.host.signal(spawned.identity, signal.SIGTERM)
+    gone = Deadline(_UNDO_S)
+    if wait_until(lambda: not any(run.host.is_running(s.identity) for s in run.spawned), gone):
+        return
+    for spawned in run.spawned:
+        run.host.signal(spawned.identity, signal.SIGKILL)
+    wait_until(lambda: not any(run.host.is_running(s.identity) for s in run.spawned), Deadline(_UNDO_S))
+
+
+def _spawn(run: _Start, node: Node) -> None:
+    host, spec = run.host, run.spec
+    write_record(host, spec, node, "running")
+    offset = host.size(spec.log_path(node)) or 0
+    environment = {key: os.environ[key] for key in _KEPT_ENVIRONMENT if key in os.environ}
+    environment["LANG"] = "C.UTF-8"
+    identity = host.spawn(
+        java_command(spec, node, run.java),
+        cwd=spec.folder(node),
+        env=environment,
+        output=spec.console_path(node),
+    )
+    run.spawned.append(_Spawned(node, identity, offset))
+    write_record(host, spec, node, "running", identity)
+
+
+def _check_alive(run: _Start) -> None:
+    """Raises OperationFailed with the end of the log when one that was started has died."""
+    for spawned in run.spawned:
+        if not run.host.is_running(spawned.identity):
+            excerpt = log_excerpt(run.host, run.spec, spawned.node, since=spawned.log_offset)
+            raise OperationFailed(
+                f"{spawned.node.name} of cluster {run.spec.name} did not start: it ended",
+                hint="\n".join(["the end of its log:", *excerpt]) if excerpt else "it left no log",
+                details={"node": spawned.node.name, "log": excerpt},
+            )
+
+
+def _await(run: _Start, what: str, unready: list[str]) -> TimedOut:
+    """The error for a wait that came to its limit."""
+    return TimedOut(
+        f"cluster {run.spec.name} was not ready within {run.deadline.seconds:g} s: {'; '.join(unready) or what}",
+        hint=f"give it longer with --timeout; see kctl cluster logs {run.spec.name}",
+    )
+
+
+def _start_zookeepers(run: _Start, nodes: list[ZooKeeperNode]) -> None:
+    for node in nodes:
+        _spawn(run, node)
+    modes: dict[int, str | None] = {}
+
+    def ready() -> bool:
+        _check_alive(run)
+        modes.update(health.ensemble_modes(run.spec))
+        answering = sum(mode is not None for mode in modes.values())
+        run.progress.update("waiting for ZooKeeper", answering, len(modes) + len(run.spec.brokers))
+        return health.ensemble_ready(modes)
+
+    if not wait_until(ready, run.deadline):
+        silent = [f"zookeeper-{n} does not serve" for n, mode in modes.items() if mode is None]
+        raise _await(run, "ZooKeeper has no leader", silent)
+
+
+def _start_brokers(run: _Start, nodes: list[BrokerNode]) -> None:
+    with health.registry(run.spec, timeout_s=max(run.deadline.left_s, 1.0)) as registry:
+        check_registered_cluster(run.host, run.spec, registry.cluster_id(), nodes)
+        _await_expired_sessions(run, registry, nodes)
+        for node in nodes:
+            _spawn(run, node)
+        _await_registered(run, registry)
+    _await_answers(run)
+
+
+def _await_expired_sessions(run: _Start, registry: health.Registry, nodes: list[BrokerNode]) -> None:
+    wanted = {node.id for node in nodes}
+    stale: set[int] = set()
+
+    def gone() -> bool:
+        stale.clear()
+        stale.update(wanted & registry.broker_ids())
+        if stale:
+            listed = ", ".join(map(str, sorted(stale)))
+            run.progress.update(f"waiting until the old session of broker {listed} has expired")
+        return not stale
+
+    if not wait_until(gone, run.deadline):
+        raise _await(run, "", [f"broker {b} is still registered in ZooKeeper" for b in sorted(stale)])
+
+
+def _await_registered(run: _Start, registry: health.Registry) -> None:
+    expected = {b.id for b in run.spec.brokers}
+    missing: set[int] = set()
+
+    def registered() -> bool:
+        _check_alive(run)
+        missing.clear()
+        missing.update(expected - registry.broker_ids())
+        done = len(run.spec.zookeepers) + len(expected) - len(missing)
+        run.progress.update("waiting for the brokers", done, len(run.spec.nodes))
+        return not missing and registry.controller_id() in expected
+
+    if not wait_until(registered, run.deadline):
+        raise _await(
+            run, "there is no controller", [f"broker {b} has not registered" for b in sorted(missing)]
+        )
+
+
+def _await_answers(run: _Start) -> None:
+    unready: list[str] = []
+
+    def answering() -> bool:
+        _check_alive(run)
+        try:
+            unready[:] = health.unready_brokers(run.spec)
+        except ConnectionFailed as exc:
+            unready[:] = [exc.message]
+        return not unready
+
+    run.progress.update("waiting until every broker knows the others")
+    if not wait_until(answering, run.deadline):
+        raise _await(run, "", unready)

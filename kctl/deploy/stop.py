@@ -1,0 +1,147 @@
+"""Stopping a cluster: every broker before any ZooKeeper.
+
+A broker that stops hands its leaders over (controlled shutdown), which needs the controller and ZooKeeper: so the
+others go first, all at once, and the controller after them. Without ZooKeeper a broker may hang in its shutdown; the
+deadline ends the wait, and --force the process.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kctl.deploy import health
+from kctl.deploy.host import Host
+from kctl.deploy.layout import BrokerNode, ClusterSpec, ZooKeeperNode
+from kctl.deploy.nodes import NodeProcess, observe, write_record
+from kctl.deploy.waiting import Deadline, NoProgress, Progress, wait_until
+from kctl.errors import KctlError, TimedOut
+
+DEFAULT_TIMEOUT_S = 60.0
+_FORCED_S = 10.0
+_REMIND_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class StopResult:
+    """stopped: ended by themselves; killed: with --force, after the deadline; already_stopped: did not run."""
+
+    name: str
+    stopped: tuple[str, ...]
+    killed: tuple[str, ...]
+    already_stopped: tuple[str, ...]
+    duration_ms: int
+
+
+@dataclass
+class _Stop:
+    host: Host
+    spec: ClusterSpec
+    deadline: Deadline
+    force: bool
+    progress: Progress
+    killed: list[str]
+
+
+def stop(
+    host: Host,
+    spec: ClusterSpec,
+    *,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> StopResult:
+    """Stop every node that runs. Raises TimedOut when one does not end in time and `force` is not set.
+
+    With `force` it is killed then: it recovers its log at the next start, nothing acknowledged by all in-sync
+    replicas is lost.
+    """
+    began = time.monotonic()
+    run = _Stop(host, spec, Deadline(timeout_s), force, progress or NoProgress(), [])
+    before = observe(host, spec)
+    running = [n for n in before if n.running]
+    brokers = [n for n in running if isinstance(n.node, BrokerNode)]
+    controller = _controller(spec) if len(brokers) > 1 else None
+    _end(run, [n for n in brokers if n.node.id != controller])
+    _end(run, [n for n in brokers if n.node.id == controller])
+    _end(run, [n for n in running if isinstance(n.node, ZooKeeperNode)])
+    return StopResult(
+        name=spec.name,
+        stopped=tuple(n.node.name for n in running if n.node.name not in run.killed),
+        killed=tuple(run.killed),
+        already_stopped=tuple(n.node.name for n in before if not n.running),
+        duration_ms=round((time.monotonic() - began) * 1000),
+    )
+
+
+def _controller(spec: ClusterSpec) -> int | None:
+    if not health.ensemble_serves(health.ensemble_modes(spec, timeout_s=0.5)):
+        return None
+    try:
+        with health.registry(spec, timeout_s=2.0) as registry:
+            return registry.controller_id()
+    except KctlError:
+        return None
+
+
+def _end(run: _Stop, nodes: Sequence[NodeProcess]) -> None:
+    """Ask these to end, all at once, and wait for them."""
+    if not nodes:
+        return
+    for found in nodes:
+        write_record(run.host, run.spec, found.node, "stopped")
+    left = list(nodes)
+    reminded = Deadline(0)
+
+    def ended() -> bool:
+        nonlocal reminded
+        left[:] = [n for n in left if n.identity is not None and run.host.is_running(n.identity)]
+        if left and reminded.passed:
+            # Again after a while: the first may have come before the JVM listened. A second does no harm.
+            _signal(run, left, signal.SIGTERM)
+            _signal(run, left, signal.SIGCONT)  # a paused one gets it only then
+            reminded = Deadline(_REMIND_S)
+        run.progress.update(
+            f"stopping {', '.join(n.node.name for n in left)}", len(nodes) - len(left), len(nodes)
+        )
+        return not left
+
+    if not wait_until(ended, run.deadline, every_s=0.05):
+        _force(run, left)
+
+
+def _signal(run: _Stop, nodes: Sequence[NodeProcess], number: signal.Signals) -> None:
+    for found in nodes:
+        assert found.identity is not None
+        run.host.signal(found.identity, number)
+
+
+def _force(run: _Stop, left: list[NodeProcess]) -> None:
+    names = ", ".join(n.node.name for n in left)
+    if not run.force:
+        raise TimedOut(
+            f"{names} of cluster {run.spec.name} did not stop within {run.deadline.seconds:g} s, and still runs",
+            hint=f"wait longer with --timeout, or kill it: kctl cluster stop {run.spec.name} --force",
+            details={"running": [n.node.name for n in left]},
+        )
+    _signal(run, left, signal.SIGKILL)
+    run.killed.extend(n.node.name for n in left)
+    if not wait_until(lambda: not _alive(run, left), Deadline(_FORCED_S)):
+        raise TimedOut(f"{names} of cluster {run.spec.name} does not end, not even when killed")
+
+
+def _alive(run: _Stop, nodes: Sequence[NodeProcess]) -> bool:
+    return any(n.identity is not None and run.host.is_running(n.identity) for n in nodes)
+
+
+def kill_all(host: Host, spec: ClusterSpec) -> list[str]:
+    """kill -9 everything at once: for a cluster whose data goes away anyway. Names of what ran."""
+    run = _Stop(host, spec, Deadline(_FORCED_S), True, NoProgress(), [])
+    left = [n for n in observe(host, spec) if n.running]
+    for found in left:
+        write_record(host, spec, found.node, "stopped")
+    if left:
+        _force(run, left)
+    return [n.node.name for n in left]

@@ -1,0 +1,195 @@
+"""Where clusters are remembered: one folder each, found by name, with a lock for those who change it.
+
+    clusters_dir()/NAME/            the cluster's folder, or with --dir a link to it
+    clusters_dir()/.NAME.lock       held (flock) by the one kctl that changes the cluster
+    clusters_dir()/.ports.lock      held while ports are chosen, until they stand in a cluster.json
+
+cluster.json is written first, before any other file: everything else follows from it, so that what an interrupted
+create leaves behind can be completed by `start` or removed by `destroy`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from kctl import paths
+from kctl.deploy.host import Host
+from kctl.deploy.layout import BrokerNode, ClusterSpec, ZooKeeperNode, check_name, spec_to_json
+from kctl.errors import Busy, InvalidFile, KctlError, NotFound, OperationFailed
+
+SPEC_FILE = "cluster.json"
+_FORMAT = 1
+_MAX_SPEC_BYTES = 4 << 20
+LOCK_WAIT_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCluster:
+    """An entry of the folder of clusters. spec is None when it cannot be read, and `problem` says why."""
+
+    name: str
+    directory: Path
+    spec: ClusterSpec | None
+    problem: str | None = None
+
+
+def entry_path(name: str) -> Path:
+    """The entry of a cluster: its folder, or the link to it."""
+    return paths.clusters_dir() / check_name(name)
+
+
+def exists(name: str) -> bool:
+    """Is there an entry, complete or not."""
+    return os.path.lexists(entry_path(name))
+
+
+def spec_path(directory: Path) -> Path:
+    return directory / SPEC_FILE
+
+
+def load(host: Host, name: str) -> ClusterSpec:
+    """The description of a cluster. Raises NotFound with the names there are, InvalidFile when it cannot be read."""
+    entry = entry_path(name)
+    if not os.path.lexists(entry):
+        known = ", ".join(c.name for c in list_clusters(host))
+        hint = f"known: {known}" if known else f"kctl cluster create {name} --layout single makes it"
+        raise NotFound(f"cluster {name} does not exist", hint=hint)
+    directory = Path(os.path.realpath(entry))
+    data = host.read_file(spec_path(directory), max_bytes=_MAX_SPEC_BYTES)
+    if data is None:
+        raise NotFound(
+            f"cluster {name} is incomplete: {spec_path(directory)} is not there",
+            hint=f"its folder was removed, or its creation was interrupted; kctl cluster destroy {name} clears the rest",
+        )
+    spec = parse_spec(data, spec_path(directory))
+    if spec.name != name or spec.directory != directory:
+        raise InvalidFile(
+            f"{spec_path(directory)} describes cluster {spec.name} in {spec.directory}",
+            hint="a cluster cannot be moved: its files hold absolute paths; move the folder back",
+        )
+    return spec
+
+
+def parse_spec(data: bytes, path: Path) -> ClusterSpec:
+    """cluster.json's content. Raises InvalidFile."""
+    try:
+        document = json.loads(data)
+        if document["format"] != _FORMAT:
+            raise InvalidFile(f"{path} was written by another version of kctl (format {document['format']})")
+        return _spec_from_json(document)
+    except KctlError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
+        raise InvalidFile(
+            f"{path} is damaged: {type(exc).__name__} {exc}", hint="restore it, or destroy the cluster"
+        ) from exc
+
+
+def _spec_from_json(document: Mapping[str, Any]) -> ClusterSpec:
+    values = {f.name: document[f.name] for f in fields(ClusterSpec)}
+    values["directory"] = Path(values["directory"])
+    values["kafka_libs"] = Path(values["kafka_libs"])
+    values["zookeepers"] = tuple(ZooKeeperNode(**node) for node in values["zookeepers"])
+    values["brokers"] = tuple(BrokerNode(**node) for node in values["brokers"])
+    values["settings"] = dict(values["settings"])
+    for node in (*values["zookeepers"], *values["brokers"]):
+        if not all(isinstance(number, int) for number in (node.id, *node.ports)):
+            raise TypeError(f"{node.name}: id and ports must be numbers")
+    check_name(values["name"])
+    return ClusterSpec(**values)
+
+
+def save(host: Host, spec: ClusterSpec) -> None:
+    """Write cluster.json."""
+    text = json.dumps(spec_to_json(spec), indent=2, ensure_ascii=False) + "\n"
+    host.write_file(spec_path(spec.directory), text.encode())
+
+
+def list_clusters(host: Host) -> list[StoredCluster]:
+    """All entries by name; broken ones too, so that they can be seen and destroyed."""
+    found = []
+    base = paths.clusters_dir()
+    for name in host.list_folder(base):
+        if name.startswith("."):
+            continue
+        directory = Path(os.path.realpath(base / name))
+        try:
+            data = host.read_file(spec_path(directory), max_bytes=_MAX_SPEC_BYTES)
+            if data is None:
+                found.append(StoredCluster(name, directory, None, "cluster.json is not there"))
+            else:
+                found.append(StoredCluster(name, directory, parse_spec(data, spec_path(directory))))
+        except KctlError as exc:
+            found.append(StoredCluster(name, directory, None, exc.message))
+    return found
+
+
+def reserved_ports(host: Host) -> frozenset[int]:
+    """Ports of all clusters, running or not."""
+    return frozenset(port for c in list_clusters(host) if c.spec is not None for port in c.spec.ports)
+
+
+@contextmanager
+def lock_cluster(name: str) -> Iterator[None]:
+    """Be the only kctl that changes this cluster. Raises Busy, with the other's pid, after LOCK_WAIT_S.
+
+    A child that was forked and has not yet become Java holds the lock as well: whoever gets it next finds
+    either no such process or one with its final command line.
+    """
+    with _lock(paths.clusters_dir() / f".{check_name(name)}.lock", f"cluster {name}", LOCK_WAIT_S):
+        yield
+
+
+@contextmanager
+def lock_ports() -> Iterator[None]:
+    """Be the only kctl that chooses ports."""
+    with _lock(paths.clusters_dir() / ".ports.lock", "the choice of ports", 20.0):
+        yield
+
+
+@contextmanager
+def _lock(path: Path, what: str, wait_s: float) -> Iterator[None]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        fd = _acquire(path, what, time.monotonic() + wait_s)
+    except OSError as exc:
+        raise OperationFailed(f"cannot write in {path.parent}: {exc.strerror}") from exc
+    try:
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _acquire(path: Path, what: str, deadline: float) -> int:
+    while True:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The one before may have removed the file (destroy): a lock on it would hold nobody off.
+            if os.path.lexists(path) and os.path.samestat(os.fstat(fd), os.stat(path)):
+                return fd
+            os.close(fd)
+        except BlockingIOError:
+            other = os.pread(fd, 20, 0).decode("ascii", "replace").strip()
+            os.close(fd)
+            if time.monotonic() >= deadline:
+                raise Busy(
+                    f"another kctl{f' (pid {other})' if other else ''} works on {what}",
+                    hint="wait until it has ended, and try again",
+                ) from None
+            time.sleep(0.1)
+
+
+def remove_lock(name: str) -> None:
+    """Remove the lock file of a cluster that is gone; only while holding the lock."""
+    (paths.clusters_dir() / f".{check_name(name)}.lock").unlink(missing_ok=True)

@@ -1,0 +1,49 @@
+"""A ZooKeeper server's zoo.cfg and myid. Pure."""
+
+from __future__ import annotations
+
+from kctl.deploy.layout import LOOPBACK, ClusterSpec, ZooKeeperNode
+from kctl.properties import property_sections
+
+
+def render_zoo_cfg(spec: ClusterSpec, node: ZooKeeperNode) -> str:
+    """The text of zoo.cfg."""
+    header = (
+        f"ZooKeeper {node.id} of cluster {spec.name} ({spec.layout}).\n"
+        "Written once by kctl; edit it and run: kctl cluster restart " + spec.name
+    )
+    data = str(spec.data_paths(node)[0])
+    sections = [
+        (
+            "Reachable from this machine only",
+            [("clientPort", str(node.port)), ("clientPortAddress", LOOPBACK)],
+        ),
+        ("Snapshots and transaction log; the three newest snapshots are kept, looked after once a day",
+         [("dataDir", data), ("autopurge.snapRetainCount", "3"), ("autopurge.purgeInterval", "24"),
+          ("preAllocSize", "4096")]),
+        (
+            "Time is counted in ticks (ms): sessions expire to a tick, followers have initLimit ticks to join\n"
+            "and syncLimit ticks to keep up",
+            [("tickTime", "1000"), ("initLimit", "20"), ("syncLimit", "10")],
+        ),
+        ("The ensemble: quorum and election ports", _servers(spec)),
+        (
+            "Everybody comes from one address here, so no limit for it; no web server; the commands for health checks",
+            [("maxClientCnxns", "0"), ("admin.enableServer", "false"),
+             ("4lw.commands.whitelist", "srvr, ruok, mntr, conf")],
+        ),
+    ]  # fmt: skip
+    return property_sections(header, sections)
+
+
+def _servers(spec: ClusterSpec) -> list[tuple[str, str]]:
+    return [
+        (f"server.{z.id}", f"{LOOPBACK}:{z.quorum_port}:{z.election_port}")
+        for z in spec.zookeepers
+        if z.quorum_port
+    ]
+
+
+def render_myid(node: ZooKeeperNode) -> str:
+    """The text of dataDir/myid: which server.N this is."""
+    return f"{node.id}\n"

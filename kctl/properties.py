@@ -1,0 +1,99 @@
+"""Java's .properties format, read and written (java.util.Properties): Kafka's and ZooKeeper's config files."""
+
+from __future__ import annotations
+
+import re
+
+from kctl.errors import InvalidFile
+
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_SEPARATOR = re.compile(r"[ \t\f]*[=:][ \t\f]*|[ \t\f]+")
+
+
+def parse_properties(text: str, *, source: str) -> dict[str, str]:
+    """Keys and values of `text`; `source` names it in errors.
+
+    Continued lines, comments and escapes are read as Java does. Unlike Java, a key given twice is refused
+    (InvalidFile with the line): the last one would win silently.
+    """
+    found: dict[str, str] = {}
+    for number, line in _logical_lines(text):
+        raw_key, raw_value = _split(line)
+        key = _unescape(raw_key, source, number)
+        if key in found:
+            raise InvalidFile(f"{source}, line {number}: {key} is given twice", hint="leave one of them out")
+        found[key] = _unescape(raw_value, source, number)
+    return found
+
+
+def _logical_lines(text: str) -> list[tuple[int, str]]:
+    lines: list[tuple[int, str]] = []
+    pending: tuple[int, str] | None = None
+    for number, physical in enumerate(re.split(r"\r\n|\n|\r", text), start=1):
+        stripped = physical.lstrip(" \t\f")
+        if pending is None and (not stripped or stripped[0] in "#!"):
+            continue
+        first, start = pending if pending is not None else (number, "")
+        continued = (len(stripped) - len(stripped.rstrip("\\"))) % 2 == 1
+        joined = start + (stripped[:-1] if continued else stripped)
+        pending = (first, joined) if continued else None
+        if pending is None:
+            lines.append((first, joined))
+    return [*lines, pending] if pending is not None else lines
+
+
+def _split(line: str) -> tuple[str, str]:
+    position = 0
+    while position < len(line) and not _SEPARATOR.match(line, position):
+        position += 2 if line[position] == "\\" else 1
+    separator = _SEPARATOR.match(line, position)
+    return line[:position], line[separator.end() :] if separator else ""
+
+
+def _unescape(text: str, source: str, number: int) -> str:
+    def replace(match: re.Match[str]) -> str:
+        escaped = match.group(1)
+        if escaped.startswith("u"):
+            if len(escaped) != 5:
+                raise InvalidFile(f"{source}, line {number}: \\u needs four hexadecimal digits")
+            return chr(int(escaped[1:], 16))
+        return _ESCAPES.get(escaped, escaped)
+
+    text = re.sub(r"\\(u[0-9A-Fa-f]{4}|.|$)", replace, text)
+    # Java's characters are UTF-16 units: two escapes may make one character.
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _escape(text: str, *, key: bool) -> str:
+    out = []
+    for index, char in enumerate(text):
+        if char in "\\" or (char in "#!=: " and (key or (char == " " and index == 0))):
+            out.append("\\" + char)
+        elif char in "\t\n\r\f":
+            out.append({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"}[char])
+        elif " " <= char <= "~":
+            out.append(char)
+        else:  # Properties.load reads a file as ISO 8859-1
+            units = char.encode("utf-16-be", "surrogatepass")
+            out.extend(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
+    return "".join(out)
+
+
+def property_line(key: str, value: str) -> str:
+    """One line of a .properties file that reads back as exactly this key and value."""
+    return f"{_escape(key, key=True)}={_escape(value, key=False)}"
+
+
+def property_sections(header: str, sections: list[tuple[str, list[tuple[str, str]]]]) -> str:
+    """A commented file: the header, then for each section its comment and its lines. Empty sections are left out."""
+    blocks = [_comment(header)]
+    blocks += [
+        "\n".join([_comment(comment), *(property_line(k, v) for k, v in entries)])
+        for comment, entries in sections
+        if entries
+    ]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _comment(text: str) -> str:
+    return "\n".join(f"# {line}".rstrip() for line in text.splitlines())
