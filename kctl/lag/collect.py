@@ -168,7 +168,7 @@ def read_log_offsets(
         state = client.metadata({tp.topic for tp in pending})
         by_leader, gone, leaderless = _by_leader(state, pending)
         deleted |= gone
-        unread = {tp: "it has no leader" for tp in leaderless}
+        unread = dict.fromkeys(leaderless, "it has no leader")
         ends = fetch_offsets_each(client, by_leader, OffsetSpec.LATEST) if by_leader else {}
         starts = fetch_offsets_each(client, by_leader, OffsetSpec.EARLIEST) if by_leader else {}
         for tp, end in ends.items():

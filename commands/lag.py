@@ -1,0 +1,188 @@
+"""kctl lag: how far consumer groups are behind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kctl.commands import output
+from kctl.commands.group import incomplete, lag_columns
+from kctl.commands.invocation import Invocation, invocation
+from kctl.commands.output import Column, Table, jsonable
+from kctl.errors import ExitCode, KctlError, NotHealthy, UsageError
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+    from kctl.lag.collect import LagReport
+
+
+class By(str, Enum):
+    """What a row is."""
+
+    PARTITION = "partition"
+    TOPIC = "topic"
+    GROUP = "group"
+
+
+def command(
+    ctx: typer.Context,
+    groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]…", help="All groups when none is named.")] = None,
+    topic: Annotated[list[str] | None, typer.Option(help="Only this topic; repeatable.")] = None,
+    state: Annotated[list[str] | None, typer.Option(help="Only groups in this state; repeatable.")] = None,
+    members: Annotated[bool, typer.Option(help="Tell which member each partition is assigned to.")] = True,
+    by: Annotated[By, typer.Option(help="What a row adds up.")] = By.PARTITION,
+    max_lag: Annotated[int | None, typer.Option(min=0, help="Exit 1 when the lag of any row is more.")] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Repeat until Ctrl-C; with -o json a line for each pass.")] = False,
+    interval: Annotated[str, typer.Option(metavar="DURATION", help="Time between passes of --watch.")] = "5s",
+) -> None:
+    """Show how many messages consumer groups have not read yet, and how many they lost.
+
+    LAG is what is in the log and not read; LOST was deleted before it was read. A partition without a commit has
+    neither.
+
+    Example: kctl lag billing --by topic --max-lag 1000
+    """
+    from kctl.groups.overview import failures_of, known_states
+    from kctl.units import parse_duration_ms
+
+    inv = invocation(ctx)
+    states = known_states(state)
+    pause_s = parse_duration_ms(interval) / 1000
+    if pause_s < 0.1:
+        raise UsageError("--interval is at least 100ms")
+    if watch and inv.output not in {None, "table", "json"}:
+        raise UsageError("--watch shows a table or writes -o json")
+
+    def one_pass(client: ClusterClient) -> LagReport:
+        from kctl.lag.collect import collect
+
+        return collect(client, groups or None, topics=_topics(client, topic), members=members, states=states)
+
+    with inv.connect() as client:
+        if watch:
+            _watch(inv, lambda: one_pass(client), by, pause_s=pause_s, members=members)
+        report = one_pass(client)
+    rows = rows_of(report, by)
+    inv.emit(rows, lambda: [_table(rows, by, members=members)])
+    _remarks(report)
+    _judge(rows, by, max_lag)
+    failures = failures_of(report)
+    if failures:
+        raise incomplete(failures)
+
+
+def _topics(client: ClusterClient, topics: Sequence[str] | None) -> Sequence[str] | None:
+    """The topics asked for. One that does not exist is refused only when no group can know it: see _remarks."""
+    from kctl.topics.names import check_name
+
+    return [check_name(name) for name in topics] if topics else None
+
+
+def rows_of(report: LagReport, by: By) -> Sequence[Any]:
+    """The report's rows, added up as asked; a group without any partition still is a row of `--by group`."""
+    from kctl.lag.rules import by_group, by_topic
+
+    if by is By.TOPIC:
+        return by_topic(report.rows)
+    return by_group(report.rows) if by is By.GROUP else report.rows
+
+
+def _table(rows: Sequence[Any], by: By, *, members: bool) -> Table:
+    known = jsonable(rows)
+    if by is By.PARTITION:
+        shown = members and any(row["client_id"] for row in known)
+        return Table(lag_columns(with_members=shown), known, empty="no commits")
+    columns = [
+        Column("group"),
+        Column("state"),
+        Column("topic") if by is By.TOPIC else Column("topics", align="right"),
+        Column("partitions", align="right"),
+        Column("lag", align="right"),
+        Column("max_lag", "MAX", align="right"),
+        Column("lost", align="right", style=lambda row: "red" if row["lost"] else None),
+        Column("not_committed", "NO COMMIT", align="right"),
+        Column("unknown", align="right", style=lambda row: "yellow" if row["unknown"] else None),
+    ]
+    return Table(columns, known, empty="no commits")
+
+
+def _remarks(report: LagReport) -> None:
+    """What the rows do not say by themselves, on stderr."""
+    deleted = sorted({tp.topic for tp in report.deleted})
+    for name in deleted:
+        partitions = sum(tp.topic == name for tp in report.deleted)
+        output.note(f"topic {name}: {partitions} committed partitions do not exist any more")
+    silent = sorted(report.groups.keys() - {row.group for row in report.rows} - report.failed.keys())
+    if silent and len(silent) <= 10:
+        output.note(f"no commits and no assignment: {', '.join(silent)}")
+    elif silent:
+        output.note(f"{len(silent)} groups have no commits and no assignment")
+
+
+def _judge(rows: Sequence[Any], by: By, max_lag: int | None) -> None:
+    from kctl.lag.rules import over_limit
+
+    if max_lag is None:
+        return
+    count = over_limit((row.lag for row in rows), max_lag)
+    if count:
+        worst = max((row for row in rows if row.lag is not None), key=lambda row: row.lag)
+        what = by.value if count == 1 else f"{by.value}s"
+        raise NotHealthy(
+            f"{count} {what} over the limit of {max_lag}: {_name(worst)} has a lag of {worst.lag}",
+            hint="",
+            details={"over_limit": count, "max_lag": max_lag},
+        )
+
+
+def _name(row: Any) -> str:
+    parts = [f"group {row.group}"]
+    if hasattr(row, "topic"):
+        parts.append(row.topic)
+    if hasattr(row, "partition"):
+        parts.append(f"partition {row.partition}")
+    return ", ".join(parts)
+
+
+def _watch(
+    inv: Invocation, one_pass: Callable[[], LagReport], by: By, *, pause_s: float, members: bool
+) -> None:
+    """Pass after pass until Ctrl-C, which ends it with 130. A failed pass is told, and the next one tried."""
+    try:
+        while True:
+            _show_pass(inv, one_pass, by, members=members)
+            time.sleep(pause_s)
+    except KeyboardInterrupt:
+        raise typer.Exit(int(ExitCode.INTERRUPTED)) from None
+
+
+def _show_pass(inv: Invocation, one_pass: Callable[[], LagReport], by: By, *, members: bool) -> None:
+    import sys
+    from datetime import datetime, timezone
+
+    from kctl.errors import NotFound
+
+    now = datetime.now(timezone.utc)
+    try:
+        report = one_pass()
+    except NotFound:
+        raise
+    except KctlError as exc:
+        output.warn(f"{now:%H:%M:%S} {exc.message}")
+        return
+    rows = rows_of(report, by)
+    if inv.output == "json":
+        from kctl.groups.overview import failures_of
+
+        output.write_json_line({"time": now, "rows": rows, "failures": failures_of(report)})
+    else:
+        if sys.stdout.isatty():
+            sys.stdout.write("\x1b[H\x1b[2J\x1b[3J")
+        output.heading(f"{now:%Y-%m-%d %H:%M:%S} UTC, Ctrl-C ends")
+        inv.emit(rows, lambda: [_table(rows, by, members=members)])
+        _remarks(report)
+    sys.stdout.flush()

@@ -1,0 +1,106 @@
+"""Topics' configs that are not Kafka's defaults, and where they were set."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from kctl.errors import KctlError
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+TOPIC_RESOURCE = 2
+_TOPICS_PER_REQUEST = 500  # a topic's configs take some 2 kB in a response
+_DEFAULT_SOURCE = 5
+
+
+class ConfigSource(Enum):
+    """Where a value comes from (DescribeConfigsResponse.ConfigSource)."""
+
+    TOPIC = "topic"
+    DYNAMIC_BROKER = "dynamic broker"
+    DYNAMIC_DEFAULT_BROKER = "dynamic default broker"
+    STATIC_BROKER = "static broker"
+    OTHER = "other"
+
+
+_SOURCES = {
+    1: ConfigSource.TOPIC,
+    2: ConfigSource.DYNAMIC_BROKER,
+    3: ConfigSource.DYNAMIC_DEFAULT_BROKER,
+    4: ConfigSource.STATIC_BROKER,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    """A config that differs from Kafka's default. value is None when the broker keeps it to itself."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+def fetch_topic_configs(
+    client: ClusterClient, topics: Collection[str], brokers: Collection[int]
+) -> dict[str, list[ConfigEntry] | KctlError]:
+    """The configs of each topic that are not the default, sorted by name; a topic's failure is its value.
+
+    Some hundred topics are asked of each broker at once: any broker can answer for any topic.
+    """
+    from kafka.protocol.admin import DescribeConfigsRequest
+
+    resource = DescribeConfigsRequest.DescribeConfigsResource
+    found: dict[str, list[ConfigEntry] | KctlError] = {}
+    for asked in _rounds(sorted(topics), sorted(brokers)):
+        requests = {
+            node: DescribeConfigsRequest(
+                resources=[
+                    resource(resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=None)
+                    for name in names
+                ],
+                include_synonyms=False,
+                include_documentation=False,
+            )
+            for node, names in asked.items()
+        }
+        responses = client.send_each(requests)
+        for node, names in asked.items():
+            response = responses[node]
+            if isinstance(response, KctlError):
+                found.update(dict.fromkeys(names, response))
+            else:
+                found.update(_parse(response, names))
+    return found
+
+
+def _rounds(topics: Sequence[str], brokers: Sequence[int]) -> Iterator[dict[int, Sequence[str]]]:
+    """Chunks of topics dealt out to the brokers, until all are."""
+    chunks = [topics[i : i + _TOPICS_PER_REQUEST] for i in range(0, len(topics), _TOPICS_PER_REQUEST)]
+    for start in range(0, len(chunks), len(brokers) or 1):
+        yield dict(zip(brokers, chunks[start : start + len(brokers)], strict=False))
+
+
+def _parse(response: Any, names: Sequence[str]) -> dict[str, list[ConfigEntry] | KctlError]:
+    from kctl.client import error_for
+
+    # Topics that this user may not describe are left out of the answer, silently.
+    found: dict[str, list[ConfigEntry] | KctlError] = {
+        name: error_for(29, "its configs were not described", subject=f"topic {name}") for name in names
+    }
+    for row in response.results:
+        if row.error_code:
+            found[row.resource_name] = error_for(
+                row.error_code, row.error_message, subject=f"topic {row.resource_name}"
+            )
+        else:
+            entries = (
+                ConfigEntry(c.name, c.value, _SOURCES.get(c.config_source, ConfigSource.OTHER))
+                for c in row.configs
+                if c.config_source != _DEFAULT_SOURCE and not c.is_default
+            )
+            found[row.resource_name] = sorted(entries, key=lambda entry: entry.name)
+    return found

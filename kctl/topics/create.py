@@ -1,0 +1,304 @@
+"""Creating topics: validated by the brokers first, created, and read back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from kctl.errors import (
+    AlreadyExists,
+    ConnectionFailed,
+    KctlError,
+    NotAuthorized,
+    OutcomeUnknown,
+    Refused,
+    TimedOut,
+    UsageError,
+)
+from kctl.model import TopicState
+from kctl.topics.names import check_name, collisions
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+TOPIC_ALREADY_EXISTS = 36
+_POLL_S = 0.1
+_VALIDATE_S = 10.0
+BROKER_DEFAULT = -1  # the protocol's word for «as the broker is configured» (KIP-464)
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """What is asked for. partitions, replication_factor: None is the brokers' default.
+
+    assignment: replicas (broker ids, the preferred leader first) of each partition, instead of both numbers.
+    """
+
+    name: str
+    partitions: int | None = None
+    replication_factor: int | None = None
+    assignment: tuple[tuple[int, ...], ...] | None = None
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedTopic:
+    """What became of one topic. result: «would create», «created», «exists» or «failed».
+
+    partitions and replication_factor are the brokers' word: validated for «would create», read back otherwise.
+    differs: how an existing topic is not what was asked for.
+    """
+
+    name: str
+    result: str
+    partitions: int | None
+    replication_factor: int | None
+    configs: Mapping[str, str]
+    differs: str | None = None
+    error: str | None = None
+
+
+def parse_assignment(text: str) -> tuple[tuple[int, ...], ...]:
+    """«1:2,2:3» → partition 0 on brokers 1 and 2, partition 1 on 2 and 3, as kafka-topics has it.
+
+    Raises UsageError for anything else, for a broker twice in a partition, and for unequal replica counts.
+    """
+    partitions: list[tuple[int, ...]] = []
+    for number, part in enumerate(text.split(",")):
+        ids = [item.strip() for item in part.split(":")]
+        if not all(item.isascii() and item.isdigit() for item in ids):
+            raise UsageError(
+                f"{text!r} is not a replica assignment", hint="write brokers as 1:2,2:3 (partitions by commas)"
+            )
+        replicas = tuple(int(item) for item in ids)
+        if len(set(replicas)) < len(replicas):
+            raise UsageError(f"partition {number} has a broker twice in {part!r}")
+        if max(replicas) > 2**31 - 1:
+            raise UsageError(f"{part!r} is not a list of broker ids")
+        partitions.append(replicas)
+    if len({len(replicas) for replicas in partitions}) > 1:
+        raise UsageError(f"{text!r} gives partitions different numbers of replicas")
+    return tuple(partitions)
+
+
+def parse_configs(pairs: Sequence[str]) -> dict[str, str]:
+    """«key=value» texts as a mapping. Raises UsageError without «=», and for a key given twice."""
+    configs: dict[str, str] = {}
+    for pair in pairs:
+        key, sign, value = pair.partition("=")
+        key = key.strip()
+        if not sign or not key:
+            raise UsageError(f"--config {pair!r} is not key=value", hint="for example --config retention.ms=3600000")
+        if key in configs:
+            raise UsageError(f"--config {key} is given twice")
+        configs[key] = value.strip()
+    return configs
+
+
+def plan_create(
+    client: ClusterClient, topics: Sequence[NewTopic], *, if_not_exists: bool = False
+) -> list[CreatedTopic]:
+    """What creating would do, checked by the controller without doing it (CreateTopics validate_only).
+
+    Raises UsageError for impossible names, AlreadyExists (unless `if_not_exists`), and Refused with the
+    controller's reason: too few brokers, an invalid config, a colliding name, a policy. Nothing is changed.
+    """
+    names = [check_name(topic.name) for topic in topics]
+    if len(set(names)) < len(names):
+        raise UsageError("a topic is named twice")
+    state = client.metadata()
+    existing = state.topics
+    present = [name for name in names if name in existing]
+    if present and not if_not_exists:
+        what = "topic {} exists already" if len(present) == 1 else "topics {} exist already"
+        raise AlreadyExists(
+            what.format(", ".join(present)), hint="--if-not-exists leaves topics alone that are there"
+        )
+    for name in names:
+        clash = [] if name in existing else collisions(name, [*existing, *names])
+        if clash:
+            raise Refused(
+                f"topic {name} collides with {', '.join(clash)}",
+                hint="metrics do not tell '.' and '_' apart, so brokers refuse such a pair",
+            )
+    _check_brokers(topics, state.brokers)
+    new = [topic for topic in topics if topic.name not in existing]
+    validated = _validate(client, new) if new else {}
+    return [
+        _existing(topic, existing[topic.name]) if topic.name in existing else validated[topic.name]
+        for topic in topics
+    ]
+
+
+def _check_brokers(topics: Sequence[NewTopic], brokers: Collection[int]) -> None:
+    """Controllers with ZooKeeper accept assignments to brokers that do not exist; kctl does not."""
+    assigned = {broker for topic in topics for replicas in topic.assignment or () for broker in replicas}
+    unknown = sorted(assigned - set(brokers))
+    if unknown:
+        raise Refused(
+            f"the replica assignment names brokers that are not there: {', '.join(map(str, unknown))}",
+            hint=f"the cluster has brokers {', '.join(map(str, sorted(brokers)))}",
+        )
+
+
+def _existing(wanted: NewTopic, found: TopicState) -> CreatedTopic:
+    count = len(wanted.assignment) if wanted.assignment else wanted.partitions
+    factor = len(wanted.assignment[0]) if wanted.assignment else wanted.replication_factor
+    differences = []
+    if count is not None and count != len(found.partitions):
+        differences.append(f"has {len(found.partitions)} partitions, not {count}")
+    if factor is not None and factor != found.replication_factor:
+        differences.append(f"has replication factor {found.replication_factor}, not {factor}")
+    return CreatedTopic(
+        name=wanted.name,
+        result="exists",
+        partitions=len(found.partitions),
+        replication_factor=found.replication_factor,
+        configs={},
+        differs="; ".join(differences) or None,
+    )
+
+
+def _validate(client: ClusterClient, topics: Sequence[NewTopic]) -> dict[str, CreatedTopic]:
+    response = client.send_to_controller(create_request(topics, timeout_s=_VALIDATE_S, validate_only=True))
+    asked = {topic.name: topic for topic in topics}
+    planned: dict[str, CreatedTopic] = {}
+    for row in response.topics:
+        if row.error_code:
+            raise _refusal(row)
+        topic = asked[row.name]
+        count, factor = row.num_partitions, row.replication_factor
+        if count < 0:  # brokers before 2.4 do not say
+            count = len(topic.assignment) if topic.assignment else topic.partitions or BROKER_DEFAULT
+            factor = len(topic.assignment[0]) if topic.assignment else topic.replication_factor or BROKER_DEFAULT
+        planned[row.name] = CreatedTopic(
+            row.name, "would create", _known(count), _known(factor), dict(topic.configs)
+        )
+    return planned
+
+
+def _known(number: int) -> int | None:
+    return None if number < 0 else number
+
+
+def _refusal(row: Any) -> KctlError:
+    """The controller's answer to a validation: whatever it was, nothing was changed."""
+    from kctl.client import error_for
+
+    error = error_for(row.error_code, row.error_message, subject=f"topic {row.name}")
+    if row.error_code == TOPIC_ALREADY_EXISTS:
+        return AlreadyExists(error.message)
+    if isinstance(error, (Refused, NotAuthorized)):
+        return error
+    return Refused(error.message, hint=error.hint or "nothing was created")
+
+
+def create_request(topics: Sequence[NewTopic], *, timeout_s: float, validate_only: bool) -> object:
+    """A CreateTopics request; validate_only asks the controller whether it would, and changes nothing."""
+    from kafka.protocol.admin import CreateTopicsRequest
+
+    topic_class = CreateTopicsRequest.CreatableTopic
+    assignment_class = topic_class.CreatableReplicaAssignment
+    config_class = topic_class.CreatableTopicConfig
+    # A default in a request is understood from 2.4 on; with both numbers given, or an assignment, any version does.
+    needs_defaults = any(not t.assignment and None in (t.partitions, t.replication_factor) for t in topics)
+    return CreateTopicsRequest(
+        topics=[
+            topic_class(
+                name=topic.name,
+                num_partitions=BROKER_DEFAULT if topic.assignment else topic.partitions or BROKER_DEFAULT,
+                replication_factor=(
+                    BROKER_DEFAULT if topic.assignment else topic.replication_factor or BROKER_DEFAULT
+                ),
+                assignments=[
+                    assignment_class(partition_index=number, broker_ids=list(replicas))
+                    for number, replicas in enumerate(topic.assignment or ())
+                ],
+                configs=[config_class(name=key, value=value) for key, value in topic.configs.items()],
+            )
+            for topic in topics
+        ],
+        timeout_ms=int(timeout_s * 1000),
+        validate_only=validate_only,
+        min_version=4 if needs_defaults else 1,
+    )
+
+
+def create_topics(
+    client: ClusterClient,
+    topics: Sequence[NewTopic],
+    plan: Sequence[CreatedTopic],
+    *,
+    timeout_s: float = 30.0,
+    progress: Callable[[str], None] = lambda message: None,
+) -> list[CreatedTopic]:
+    """Create what `plan` says «would create», and say what is there afterwards, not what was asked.
+
+    Failures of single topics are results. Raises OutcomeUnknown when no answer came and the topics are not there.
+    """
+    todo = {row.name for row in plan if row.result == "would create"}
+    new = [topic for topic in topics if topic.name in todo]
+    errors: dict[str, str] = {}
+    unanswered: KctlError | None = None
+    if new:
+        try:
+            response = client.send_to_controller(create_request(new, timeout_s=timeout_s, validate_only=False))
+            errors = _errors(response)
+        except (OutcomeUnknown, TimedOut, ConnectionFailed) as exc:
+            unanswered = exc  # it may have been carried out all the same: look
+    expected = todo - errors.keys()
+    found = wait_for_topics(client, expected, timeout_s=timeout_s, progress=progress)
+    if unanswered and not expected & found.keys():
+        raise OutcomeUnknown(
+            f"no answer about the creation of {', '.join(sorted(todo))}: {unanswered.message}",
+            hint="run it again with --if-not-exists",
+        )
+    return [_outcome(row, errors, found) if row.name in todo else row for row in plan]
+
+
+def _errors(response: Any) -> dict[str, str]:
+    from kctl.client import error_for
+
+    return {
+        row.name: error_for(row.error_code, row.error_message, subject=f"topic {row.name}").message
+        for row in response.topics
+        if row.error_code
+    }
+
+
+def _outcome(row: CreatedTopic, errors: Mapping[str, str], found: Mapping[str, TopicState]) -> CreatedTopic:
+    error = errors.get(row.name)
+    state = found.get(row.name)
+    if state is None:
+        error = error or "the controller accepted it, but no broker shows the topic yet"
+        return replace(row, result="failed", error=error, partitions=None, replication_factor=None)
+    leaderless = [str(p.partition) for p in state.partitions if p.offline]
+    return replace(
+        row,
+        result="created",
+        partitions=len(state.partitions),
+        replication_factor=state.replication_factor,
+        error=f"partitions without a leader: {', '.join(leaderless)}" if leaderless else None,
+    )
+
+
+def wait_for_topics(
+    client: ClusterClient,
+    names: Collection[str],
+    *,
+    timeout_s: float,
+    progress: Callable[[str], None] = lambda message: None,
+) -> dict[str, TopicState]:
+    """The topics as soon as all are there with a leader for each partition; what is there when time is up."""
+    deadline = time.monotonic() + timeout_s
+    found: dict[str, TopicState] = {}
+    while names:
+        found = client.metadata(names).topics
+        ready = [name for name, topic in found.items() if not any(p.offline for p in topic.partitions)]
+        if len(ready) == len(names) or time.monotonic() > deadline:
+            break
+        progress(f"{len(ready)} of {len(names)} topics have their leaders")
+        time.sleep(_POLL_S)
+    return found

@@ -1,0 +1,226 @@
+"""Deleting topics: what would be lost is told first, and what became of it is looked at afterwards.
+
+With ZooKeeper, a topic vanishes from metadata as soon as its deletion begins; it is gone when every replica is,
+which takes for ever while a broker that holds one is down. Only the controller knows: it refuses to validate the
+creation of a topic under the name until then.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from kctl.errors import ConnectionFailed, KctlError, NotFound, NotSupported, OutcomeUnknown, Refused, TimedOut
+from kctl.log_dirs import fetch_log_dirs
+from kctl.topics.create import TOPIC_ALREADY_EXISTS, NewTopic, create_request
+from kctl.topics.describe import hidden
+from kctl.topics.names import check_name
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID = 3, 100
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedTopic:
+    """What becomes of one topic. result: «would delete», «deleted», «absent», «marked» or «failed».
+
+    size_bytes: all replicas on all disks that could be asked; None when no broker told. marked: the controller
+    has accepted the deletion, and it is not finished.
+    """
+
+    name: str
+    result: str
+    topic_id: str | None
+    partitions: int | None
+    replication_factor: int | None
+    size_bytes: int | None
+    error: str | None = None
+
+
+def plan_delete(
+    client: ClusterClient, names: Sequence[str], *, if_exists: bool = False
+) -> tuple[list[DeletedTopic], list[str]]:
+    """What deleting would remove, and what could not be found out about it (one line each).
+
+    Raises UsageError for impossible names, NotFound (unless `if_exists`), Refused for Kafka's own topics.
+    """
+    wanted = list(dict.fromkeys(check_name(name) for name in names))
+    state = client.metadata(wanted)
+    missing = [name for name in wanted if name not in state.topics]
+    if missing and not if_exists:
+        what = "topic {} does not exist" if len(missing) == 1 else "topics {} do not exist"
+        raise NotFound(what.format(", ".join(missing)), hint="nothing was deleted; --if-exists skips such topics")
+    own = [name for name in wanted if name in state.topics and hidden(state.topics[name])]
+    if own:
+        raise Refused(f"{', '.join(own)} is Kafka's own", hint="it holds the groups' offsets or transactions")
+    present = [state.topics[name] for name in wanted if name in state.topics]
+    sizes, doubts = _sizes(
+        client, state.brokers, {t.name: [p.partition for p in t.partitions] for t in present}
+    )
+    rows = []
+    for name in wanted:
+        topic = state.topics.get(name)
+        if topic is None:
+            rows.append(DeletedTopic(name, "absent", None, None, None, None))
+            continue
+        rows.append(
+            DeletedTopic(
+                name,
+                "would delete",
+                topic.topic_id,
+                len(topic.partitions),
+                topic.replication_factor,
+                sizes.get(name),
+            )
+        )
+    return rows, doubts
+
+
+def _sizes(
+    client: ClusterClient, brokers: Collection[int], topics: dict[str, list[int]]
+) -> tuple[dict[str, int], list[str]]:
+    sizes: dict[str, int] = {}
+    doubts: list[str] = []
+    answers = fetch_log_dirs(client, brokers, topics=topics) if topics else {}
+    for answer in answers.values():
+        if isinstance(answer, KctlError):
+            doubts.append(f"sizes are not complete: {answer.message}")
+            continue
+        for log_dir in answer:
+            if log_dir.error:
+                doubts.append(f"sizes are not complete: {log_dir.error}")
+            for replica in log_dir.replicas:
+                sizes[replica.topic] = sizes.get(replica.topic, 0) + replica.size_bytes
+    return sizes, doubts
+
+
+def delete_topics(
+    client: ClusterClient,
+    plan: Sequence[DeletedTopic],
+    *,
+    timeout_s: float = 30.0,
+    progress: Callable[[str], None] = lambda message: None,
+) -> list[DeletedTopic]:
+    """Delete what `plan` says «would delete», wait until no broker shows it, and say what was seen.
+
+    By topic id where brokers have them, so that a topic made anew under the name meanwhile is left alone.
+    """
+    todo = [row for row in plan if row.result == "would delete"]
+    errors: dict[str, str] = {}
+    unanswered: KctlError | None = None
+    if todo:
+        try:
+            errors = _errors(_send(client, todo, timeout_s), todo)
+        except (OutcomeUnknown, TimedOut, ConnectionFailed) as exc:
+            unanswered = exc  # it may have been carried out all the same: look
+    expected = [row for row in todo if row.name not in errors]
+    left = _wait_until_gone(client, expected, timeout_s=timeout_s, progress=progress)
+    done: list[DeletedTopic] = []
+    for row in plan:
+        if row.result != "would delete":
+            done.append(row)
+        elif row.name in errors:
+            done.append(replace(row, result="failed", error=errors[row.name]))
+        elif row.name not in left:
+            done.append(replace(row, result="deleted"))
+        elif unanswered:
+            done.append(replace(row, result="failed", error=f"no answer, and still there: {unanswered.message}"))
+        else:
+            reason = f"marked for deletion, not finished after {timeout_s:g} s; is a broker that holds a replica down?"
+            done.append(replace(row, result="marked", error=reason))
+    return done
+
+
+def _topic_id(row: DeletedTopic) -> UUID | None:
+    found = UUID(row.topic_id) if row.topic_id else None
+    return found if found and found.int else None  # all zeros: a topic from before 2.8
+
+
+def _send(client: ClusterClient, rows: Sequence[DeletedTopic], timeout_s: float) -> Any:
+    from kafka.protocol.admin import DeleteTopicsRequest
+
+    topic_class = DeleteTopicsRequest.DeleteTopicState
+    timeout_ms = int(timeout_s * 1000)
+    ids = [_topic_id(row) for row in rows]
+    if all(ids):
+        by_id = [topic_class(name=None, topic_id=topic_id) for topic_id in ids]
+        try:
+            return client.send_to_controller(
+                DeleteTopicsRequest(topics=by_id, timeout_ms=timeout_ms, min_version=6)
+            )
+        except NotSupported:
+            pass
+    names = [topic_class(name=row.name) for row in rows]
+    return client.send_to_controller(DeleteTopicsRequest(topics=names, timeout_ms=timeout_ms))
+
+
+def _errors(response: Any, rows: Sequence[DeletedTopic]) -> dict[str, str]:
+    """Topics that were not deleted, with the reason. One that is gone already is no failure."""
+    from kctl.client import error_for
+
+    names = {row.topic_id: row.name for row in rows}
+    errors: dict[str, str] = {}
+    for row in response.responses:
+        if row.error_code and row.error_code not in {UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID}:
+            name = row.name or names.get(str(row.topic_id), str(row.topic_id))
+            errors[name] = error_for(row.error_code, row.error_message, subject=f"topic {name}").message
+    return errors
+
+
+def _wait_until_gone(
+    client: ClusterClient,
+    rows: Sequence[DeletedTopic],
+    *,
+    timeout_s: float,
+    progress: Callable[[str], None],
+) -> set[str]:
+    """Names that are not gone when time is up. A topic made anew has another id, and does not count."""
+    deadline = time.monotonic() + timeout_s
+    ids = {row.name: row.topic_id for row in rows}
+    left = set(ids)
+    while left:
+        left, anew = _shown(client, ids)
+        left = left or _still_marked(client, ids.keys() - anew)
+        if not left or time.monotonic() > deadline:
+            break
+        progress(f"{len(left)} of {len(ids)} topics are still there")
+        time.sleep(_POLL_S)
+    return left
+
+
+def _shown(client: ClusterClient, ids: dict[str, str | None]) -> tuple[set[str], set[str]]:
+    """Names that a broker shows under the id that was to go; names that it shows under another one."""
+    from kafka.protocol.metadata import MetadataRequest
+
+    topic_class = MetadataRequest.MetadataRequestTopic
+    topics = [topic_class(name=name) for name in ids]
+    brokers = client.metadata(()).brokers
+    shown: set[str] = set()
+    anew: set[str] = set()
+    request = {node: MetadataRequest(topics=topics, allow_auto_topic_creation=False) for node in brokers}
+    for response in client.send_each(request).values():
+        if isinstance(response, KctlError):
+            continue  # a broker that is down shows nothing
+        for row in response.topics:
+            if row.error_code != UNKNOWN_TOPIC_OR_PARTITION:
+                same = ids[row.name] in {None, str(row.topic_id)}
+                (shown if same else anew).add(row.name)
+    return shown, anew
+
+
+def _still_marked(client: ClusterClient, names: Collection[str]) -> set[str]:
+    """Names that the controller still holds back for topics whose deletion is not finished.
+
+    Who may delete topics may not be allowed to create some; then nothing can be told, and nothing is claimed.
+    """
+    if not names:
+        return set()
+    request = create_request([NewTopic(name, 1, 1) for name in names], timeout_s=5, validate_only=True)
+    response = client.send_to_controller(request)
+    return {row.name for row in response.topics if row.error_code == TOPIC_ALREADY_EXISTS}
