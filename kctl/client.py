@@ -1,40 +1,78 @@
-"""The only place where a kafka-python or kazoo client is made."""
+"""The only place where a client is made: connections to brokers, kafka-python's clients, kazoo's.
+
+`connect` runs the preflight and gives a ClusterClient, which speaks to brokers over connections of its own
+(kctl.connection) with kafka-python's request and response classes. kafka-python's own clients (admin, producer,
+consumer) are made only when they are asked for, with the server that the preflight reached.
+"""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Collection, Mapping
-from typing import Any
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
-from kctl.context import Target
+from kctl import preflight, wire
+from kctl.address import parse_zookeeper
+from kctl.brokers import Brokers
+from kctl.connection import Dialer, PeerClosed
+from kctl.deadline import Deadline
 from kctl.errors import (
-    ConnectionFailed, ConnectionTimedOut, KctlError, NotAuthorized, NotFound, OperationFailed, UsageError,
+    ConnectionFailed,
+    ConnectionTimedOut,
+    KctlError,
+    NotFound,
+    OperationFailed,
+    OutcomeUnknown,
+    UsageError,
 )
-from kctl.model import Broker, ClusterState, PartitionState, TopicState
+from kctl.model import ClusterState
+from kctl.protocol_errors import NOT_CONTROLLER, error_for, error_name
+
+if TYPE_CHECKING:
+    from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+    from kafka.errors import KafkaError
+    from kazoo.client import KazooClient
+
+    from kctl.context import Target
+
+__all__ = [
+    "ClusterClient", "connect", "consumer_for", "error_for", "error_from", "error_name", "producer_for", "zookeeper",
+]  # fmt: skip
+
+# A dead controller is replaced when its session ends (zookeeper.session.timeout.ms, 18 s by default); nobody waits
+# that long for one that cannot be reached, which may as well be its advertised address.
+_ELECTION_WAIT_S = 10.0
+_ELECTION_POLL_S = 0.25
 
 
 def connect(target: Target, *, timeout_s: float = 30.0) -> ClusterClient:
+    """A client of `target`. timeout_s: the limit of each later call; connecting itself takes at most 5 s.
+
+    Raises ConnectionFailed's subclasses, NotSupported, and UsageError when the target has no servers or its
+    security settings cannot be used.
+    """
     return ClusterClient(target, timeout_s=timeout_s)
 
 
-def _config(target: Target, timeout_s: float) -> dict[str, Any]:
-    return {"bootstrap_servers": list(target.bootstrap_servers), "client_id": "kctl",
-            "request_timeout_ms": int(timeout_s * 1000)}
-
-
 class ClusterClient:
+    """Talks to one cluster. For one thread at a time; `with` closes it.
+
+    warnings: bootstrap servers that did not answer while another did.
+    """
+
     def __init__(self, target: Target, *, timeout_s: float = 30.0) -> None:
         if not target.bootstrap_servers:
-            raise UsageError("no cluster was chosen", hint="give --bootstrap-server HOST:PORT or --context NAME")
-        logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
-        from kafka import KafkaAdminClient
-        from kafka.errors import KafkaError
-
-        self.target, self.timeout_s = target, timeout_s
-        try:
-            self._admin = KafkaAdminClient(**_config(target, timeout_s), bootstrap_timeout_ms=5000)
-        except KafkaError as exc:
-            raise ConnectionFailed(f"cannot reach {target.name}: {exc}") from None
+            raise UsageError(
+                f"{target.name} has no bootstrap server",
+                hint="give --bootstrap-server HOST:PORT, or --context NAME of a context that has one",
+            )
+        self.target = target
+        self.timeout_s = timeout_s
+        self._dialer = Dialer(target.security)
+        self._brokers = Brokers(target.bootstrap_servers, self._dialer, timeout_s)
+        self.warnings = tuple(error.message for error in self._brokers.failures.values())
+        self._admin: KafkaAdminClient | None = None
 
     def __enter__(self) -> ClusterClient:
         return self
@@ -43,89 +81,271 @@ class ClusterClient:
         self.close()
 
     def close(self) -> None:
-        self._admin.close()
+        """Close all connections; harmless when it is closed."""
+        self._brokers.close()
+        if self._admin is not None:
+            self._admin.close()
+            self._admin = None
 
-    def admin(self) -> Any:
-        return self._admin
+    # --- state ----------------------------------------------------------------------------------------------------
 
-    def producer(self, **cfg: Any) -> Any:
-        from kafka import KafkaProducer
+    def metadata(self, topics: Collection[str] | None = None, *, timeout_s: float | None = None) -> ClusterState:
+        """Brokers, controller and topics. topics: None for all, empty for none; unknown ones are simply absent.
 
-        return KafkaProducer(**{**_config(self.target, self.timeout_s), **cfg})
+        Never creates a topic. 100,000 partitions take about half a CPU second.
+        Raises NotAuthorized for a topic that may not be described, ConnectionFailed's subclasses.
+        """
+        deadline = Deadline(timeout_s or self.timeout_s)
+        for attempt in (1, 2):
+            try:
+                state = self._metadata(topics, deadline)
+                break
+            except PeerClosed:
+                if attempt == 2:
+                    raise
+        self._brokers.state = ClusterState(state.cluster_id, state.controller_id, state.brokers, {})
+        return state
 
-    def consumer(self, *topics: str, **cfg: Any) -> Any:
-        from kafka import KafkaConsumer
+    def _metadata(self, topics: Collection[str] | None, deadline: Deadline) -> ClusterState:
+        connection = self._brokers.any_connection(deadline)
+        version = preflight.metadata_version(connection)
+        wanted = None if topics is None else dict.fromkeys(topics)
+        # Before v4 a name that is asked for is created when brokers have auto.create.topics.enable.
+        asked = None if wanted and version < 4 else wanted
+        connection.step = "the answer to Metadata"
+        body = wire.encode_metadata(version, asked)
+        flexible = wire.metadata_is_flexible(version)
+        reader = connection.exchange(wire.METADATA, version, body, deadline, flexible=flexible)
+        try:
+            state = wire.decode_metadata(reader, version)
+        except wire.WireError as exc:
+            connection.close()
+            raise ConnectionFailed(f"{connection.address} gave metadata that cannot be read ({exc})") from None
+        if wanted is not None and asked is None:
+            kept = {name: topic for name, topic in state.topics.items() if name in wanted}
+            return ClusterState(state.cluster_id, state.controller_id, state.brokers, kept)
+        return state
 
-        return KafkaConsumer(*topics, **{**_config(self.target, self.timeout_s), **cfg})
+    def api_version(self, api_key: int) -> int | None:
+        """The highest version of an API that the broker which answered has; None when it lacks it."""
+        found = self._brokers.api_versions.get(api_key)
+        return found[1] if found else None
 
-    def send(self, request: Any, *, node_id: int | None = None, timeout_s: float | None = None) -> Any:
-        answer = self.send_each({-1 if node_id is None else node_id: request}, timeout_s=timeout_s)
-        value = next(iter(answer.values()))
-        if isinstance(value, KctlError):
-            raise value
-        return value
+    # --- requests -------------------------------------------------------------------------------------------------
 
-    def send_each(self, requests: Mapping[int, Any], *, timeout_s: float | None = None) -> dict[int, Any]:
-        manager = self._admin._manager
-        limit = int((timeout_s or self.timeout_s) * 1000)
-        futures = {n: manager.call_soon(manager.send, r, None if n < 0 else n, limit) for n, r in requests.items()}
-        import time
+    def send(
+        self,
+        request: Any,
+        *,
+        node_id: int | None = None,
+        timeout_s: float | None = None,
+        changes: bool | None = None,
+    ) -> Any:
+        """One request of kafka-python's to one broker (None: any), and its answer. Error codes are the caller's.
 
-        deadline = time.monotonic() + limit / 1000 + 1
-        while not all(f.is_done for f in futures.values()) and time.monotonic() < deadline:
-            time.sleep(0.001)
-        out: dict[int, Any] = {}
-        for n, f in futures.items():
-            if not f.is_done:
-                out[n] = ConnectionTimedOut(f"broker {n} did not answer within {limit / 1000:g} s")
-            elif f.failed():
-                out[n] = ConnectionFailed(f"broker {n}: {f.exception}")
-            else:
-                out[n] = f.value
-        return out
+        changes: whether it changes something; None decides by the request. Without an answer that is
+        OutcomeUnknown, else ConnectionTimedOut or another ConnectionFailed. Raises NotSupported with the version
+        that is needed, NotFound for a broker id that is not in the cluster.
+        """
+        answer = self._brokers.ask({node_id: request}, Deadline(timeout_s or self.timeout_s), changes=changes)[node_id]
+        if isinstance(answer, KctlError):
+            raise answer
+        return answer
+
+    def send_each(
+        self, requests: Mapping[int, Any], *, timeout_s: float | None = None, changes: bool | None = None
+    ) -> dict[int, Any]:
+        """A request for each of several brokers, all in flight at once: node id → answer or KctlError."""
+        answers = self._brokers.ask(dict(requests), Deadline(timeout_s or self.timeout_s), changes=changes)
+        return {node: answer for node, answer in answers.items() if node is not None}
 
     def send_to_controller(self, request: Any, *, timeout_s: float | None = None) -> Any:
-        state = self.metadata(())
-        if state.controller_id is None:
-            raise OperationFailed("the cluster has no controller")
-        return self.send(request, node_id=state.controller_id, timeout_s=timeout_s)
+        """`send` to the controller, looked up anew; again after NOT_CONTROLLER, which means that nothing was done.
 
-    def metadata(self, topics: Collection[str] | None = None) -> ClusterState:
-        from kafka.protocol.metadata import MetadataRequest
+        Raises what `send` raises; OperationFailed when there is no controller.
+        """
+        deadline = Deadline(timeout_s or self.timeout_s)
+        patience, unreachable = deadline.at_most(_ELECTION_WAIT_S), deadline.at_most(preflight.LIMIT_S)
+        while True:
+            problem: KctlError
+            controller = self._brokers.refresh(deadline).controller_id
+            if controller is None:
+                problem = OperationFailed("the cluster has no controller", hint="are enough brokers and ZooKeepers up?")
+            else:
+                try:
+                    answer = self.send(request, node_id=controller, timeout_s=deadline.left_s)
+                except (ConnectionFailed, NotFound) as exc:  # never sent: OutcomeUnknown is another class
+                    if unreachable.expired or isinstance(exc, ConnectionTimedOut):
+                        raise
+                    problem = exc
+                else:
+                    if not _has_error(answer, NOT_CONTROLLER):
+                        return answer
+                    problem = error_for(NOT_CONTROLLER, None, subject=f"broker {controller}")
+            if patience.expired:
+                raise problem
+            time.sleep(_ELECTION_POLL_S)
 
-        Topic = MetadataRequest.MetadataRequestTopic  # noqa: N806
-        wanted = None if topics is None else [Topic(name=t) for t in topics]
-        answer = self.send(MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
-        brokers = {b.node_id: Broker(b.node_id, b.host, b.port, b.rack) for b in answer.brokers}
-        found = {
-            t.name: TopicState(
-                t.name, t.is_internal, str(t.topic_id) if t.topic_id else None,
-                tuple(
-                    PartitionState(
-                        t.name, p.partition_index, p.leader_id, p.leader_epoch, tuple(p.replica_nodes),
-                        tuple(p.isr_nodes), tuple(p.offline_replicas or ()),
-                    )
-                    for p in sorted(t.partitions, key=lambda p: p.partition_index)
-                ),
-            )
-            for t in answer.topics
-            if t.error_code == 0
+    # --- kafka-python's clients -------------------------------------------------------------------------------------
+
+    def admin(self) -> KafkaAdminClient:
+        """kafka-python's admin client, made on first use and closed with this client."""
+        if self._admin is None:
+            from kctl.logs import quiet_kafka
+
+            quiet_kafka()
+            from kafka import KafkaAdminClient
+
+            with _kafka_errors(self.target.name):
+                self._admin = KafkaAdminClient(**self._settings(), request_timeout_ms=round(self.timeout_s * 1000))
+        return self._admin
+
+    def producer(self, **settings: Any) -> KafkaProducer:
+        """kafka-python's producer: idempotent with acks=all unless `settings` say otherwise. The caller closes it."""
+        from kctl.logs import quiet_kafka
+
+        quiet_kafka()
+        from kafka import KafkaProducer
+
+        if not {"acks", "enable_idempotence"} & settings.keys():
+            settings = {"acks": "all", "enable_idempotence": True, **settings}
+        with _kafka_errors(self.target.name):
+            return KafkaProducer(**{**self._settings(), **settings})
+
+    def consumer(self, *topics: str, **settings: Any) -> KafkaConsumer:
+        """kafka-python's consumer. The caller closes it."""
+        from kctl.logs import quiet_kafka
+
+        quiet_kafka()
+        from kafka import KafkaConsumer
+
+        with _kafka_errors(self.target.name):
+            return KafkaConsumer(*topics, **{**self._settings(), **settings})
+
+    def _settings(self) -> dict[str, Any]:
+        """What all of kafka-python's clients take. Checks first that they will reach what brokers advertise."""
+        self._check_advertised()
+        security = self.target.security
+        settings: dict[str, Any] = {
+            "bootstrap_servers": [str(self._brokers.reached_address)],
+            "client_id": wire.CLIENT_ID,
+            "security_protocol": security.protocol,
+            "bootstrap_timeout_ms": round(min(self.timeout_s, 10.0) * 1000),
+            # Its back-off grows to 30 s, and a producer stalls for as long after a leader's death.
+            "reconnect_backoff_max_ms": 1000,
         }
-        controller = answer.controller_id if answer.controller_id >= 0 else None
-        return ClusterState(answer.cluster_id, controller, brokers, found)
+        if self._dialer.ssl_context is not None:
+            settings["ssl_context"] = self._dialer.ssl_context
+            settings["ssl_check_hostname"] = security.ssl_check_hostname
+        if security.sasl:
+            settings["sasl_mechanism"] = security.sasl_mechanism
+            settings["sasl_plain_username"] = security.sasl_username
+            settings["sasl_plain_password"] = security.sasl_password
+        return settings
+
+    def _check_advertised(self) -> None:
+        """Raise when none of a few brokers can be reached where they advertise themselves: their clients would hang."""
+        deadline = Deadline(self.timeout_s)
+        self._brokers.any_connection(deadline)
+        here = self._brokers.reached_address
+        brokers = list(self._brokers.state.brokers.values())
+        if any((b.host, b.port) == here for b in brokers):
+            return
+        outcomes = self._brokers.connections([b.id for b in brokers[:3]], deadline)
+        errors = [outcome for outcome in outcomes.values() if isinstance(outcome, KctlError)]
+        if errors and len(errors) == len(outcomes):
+            raise errors[0]
 
 
-def error_for(error_code: int, message: str | None, *, subject: str) -> KctlError:
-    from kafka.errors import for_code
-
-    name = for_code(error_code).__name__
-    classes = {3: NotFound, 69: NotFound, 29: NotAuthorized, 30: NotAuthorized, 31: NotAuthorized}
-    return classes.get(error_code, OperationFailed)(f"{subject}: {message or name}")
+def producer_for(target: Target, *, timeout_s: float = 30.0, **settings: Any) -> KafkaProducer:
+    """A producer without a ClusterClient, after the preflight. The caller closes it."""
+    with connect(target, timeout_s=timeout_s) as client:
+        return client.producer(**settings)
 
 
-def zookeeper(connect: str, *, timeout_s: float = 10.0) -> Any:
+def consumer_for(target: Target, *topics: str, timeout_s: float = 30.0, **settings: Any) -> KafkaConsumer:
+    """A consumer without a ClusterClient, after the preflight. The caller closes it."""
+    with connect(target, timeout_s=timeout_s) as client:
+        return client.consumer(*topics, **settings)
+
+
+def error_from(exc: KafkaError, *, subject: str) -> KctlError:
+    """An exception of kafka-python's clients as one of kctl's. Its text is left out: it may embed whole requests."""
+    from kafka import errors
+
+    code = getattr(exc, "errno", None)
+    if isinstance(code, int) and code > 0:
+        if isinstance(exc, errors.RequestTimedOutError):
+            return OutcomeUnknown(f"{subject}: no answer in time", hint="look at the state before you try again")
+        return error_for(code, None, subject=subject)
+    if isinstance(exc, errors.KafkaTimeoutError):
+        return ConnectionTimedOut(f"{subject}: no answer in time", hint="--timeout gives it more time")
+    if isinstance(exc, (errors.KafkaConnectionError, errors.NodeNotReadyError)):
+        return ConnectionFailed(f"{subject}: the connection to the broker was lost", hint="is the broker up?")
+    return OperationFailed(f"{subject}: {type(exc).__name__}")
+
+
+@contextmanager
+def _kafka_errors(subject: str) -> Iterator[None]:
+    from kafka.errors import KafkaError
+
+    try:
+        yield
+    except KafkaError as exc:
+        raise error_from(exc, subject=subject) from None
+
+
+def _has_error(answer: Any, code: int) -> bool:
+    """Whether any error_code in an answer, at any depth, is `code`."""
+    pending = [answer.to_dict()]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict):
+            if value.get("error_code") == code:
+                return True
+            pending.extend(v for v in value.values() if isinstance(v, (dict, list)))
+        elif isinstance(value, list):
+            pending.extend(v for v in value if isinstance(v, (dict, list)))
+    return False
+
+
+# --- ZooKeeper ----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def zookeeper(connect: str, *, timeout_s: float = 10.0) -> Iterator[KazooClient]:
+    """A kazoo client of «host:port,…/chroot», for reading; its paths are relative to the chroot.
+
+    Raises NotFound for a chroot that does not exist, ConnectionFailed's subclasses within 5 s when no server can be
+    reached, ConnectionTimedOut when they can but serve nobody (no quorum) within timeout_s.
+    """
+    from kctl.logs import quiet_kazoo
+    from kctl.zookeeper import find_chroots, reach
+
+    path = parse_zookeeper(connect)
+    servers = reach(path.servers, Deadline(min(timeout_s, preflight.LIMIT_S)))
+    quiet_kazoo()
     from kazoo.client import KazooClient
+    from kazoo.exceptions import KazooException
 
-    client = KazooClient(hosts=connect, timeout=timeout_s, read_only=True)
-    client.start(timeout=timeout_s)
-    return client
+    client = KazooClient(hosts=",".join(map(str, servers)), timeout=timeout_s, read_only=True)
+    try:
+        client.start(timeout=timeout_s)
+    except client.handler.timeout_exception:
+        raise ConnectionTimedOut(
+            f"ZooKeeper {connect} gave no session within {timeout_s:g} s", hint="has the ensemble a quorum?"
+        ) from None
+    try:
+        if path.chroot and not client.exists(path.chroot):
+            known = find_chroots(client)
+            raise NotFound(
+                f"ZooKeeper {','.join(map(str, path.servers))} has no chroot {path.chroot}",
+                hint=f"Kafka clusters are at: {', '.join(known)}" if known else "no Kafka cluster is in this ZooKeeper",
+            )
+        client.chroot = path.chroot
+        yield client
+    except KazooException as exc:
+        raise OperationFailed(f"ZooKeeper {connect}: {type(exc).__name__}") from None
+    finally:
+        client.stop()
+        client.close()

@@ -153,7 +153,9 @@ class _Reader:
         result = Context(
             bootstrap_servers=parse_servers(",".join(servers)) if servers else (),
             zookeeper=self._text(entry, "zookeeper"),
-            security=self._security(entry["security"], where) if entry.get("security") is not None else SecuritySettings(),
+            security=self._security(entry["security"], where)
+            if entry.get("security") is not None
+            else SecuritySettings(),
             protected=self._flag(entry, "protected", default=False),
             cluster_dir=self._text(entry, "cluster_dir"),
         )
@@ -236,7 +238,8 @@ def check_security(security: SecuritySettings) -> None:
         raise UsageError(f"{security.protocol} needs a SASL mechanism", hint=f"use one of {', '.join(MECHANISMS)}")
     if security.sasl_mechanism is not None and security.sasl_mechanism not in MECHANISMS:
         raise UsageError(
-            f"the SASL mechanism {security.sasl_mechanism!r} is not supported", hint=f"use one of {', '.join(MECHANISMS)}"
+            f"the SASL mechanism {security.sasl_mechanism!r} is not supported",
+            hint=f"use one of {', '.join(MECHANISMS)}",
         )
     if security.sasl_password_env and security.sasl_password_file:
         raise UsageError("give the password's environment variable or its file, not both")
@@ -254,5 +257,3 @@ def check_security(security: SecuritySettings) -> None:
             raise UsageError(f"{name} has no effect with {security.protocol}", hint=f"set the protocol to {wanted}")
     if security.ssl_keyfile and not security.ssl_certfile:
         raise UsageError("a client key needs its certificate", hint="give ssl_certfile as well")
-
-

@@ -95,6 +95,12 @@ class NotKafka(ConnectionFailed):
     code = "not_kafka"
 
 
+class NotZooKeeper(ConnectionFailed):
+    """Something answers where ZooKeeper should, but it is not ZooKeeper (a broker, say)."""
+
+    code = "not_zookeeper"
+
+
 class TlsMismatch(ConnectionFailed):
     """TLS spoken to a plaintext port, or the reverse."""
 

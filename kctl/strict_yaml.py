@@ -219,9 +219,9 @@ def _number(text: str) -> int | float | str:
     if _INT.fullmatch(text):
         number = int(text)
     elif _OCTAL.fullmatch(text):
-        number = int(text[2:], 8)
+        number = int(text, 0)
     elif _HEX.fullmatch(text):
-        number = int(text[2:], 16)
+        number = int(text, 0)
     elif _FLOAT.fullmatch(text):
         number = float(text)
         if number in {float("inf"), float("-inf")}:

@@ -1,0 +1,106 @@
+"""Is it ZooKeeper that answers, and where in it are Kafka clusters? kctl.client.zookeeper makes the session."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kctl.address import Address
+from kctl.connection import Connection, Dialer
+from kctl.context import Security
+from kctl.deadline import Deadline
+from kctl.errors import (
+    ConnectionFailed,
+    ConnectionRefused,
+    ConnectionTimedOut,
+    KctlError,
+    NameNotResolved,
+    NotZooKeeper,
+)
+from kctl.parallel import run_all
+
+if TYPE_CHECKING:
+    from kazoo.client import KazooClient
+
+# A server without a quorum says the third.
+_SAYS_ZOOKEEPER = (b"Zookeeper version", b"srvr is not executed", b"This ZooKeeper instance")
+_MAX_CHILDREN = 200
+
+
+def reach(servers: Sequence[Address], deadline: Deadline) -> list[Address]:
+    """The servers that answer as ZooKeeper does. Raises the first one's error when none does."""
+    outcomes = run_all({server: partial(_probe, server, deadline) for server in servers}, deadline)
+    good = [server for server in servers if outcomes.get(server) is server]
+    if good:
+        return good
+    for server in servers:
+        outcome = outcomes.get(server)
+        if isinstance(outcome, KctlError):
+            raise outcome
+    raise ConnectionTimedOut(
+        f"ZooKeeper {','.join(map(str, servers))} did not answer in time",
+        hint="check the address and the network",
+    )
+
+
+def _probe(server: Address, deadline: Deadline) -> Address:
+    """Ask `srvr`: ZooKeeper answers with its state, or that the word is not on its whitelist."""
+    hint = "is ZooKeeper running, and is this its port?"
+    try:
+        answer = _ask(server, b"srvr", deadline)
+    except socket.gaierror as exc:
+        raise NameNotResolved(
+            f"the host name {server.host!r} cannot be resolved ({exc.strerror})",
+            hint="check the spelling and the DNS",
+        ) from None
+    except ConnectionRefusedError:
+        raise ConnectionRefused(f"ZooKeeper {server} refused the connection", hint=hint) from None
+    except TimeoutError:
+        raise ConnectionTimedOut(f"ZooKeeper {server} did not answer in time", hint=hint) from None
+    except ConnectionResetError:
+        answer = b""
+    except OSError as exc:
+        raise ConnectionFailed(f"cannot connect to ZooKeeper {server}: {exc.strerror}", hint=hint) from None
+    if answer.startswith(_SAYS_ZOOKEEPER):
+        return server
+    raise _not_zookeeper(server, deadline)
+
+
+def _ask(server: Address, word: bytes, deadline: Deadline) -> bytes:
+    limit = max(0.001, deadline.left_s * 0.8)  # what is left finds out whether it is a broker
+    with socket.create_connection(server, timeout=limit) as sock:
+        sock.sendall(word)
+        return sock.recv(256)
+
+
+def _not_zookeeper(server: Address, deadline: Deadline) -> NotZooKeeper:
+    connection = Connection(server, Dialer(Security()))
+    try:
+        connection.open(deadline.at_most(0.8))
+    except KctlError:
+        return NotZooKeeper(f"{server} answers, but is not ZooKeeper", hint="ZooKeeper mostly listens on 2181")
+    finally:
+        connection.close()
+    return NotZooKeeper(
+        f"{server} is a Kafka broker's port, not ZooKeeper's",
+        hint="give ZooKeeper's address (often port 2181) as --zookeeper, and the broker's as --bootstrap-server",
+    )
+
+
+def find_chroots(client: KazooClient) -> list[str]:
+    """The paths, down to the second level, that hold a Kafka cluster (they have brokers/ids)."""
+    found = ["/"] if client.exists("/brokers/ids") else []
+    for first in client.get_children("/")[:_MAX_CHILDREN]:
+        if first == "zookeeper":
+            continue
+        if client.exists(f"/{first}/brokers/ids"):
+            found.append(f"/{first}")
+            continue
+        found += [
+            f"/{first}/{second}"
+            for second in client.get_children(f"/{first}")[:_MAX_CHILDREN]
+            if client.exists(f"/{first}/{second}/brokers/ids")
+        ]
+    return sorted(found)
