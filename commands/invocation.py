@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from kctl.commands.output import FORMATS, Table, emit
+from kctl.commands.output import FORMATS, Table, emit, note, warn
 from kctl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -57,7 +57,16 @@ class Invocation:
         """A client of the chosen cluster; `with` closes it."""
         from kctl.client import connect
 
-        return connect(self.target(), timeout_s=self.timeout_s(timeout_s))
+        if self.verbose:
+            from kctl.logs import be_verbose
+
+            be_verbose(note)
+        client = connect(self.target(), timeout_s=self.timeout_s(timeout_s))
+        for warning in client.warnings:
+            warn(warning)
+        if self.verbose:
+            note(f"connected to {client.target.name} through {client.reached}")
+        return client
 
     def emit(self, result: Any, tables: Sequence[Table] | Callable[[], Sequence[Table]]) -> None:
         """Render `result` as -o says."""

@@ -242,7 +242,8 @@ def negotiate(request: Any, pinned: int | None, connection: Connection) -> int:
     if high < 0:
         what = f"{connection.address} does not have the API {name}"
     else:
-        what = f"{connection.address} has {name} in versions {low}-{high}, and {wanted_low}-{wanted_high} are needed"
+        wanted = f"version {wanted_low} or newer is needed" if high < wanted_low else f"at most {wanted_high} is known"
+        what = f"{connection.address} has {name} in versions {low} to {high}, and {wanted}"
     raise NotSupported(what, hint=f"Kafka {needed} or newer is needed" if needed else None)
 
 

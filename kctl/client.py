@@ -126,6 +126,11 @@ class ClusterClient:
             return ClusterState(state.cluster_id, state.controller_id, state.brokers, kept)
         return state
 
+    @property
+    def reached(self) -> str:
+        """«host:port» of the bootstrap server that answered."""
+        return str(self._brokers.reached_address)
+
     def api_version(self, api_key: int) -> int | None:
         """The highest version of an API that the broker which answered has; None when it lacks it."""
         found = self._brokers.api_versions.get(api_key)

@@ -255,5 +255,9 @@ def check_security(security: SecuritySettings) -> None:
         if (name.startswith("sasl_") and not sasl) or (name.startswith("ssl_") and not tls):
             wanted = "SASL_SSL or SASL_PLAINTEXT" if name.startswith("sasl_") else "SSL or SASL_SSL"
             raise UsageError(f"{name} has no effect with {security.protocol}", hint=f"set the protocol to {wanted}")
+    for name in given:
+        value = getattr(security, name)
+        if name.endswith("file") and not value.startswith(("/", "~")):
+            raise UsageError(f"{name} {value!r} is a relative path", hint="write the whole path")
     if security.ssl_keyfile and not security.ssl_certfile:
         raise UsageError("a client key needs its certificate", hint="give ssl_certfile as well")

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from kctl.address import parse_servers, parse_zookeeper
 from kctl.errors import AlreadyExists, NotFound, UsageError
@@ -89,9 +90,9 @@ class SecuritySettings:
             sasl_mechanism=self.sasl_mechanism,
             sasl_username=self.sasl_username,
             sasl_password=read_secret("sasl_password", self.sasl_password_env, self.sasl_password_file),
-            ssl_cafile=self.ssl_cafile,
-            ssl_certfile=self.ssl_certfile,
-            ssl_keyfile=self.ssl_keyfile,
+            ssl_cafile=full_path(self.ssl_cafile),
+            ssl_certfile=full_path(self.ssl_certfile),
+            ssl_keyfile=full_path(self.ssl_keyfile),
             ssl_key_password=read_secret("ssl_key_password", self.ssl_key_password_env, self.ssl_key_password_file),
             ssl_check_hostname=self.ssl_check_hostname,
         )
@@ -181,18 +182,50 @@ def _find(contexts: dict[str, Context], name: str) -> Context:
     return contexts[name]
 
 
-def put_context(name: str, entry: Context, *, make_current: bool, replace_existing: bool = True) -> None:
-    """Write an entry, atomically. Raises AlreadyExists for a different entry unless replace_existing."""
+@dataclass(frozen=True, slots=True)
+class AddedContext:
+    """What `add_context` left (or would leave) in the file."""
+
+    entry: Context
+    current_context: str | None
+
+
+def add_context(
+    name: str, entry: Context, *, make_current: bool = False, replace_existing: bool = False, dry_run: bool = False
+) -> AddedContext:
+    """put_context for people: the first context becomes the current one, and nothing is overwritten unasked.
+
+    Raises AlreadyExists for a context of this name with other settings, UsageError for settings that cannot work.
+    """
+    from kctl import config
+
+    config.check_name(name)
+    config.check_entry(entry)
+    file = config.read()
+    if not replace_existing and file.contexts.get(name, entry) != entry:
+        raise AlreadyExists(
+            f"context {name!r} exists with other settings",
+            hint=f"see `kctl context show {name}`; --replace overwrites it",
+        )
+    current = name if make_current or not file.contexts else file.current_context
+    if not dry_run:
+        put_context(name, entry, make_current=current == name)
+        current = config.read().current_context
+    return AddedContext(entry, current)
+
+
+def full_path(path: str | None) -> str | None:
+    """An absolute path, as the config file needs it: commands run in other folders."""
+    return None if path is None else str(Path(path).expanduser().absolute())
+
+
+def put_context(name: str, entry: Context, *, make_current: bool) -> None:
+    """Write an entry, over one of the same name, atomically. Raises UsageError for settings that cannot work."""
     from kctl import config
 
     config.check_name(name)
     config.check_entry(entry)
     with config.update() as file:
-        if not replace_existing and file.contexts.get(name, entry) != entry:
-            raise AlreadyExists(
-                f"context {name!r} exists with other settings",
-                hint=f"see `kctl context show {name}`; give --replace to overwrite it",
-            )
         file.contexts[name] = entry
         if make_current:
             file.current_context = name
@@ -209,10 +242,11 @@ def remove_context(name: str) -> None:
             file.current_context = None
 
 
-def use_context(name: str) -> None:
-    """Make an entry the current one. Raises NotFound."""
+def use_context(name: str) -> Context:
+    """Make an entry the current one, and return it. Raises NotFound."""
     from kctl import config
 
     with config.update() as file:
-        _find(file.contexts, name)
+        entry = _find(file.contexts, name)
         file.current_context = name
+    return entry

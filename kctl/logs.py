@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+
+_OFF = logging.CRITICAL + 1
+_show: Callable[[str], None] | None = None
 
 
-class _NoSecrets(logging.Filter):
-    """Drops what is below INFO, whatever level somebody sets on a library's logger."""
+class _Handler(logging.Handler):
+    """Gives INFO and above to `show`; what is below is dropped, whatever level somebody sets on a logger."""
 
-    def filter(self, record: logging.LogRecord) -> bool:
-        return record.levelno >= logging.INFO
+    def __init__(self, show: Callable[[str], None]) -> None:
+        super().__init__(logging.INFO)
+        self._show = show
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._show(f"{record.name}: {record.getMessage()}")
 
 
-_verbose_handler: logging.Handler | None = None
-
-
-def be_verbose(handler: logging.Handler) -> None:
-    """Send INFO and above of the client libraries to `handler` (for -v); before a client is made."""
-    global _verbose_handler  # noqa: PLW0603 - one process, one -v
-    _verbose_handler = handler
+def be_verbose(show: Callable[[str], None]) -> None:
+    """Give the client libraries' INFO lines to `show` (for -v). Call it before a client is made."""
+    global _show  # noqa: PLW0603 - loggers are the process's as well
+    _show = show
 
 
 def quiet_kafka() -> None:
-    """Silence kafka-python's loggers, or send them to the handler of be_verbose."""
+    """Silence kafka-python's loggers, or give their lines to the `show` of be_verbose."""
     _quiet("kafka")
 
 
@@ -34,12 +39,8 @@ def quiet_kazoo() -> None:
 def _quiet(name: str) -> None:
     logger = logging.getLogger(name)
     logger.propagate = False
-    if _verbose_handler is None:
-        logger.setLevel(logging.CRITICAL + 1)
-        if not logger.handlers:
-            logger.addHandler(logging.NullHandler())
-        return
-    logger.setLevel(logging.INFO)
-    if _verbose_handler not in logger.handlers:
-        _verbose_handler.addFilter(_NoSecrets())
-        logger.addHandler(_verbose_handler)
+    logger.setLevel(logging.INFO if _show else _OFF)
+    if _show and not any(isinstance(handler, _Handler) for handler in logger.handlers):
+        logger.addHandler(_Handler(_show))
+    elif not logger.handlers:
+        logger.addHandler(logging.NullHandler())

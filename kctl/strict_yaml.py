@@ -218,9 +218,7 @@ def _number(text: str) -> int | float | str:
     number: int | float
     if _INT.fullmatch(text):
         number = int(text)
-    elif _OCTAL.fullmatch(text):
-        number = int(text, 0)
-    elif _HEX.fullmatch(text):
+    elif _OCTAL.fullmatch(text) or _HEX.fullmatch(text):
         number = int(text, 0)
     elif _FLOAT.fullmatch(text):
         number = float(text)

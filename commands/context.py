@@ -1,0 +1,205 @@
+"""kctl context: named clusters."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kctl.commands import output
+from kctl.commands.invocation import CommandGroup, Invocation, invocation
+from kctl.commands.output import Column, Table, jsonable
+from kctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from kctl.context import Context, SecuritySettings
+
+app = CommandGroup("Choose between named clusters.")
+
+_NAME = typer.Argument(metavar="NAME")
+_DRY_RUN = typer.Option("--dry-run", help="Show what would be written, and write nothing.")
+
+
+@dataclasses.dataclass(frozen=True)
+class ContextView:
+    """A context as it is shown: where its secrets are, never the secrets."""
+
+    name: str
+    current: bool
+    bootstrap_servers: tuple[str, ...]
+    zookeeper: str | None
+    protected: bool
+    cluster_dir: str | None
+    security: SecuritySettings
+
+
+def _view(name: Annotated[str, _NAME], entry: Context, current: str | None) -> ContextView:
+    return ContextView(
+        name=name,
+        current=name == current,
+        bootstrap_servers=entry.bootstrap_servers,
+        zookeeper=entry.zookeeper,
+        protected=entry.protected,
+        cluster_dir=entry.cluster_dir,
+        security=entry.security,
+    )
+
+
+@app.command("list")
+def list_(ctx: typer.Context) -> None:
+    """List the known clusters; a star marks the one that commands use.
+
+    Example: kctl context list
+    """
+    from kctl.context import current_context, list_contexts
+
+    current = current_context()
+    views = [_view(name, entry, current) for name, entry in list_contexts().items()]
+    columns = [
+        Column("current", "", show=lambda value: "*" if value else ""),
+        Column("name", "CONTEXT"),
+        Column("bootstrap_servers"),
+        Column("zookeeper", "ZOOKEEPER"),
+        Column("security.protocol", "SECURITY"),
+        Column("protected"),
+    ]
+    empty = "no contexts; see `kctl context add --help`, or `kctl cluster create --help`"
+    invocation(ctx).emit(views, lambda: [Table(columns, jsonable(views), empty=empty)])
+
+
+@app.command()
+def show(
+    ctx: typer.Context,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The current context without.")] = None,
+) -> None:
+    """Show one context: its servers and security settings, without secrets.
+
+    Example: kctl context show prod -o json
+    """
+    from kctl.context import current_context, get_context
+
+    inv = invocation(ctx)
+    current = current_context()
+    chosen = name or inv.context or current
+    if chosen is None:
+        raise UsageError("no context is in use", hint="give a name, or choose one with `kctl context use NAME`")
+    _show(inv, _view(chosen, get_context(chosen), current))
+
+
+def _show(inv: Invocation, view: ContextView) -> None:
+    inv.emit(view, lambda: [_details(view)])
+
+
+def _details(view: ContextView) -> Table:
+    row = jsonable(view)
+    security = row.pop("security")
+    settings = {**row, **security}
+    rows = [{"setting": key, "value": value} for key, value in settings.items() if value not in (None, [])]
+    return Table([Column("setting"), Column("value")], rows)
+
+
+@app.command()
+def use(ctx: typer.Context, name: Annotated[str, _NAME], dry_run: Annotated[bool, _DRY_RUN] = False) -> None:
+    """Choose the cluster that commands use when nothing else is said.
+
+    Example: kctl context use dev
+    """
+    import os
+
+    from kctl.context import get_context, use_context
+
+    entry = get_context(name) if dry_run else use_context(name)
+    override = os.environ.get("KCTL_CONTEXT")
+    if override and override != name:
+        output.warn(f"KCTL_CONTEXT={override} is set in this shell and comes first")
+    _show(invocation(ctx), _view(name, entry, name))
+
+
+@app.command()
+def add(
+    ctx: typer.Context,
+    name: Annotated[str, _NAME],
+    security_protocol: Annotated[
+        str, typer.Option(metavar="PROTOCOL", help="PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.")
+    ] = "PLAINTEXT",
+    sasl_mechanism: Annotated[
+        str | None, typer.Option(metavar="MECHANISM", help="PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.")
+    ] = None,
+    sasl_username: Annotated[str | None, typer.Option(metavar="USER", help="User to log in as.")] = None,
+    sasl_password_env: Annotated[
+        str | None, typer.Option(metavar="VARIABLE", help="Environment variable that holds the password.")
+    ] = None,
+    sasl_password_file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="File that holds the password, readable by you only.")
+    ] = None,
+    ssl_cafile: Annotated[
+        str | None, typer.Option(metavar="FILE", help="PEM with the CAs to trust; the system's without.")
+    ] = None,
+    ssl_certfile: Annotated[str | None, typer.Option(metavar="FILE", help="PEM with the client certificate.")] = None,
+    ssl_keyfile: Annotated[
+        str | None, typer.Option(metavar="FILE", help="PEM with its key, when it is not in the same file.")
+    ] = None,
+    ssl_key_password_env: Annotated[
+        str | None, typer.Option(metavar="VARIABLE", help="Environment variable that holds the key's password.")
+    ] = None,
+    ssl_key_password_file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="File that holds the key's password.")
+    ] = None,
+    ssl_check_hostname: Annotated[
+        bool, typer.Option(help="Whether the broker's certificate must name the host.")
+    ] = True,
+    protected: Annotated[
+        bool, typer.Option("--protected", help="Ask for the context's name before a change of this cluster.")
+    ] = False,
+    current: Annotated[
+        bool, typer.Option("--use", help="Make it the current context; the first one becomes it anyway.")
+    ] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Overwrite a context with other settings.")] = False,
+    dry_run: Annotated[bool, _DRY_RUN] = False,
+) -> None:
+    """Add a cluster under a name. A password is never stored: name a variable or a file that holds it.
+
+    Example: kctl context add prod --bootstrap-server kafka1:9093 --security-protocol SASL_SSL
+    --sasl-mechanism SCRAM-SHA-512 --sasl-username ops --sasl-password-env PROD_PASSWORD --protected
+    """
+    from kctl.address import parse_servers
+    from kctl.context import Context, SecuritySettings, add_context, full_path
+
+    inv = invocation(ctx)
+    if inv.command_config is not None:
+        raise UsageError("--command-config is not stored in a context", hint="give the settings as options of `add`")
+    if inv.bootstrap_server is None:
+        raise UsageError("no bootstrap server was given", hint="give --bootstrap-server HOST:PORT")
+    security = SecuritySettings(
+        protocol=security_protocol.upper(),
+        sasl_mechanism=sasl_mechanism and sasl_mechanism.upper(),
+        sasl_username=sasl_username,
+        sasl_password_env=sasl_password_env,
+        sasl_password_file=full_path(sasl_password_file),
+        ssl_cafile=full_path(ssl_cafile),
+        ssl_certfile=full_path(ssl_certfile),
+        ssl_keyfile=full_path(ssl_keyfile),
+        ssl_key_password_env=ssl_key_password_env,
+        ssl_key_password_file=full_path(ssl_key_password_file),
+        ssl_check_hostname=ssl_check_hostname,
+    )
+    entry = Context(parse_servers(inv.bootstrap_server), inv.zookeeper, security, protected)
+    added = add_context(name, entry, make_current=current, replace_existing=replace, dry_run=dry_run)
+    _show(inv, _view(name, added.entry, added.current_context))
+
+
+@app.command()
+def remove(ctx: typer.Context, name: Annotated[str, _NAME], dry_run: Annotated[bool, _DRY_RUN] = False) -> None:
+    """Forget a context. The cluster itself is not touched.
+
+    Example: kctl context remove old --yes
+    """
+    from kctl.context import current_context, get_context, remove_context
+
+    inv = invocation(ctx)
+    view = _view(name, get_context(name), current_context())
+    if not dry_run:
+        inv.confirm(f"forget the context {name} ({', '.join(view.bootstrap_servers)})?")
+        remove_context(name)
+    _show(inv, dataclasses.replace(view, current=False))

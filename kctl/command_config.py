@@ -1,0 +1,142 @@
+"""Kafka's client .properties, as --command-config of its tools takes them: the security settings of a cluster.
+
+Keys: security.protocol, sasl.mechanism, sasl.jaas.config (PLAIN and SCRAM), ssl.truststore.* and ssl.keystore.* of
+type PEM (KIP-651), as files, ssl.key.password, ssl.endpoint.identification.algorithm. Keys that have
+nothing to do with the connection are left alone; security settings that cannot be honoured are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from kctl.context import MECHANISMS, PROTOCOLS, Security, full_path
+from kctl.errors import InvalidFile, UsageError
+from kctl.properties import parse_properties
+
+MAX_BYTES = 1 << 20
+
+_MODULES = {
+    "org.apache.kafka.common.security.plain.PlainLoginModule": ("PLAIN",),
+    "org.apache.kafka.common.security.scram.ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
+}
+# JAAS: LoginModuleClass flag key="value" …; (javax.security.auth.login.Configuration)
+_JAAS = re.compile(
+    r"\s*(?P<module>[\w.]+)\s+(?:required|requisite|sufficient|optional)\b(?P<options>.*);\s*", re.DOTALL
+)
+_OPTION = re.compile(r"""\s*(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"']+))""", re.DOTALL)
+_REFUSED = (
+    "sasl.client.callback.handler.class",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+    "ssl.engine.factory.class",
+    "ssl.provider",
+)
+
+
+def read_command_config(file: str) -> Security:
+    """The security settings of a .properties file. Raises UsageError, InvalidFile; the message never has a value
+    of a secret."""
+    path = Path(file).expanduser()
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except OSError as exc:
+        raise UsageError(f"cannot read {path}: {exc.strerror}") from None
+    if len(data) > MAX_BYTES:
+        raise InvalidFile(f"{path}: larger than {MAX_BYTES} bytes")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InvalidFile(f"{path}: not UTF-8 text") from None
+    return security_from_properties(parse_properties(text, source=str(path)), source=str(path))
+
+
+def security_from_properties(properties: dict[str, str], *, source: str) -> Security:
+    """The same, for properties at hand. PEM files are read when a connection is made."""
+    for key in _REFUSED:
+        if properties.get(key):
+            raise InvalidFile(f"{source}: {key} names a Java class, which kctl cannot load")
+    protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
+    if protocol not in PROTOCOLS:
+        raise InvalidFile(
+            f"{source}: security.protocol {protocol!r} is unknown", hint=f"use one of {', '.join(PROTOCOLS)}"
+        )
+    mechanism = username = password = None
+    if protocol.startswith("SASL_"):
+        mechanism = properties.get("sasl.mechanism", "GSSAPI").strip().upper()  # Kafka's default
+        if mechanism not in MECHANISMS:
+            raise InvalidFile(
+                f"{source}: sasl.mechanism {mechanism} is not supported", hint=f"use one of {', '.join(MECHANISMS)}"
+            )
+        username, password = _credentials(properties, mechanism, source)
+    if not protocol.endswith("SSL"):
+        return Security(protocol, mechanism, username, password)
+    algorithm = properties.get("ssl.endpoint.identification.algorithm", "https").strip()
+    return Security(
+        protocol=protocol,
+        sasl_mechanism=mechanism,
+        sasl_username=username,
+        sasl_password=password,
+        ssl_cafile=_store(properties, "truststore", source),
+        ssl_certfile=_store(properties, "keystore", source),
+        ssl_key_password=properties.get("ssl.key.password"),
+        ssl_check_hostname=bool(algorithm),
+    )
+
+
+def _credentials(properties: dict[str, str], mechanism: str, source: str) -> tuple[str, str]:
+    jaas = properties.get("sasl.jaas.config")
+    if not jaas:
+        raise InvalidFile(
+            f"{source}: sasl.jaas.config is missing", hint="a JAAS file (java.security.auth.login.config) is not read"
+        )
+    match = _JAAS.fullmatch(jaas)
+    if match is None:
+        raise InvalidFile(f"{source}: sasl.jaas.config cannot be understood", hint="it ends in a semicolon")
+    known = _MODULES.get(match["module"], ())
+    if mechanism not in known:
+        raise InvalidFile(f"{source}: the login module {match['module']} does not serve {mechanism}")
+    options = _jaas_options(match["options"], source)
+    if not options.get("username") or not options.get("password"):
+        raise InvalidFile(f"{source}: sasl.jaas.config has no username or no password")
+    return options["username"], options["password"]
+
+
+def _jaas_options(text: str, source: str) -> dict[str, str]:
+    options: dict[str, str] = {}
+    position = 0
+    while text[position:].strip():
+        match = _OPTION.match(text, position)
+        if match is None:
+            raise InvalidFile(f"{source}: an option of sasl.jaas.config cannot be understood")
+        quoted = match[2] if match[2] is not None else match[3]
+        options[match[1]] = match[4] if quoted is None else re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL)
+        position = match.end()
+    return options
+
+
+def _store(properties: dict[str, str], store: str, source: str) -> str | None:
+    """The PEM file of a store, None without one."""
+    from kctl.tls import convert_hint
+
+    location = properties.get(f"ssl.{store}.location")
+    inline = (
+        ("ssl.truststore.certificates",)
+        if store == "truststore"
+        else ("ssl.keystore.certificate.chain", "ssl.keystore.key")
+    )
+    for key in inline:
+        if properties.get(key):
+            raise InvalidFile(
+                f"{source}: {key} holds PEM text", hint=f"put it into a file and name it in ssl.{store}.location"
+            )
+    if not location:
+        return None
+    kind = properties.get(f"ssl.{store}.type", "JKS").strip().upper()
+    if kind != "PEM":
+        raise InvalidFile(
+            f"{source}: ssl.{store}.location is a Java keystore (ssl.{store}.type={kind})",
+            hint=f"{convert_hint(location)}\nthen ssl.{store}.type=PEM",
+        )
+    return full_path(location)
