@@ -52,7 +52,7 @@ class _LazyRoot(KctlGroup):
         if cmd_name not in GROUPS:
             return None
         # click's help asks for every command while nothing has been parsed yet.
-        if ctx.resilient_parsing or (not getattr(ctx, "_protected_args", None) and not _resolving(ctx)):
+        if not _resolving(ctx):
             return _Stub(cmd_name, GROUPS[cmd_name][1])
         return load(cmd_name)
 
@@ -128,6 +128,10 @@ def main(argv: Sequence[str]) -> int:
 def _run(argv: Sequence[str], invocation: Invocation) -> int:
     from typer._click.exceptions import ClickException, NoArgsIsHelpError
 
+    if "_KCTL_COMPLETE" in os.environ:  # a shell asks for completions (commands/completion.py)
+        from typer._completion_classes import completion_init
+
+        completion_init()
     try:
         code = root().main(list(argv), prog_name="kctl", standalone_mode=False, obj=invocation)
         sys.stdout.flush()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kctl.commands import output
+from kctl.commands.complete import context_names
 from kctl.commands.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.errors import UsageError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 app = CommandGroup("Choose between named clusters.")
 
 _NAME = typer.Argument(metavar="NAME")
+_KNOWN = typer.Argument(metavar="NAME", autocompletion=context_names)
 _DRY_RUN = typer.Option("--dry-run", help="Show what would be written, and write nothing.")
 
 
@@ -71,7 +73,9 @@ def list_(ctx: typer.Context) -> None:
 @app.command()
 def show(
     ctx: typer.Context,
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The current context without.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="The current context without.", autocompletion=context_names)
+    ] = None,
 ) -> None:
     """Show one context: its servers and security settings, without secrets.
 
@@ -100,7 +104,7 @@ def _details(view: ContextView) -> Table:
 
 
 @app.command()
-def use(ctx: typer.Context, name: Annotated[str, _NAME], dry_run: Annotated[bool, _DRY_RUN] = False) -> None:
+def use(ctx: typer.Context, name: Annotated[str, _KNOWN], dry_run: Annotated[bool, _DRY_RUN] = False) -> None:
     """Choose the cluster that commands use when nothing else is said.
 
     Example: kctl context use dev
@@ -190,7 +194,7 @@ def add(
 
 
 @app.command()
-def remove(ctx: typer.Context, name: Annotated[str, _NAME], dry_run: Annotated[bool, _DRY_RUN] = False) -> None:
+def remove(ctx: typer.Context, name: Annotated[str, _KNOWN], dry_run: Annotated[bool, _DRY_RUN] = False) -> None:
     """Forget a context. The cluster itself is not touched.
 
     Example: kctl context remove old --yes

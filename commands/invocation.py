@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
+from kctl.commands.complete import context_names, formats
 from kctl.commands.output import FORMATS, Table, emit, note, warn
 from kctl.errors import UsageError
 
@@ -103,8 +104,13 @@ def _option(*names: str, metavar: str | None = None, **settings: Any) -> TyperOp
 def common_options() -> list[TyperOption]:
     """The options that every command and group takes, before and after the command's name."""
     return [
-        _option("-o", "--output", metavar="FORMAT", help="table, json, yaml or csv."),
-        _option("--context", metavar="NAME", help="Named cluster from the config file (KCTL_CONTEXT)."),
+        _option("-o", "--output", metavar="FORMAT", help="table, json, yaml or csv.", autocompletion=formats),
+        _option(
+            "--context",
+            metavar="NAME",
+            help="Named cluster from the config file (KCTL_CONTEXT).",
+            autocompletion=context_names,
+        ),
         _option("--bootstrap-server", metavar="HOST:PORT,…", help="Brokers to ask first, instead of a context."),
         _option("--zookeeper", metavar="HOST:PORT/CHROOT", help="ZooKeeper, for the commands that say so."),
         _option("--command-config", metavar="FILE", help="Kafka client properties (security settings)."),
