@@ -104,12 +104,18 @@ def _option(*names: str, metavar: str | None = None, **settings: Any) -> TyperOp
 def common_options() -> list[TyperOption]:
     """The options that every command and group takes, before and after the command's name."""
     return [
-        _option("-o", "--output", metavar="FORMAT", help="table, json, yaml or csv.", autocompletion=formats),
+        _option(
+            "-o",
+            "--output",
+            metavar="FORMAT",
+            help="table, json, yaml or csv.",
+            autocompletion=lambda _ctx, _args, text: formats(text),
+        ),
         _option(
             "--context",
             metavar="NAME",
             help="Named cluster from the config file (KCTL_CONTEXT).",
-            autocompletion=context_names,
+            autocompletion=lambda _ctx, _args, text: context_names(text),
         ),
         _option("--bootstrap-server", metavar="HOST:PORT,…", help="Brokers to ask first, instead of a context."),
         _option("--zookeeper", metavar="HOST:PORT/CHROOT", help="ZooKeeper, for the commands that say so."),
