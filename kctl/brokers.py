@@ -7,7 +7,7 @@ from typing import Any
 
 from kctl import preflight
 from kctl.address import Address
-from kctl.connection import Connection, Dialer, NoAnswer, PeerClosed
+from kctl.connection import Connection, Dialer, NoAnswer, Pending, PeerClosed
 from kctl.deadline import Deadline
 from kctl.errors import (
     ConnectionFailed,
@@ -184,7 +184,7 @@ class Brokers:
         changes: bool | None,
     ) -> dict[int | None, Any]:
         answers: dict[int | None, Any] = {}
-        sent: dict[int | None, Connection] = {}
+        sent: dict[int | None, tuple[Connection, Pending]] = {}
         connections = self.connections(requests, deadline)
         for node, connection in connections.items():
             try:
@@ -192,13 +192,12 @@ class Brokers:
                     raise connection
                 version = negotiate(requests[node], pinned[node], connection)
                 connection.step = f"the answer to {requests[node].name.removesuffix('Request')}"
-                connection.send_message(requests[node], version, deadline)
-                sent[node] = connection
+                sent[node] = connection, connection.send_message(requests[node], version, deadline)
             except KctlError as exc:
                 answers[node] = exc
-        for node, connection in sent.items():
+        for node, (connection, pending) in sent.items():
             try:
-                answers[node] = connection.receive_message(requests[node], deadline)
+                answers[node] = connection.receive_message(pending, deadline)
             except ConnectionFailed as exc:
                 answers[node] = _no_answer(exc, requests[node], node, deadline, changes)
         return answers

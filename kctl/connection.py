@@ -7,9 +7,10 @@ closes or keeps silent, is raised as PeerClosed or NoAnswer with the step, and k
 from __future__ import annotations
 
 import socket
+import struct
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kctl import wire
 from kctl.deadline import Deadline
@@ -41,6 +42,15 @@ class PeerClosed(ConnectionFailed):
 
 class NoAnswer(ConnectionTimedOut):
     """Connected, and no answer came in time."""
+
+
+class Pending(NamedTuple):
+    """A request on its way. answer: kafka-python's class of the response."""
+
+    name: str
+    version: int
+    correlation_id: int
+    answer: Any
 
 
 class Dialer:
@@ -244,25 +254,27 @@ class Connection:
             raise self._not_kafka(payload)
         return reader
 
-    def send_message(self, message: Any, version: int, deadline: Deadline) -> None:
-        """Write a request of kafka-python's; receive_message has to follow."""
+    def send_message(self, message: Any, version: int, deadline: Deadline) -> Pending:
+        """Write a request of kafka-python's. `message` may be sent elsewhere before the answer is received."""
         self._correlation_id += 1
         message.API_VERSION = version
         message.with_header(correlation_id=self._correlation_id, client_id=wire.CLIENT_ID)
+        pending = Pending(message.name, version, self._correlation_id, message.header.get_response_class())
         self.write(message.encode(header=True, framed=True), deadline)
+        return pending
 
-    def receive_message(self, message: Any, deadline: Deadline) -> Any:
-        """The answer to `message`, decoded by kafka-python. Raises ConnectionFailed for bytes that make no sense."""
-        response_class = message.header.get_response_class()
+    def receive_message(self, pending: Pending, deadline: Deadline) -> Any:
+        """The answer, decoded by kafka-python. Raises ConnectionFailed for bytes that make no sense."""
         payload = self.read(deadline)
-        flexible = response_class.flexible_version_q(message.API_VERSION) and message.API_KEY != wire.API_VERSIONS
-        start = self._body(payload, message.header.correlation_id, flexible=flexible).position
+        # The one answer whose header has no tagged fields in flexible versions (KIP-511).
+        flexible = pending.answer.flexible_version_q(pending.version) and pending.answer.API_KEY != wire.API_VERSIONS
+        start = self._body(payload, pending.correlation_id, flexible=flexible).position
         try:
-            return response_class.decode(memoryview(payload)[start:], version=message.API_VERSION)
-        except (ValueError, IndexError, KeyError, TypeError, OverflowError, ArithmeticError) as exc:
+            return pending.answer.decode(memoryview(payload)[start:], version=pending.version)
+        except (ValueError, IndexError, KeyError, TypeError, ArithmeticError, struct.error) as exc:
             self.close()
             raise ConnectionFailed(
-                f"{self.address} gave an answer to {message.name} that cannot be read ({exc})"
+                f"{self.address} gave an answer to {pending.name} that cannot be read ({type(exc).__name__})"
             ) from None
 
     def write(self, data: bytes, deadline: Deadline) -> None:

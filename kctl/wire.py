@@ -15,9 +15,11 @@ length + 1, and every structure ends in tagged fields.
 
 from __future__ import annotations
 
+import base64
 import struct
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
+from uuid import UUID
 
 from kctl.errors import KctlError, NotAuthorized
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
@@ -242,7 +244,7 @@ def decode_metadata(reader: Reader, version: int) -> ClusterState:
 def _topic(reader: Reader, version: int, partitions: _PartitionReader) -> TopicState | None:
     error = reader.int16()
     name = reader.string()
-    topic_id = reader.take(16) if version >= 10 else _NO_UUID
+    topic_id = UUID(bytes=reader.take(16)) if version >= 10 else UUID(int=0)
     internal = bool(reader.int8())
     states = partitions.read(name)
     if version >= 8:
@@ -253,7 +255,7 @@ def _topic(reader: Reader, version: int, partitions: _PartitionReader) -> TopicS
     if error not in _PRESENT:
         raise _topic_error(error, name)
     states.sort(key=lambda state: state.partition)
-    return TopicState(name, internal, _topic_id_text(topic_id), tuple(states))
+    return TopicState(name, internal, topic_id_text(topic_id), tuple(states))
 
 
 _ABSENT = {3, 17, 100}  # UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_ID
@@ -272,13 +274,14 @@ def _topic_error(code: int, name: str) -> KctlError:
     return error_for(code, None, subject=f"topic {name!r}")
 
 
-def _topic_id_text(raw: bytes) -> str | None:
-    """A topic id as Kafka writes it (Uuid.toString): base64url without padding."""
-    if raw == _NO_UUID:
-        return None
-    import base64
+def topic_id_text(topic_id: UUID | None) -> str | None:
+    """A topic id as Kafka writes it (org.apache.kafka.common.Uuid): base64url. None for none, also for all zeros."""
+    return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=") if topic_id and topic_id.int else None
 
-    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+def topic_id_from_text(text: str) -> UUID:
+    """The reverse. Raises ValueError."""
+    return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
 
 
 class _PartitionReader:

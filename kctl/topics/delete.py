@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 from kctl.errors import ConnectionFailed, KctlError, NotFound, NotSupported, OutcomeUnknown, Refused, TimedOut
 from kctl.log_dirs import fetch_log_dirs
 from kctl.topics.create import TOPIC_ALREADY_EXISTS, NewTopic, create_request
 from kctl.topics.describe import hidden
 from kctl.topics.names import check_name
+from kctl.wire import topic_id_from_text, topic_id_text
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -137,18 +137,13 @@ def delete_topics(
     return done
 
 
-def _topic_id(row: DeletedTopic) -> UUID | None:
-    found = UUID(row.topic_id) if row.topic_id else None
-    return found if found and found.int else None  # all zeros: a topic from before 2.8
-
-
 def _send(client: ClusterClient, rows: Sequence[DeletedTopic], timeout_s: float) -> Any:
     from kafka.protocol.admin import DeleteTopicsRequest
 
     topic_class = DeleteTopicsRequest.DeleteTopicState
     timeout_ms = int(timeout_s * 1000)
-    ids = [_topic_id(row) for row in rows]
-    if all(ids):
+    ids = [topic_id_from_text(row.topic_id) for row in rows if row.topic_id]
+    if len(ids) == len(rows):  # a topic from before 2.8 has none
         by_id = [topic_class(name=None, topic_id=topic_id) for topic_id in ids]
         try:
             return client.send_to_controller(
@@ -168,7 +163,7 @@ def _errors(response: Any, rows: Sequence[DeletedTopic]) -> dict[str, str]:
     errors: dict[str, str] = {}
     for row in response.responses:
         if row.error_code and row.error_code not in {UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID}:
-            name = row.name or names.get(str(row.topic_id), str(row.topic_id))
+            name = row.name or names.get(topic_id_text(row.topic_id), str(row.topic_id))
             errors[name] = error_for(row.error_code, row.error_message, subject=f"topic {name}").message
     return errors
 
@@ -209,7 +204,7 @@ def _shown(client: ClusterClient, ids: dict[str, str | None]) -> tuple[set[str],
             continue  # a broker that is down shows nothing
         for row in response.topics:
             if row.error_code != UNKNOWN_TOPIC_OR_PARTITION:
-                same = ids[row.name] in {None, str(row.topic_id)}
+                same = ids[row.name] in {None, topic_id_text(row.topic_id)}
                 (shown if same else anew).add(row.name)
     return shown, anew
 
