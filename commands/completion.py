@@ -22,7 +22,7 @@ def command(
 
     Example: kctl completion bash > ~/.local/share/bash-completion/completions/kctl
     """
-    from typer.completion import get_completion_script
+    from typer._completion_shared import get_completion_script
 
     if shell not in SHELLS:
         raise UsageError(f"{shell!r} is no shell that kctl knows", hint=f"use one of {', '.join(SHELLS)}")

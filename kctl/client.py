@@ -161,7 +161,8 @@ class ClusterClient:
         self, requests: Mapping[int, Any], *, timeout_s: float | None = None, changes: bool | None = None
     ) -> dict[int, Any]:
         """A request for each of several brokers, all in flight at once: node id → answer or KctlError."""
-        answers = self._brokers.ask(dict(requests), Deadline(timeout_s or self.timeout_s), changes=changes)
+        each: dict[int | None, Any] = dict(requests.items())
+        answers = self._brokers.ask(each, Deadline(timeout_s or self.timeout_s), changes=changes)
         return {node: answer for node, answer in answers.items() if node is not None}
 
     def send_to_controller(self, request: Any, *, timeout_s: float | None = None) -> Any:

@@ -128,8 +128,9 @@ class _Reader:
     def file(self, document: Any) -> ConfigFile:
         top = self._map(document, f"{self._path}", {"current_context", "contexts"})
         contexts: dict[str, Context] = {}
-        entries = top.get("contexts")
-        entries = {} if entries is None else self._map(entries, f"{self._path}: contexts", None)
+        entries: Any = (
+            {} if top.get("contexts") is None else self._map(top["contexts"], f"{self._path}: contexts", None)
+        )
         if len(entries) > MAX_CONTEXTS:
             raise InvalidFile(f"{self._path}: more than {MAX_CONTEXTS} contexts")
         for name, value in entries.items():
@@ -232,31 +233,44 @@ def check_security(security: SecuritySettings) -> None:
     """Raise UsageError for security settings that cannot work together."""
     if security.protocol not in PROTOCOLS:
         raise UsageError(f"{security.protocol!r} is no security protocol", hint=f"use one of {', '.join(PROTOCOLS)}")
-    sasl = security.protocol.startswith("SASL_")
-    tls = security.protocol.endswith("SSL")
-    if sasl and security.sasl_mechanism is None:
-        raise UsageError(f"{security.protocol} needs a SASL mechanism", hint=f"use one of {', '.join(MECHANISMS)}")
-    if security.sasl_mechanism is not None and security.sasl_mechanism not in MECHANISMS:
+    given = {
+        f.name: getattr(security, f.name)
+        for f in dataclasses.fields(security)
+        if getattr(security, f.name) != f.default
+    }
+    if security.protocol.startswith("SASL_"):
+        _check_sasl(security)
+    elif unused := [name for name in given if name.startswith("sasl_")]:
         raise UsageError(
-            f"the SASL mechanism {security.sasl_mechanism!r} is not supported",
-            hint=f"use one of {', '.join(MECHANISMS)}",
+            f"{unused[0]} has no effect with {security.protocol}",
+            hint="set the protocol to SASL_SSL or SASL_PLAINTEXT",
         )
-    if security.sasl_password_env and security.sasl_password_file:
-        raise UsageError("give the password's environment variable or its file, not both")
-    if security.ssl_key_password_env and security.ssl_key_password_file:
-        raise UsageError("give the key password's environment variable or its file, not both")
-    if sasl and not (security.sasl_username and (security.sasl_password_env or security.sasl_password_file)):
+    if not security.protocol.endswith("SSL") and (unused := [name for name in given if name.startswith("ssl_")]):
+        raise UsageError(
+            f"{unused[0]} has no effect with {security.protocol}", hint="set the protocol to SSL or SASL_SSL"
+        )
+    _check_files(security, given)
+
+
+def _check_sasl(security: SecuritySettings) -> None:
+    mechanisms = f"use one of {', '.join(MECHANISMS)}"
+    if security.sasl_mechanism is None:
+        raise UsageError(f"{security.protocol} needs a SASL mechanism", hint=mechanisms)
+    if security.sasl_mechanism not in MECHANISMS:
+        raise UsageError(f"the SASL mechanism {security.sasl_mechanism!r} is not supported", hint=mechanisms)
+    if not (security.sasl_username and (security.sasl_password_env or security.sasl_password_file)):
         raise UsageError(
             f"{security.protocol} needs a user name and where its password is",
             hint="give sasl_username and sasl_password_env or sasl_password_file",
         )
-    given = [f.name for f in dataclasses.fields(security) if getattr(security, f.name) != f.default]
-    for name in given:
-        if (name.startswith("sasl_") and not sasl) or (name.startswith("ssl_") and not tls):
-            wanted = "SASL_SSL or SASL_PLAINTEXT" if name.startswith("sasl_") else "SSL or SASL_SSL"
-            raise UsageError(f"{name} has no effect with {security.protocol}", hint=f"set the protocol to {wanted}")
-    for name in given:
-        value = getattr(security, name)
+
+
+def _check_files(security: SecuritySettings, given: dict[str, Any]) -> None:
+    if security.sasl_password_env and security.sasl_password_file:
+        raise UsageError("give the password's environment variable or its file, not both")
+    if security.ssl_key_password_env and security.ssl_key_password_file:
+        raise UsageError("give the key password's environment variable or its file, not both")
+    for name, value in given.items():
         if name.endswith("file") and not value.startswith(("/", "~")):
             raise UsageError(f"{name} {value!r} is a relative path", hint="write the whole path")
     if security.ssl_keyfile and not security.ssl_certfile:

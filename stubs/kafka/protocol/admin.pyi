@@ -1,0 +1,114 @@
+from collections.abc import Sequence
+from uuid import UUID
+
+from kafka.protocol.api_message import ApiMessage, DataContainer
+
+class CreateTopicsRequest(ApiMessage):
+    class CreatableTopic(DataContainer):
+        class CreatableReplicaAssignment(DataContainer):
+            def __init__(self, *, partition_index: int, broker_ids: Sequence[int]) -> None: ...
+
+        class CreatableTopicConfig(DataContainer):
+            def __init__(self, *, name: str, value: str | None) -> None: ...
+
+        def __init__(
+            self,
+            *,
+            name: str,
+            num_partitions: int,
+            replication_factor: int,
+            assignments: Sequence[CreateTopicsRequest.CreatableTopic.CreatableReplicaAssignment],
+            configs: Sequence[CreateTopicsRequest.CreatableTopic.CreatableTopicConfig],
+        ) -> None: ...
+
+    def __init__(
+        self,
+        *,
+        topics: Sequence[CreateTopicsRequest.CreatableTopic],
+        timeout_ms: int,
+        validate_only: bool = ...,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
+class DeleteTopicsRequest(ApiMessage):
+    class DeleteTopicState(DataContainer):
+        def __init__(self, *, name: str | None = ..., topic_id: UUID = ...) -> None: ...
+
+    def __init__(
+        self,
+        *,
+        topics: Sequence[DeleteTopicsRequest.DeleteTopicState] = ...,
+        topic_names: Sequence[str] = ...,
+        timeout_ms: int,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
+class DescribeConfigsRequest(ApiMessage):
+    class DescribeConfigsResource(DataContainer):
+        def __init__(
+            self, *, resource_type: int, resource_name: str, configuration_keys: Sequence[str] | None
+        ) -> None: ...
+
+    def __init__(
+        self,
+        *,
+        resources: Sequence[DescribeConfigsRequest.DescribeConfigsResource],
+        include_synonyms: bool = ...,
+        include_documentation: bool = ...,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
+class DescribeGroupsRequest(ApiMessage):
+    def __init__(
+        self,
+        *,
+        groups: Sequence[str],
+        include_authorized_operations: bool = ...,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
+class DescribeLogDirsRequest(ApiMessage):
+    class DescribableLogDirTopic(DataContainer):
+        def __init__(self, *, topic: str, partitions: Sequence[int]) -> None: ...
+
+    def __init__(
+        self,
+        *,
+        topics: Sequence[DescribeLogDirsRequest.DescribableLogDirTopic] | None,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
+class ListGroupsRequest(ApiMessage):
+    def __init__(
+        self,
+        *,
+        states_filter: Sequence[str] = ...,
+        types_filter: Sequence[str] = ...,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
+class ListPartitionReassignmentsRequest(ApiMessage):
+    class ListPartitionReassignmentsTopics(DataContainer):
+        def __init__(self, *, name: str, partition_indexes: Sequence[int]) -> None: ...
+
+    def __init__(
+        self,
+        *,
+        topics: Sequence[ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics] | None,
+        timeout_ms: int = ...,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
