@@ -12,13 +12,13 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from types import FrameType
 from typing import Annotated
 
 import typer
 
 from kctl import demo
 from kctl.commands import output
+from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.invocation import invocation
 from kctl.errors import AlreadyExists, ExitCode, OperationFailed
 
@@ -37,17 +37,18 @@ def command(
 
     Example: kctl demo --keep
     """
-    from kctl.context import current_context
-    from kctl.deploy.registry import cluster_exists
+    from kctl import config
+    from kctl.deploy import store
 
     inv = invocation(ctx)
-    if cluster_exists(name):
+    if store.exists(name):
         raise AlreadyExists(
             f"a cluster named {name!r} exists", hint=f"kctl cluster destroy {name}, or give the demo another --name"
         )
-    before = current_context()
+    before = config.read().current_context
     started = time.monotonic()
-    with _interrupt_on_termination(), contextlib.ExitStack() as clean_up:
+    with undone_when_terminated(), contextlib.ExitStack() as clean_up:
+        os.environ["KCTL_CONTEXT"] = name  # for the commands below: the caller's may name another cluster
         if not keep:
             clean_up.callback(_remove, name, before, inv.verbose)
         with contextlib.ExitStack() as background:
@@ -135,15 +136,12 @@ def _wait_for_isr(timeout_s: float = 60) -> None:
 def _run(argv: Iterable[str], *, stdin: str | None = None, may_be_unhealthy: bool = False) -> None:
     argv = list(argv)
     _prompt(argv)
-    done = subprocess.run([*_kctl(), *argv], input=stdin, text=True, check=False, stdin=None if stdin else _null())
+    source = {"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}
+    done = subprocess.run([*_kctl(), *argv], text=True, check=False, **source)
     if done.returncode == ExitCode.UNHEALTHY and may_be_unhealthy:
         output.write_line("(exit code 1)")
     elif done.returncode:
         raise OperationFailed(f"kctl {shlex.join(argv)} ended with exit code {done.returncode}")
-
-
-def _null() -> int:
-    return subprocess.DEVNULL
 
 
 def _kctl() -> list[str]:
@@ -176,9 +174,9 @@ def _remove(name: str, before: str | None, verbose: bool) -> None:
     before: the context that was current, and is again.
     """
     from kctl.context import use_context
-    from kctl.deploy.registry import cluster_exists
+    from kctl.deploy import store
 
-    if not cluster_exists(name):
+    if not store.exists(name):
         return
     _say("Cleaning up …")
     held = signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -186,7 +184,7 @@ def _remove(name: str, before: str | None, verbose: bool) -> None:
         argv = [*_kctl(), "cluster", "destroy", name, "--yes", "--confirm-cluster", name]
         done = subprocess.run(
             argv, stdin=subprocess.DEVNULL, stdout=None if verbose else subprocess.DEVNULL,
-            check=False, start_new_session=True, env={**os.environ},
+            check=False, start_new_session=True,
         )  # fmt: skip
     finally:
         signal.signal(signal.SIGINT, held)
@@ -194,21 +192,6 @@ def _remove(name: str, before: str | None, verbose: bool) -> None:
         raise OperationFailed(f"cluster {name!r} was not removed", hint=f"kctl cluster destroy {name} --force")
     if before:
         use_context(before)
-
-
-@contextlib.contextmanager
-def _interrupt_on_termination() -> Iterator[None]:
-    """A closed terminal or a plain kill cleans up as Ctrl-C does."""
-
-    def interrupt(_signal: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    held = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in held.items():
-            signal.signal(number, handler)
 
 
 def _title(text: str) -> None:
