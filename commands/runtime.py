@@ -71,7 +71,7 @@ def install(
             return
         with output.progress(f"Kafka {wanted}") as shown:
             runtime.install_runtime(
-                wanted, archive=archive, sha512=sha512, progress=shown, note=output.note,
+                wanted, archive=archive, sha512=sha512, force=force, progress=shown, note=output.note,
                 timeout_s=inv.timeout_s(1800),
             )  # fmt: skip
         there = next(r for r in runtime.list_runtimes() if r.version == wanted)

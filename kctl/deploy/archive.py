@@ -41,7 +41,7 @@ def parse_sha512(text: str, *, source: str) -> str:
     first = body.split(None, 1)[0].lower() if body else ""
     if _HEX_512.fullmatch(first):
         return first
-    _, separator, digits = body.rpartition("=" if re.match(r"SHA-?512 ?\(", body) else ":")
+    _, separator, digits = body.rpartition("=" if re.match(r"SHA(2?-)?512 ?\(", body) else ":")
     joined = "".join(digits.split()).lower()
     if separator and _HEX_512.fullmatch(joined):
         return joined

@@ -45,11 +45,15 @@ class Silent:
 
 @dataclass(frozen=True)
 class InstallRequest:
-    """What to install, and from where. archive None: Apache's download, then Maven coordinates."""
+    """What to install, and from where. archive None: Apache's download, then Maven coordinates.
+
+    force: replace a runtime that is there and whole.
+    """
 
     version: str
     archive: Path | None = None
     sha512: str | None = None
+    force: bool = False
     timeout_s: float = DEFAULT_TIMEOUT_S
     progress: Progress = field(default_factory=Silent)
     note: Callable[[str], None] = lambda _: None
@@ -63,6 +67,9 @@ def install(request: InstallRequest, home: Path) -> jars.Manifest:
     Whatever is raised, `home` is as it was.
     """
     with runtimes_lock(request.timeout_s, request.progress):
+        there = None if request.force else _whole(home)  # another installer may have been quicker
+        if there is not None:
+            return there
         stage = home.with_name(f"{_PARTIAL}{home.name}-{secrets.token_hex(4)}")
         try:
             with _disk_errors(home.parent):
@@ -73,6 +80,14 @@ def install(request: InstallRequest, home: Path) -> jars.Manifest:
         finally:
             shutil.rmtree(stage, ignore_errors=True)
     return manifest
+
+
+def _whole(home: Path) -> jars.Manifest | None:
+    try:
+        manifest = jars.read_manifest(home)
+    except InvalidFile:
+        return None
+    return None if jars.check_jars(home, manifest, contents=False) else manifest
 
 
 def remove(home: Path) -> None:

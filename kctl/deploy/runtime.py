@@ -160,11 +160,15 @@ def install_runtime(
     *,
     archive: str | None = None,
     sha512: str | None = None,
+    force: bool = False,
     progress: Progress | None = None,
     note: Callable[[str], None] | None = None,
     timeout_s: float | None = None,
 ) -> KafkaRuntime:
-    """Provision a version, replacing what is there. Raises as `kctl.deploy.provision.install` does."""
+    """Provision a version, replacing what is damaged (force: what is whole too).
+
+    Raises as `kctl.deploy.provision.install` does.
+    """
     from kctl.deploy import provision  # what only an installation needs: HTTP, tar, Maven
 
     wanted = wanted_version(version, archive)
@@ -172,6 +176,7 @@ def install_runtime(
         version=wanted,
         archive=Path(archive) if archive else None,
         sha512=sha512,
+        force=force,
         timeout_s=provision.DEFAULT_TIMEOUT_S if timeout_s is None else timeout_s,
         progress=progress or provision.Silent(),
         note=note or (lambda _: None),

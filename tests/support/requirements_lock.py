@@ -20,7 +20,8 @@ LOCK = ROOT / "requirements.lock"
 EXTRAS = ("codecs", "spark", "jre")
 GROUPS = ("base", *EXTRAS, "dev", "build")
 HEADER = """\
-# Written by tests/support/requirements_lock.py from pyproject.toml. Each comment names the groups that need the pin below it.
+# Written by tests/support/requirements_lock.py from pyproject.toml.
+# Each comment names the groups that need the pin below it.
 """
 _PIN = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==", re.MULTILINE)
 _BUILD_REQUIREMENT = re.compile(r'^requires = \["(setuptools[^"]*)"\]', re.MULTILINE)
