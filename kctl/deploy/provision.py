@@ -28,6 +28,7 @@ from kctl.errors import (
     InvalidFile,
     KctlError,
     NotFound,
+    NotSupported,
     OperationFailed,
     Refused,
 )
@@ -179,9 +180,9 @@ def _fill(request: InstallRequest, stage: Path) -> str:
             break
         try:
             return source(replace(request, timeout_s=left_s), stage)
-        except (ConnectionFailed, NotFound, OperationFailed, InvalidFile, Refused) as exc:
-            failures.append(exc)
-            if source is not _from_apache:  # that one told each host already
+        except (ConnectionFailed, NotFound, NotSupported, OperationFailed, InvalidFile) as exc:
+            failures.append(exc)  # a hostile archive (Refused) is no reason to try elsewhere: it ends here
+            if source is not _from_apache or isinstance(exc, InvalidFile):  # it told of each host already
                 request.note(f"passed over: {exc.message}")
         shutil.rmtree(stage / jars.LIBS)
         (stage / jars.LIBS).mkdir()
