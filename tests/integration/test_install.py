@@ -29,10 +29,10 @@ class Installer:
         self.environment = {**kept, "HOME": str(home), "PIP_CACHE_DIR": str(cache / "pip"), "KCTL_KAFKA_MIRROR": ""}
         self.prefix = home / ".local/share/kctl"
 
-    def run(self, *args: str, timeout: float = 800, **env: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [str(SCRIPT), *args], env={**self.environment, **env}, stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, timeout=timeout, check=False,
+            text=True, timeout=800, check=False,
         )  # fmt: skip
 
     def ok(self, *args: str, **env: str) -> str:
@@ -196,7 +196,7 @@ def test_killed_in_the_middle_and_run_again(installer: Installer, at: str) -> No
     link = installer.home / ".local/bin/kctl"
     helped = subprocess.run([link, "topic", "--help"], env=installer.environment, capture_output=True, check=False)
     assert helped.returncode == 0
-    checked = [installer.prefix / "venv/bin/python", "-m", "pip", "check"]
+    checked = [str(installer.prefix / "venv/bin/python"), "-m", "pip", "check"]
     assert subprocess.run(checked, env=installer.environment, capture_output=True, check=False).returncode == 0
     installer.ok("--uninstall")
     assert installer.left() == []
