@@ -1,41 +1,40 @@
-"""`kctl cluster`: clusters on this machine."""
+"""`kctl cluster`: clusters on this machine. Here create, start, stop, restart and destroy; the others beside it."""
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kctl.commands import output
+from kctl.commands import cluster_faults, cluster_view, confirm, output
+from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.invocation import CommandGroup, Invocation, invocation
-from kctl.commands.output import Column, Table
+from kctl.commands.output import Column, Table, jsonable
 
 if TYPE_CHECKING:
-    from kctl.deploy.layout import ClusterSpec, LayoutRequest
+    from kctl.deploy.layout import LayoutRequest
     from kctl.deploy.runtime import KafkaRuntime
 
 app = CommandGroup(help="Set up, start, stop and look into clusters on this machine.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The cluster's name.", show_default=False)]
+Nodes = Annotated[
+    list[str] | None,
+    typer.Option("--node", metavar="NODE", help="Only this one: 2, broker-2, zookeeper-1; repeatable."),
+]
+Force = Annotated[bool, typer.Option("--force", help="Kill what has not stopped in time.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 
 
-@contextmanager
-def _undone_when_terminated() -> Iterator[None]:
-    """SIGTERM and SIGHUP end a command as Ctrl-C does, so that what it started is stopped again."""
+def confirm_interruption(inv: Invocation, name: str, question: str) -> None:
+    """Ask before something is interrupted; a protected context asks for the name."""
+    from kctl.context import Target, list_contexts
 
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    context = list_contexts().get(name)
+    protected = context is not None and context.protected
+    inv.confirm(question, target=Target(name, (), protected=protected))
 
 
 @app.command("create")
@@ -47,7 +46,7 @@ def create(
     ],
     brokers: Annotated[int | None, typer.Option(help="How many brokers, for pseudo-distributed (3).")] = None,
     base_port: Annotated[
-        int | None, typer.Option(help="The first of consecutive ports; free ones by default.")
+        int | None, typer.Option(help="The first of consecutive ports; else free ones.")
     ] = None,
     chroot: Annotated[str, typer.Option(help="Kafka's path in ZooKeeper; / for none.")] = "/kafka",
     rack: Annotated[str | None, typer.Option(help="Racks dealt out to the brokers: r1,r2,… or auto.")] = None,
@@ -58,14 +57,16 @@ def create(
     config_file: Annotated[Path | None, typer.Option(help="Broker settings, a .properties file.")] = None,
     heap: Annotated[str, typer.Option(help="Java heap of each broker.")] = "512m",
     directory: Annotated[
-        Path | None, typer.Option("--dir", help="Where to keep it; a new or empty folder.")
+        Path | None, typer.Option("--dir", help="Where to keep it: a new or empty folder.")
     ] = None,
     kafka_version: Annotated[str | None, typer.Option(help="Kafka's version (3.9.2).")] = None,
     kafka_home: Annotated[str | None, typer.Option(help="A folder with Kafka's libs/ (KAFKA_HOME).")] = None,
     no_start: Annotated[bool, typer.Option("--no-start", help="Only write the files.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show each file that would be written.")] = False,
 ) -> None:
-    """Create a cluster on this machine, start it, and make it the current context.
+    """Create and start a cluster.
+
+    It becomes the current context.
 
     Example: kctl cluster create dev --layout pseudo-distributed --brokers 3 --config num.partitions=6
     """
@@ -79,17 +80,17 @@ def create(
     )  # fmt: skip
     check_request(request)
     if dry_run:
-        _dry_run(inv, request, _runtime(kafka_version, kafka_home, install=False), base_port, directory)
-        return
-    _create(
-        inv,
-        request,
-        kafka_version,
-        kafka_home,
-        base_port=base_port,
-        directory=directory,
-        start_it=not no_start,
-    )
+        _show_plan(inv, request, _runtime(kafka_version, kafka_home, install=False), base_port, directory)
+    else:
+        _create(
+            inv,
+            request,
+            kafka_version,
+            kafka_home,
+            base_port=base_port,
+            directory=directory,
+            start_it=not no_start,
+        )
 
 
 def _runtime(version: str | None, home: str | None, *, install: bool) -> KafkaRuntime:
@@ -117,24 +118,27 @@ def _create(
 
     library.check_new(request.name)
     runtime = _runtime(version, home, install=True)
-    with _undone_when_terminated(), output.progress(f"creating {request.name}") as progress:
+    with undone_when_terminated(), output.progress(f"creating {request.name}") as progress:
         result = library.create(
             LocalHost(), request, runtime=runtime, base_port=base_port, directory=directory, start_it=start_it,
             timeout_s=inv.timeout_s(DEFAULT_TIMEOUT_S), progress=progress,
         )  # fmt: skip
-    columns = [
-        Column("name"),
-        Column("layout"),
-        Column("kafka_version", "KAFKA"),
-        Column("bootstrap_servers"),
-        Column("zookeeper"),
+    inv.emit(result, lambda: [_vertical(jsonable(result), without=("started", "duration_ms"))])
+    if start_it:
+        output.note(f"ready in {result.duration_ms / 1000:.1f} s; {request.name} is the current context")
+    else:
+        output.note(f"not started; kctl cluster start {request.name} does")
+
+
+def _vertical(result: dict[str, Any], *, without: Sequence[str] = ()) -> Table:
+    """One thing as a table: a row for each of its keys, so that long values have room."""
+    rows = [
+        {"key": key.replace("_", " "), "value": value} for key, value in result.items() if key not in without
     ]
-    inv.emit(result, [Table(columns, [output.jsonable(result)])])
-    if not start_it:
-        output.note(f"start it with: kctl cluster start {request.name}")
+    return Table([Column("key", "CLUSTER"), Column("value", " ")], rows)
 
 
-def _dry_run(
+def _show_plan(
     inv: Invocation,
     request: LayoutRequest,
     runtime: KafkaRuntime,
@@ -150,72 +154,148 @@ def _dry_run(
     if inv.output in {None, "table"}:
         for file in files:
             output.write_line(f"==> {file.path} <==\n{file.text}")
-        output.note("nothing was written (--dry-run)")
     else:
         inv.emit(files, [])
+    output.note("nothing was written (--dry-run); without --base-port the ports may be others next time")
 
 
 @app.command("start")
-def start(ctx: typer.Context, name: Name) -> None:
-    """Start what is down, and wait until the cluster is ready.
+def start(ctx: typer.Context, name: Name, node: Nodes = None, dry_run: DryRun = False) -> None:
+    """Start what does not run.
+
+    Waits until the cluster is ready. Paused processes go on.
 
     Example: kctl cluster start dev
     """
-    from kctl.deploy.start import DEFAULT_TIMEOUT_S, StartResult
-    from kctl.deploy.lifecycle import start_cluster
+    from kctl.deploy import lifecycle
+    from kctl.deploy.start import DEFAULT_TIMEOUT_S
 
     inv = invocation(ctx)
-    with _undone_when_terminated(), output.progress(f"starting {name}") as progress:
-        result: StartResult = start_cluster(
-            name, timeout_s=inv.timeout_s(DEFAULT_TIMEOUT_S), progress=progress
+    if dry_run:
+        running = lifecycle.running_nodes(lifecycle.load_cluster(name), node)
+        chosen = _chosen(name, node)
+        _emit_nodes(inv, {}, {"would start": [n for n in chosen if n not in running], "runs": running})
+        return
+    with undone_when_terminated(), output.progress(f"starting {name}") as progress:
+        result = lifecycle.start_cluster(
+            name, nodes=node, timeout_s=inv.timeout_s(DEFAULT_TIMEOUT_S), progress=progress
         )
-    columns = [Column("name"), Column("started"), Column("already_running"), Column("bootstrap_servers")]
-    inv.emit(result, [Table(columns, [output.jsonable(result)])])
+    _emit_nodes(inv, result, {"started": result.started, "runs already": result.already_running})
+
+
+def _chosen(name: str, nodes: list[str] | None) -> list[str]:
+    from kctl.deploy import lifecycle
+
+    spec = lifecycle.load_cluster(name)
+    only = lifecycle.node_names(spec, nodes)
+    return [n.name for n in spec.nodes if only is None or n.name in only]
+
+
+def _emit_nodes(inv: Invocation, result: Any, groups: dict[str, Sequence[str]]) -> None:
+    """What happened to each node, one row each."""
+    rows = [{"node": node, "result": what} for what, nodes in groups.items() for node in nodes]
+    inv.emit(result or rows, lambda: [Table([Column("node"), Column("result")], rows)])
 
 
 @app.command("stop")
 def stop(
-    ctx: typer.Context,
-    name: Name,
-    force: Annotated[bool, typer.Option("--force", help="Kill what has not stopped in time.")] = False,
+    ctx: typer.Context, name: Name, node: Nodes = None, force: Force = False, dry_run: DryRun = False
 ) -> None:
-    """Stop a cluster: brokers by controlled shutdown, then ZooKeeper.
+    """Stop a cluster in the right order.
 
-    Example: kctl cluster stop dev
+    Brokers by controlled shutdown, the controller last, then ZooKeeper.
+
+    Example: kctl cluster stop dev --yes
     """
-    from kctl.deploy.lifecycle import stop_cluster
+    from kctl.deploy import lifecycle
     from kctl.deploy.stop import DEFAULT_TIMEOUT_S
 
     inv = invocation(ctx)
+    running = lifecycle.running_nodes(lifecycle.load_cluster(name), node)
+    if dry_run:
+        _emit_nodes(inv, {}, {"would stop": running})
+        return
+    if running:
+        confirm_interruption(inv, name, f"stop {', '.join(running)} of cluster {name}?")
     with output.progress(f"stopping {name}") as progress:
-        result = stop_cluster(
-            name, timeout_s=inv.timeout_s(DEFAULT_TIMEOUT_S), force=force, progress=progress
+        result = lifecycle.stop_cluster(
+            name, nodes=node, timeout_s=inv.timeout_s(DEFAULT_TIMEOUT_S), force=force, progress=progress
         )
-    columns = [Column("name"), Column("stopped"), Column("killed"), Column("already_stopped")]
-    inv.emit(result, [Table(columns, [output.jsonable(result)])])
+    groups = {"stopped": result.stopped, "killed": result.killed, "did not run": result.already_stopped}
+    _emit_nodes(inv, result, groups)
+
+
+@app.command("restart")
+def restart(
+    ctx: typer.Context, name: Name, node: Nodes = None, force: Force = False, dry_run: DryRun = False
+) -> None:
+    """Stop and start, the whole or one node.
+
+    Edited config files take effect then.
+
+    Example: kctl cluster restart dev --node 2 --yes
+    """
+    from kctl.deploy import lifecycle
+    from kctl.deploy.start import DEFAULT_TIMEOUT_S
+
+    inv = invocation(ctx)
+    running = lifecycle.running_nodes(lifecycle.load_cluster(name), node)
+    if dry_run:
+        _emit_nodes(
+            inv, {}, {"would restart": running, "would start": set(_chosen(name, node)) - set(running)}
+        )
+        return
+    if running:
+        confirm_interruption(inv, name, f"restart {', '.join(running)} of cluster {name}?")
+    with undone_when_terminated(), output.progress(f"restarting {name}") as progress:
+        result = lifecycle.restart_cluster(
+            name, nodes=node, timeout_s=inv.timeout_s(DEFAULT_TIMEOUT_S), force=force, progress=progress
+        )
+    _emit_nodes(
+        inv, result, {"restarted": result.started.started, "runs already": result.started.already_running}
+    )
 
 
 @app.command("destroy")
-def destroy(ctx: typer.Context, name: Name) -> None:
-    """Kill a cluster's processes and remove it with all its data. Asks for its name.
+def destroy(ctx: typer.Context, name: Name, dry_run: DryRun = False) -> None:
+    """Remove a cluster with all its data.
+
+    Kills its processes. Asks for its name.
 
     Example: kctl cluster destroy dev --confirm-cluster dev
     """
-    from kctl.commands import confirm
     from kctl.deploy import create as library
+    from kctl.deploy import lifecycle, store
     from kctl.deploy.host import LocalHost
-    from kctl.deploy.store import entry_path, exists, load
 
     inv = invocation(ctx)
     host = LocalHost()
-    if not exists(name):
-        load(host, name)
-    if not inv.yes or inv.confirm_cluster is not None:
-        confirm.confirm_name(
-            f"this removes cluster {name} with all its data ({entry_path(name)})",
-            name,
-            given=inv.confirm_cluster,
-        )
+    if not store.exists(name):
+        lifecycle.load_cluster(name)
+    plan = library.destroy_plan(host, name)
+    if dry_run:
+        _emit_nodes(inv, {}, {"would be killed": plan.killed, "would be removed": plan.removed})
+        return
+    question = f"this removes cluster {name} with all its data: {plan.directory}"
+    if inv.confirm_cluster is not None or _is_protected(name) or not inv.yes:
+        confirm.confirm_name(question, name, given=inv.confirm_cluster)
     result = library.destroy(host, name)
-    columns = [Column("name"), Column("directory"), Column("killed"), Column("kept")]
-    inv.emit(result, [Table(columns, [output.jsonable(result)])])
+    inv.emit(result, lambda: [_vertical(jsonable(result))])
+    if result.kept:
+        output.warn(f"{result.directory} stays: kctl did not make {', '.join(result.kept)}")
+
+
+def _is_protected(name: str) -> bool:
+    from kctl.context import list_contexts
+
+    context = list_contexts().get(name)
+    return context is not None and context.protected
+
+
+app.command("status")(cluster_view.status)
+app.command("list")(cluster_view.list_)
+app.command("logs")(cluster_view.logs)
+app.command("env")(cluster_view.env)
+app.command("kill")(cluster_faults.kill)
+app.command("pause")(cluster_faults.pause)
+app.command("unpause")(cluster_faults.unpause)

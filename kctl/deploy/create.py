@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -20,6 +21,7 @@ from kctl.deploy.layout import (
     check_request,
     port_count,
 )
+from kctl.deploy.nodes import observe
 from kctl.deploy.runtime import KafkaRuntime
 from kctl.deploy.start import DEFAULT_TIMEOUT_S, StartResult, start
 from kctl.deploy.stop import kill_all
@@ -201,7 +203,7 @@ def _lay_ground(host: Host, spec: ClusterSpec) -> None:
 
 
 @contextlib.contextmanager
-def _removed_on_failure(host: Host, spec: ClusterSpec) -> object:
+def _removed_on_failure(host: Host, spec: ClusterSpec) -> Iterator[None]:
     try:
         yield
     except BaseException as exc:
@@ -237,6 +239,25 @@ def _remove_context(name: str, directory: Path) -> None:
     if context is not None and context.cluster_dir == str(directory):
         with contextlib.suppress(NotFound):
             remove_context(name)
+
+
+@dataclass(frozen=True, slots=True)
+class DestroyPlan:
+    """What `destroy` would do now."""
+
+    directory: Path
+    killed: tuple[str, ...]
+    removed: tuple[str, ...]
+
+
+def destroy_plan(host: Host, name: str) -> DestroyPlan:
+    """Which processes `destroy` would kill and which folders it would remove."""
+    directory = Path(os.path.realpath(store.entry_path(name)))
+    if host.size(store.spec_path(directory)) is None:
+        return DestroyPlan(directory, (), (str(store.entry_path(name)),))
+    spec = store.load(host, name)
+    running = tuple(p.node.name for p in observe(host, spec) if p.running)
+    return DestroyPlan(directory, running, tuple(str(spec.folder(node)) for node in spec.nodes))
 
 
 def destroy(host: Host, name: str) -> DestroyResult:

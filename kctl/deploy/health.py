@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kctl.deploy.layout import LOOPBACK, ClusterSpec
-from kctl.errors import KctlError
+from kctl.errors import ConnectionFailed, KctlError
 
 if TYPE_CHECKING:
     from kctl.context import Target
@@ -49,13 +49,7 @@ def ensemble_modes(spec: ClusterSpec, *, timeout_s: float = _PROBE_TIMEOUT_S) ->
     return {z.id: zookeeper_mode(z.port, timeout_s=timeout_s) for z in spec.zookeepers}
 
 
-def ensemble_ready(modes: dict[int, str | None]) -> bool:
-    """Every server serves, and one leads."""
-    found = list(modes.values())
-    return found == ["standalone"] or (None not in found and found.count("leader") == 1)
-
-
-def ensemble_serves(modes: dict[int, str | None]) -> bool:
+def ensemble_serves(modes: Mapping[int, str | None]) -> bool:
     """A majority serves, and one leads: enough for brokers to work."""
     found = [mode for mode in modes.values() if mode is not None]
     if len(modes) == 1:
@@ -87,22 +81,35 @@ class Registry:
     def _children(self, path: str) -> list[str]:
         from kazoo.exceptions import NoNodeError
 
-        try:
-            return list(self._zookeeper.get_children(self._chroot + path))
-        except NoNodeError:
-            return []
+        with _kazoo_errors():
+            try:
+                return list(self._zookeeper.get_children(self._chroot + path))
+            except NoNodeError:
+                return []
 
     def _json(self, path: str) -> dict[str, Any]:
         import json
 
         from kazoo.exceptions import NoNodeError
 
-        try:
-            data, _ = self._zookeeper.get(self._chroot + path)
-            value = json.loads(data)
-        except (NoNodeError, ValueError):
-            return {}
+        with _kazoo_errors():
+            try:
+                data, _ = self._zookeeper.get(self._chroot + path)
+                value = json.loads(data)
+            except (NoNodeError, ValueError):
+                return {}
         return value if isinstance(value, dict) else {}
+
+
+@contextmanager
+def _kazoo_errors() -> Iterator[None]:
+    """A lost connection as ConnectionFailed: whoever polls tries again."""
+    from kazoo.exceptions import KazooException
+
+    try:
+        yield
+    except KazooException as exc:
+        raise ConnectionFailed(f"ZooKeeper: {type(exc).__name__}") from exc
 
 
 @contextmanager
@@ -115,7 +122,7 @@ def registry(spec: ClusterSpec, *, timeout_s: float = 5.0) -> Iterator[Registry]
         yield Registry(client, spec.chroot)
 
 
-def target_of(spec: ClusterSpec, broker_ids: Sequence[int] | None = None) -> Target:
+def target_of(spec: ClusterSpec, broker_ids: Collection[int] | None = None) -> Target:
     """The cluster, or the chosen brokers of it, as a client's target."""
     from kctl.context import Target
 
@@ -123,28 +130,48 @@ def target_of(spec: ClusterSpec, broker_ids: Sequence[int] | None = None) -> Tar
     return Target(spec.name, tuple(servers), spec.zookeeper_connect)
 
 
-def unready_brokers(spec: ClusterSpec, *, timeout_s: float = 5.0) -> list[str]:
-    """What each broker that is not ready lacks, in words; [] when every one answers and knows all the others."""
-    from kafka.protocol.metadata import MetadataRequest
+@dataclass(frozen=True, slots=True)
+class BrokerAnswer:
+    """What one broker says of the cluster; `problem` when it does not answer."""
 
+    brokers: frozenset[int] = frozenset()
+    controller_id: int | None = None
+    problem: str | None = None
+
+
+def ask_brokers(
+    spec: ClusterSpec, broker_ids: Collection[int], *, timeout_s: float = 3.0
+) -> dict[int, BrokerAnswer]:
+    """Ask each broker by itself, all at once."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    if not broker_ids:
+        return {}
+    with ThreadPoolExecutor(max_workers=min(len(broker_ids), 16)) as pool:
+        answers = pool.map(lambda broker_id: _ask_broker(spec, broker_id, timeout_s), broker_ids)
+        return dict(zip(broker_ids, answers, strict=True))
+
+
+def _ask_broker(spec: ClusterSpec, broker_id: int, timeout_s: float) -> BrokerAnswer:
     from kctl.client import connect
 
-    expected = {b.id for b in spec.brokers}
     try:
-        with connect(target_of(spec), timeout_s=timeout_s) as client:
-            known = set(client.metadata(()).brokers)
-            if known < expected:
-                return [f"broker {b} is not listed by the controller" for b in sorted(expected - known)]
-            request = MetadataRequest(topics=[], allow_auto_topic_creation=False)
-            answers = client.send_each(dict.fromkeys(sorted(expected), request), timeout_s=timeout_s)
+        with connect(target_of(spec, [broker_id]), timeout_s=timeout_s) as client:
+            state = client.metadata((), timeout_s=timeout_s)
     except KctlError as exc:
-        return [exc.message]
+        return BrokerAnswer(problem=exc.message)
+    return BrokerAnswer(frozenset(state.brokers), state.controller_id)
+
+
+def unready_brokers(spec: ClusterSpec, expected: Collection[int], *, timeout_s: float = 3.0) -> list[str]:
+    """What each of the `expected` brokers lacks, in words; [] when every one answers and knows the others."""
     missing = []
-    for broker_id, answer in answers.items():
-        if isinstance(answer, KctlError):
-            missing.append(f"broker {broker_id} does not answer: {answer.message}")
-        elif {b.node_id for b in answer.brokers} != expected:
-            missing.append(f"broker {broker_id} does not know all brokers yet")
-        elif answer.controller_id not in expected:
+    for broker_id, answer in ask_brokers(spec, expected, timeout_s=timeout_s).items():
+        unknown = sorted(set(expected) - answer.brokers)
+        if answer.problem is not None:
+            missing.append(f"broker {broker_id} does not answer: {answer.problem}")
+        elif unknown:
+            missing.append(f"broker {broker_id} does not know broker {', '.join(map(str, unknown))} yet")
+        elif answer.controller_id is None:
             missing.append(f"broker {broker_id} knows no controller")
     return missing

@@ -36,6 +36,9 @@ class Host(Protocol):
     def size(self, path: Path) -> int | None:
         """Bytes of a file; None when there is none."""
 
+    def file_id(self, path: Path) -> int | None:
+        """What tells this file from another one of the same name (its inode); None when there is none."""
+
     def write_file(self, path: Path, data: bytes) -> None:
         """Write atomically and durably, readable by the owner alone; the folder is made when it is missing."""
 
@@ -119,6 +122,12 @@ class LocalHost:
     def size(self, path: Path) -> int | None:
         try:
             return path.stat().st_size
+        except OSError:
+            return None
+
+    def file_id(self, path: Path) -> int | None:
+        try:
+            return path.stat().st_ino
         except OSError:
             return None
 

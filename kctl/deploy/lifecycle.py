@@ -1,24 +1,71 @@
-"""What happens to a cluster that exists, by its name: under its lock, and on this machine.
+"""What happens to a cluster that exists, by its name: under its lock where it changes something.
 
-The parts: `start` and `stop` (whole clusters), `faults` (kill, pause), `status`, `logs`; `create` makes and destroys.
+The parts: `start` and `stop` (whole clusters or single nodes), `faults` (kill, pause), `status`, `logs`; `create` makes
+and destroys clusters.
 """
 
 from __future__ import annotations
 
-from kctl.deploy import store
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from kctl.deadline import Deadline
+from kctl.deploy import faults, store
 from kctl.deploy.create import put_cluster_context
 from kctl.deploy.host import Host, LocalHost
 from kctl.deploy.java import find_java
+from kctl.deploy.layout import ClusterSpec
+from kctl.deploy.nodes import observe
 from kctl.deploy.start import DEFAULT_TIMEOUT_S as START_TIMEOUT_S
 from kctl.deploy.start import StartResult, start
+from kctl.deploy.status import ClusterStatus, cluster_status
 from kctl.deploy.stop import DEFAULT_TIMEOUT_S as STOP_TIMEOUT_S
 from kctl.deploy.stop import StopResult, stop
 from kctl.deploy.waiting import Progress
+from kctl.errors import NotFound
+
+
+@dataclass(frozen=True, slots=True)
+class RestartResult:
+    """Both halves of a restart."""
+
+    name: str
+    stopped: StopResult
+    started: StartResult
+
+
+def load_cluster(name: str, host: Host | None = None) -> ClusterSpec:
+    """The description of a cluster. Raises NotFound, InvalidFile."""
+    return store.load(host or LocalHost(), name)
+
+
+def node_names(spec: ClusterSpec, chosen: Collection[str] | None) -> frozenset[str] | None:
+    """Names of the nodes that were chosen by name or broker id; None for all. Raises NotFound."""
+    if not chosen:
+        return None
+    names = set()
+    for text in chosen:
+        node = faults.named_node(spec, text)
+        if node is None:
+            known = ", ".join(n.name for n in spec.nodes)
+            raise NotFound(f"cluster {spec.name} has no node {text}", hint=f"it has {known}")
+        names.add(node.name)
+    return frozenset(names)
+
+
+def running_nodes(
+    spec: ClusterSpec, chosen: Collection[str] | None = None, host: Host | None = None
+) -> list[str]:
+    """Names of the nodes that run, of those chosen."""
+    only = node_names(spec, chosen)
+    found = observe(host or LocalHost(), spec)
+    return [n.node.name for n in found if n.running and (only is None or n.node.name in only)]
 
 
 def start_cluster(
     name: str,
     *,
+    nodes: Collection[str] | None = None,
     timeout_s: float = START_TIMEOUT_S,
     progress: Progress | None = None,
     host: Host | None = None,
@@ -29,7 +76,8 @@ def start_cluster(
     java = find_java().executable
     with store.lock_cluster(name):
         spec = store.load(host, name)
-        result = start(host, spec, java=java, timeout_s=timeout_s, progress=progress)
+        only = node_names(spec, nodes)
+        result = start(host, spec, java=java, only=only, timeout_s=timeout_s, progress=progress)
         put_cluster_context(spec, make_current=False)
     return result
 
@@ -37,6 +85,7 @@ def start_cluster(
 def stop_cluster(
     name: str,
     *,
+    nodes: Collection[str] | None = None,
     timeout_s: float = STOP_TIMEOUT_S,
     force: bool = False,
     progress: Progress | None = None,
@@ -46,4 +95,47 @@ def stop_cluster(
     host = host or LocalHost()
     store.load(host, name)
     with store.lock_cluster(name):
-        return stop(host, store.load(host, name), timeout_s=timeout_s, force=force, progress=progress)
+        spec = store.load(host, name)
+        only = node_names(spec, nodes)
+        return stop(host, spec, only=only, timeout_s=timeout_s, force=force, progress=progress)
+
+
+def restart_cluster(
+    name: str,
+    *,
+    nodes: Collection[str] | None = None,
+    timeout_s: float = START_TIMEOUT_S,
+    force: bool = False,
+    progress: Progress | None = None,
+    host: Host | None = None,
+) -> RestartResult:
+    """Stop, then start, within one limit and under one lock. What did not run is started as well."""
+    host = host or LocalHost()
+    store.load(host, name)
+    java = find_java().executable
+    deadline = Deadline(timeout_s)
+    with store.lock_cluster(name):
+        spec = store.load(host, name)
+        only = node_names(spec, nodes)
+        stopped = stop(
+            host, spec, only=only, timeout_s=min(timeout_s, STOP_TIMEOUT_S), force=force, progress=progress
+        )
+        left_s = max(deadline.left_s, 1.0)
+        started = start(host, spec, java=java, only=only, timeout_s=left_s, progress=progress)
+        put_cluster_context(spec, make_current=False)
+    return RestartResult(name, stopped, started)
+
+
+def inflict_fault(
+    name: str, chosen: faults.Chosen, fault: faults.Fault, *, host: Host | None = None
+) -> faults.FaultResult:
+    """`faults.inflict`, by the cluster's name."""
+    host = host or LocalHost()
+    with store.lock_cluster(name):
+        return faults.inflict(host, store.load(host, name), chosen, fault)
+
+
+def status_of(name: str, host: Host | None = None) -> ClusterStatus:
+    """`cluster_status`, by name; takes no lock."""
+    host = host or LocalHost()
+    return cluster_status(host, store.load(host, name))

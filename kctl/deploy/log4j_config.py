@@ -26,8 +26,9 @@ def render_log4j(spec: ClusterSpec, node: Node) -> str:
             ],
         ),
     ]
+    quiet = [("log4j.logger.org.apache.zookeeper.server.NIOServerCnxn", "WARN")]
     if isinstance(node, BrokerNode):
         quiet = [("log4j.logger.org.apache.zookeeper", "WARN"), ("log4j.logger.state.change.logger", "WARN")]
-        sections.append(("Loud and rarely of use", quiet))
+    sections.append(("Loud and rarely of use", quiet))
     header = f"Log of {node.name} of cluster {spec.name}, times in UTC.\nWritten once by kctl; may be edited."
     return property_sections(header, sections)

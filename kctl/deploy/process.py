@@ -222,9 +222,14 @@ def identify(pid: int) -> ProcessIdentity | None:
     if child is not None and child.poll() is not None:
         del _children[pid]
     stat = _stat(pid)
-    if stat is None or stat[0] in "ZX":
+    if stat is None or _ended(stat):
         return None
     return ProcessIdentity(pid, int(stat[19]), boot_id())
+
+
+def _ended(stat: list[str]) -> bool:
+    """A zombie with no other thread. While another one still exits, the process holds its ports and files."""
+    return stat[0] in "ZX" and int(stat[17]) <= 1
 
 
 def is_running(identity: ProcessIdentity) -> bool:
@@ -269,7 +274,7 @@ def _pidfd(pid: int) -> Iterator[int | None]:
 def usage(identity: ProcessIdentity) -> ProcessUsage | None:
     """What the process uses at this moment; None when it is gone."""
     stat = _stat(identity.pid)
-    if stat is None or int(stat[19]) != identity.start_ticks or stat[0] in "ZX":
+    if stat is None or int(stat[19]) != identity.start_ticks or _ended(stat):
         return None
     tick_ms = 1000 / os.sysconf("SC_CLK_TCK")
     uptime_ms = time.clock_gettime(time.CLOCK_BOOTTIME) * 1000 - identity.start_ticks * tick_ms

@@ -11,10 +11,11 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kctl.deadline import Deadline
 from kctl.deploy import health
 from kctl.deploy.data import check_data, check_registered_cluster
 from kctl.deploy.files import write_missing
@@ -23,11 +24,12 @@ from kctl.deploy.layout import BrokerNode, ClusterSpec, Node, ZooKeeperNode
 from kctl.deploy.logs import log_excerpt
 from kctl.deploy.nodes import NodeProcess, java_command, observe, write_record
 from kctl.deploy.process import ProcessIdentity
-from kctl.deploy.waiting import Deadline, NoProgress, Progress, wait_until
+from kctl.deploy.waiting import NoProgress, Progress, wait_until
 from kctl.errors import Busy, ConnectionFailed, NotFound, OperationFailed, TimedOut
 
 DEFAULT_TIMEOUT_S = 120.0
 _UNDO_S = 10.0
+_LINGER_S = 3.0
 # What a JVM gets to see: nothing that changes how it runs (JAVA_TOOL_OPTIONS, KAFKA_OPTS …), nothing secret.
 _KEPT_ENVIRONMENT = ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "LD_LIBRARY_PATH")
 
@@ -53,14 +55,19 @@ class _Spawned:
 
 @dataclass
 class _Start:
-    """One start in progress."""
+    """One start in progress. expected: the nodes that must be ready at its end."""
 
     host: Host
     spec: ClusterSpec
     java: Path
     deadline: Deadline
     progress: Progress
+    expected: Sequence[Node]
     spawned: list[_Spawned] = field(default_factory=list)
+
+    @property
+    def broker_ids(self) -> set[int]:
+        return {node.id for node in self.expected if isinstance(node, BrokerNode)}
 
 
 def start(
@@ -68,24 +75,28 @@ def start(
     spec: ClusterSpec,
     *,
     java: Path,
+    only: Collection[str] | None = None,
     timeout_s: float = DEFAULT_TIMEOUT_S,
     progress: Progress | None = None,
 ) -> StartResult:
     """Bring every node up and wait until the cluster is ready; running ones are left alone, paused ones go on.
 
+    only: names of the nodes to start; the others stay as they are, and those that do not run are not waited for.
     Raises Busy (a port is taken), Refused (another cluster's data), OperationFailed (a process died: with the end of
     its log) or TimedOut. Whatever this call started is stopped again then, also on Ctrl-C.
     """
     began = time.monotonic()
-    run = _Start(host, spec, java, Deadline(timeout_s), progress or NoProgress())
     _check_runtime(spec)
     before = observe(host, spec)
+    wanted = [n for n in before if only is None or n.node.name in only]
+    down = [n.node for n in wanted if not n.running]
+    expected = [n.node for n in before if n.running or n in wanted]
+    run = _Start(host, spec, java, Deadline(timeout_s), progress or NoProgress(), expected)
     write_missing(host, spec)
-    down = [n.node for n in before if not n.running]
     _check_ports(host, spec, down)
     for node in down:
         check_data(host, spec, node)
-    _resume(host, before)
+    _resume(host, wanted)
     with _undone_on_failure(run):
         _start_zookeepers(run, [n for n in down if isinstance(n, ZooKeeperNode)])
         _start_brokers(run, [n for n in down if isinstance(n, BrokerNode)])
@@ -94,7 +105,7 @@ def start(
         bootstrap_servers=spec.bootstrap_servers,
         zookeeper=spec.zookeeper_connect,
         started=tuple(node.name for node in down),
-        already_running=tuple(n.node.name for n in before if n.running),
+        already_running=tuple(n.node.name for n in wanted if n.running),
         duration_ms=round((time.monotonic() - began) * 1000),
     )
 
@@ -110,7 +121,7 @@ def _check_runtime(spec: ClusterSpec) -> None:
 def _check_ports(host: Host, spec: ClusterSpec, nodes: list[Node]) -> None:
     for node in nodes:
         for port in node.ports:
-            if host.port_is_free(port):
+            if _becomes_free(host, port):
                 continue
             owner = host.port_owner(port)
             raise Busy(
@@ -118,6 +129,16 @@ def _check_ports(host: Host, spec: ClusterSpec, nodes: list[Node]) -> None:
                 hint=f"stop that process, or destroy cluster {spec.name} and create it with another --base-port",
                 details={"node": node.name, "port": port, "pid": owner.pid if owner else None},
             )
+
+
+def _becomes_free(host: Host, port: int) -> bool:
+    """Free now, or as soon as the connections of a process that has just ended are gone; not while one listens."""
+    deadline = Deadline(_LINGER_S)
+    while not host.port_is_free(port):
+        if deadline.expired or host.port_owner(port) is not None:
+            return False
+        time.sleep(0.1)
+    return True
 
 
 def _resume(host: Host, before: list[NodeProcess]) -> None:
@@ -179,10 +200,10 @@ def _check_alive(run: _Start) -> None:
             )
 
 
-def _await(run: _Start, what: str, unready: list[str]) -> TimedOut:
+def _too_slow(run: _Start, lacking: list[str]) -> TimedOut:
     """The error for a wait that came to its limit."""
     return TimedOut(
-        f"cluster {run.spec.name} was not ready within {run.deadline.seconds:g} s: {'; '.join(unready) or what}",
+        f"cluster {run.spec.name} was not ready within {run.deadline.seconds:g} s: {'; '.join(lacking)}",
         hint=f"give it longer with --timeout; see kctl cluster logs {run.spec.name}",
     )
 
@@ -190,62 +211,65 @@ def _await(run: _Start, what: str, unready: list[str]) -> TimedOut:
 def _start_zookeepers(run: _Start, nodes: list[ZooKeeperNode]) -> None:
     for node in nodes:
         _spawn(run, node)
+    expected = {node.id for node in run.expected if isinstance(node, ZooKeeperNode)}
     modes: dict[int, str | None] = {}
 
     def ready() -> bool:
         _check_alive(run)
         modes.update(health.ensemble_modes(run.spec))
-        answering = sum(mode is not None for mode in modes.values())
-        run.progress.update("waiting for ZooKeeper", answering, len(modes) + len(run.spec.brokers))
-        return health.ensemble_ready(modes)
+        answering = {n for n, mode in modes.items() if mode is not None}
+        run.progress.update("waiting for ZooKeeper", len(answering), len(run.expected))
+        return expected <= answering and health.ensemble_serves(modes)
 
     if not wait_until(ready, run.deadline):
         silent = [f"zookeeper-{n} does not serve" for n, mode in modes.items() if mode is None]
-        raise _await(run, "ZooKeeper has no leader", silent)
+        raise _too_slow(run, silent or ["ZooKeeper has no leader"])
 
 
 def _start_brokers(run: _Start, nodes: list[BrokerNode]) -> None:
+    if not run.broker_ids:
+        return
     with health.registry(run.spec, timeout_s=max(run.deadline.left_s, 1.0)) as registry:
         check_registered_cluster(run.host, run.spec, registry.cluster_id(), nodes)
-        _await_expired_sessions(run, registry, nodes)
+        _await_expired_sessions(run, registry, {node.id for node in nodes})
         for node in nodes:
             _spawn(run, node)
         _await_registered(run, registry)
     _await_answers(run)
 
 
-def _await_expired_sessions(run: _Start, registry: health.Registry, nodes: list[BrokerNode]) -> None:
-    wanted = {node.id for node in nodes}
-    stale: set[int] = set()
+def _await_expired_sessions(run: _Start, registry: health.Registry, wanted: set[int]) -> None:
+    stale = wanted
 
     def gone() -> bool:
-        stale.clear()
-        stale.update(wanted & registry.broker_ids())
+        nonlocal stale
+        with contextlib.suppress(ConnectionFailed):
+            stale = wanted & registry.broker_ids()
         if stale:
             listed = ", ".join(map(str, sorted(stale)))
             run.progress.update(f"waiting until the old session of broker {listed} has expired")
         return not stale
 
-    if not wait_until(gone, run.deadline):
-        raise _await(run, "", [f"broker {b} is still registered in ZooKeeper" for b in sorted(stale)])
+    if wanted and not wait_until(gone, run.deadline):
+        raise _too_slow(run, [f"broker {b} is still registered in ZooKeeper" for b in sorted(stale)])
 
 
 def _await_registered(run: _Start, registry: health.Registry) -> None:
-    expected = {b.id for b in run.spec.brokers}
-    missing: set[int] = set()
+    missing = run.broker_ids
+    controller: int | None = None
 
     def registered() -> bool:
+        nonlocal missing, controller
         _check_alive(run)
-        missing.clear()
-        missing.update(expected - registry.broker_ids())
-        done = len(run.spec.zookeepers) + len(expected) - len(missing)
-        run.progress.update("waiting for the brokers", done, len(run.spec.nodes))
-        return not missing and registry.controller_id() in expected
+        with contextlib.suppress(ConnectionFailed):
+            missing = run.broker_ids - registry.broker_ids()
+            controller = registry.controller_id()
+        run.progress.update("waiting for the brokers", len(run.expected) - len(missing), len(run.expected))
+        return not missing and controller is not None
 
     if not wait_until(registered, run.deadline):
-        raise _await(
-            run, "there is no controller", [f"broker {b} has not registered" for b in sorted(missing)]
-        )
+        absent = [f"broker {b} has not registered" for b in sorted(missing)]
+        raise _too_slow(run, absent or ["there is no controller"])
 
 
 def _await_answers(run: _Start) -> None:
@@ -253,12 +277,9 @@ def _await_answers(run: _Start) -> None:
 
     def answering() -> bool:
         _check_alive(run)
-        try:
-            unready[:] = health.unready_brokers(run.spec)
-        except ConnectionFailed as exc:
-            unready[:] = [exc.message]
+        unready[:] = health.unready_brokers(run.spec, run.broker_ids)
         return not unready
 
-    run.progress.update("waiting until every broker knows the others")
+    run.progress.update("waiting until every broker knows the others", len(run.expected), len(run.expected))
     if not wait_until(answering, run.deadline):
-        raise _await(run, "", unready)
+        raise _too_slow(run, unready)

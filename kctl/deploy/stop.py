@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from kctl.deadline import Deadline
 from kctl.deploy import health
 from kctl.deploy.host import Host
 from kctl.deploy.layout import BrokerNode, ClusterSpec, ZooKeeperNode
 from kctl.deploy.nodes import NodeProcess, observe, write_record
-from kctl.deploy.waiting import Deadline, NoProgress, Progress, wait_until
+from kctl.deploy.waiting import NoProgress, Progress, wait_until
 from kctl.errors import KctlError, TimedOut
 
 DEFAULT_TIMEOUT_S = 60.0
@@ -49,18 +50,19 @@ def stop(
     host: Host,
     spec: ClusterSpec,
     *,
+    only: Collection[str] | None = None,
     timeout_s: float = DEFAULT_TIMEOUT_S,
     force: bool = False,
     progress: Progress | None = None,
 ) -> StopResult:
-    """Stop every node that runs. Raises TimedOut when one does not end in time and `force` is not set.
+    """Stop every node that runs, or those named in `only`. Raises TimedOut when one does not end in time and `force` is not set.
 
     With `force` it is killed then: it recovers its log at the next start, nothing acknowledged by all in-sync
     replicas is lost.
     """
     began = time.monotonic()
     run = _Stop(host, spec, Deadline(timeout_s), force, progress or NoProgress(), [])
-    before = observe(host, spec)
+    before = [n for n in observe(host, spec) if only is None or n.node.name in only]
     running = [n for n in before if n.running]
     brokers = [n for n in running if isinstance(n.node, BrokerNode)]
     controller = _controller(spec) if len(brokers) > 1 else None
@@ -98,7 +100,7 @@ def _end(run: _Stop, nodes: Sequence[NodeProcess]) -> None:
     def ended() -> bool:
         nonlocal reminded
         left[:] = [n for n in left if n.identity is not None and run.host.is_running(n.identity)]
-        if left and reminded.passed:
+        if left and reminded.expired:
             # Again after a while: the first may have come before the JVM listened. A second does no harm.
             _signal(run, left, signal.SIGTERM)
             _signal(run, left, signal.SIGCONT)  # a paused one gets it only then

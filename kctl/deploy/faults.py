@@ -1,0 +1,166 @@
+"""Faults on purpose, for experiments: kill -9, pause and unpause of one process, chosen by name or by what it does.
+
+1, broker-1, zookeeper-2     by id or name
+controller                   the broker that is controller now
+leader:orders-0              the broker that leads partition 0 of topic orders now
+zookeeper-leader             the ZooKeeper that leads the ensemble (or stands alone)
+"""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+from typing import Literal
+
+from kctl.deadline import Deadline
+from kctl.deploy import health
+from kctl.deploy.host import Host
+from kctl.deploy.layout import BrokerNode, ClusterSpec, Node
+from kctl.deploy.nodes import NodeProcess, observe, write_record
+from kctl.deploy.process import ProcessIdentity
+from kctl.deploy.waiting import wait_until
+from kctl.errors import KctlError, NotFound, OperationFailed, Refused, UsageError
+
+_SEEN_WITHIN_S = 10.0
+_ASK_S = 3.0
+
+Fault = Literal["kill", "pause", "unpause"]
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A selector's node and the process that runs it."""
+
+    node: Node
+    identity: ProcessIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class FaultResult:
+    """What was done, and the state that was seen after it."""
+
+    cluster: str
+    node: str
+    id: int
+    pid: int
+    state: Literal["dead", "paused", "running"]
+
+
+def choose(host: Host, spec: ClusterSpec, selector: str) -> Chosen:
+    """The running process that `selector` names now.
+
+    Raises UsageError for what is no selector, NotFound for an unknown node, Refused when it does not run or when
+    nobody has the part that was asked for.
+    """
+    processes = observe(host, spec)
+    node = _node(host, spec, selector, processes)
+    found = next(p for p in processes if p.node == node)
+    if found.identity is None:
+        raise Refused(
+            f"{node.name} of cluster {spec.name} does not run",
+            hint=f"kctl cluster start {spec.name} starts it",
+        )
+    return Chosen(node, found.identity)
+
+
+def _node(host: Host, spec: ClusterSpec, selector: str, processes: list[NodeProcess]) -> Node:
+    named = named_node(spec, selector)
+    if named is not None:
+        return named
+    if selector == "controller":
+        return spec.broker(_controller(host, spec, processes))
+    if selector == "zookeeper-leader":
+        return _zookeeper_leader(spec)
+    topic, hyphen, partition = selector.removeprefix("leader:").rpartition("-")
+    if selector.startswith("leader:") and hyphen and topic and partition.isascii() and partition.isdigit():
+        return spec.broker(_leader(host, spec, topic, int(partition), processes))
+    known = ", ".join(node.name for node in spec.nodes)
+    if selector.startswith(("broker-", "zookeeper-")) or selector.isdigit():
+        raise NotFound(f"cluster {spec.name} has no {selector}", hint=f"it has {known}")
+    raise UsageError(
+        f"{selector!r} does not name a process",
+        hint=f"give a broker's id, one of {known}, controller, zookeeper-leader or leader:TOPIC-PARTITION",
+    )
+
+
+def named_node(spec: ClusterSpec, selector: str) -> Node | None:
+    """The node with that name, or the broker with that id; None for anything else."""
+    for node in spec.nodes:
+        if selector == node.name or (isinstance(node, BrokerNode) and selector == str(node.id)):
+            return node
+    return None
+
+
+def answering_brokers(host: Host, processes: list[NodeProcess]) -> list[int]:
+    """Brokers worth asking: they run, and are not paused."""
+    found = []
+    for process in processes:
+        if isinstance(process.node, BrokerNode) and process.identity is not None:
+            usage = host.usage(process.identity)
+            if usage is not None and usage.state != "T":
+                found.append(process.node.id)
+    return found
+
+
+def _controller(host: Host, spec: ClusterSpec, processes: list[NodeProcess]) -> int:
+    try:
+        with health.registry(spec, timeout_s=_ASK_S) as registry:
+            found = registry.controller_id()
+    except KctlError:  # without ZooKeeper brokers still say who it was
+        answers = health.ask_brokers(spec, answering_brokers(host, processes), timeout_s=_ASK_S)
+        found = next((a.controller_id for a in answers.values() if a.controller_id is not None), None)
+    if found is None:
+        raise Refused(f"cluster {spec.name} has no controller now", hint="try again in a few seconds")
+    return found
+
+
+def _zookeeper_leader(spec: ClusterSpec) -> Node:
+    modes = health.ensemble_modes(spec)
+    for node in spec.zookeepers:
+        if modes[node.id] in {"leader", "standalone"}:
+            return node
+    raise Refused(
+        f"the ZooKeepers of cluster {spec.name} have no leader now", hint="try again in a few seconds"
+    )
+
+
+def _leader(host: Host, spec: ClusterSpec, topic: str, partition: int, processes: list[NodeProcess]) -> int:
+    from kctl.client import connect
+
+    target = health.target_of(spec, answering_brokers(host, processes))
+    if not target.bootstrap_servers:
+        raise Refused(
+            f"no broker of cluster {spec.name} runs", hint=f"kctl cluster start {spec.name} starts them"
+        )
+    with connect(target, timeout_s=_ASK_S) as client:
+        state = client.metadata([topic]).topics.get(topic)
+    if state is None:
+        raise NotFound(f"topic {topic} does not exist in cluster {spec.name}")
+    for found in state.partitions:
+        if found.partition == partition:
+            if found.offline:
+                raise Refused(f"{found.tp} has no leader now", hint=f"see kctl topic describe {topic}")
+            return found.leader
+    raise NotFound(f"topic {topic} has no partition {partition}", hint=f"it has {len(state.partitions)}")
+
+
+def inflict(host: Host, spec: ClusterSpec, chosen: Chosen, fault: Fault) -> FaultResult:
+    """Send the signal, and see what came of it. Raises OperationFailed when the state does not follow."""
+    number = {"kill": signal.SIGKILL, "pause": signal.SIGSTOP, "unpause": signal.SIGCONT}[fault]
+    if fault == "kill":  # it was to run: status says dead, not stopped
+        write_record(host, spec, chosen.node, "running", chosen.identity)
+    if not host.signal(chosen.identity, number) and fault != "kill":
+        raise OperationFailed(f"{chosen.node.name} ended before it could be signalled")
+
+    def followed() -> bool:
+        usage = host.usage(chosen.identity)
+        if fault == "kill":
+            return not host.is_running(chosen.identity)
+        return usage is not None and (usage.state == "T") == (fault == "pause")
+
+    if not wait_until(followed, Deadline(_SEEN_WITHIN_S), every_s=0.02):
+        raise OperationFailed(f"{chosen.node.name} (pid {chosen.identity.pid}) did not follow the {fault}")
+    state: Literal["dead", "paused", "running"] = (
+        "dead" if fault == "kill" else "paused" if fault == "pause" else "running"
+    )
+    return FaultResult(spec.name, chosen.node.name, chosen.node.id, chosen.identity.pid, state)

@@ -1,0 +1,268 @@
+"""What a cluster's processes are and do, asked of the kernel, of ZooKeeper and of each broker, all with short limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from kctl.deploy import health, store
+from kctl.deploy.faults import answering_brokers
+from kctl.deploy.host import Host
+from kctl.deploy.layout import BrokerNode, ClusterSpec, Node
+from kctl.deploy.nodes import NodeProcess, observe
+from kctl.deploy.process import ProcessUsage
+from kctl.errors import KctlError
+from kctl.model import ClusterState, PartitionState
+
+_ASK_S = 3.0
+# A JVM that has not answered for so long is not starting any more.
+_STARTING_MS = 60_000
+
+State = Literal["running", "starting", "unresponsive", "paused", "stopped", "dead"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStatus:
+    """One process. None: does not run, or cannot be known.
+
+    role: leader, follower, standalone; of brokers controller or broker. under_replicated_partitions: of those that
+    this broker leads, as its own metric counts them.
+    """
+
+    node: str
+    kind: Literal["zookeeper", "broker"]
+    id: int
+    state: State
+    role: str | None
+    pid: int | None
+    port: int
+    rack: str | None
+    leader_partitions: int | None
+    under_replicated_partitions: int | None
+    uptime_ms: int | None
+    rss_bytes: int | None
+    cpu_ms: int | None
+    disk_bytes: int
+    log: Path
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """The whole cluster. problems: why it is not healthy, one sentence each."""
+
+    name: str
+    layout: str
+    healthy: bool
+    problems: tuple[str, ...]
+    cluster_id: str | None
+    controller_id: int | None
+    partitions: int | None
+    under_replicated_partitions: int | None
+    offline_partitions: int | None
+    bootstrap_servers: tuple[str, ...]
+    zookeeper: str
+    kafka_version: str
+    directory: Path
+    processes: tuple[ProcessStatus, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSummary:
+    """A row of `list`. state: running (all), partial, stopped (none), or broken (see problem)."""
+
+    name: str
+    state: Literal["running", "partial", "stopped", "broken"]
+    layout: str | None
+    brokers: int | None
+    running_processes: int
+    processes: int
+    kafka_version: str | None
+    bootstrap_servers: tuple[str, ...]
+    current: bool
+    directory: Path
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """All that was asked, before it is judged."""
+
+    processes: Sequence[NodeProcess]
+    usages: Mapping[str, ProcessUsage | None]
+    modes: Mapping[int, str | None]
+    answers: Mapping[int, health.BrokerAnswer]
+    metadata: ClusterState | None
+    disk: Mapping[str, int]
+
+    @property
+    def partitions(self) -> list[PartitionState] | None:
+        if self.metadata is None:
+            return None
+        return [p for topic in self.metadata.topics.values() for p in topic.partitions]
+
+    @property
+    def controller_id(self) -> int | None:
+        return self.metadata.controller_id if self.metadata else None
+
+
+def cluster_status(host: Host, spec: ClusterSpec) -> ClusterStatus:
+    """Look at everything once. Nothing that does not answer is an error: it is the result."""
+    seen = _look(host, spec)
+    rows = tuple(_process_status(spec, process, seen) for process in seen.processes)
+    partitions = seen.partitions
+    problems = _problems(rows, seen)
+    return ClusterStatus(
+        name=spec.name,
+        layout=spec.layout,
+        healthy=not problems,
+        problems=tuple(problems),
+        cluster_id=seen.metadata.cluster_id if seen.metadata else None,
+        controller_id=seen.controller_id,
+        partitions=None if partitions is None else len(partitions),
+        under_replicated_partitions=None
+        if partitions is None
+        else sum(p.under_replicated for p in partitions),
+        offline_partitions=None if partitions is None else sum(p.offline for p in partitions),
+        bootstrap_servers=spec.bootstrap_servers,
+        zookeeper=spec.zookeeper_connect,
+        kafka_version=spec.kafka_version,
+        directory=spec.directory,
+        processes=rows,
+    )
+
+
+def _look(host: Host, spec: ClusterSpec) -> _Seen:
+    processes = observe(host, spec)
+    usages = {p.node.name: host.usage(p.identity) if p.identity else None for p in processes}
+    live = [z.id for z in spec.zookeepers if _is_live(usages[z.name])]
+    modes = {z.id: health.zookeeper_mode(z.port) if z.id in live else None for z in spec.zookeepers}
+    answers = health.ask_brokers(spec, answering_brokers(host, list(processes)), timeout_s=_ASK_S)
+    return _Seen(
+        processes=processes,
+        usages=usages,
+        modes=modes,
+        answers=answers,
+        metadata=_metadata(spec, [b for b, answer in answers.items() if answer.problem is None]),
+        disk={node.name: sum(host.tree_bytes(path) for path in spec.data_paths(node)) for node in spec.nodes},
+    )
+
+
+def _is_live(usage: ProcessUsage | None) -> bool:
+    return usage is not None and usage.state != "T"
+
+
+def _metadata(spec: ClusterSpec, brokers: Sequence[int]) -> ClusterState | None:
+    from kctl.client import connect
+
+    if not brokers:
+        return None
+    try:
+        with connect(health.target_of(spec, brokers), timeout_s=_ASK_S) as client:
+            return client.metadata()
+    except KctlError:
+        return None
+
+
+def _process_status(spec: ClusterSpec, process: NodeProcess, seen: _Seen) -> ProcessStatus:
+    node, usage = process.node, seen.usages[process.node.name]
+    broker = isinstance(node, BrokerNode)
+    led = [p for p in seen.partitions or () if broker and p.leader == node.id] if seen.metadata else None
+    state = _state(process, usage, seen)
+    return ProcessStatus(
+        node=node.name,
+        kind="broker" if broker else "zookeeper",
+        id=node.id,
+        state=state,
+        role=_role(node, state, seen),
+        pid=process.identity.pid if process.identity and usage else None,
+        port=node.port,
+        rack=node.rack if isinstance(node, BrokerNode) else None,
+        leader_partitions=len(led) if broker and led is not None else None,
+        under_replicated_partitions=sum(p.under_replicated for p in led)
+        if broker and led is not None
+        else None,
+        uptime_ms=usage.uptime_ms if usage else None,
+        rss_bytes=usage.rss_bytes if usage else None,
+        cpu_ms=usage.cpu_ms if usage else None,
+        disk_bytes=seen.disk[node.name],
+        log=spec.log_path(node),
+    )
+
+
+def _state(process: NodeProcess, usage: ProcessUsage | None, seen: _Seen) -> State:
+    if usage is None:
+        return "dead" if process.wanted == "running" else "stopped"
+    if usage.state == "T":
+        return "paused"
+    if _serves(process.node, seen):
+        return "running"
+    return "starting" if usage.uptime_ms < _STARTING_MS else "unresponsive"
+
+
+def _serves(node: Node, seen: _Seen) -> bool:
+    if not isinstance(node, BrokerNode):
+        return seen.modes[node.id] is not None
+    answer = seen.answers.get(node.id)
+    registered = seen.metadata is not None and node.id in seen.metadata.brokers
+    return answer is not None and answer.problem is None and registered
+
+
+def _role(node: Node, state: State, seen: _Seen) -> str | None:
+    if not isinstance(node, BrokerNode):
+        return seen.modes[node.id]
+    if state in {"stopped", "dead"}:
+        return None
+    return "controller" if node.id == seen.controller_id else "broker"
+
+
+def _problems(rows: Sequence[ProcessStatus], seen: _Seen) -> list[str]:
+    found = [f"{row.node} is {row.state}" for row in rows if row.state != "running"]
+    if len(seen.modes) > 1 and any(seen.modes.values()) and "leader" not in seen.modes.values():
+        found.append("the ZooKeepers have no leader")
+    if seen.metadata is not None and (
+        seen.controller_id is None
+        or not any(r.id == seen.controller_id and r.role == "controller" for r in rows)
+    ):
+        found.append("there is no controller")
+    partitions = seen.partitions or []
+    for count, what in (
+        (sum(p.offline for p in partitions), "without a leader"),
+        (sum(p.under_replicated for p in partitions), "under-replicated"),
+    ):
+        if count:
+            found.append(f"{count} partition{'s are' if count > 1 else ' is'} {what}")
+    return found
+
+
+def list_summaries(host: Host) -> list[ClusterSummary]:
+    """Every cluster on this machine, by name; from the processes alone, nobody is asked."""
+    from kctl.context import current_context
+
+    current = current_context()
+    return [_summary(host, cluster, current) for cluster in store.list_clusters(host)]
+
+
+def _summary(host: Host, cluster: store.StoredCluster, current: str | None) -> ClusterSummary:
+    spec = cluster.spec
+    processes = observe(host, spec) if spec is not None else []
+    running = sum(p.running for p in processes)
+    state: Literal["running", "partial", "stopped", "broken"] = "partial"
+    if spec is None:
+        state = "broken"
+    elif running in {0, len(processes)}:
+        state = "running" if running else "stopped"
+    return ClusterSummary(
+        name=cluster.name,
+        state=state,
+        layout=spec.layout if spec else None,
+        brokers=len(spec.brokers) if spec else None,
+        running_processes=running,
+        processes=len(processes),
+        kafka_version=spec.kafka_version if spec else None,
+        bootstrap_servers=spec.bootstrap_servers if spec else (),
+        current=cluster.name == current,
+        directory=cluster.directory,
+        problem=cluster.problem,
+    )
