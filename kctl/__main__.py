@@ -13,9 +13,13 @@ def main() -> int:
 
         sys.stdout.write(f"kctl {__version__}\n")
         return 0
-    from kctl.commands.app import main as run
+    try:
+        from kctl.commands.app import main as run
 
-    return run(argv)
+        return run(argv)
+    except KeyboardInterrupt:  # while importing, before app.main could say so
+        sys.stderr.write("\ninterrupted\n")
+        return 130
 
 
 if __name__ == "__main__":

@@ -51,5 +51,4 @@ def test_exit_code_and_code(name: str, expected: tuple[int, str]) -> None:
 
 
 def test_an_unexpected_exception_is_5_and_an_interrupt_130() -> None:
-    assert errors.ExitCode.FAILED == 5
-    assert errors.ExitCode.INTERRUPTED == 130
+    assert (int(errors.ExitCode.FAILED), int(errors.ExitCode.INTERRUPTED)) == (5, 130)
