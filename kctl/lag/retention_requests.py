@@ -1,0 +1,131 @@
+"""What the retention rules need beyond kctl.lag.offsets and kctl.log_dirs: oldest records and retention configs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kctl.errors import KctlError, NotFound
+from kctl.lag.offsets import UNKNOWN_TOPIC_OR_PARTITION
+from kctl.lag.retention import TopicRetention
+from kctl.model import TopicPartition
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+TOPIC_RESOURCE = 2
+CONFIGS = ("cleanup.policy", "retention.bytes", "retention.ms", "segment.bytes")
+_TOPICS_PER_REQUEST = 1000
+_TOPIC_AUTHORIZATION_FAILED = 29
+
+
+def fetch_oldest_timestamps(
+    client: ClusterClient, by_leader: Mapping[int, Sequence[TopicPartition]]
+) -> dict[TopicPartition, int | KctlError | None]:
+    """The timestamp (ms) of each partition's first record, from its leader; a failure is a value.
+
+    ListOffsets with timestamp 0 answers with the first record at or after it, and that record's timestamp: the
+    broker reads one batch of the first segment. None: the log is empty, or no record has a timestamp.
+    """
+    responses = client.send_each({node: _oldest_request(tps) for node, tps in by_leader.items()})
+    found: dict[TopicPartition, int | KctlError | None] = {}
+    for node, partitions in by_leader.items():
+        response = responses[node]
+        if isinstance(response, KctlError):
+            found.update(dict.fromkeys(partitions, response))
+        else:
+            found.update(_parse_oldest(response))
+    return found
+
+
+def _oldest_request(partitions: Sequence[TopicPartition]) -> object:
+    from kafka.protocol.consumer import ListOffsetsRequest
+
+    topic_class = ListOffsetsRequest.ListOffsetsTopic
+    partition_class = topic_class.ListOffsetsPartition
+    by_topic: dict[str, list[Any]] = {}
+    for topic, number in partitions:
+        row = partition_class(partition_index=number, timestamp=0, current_leader_epoch=-1)
+        by_topic.setdefault(topic, []).append(row)
+    return ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=0,
+        topics=[topic_class(name=name, partitions=rows) for name, rows in by_topic.items()],
+        min_version=1,
+    )
+
+
+def _parse_oldest(response: Any) -> dict[TopicPartition, int | KctlError | None]:
+    from kctl.client import error_for
+
+    found: dict[TopicPartition, int | KctlError | None] = {}
+    for topic in response.topics:
+        for row in topic.partitions:
+            tp = TopicPartition(topic.name, row.partition_index)
+            if row.error_code == UNKNOWN_TOPIC_OR_PARTITION:
+                found[tp] = NotFound(f"partition {tp} does not exist on its leader")
+            elif row.error_code:
+                found[tp] = error_for(row.error_code, None, subject=f"partition {tp}")
+            else:
+                found[tp] = row.timestamp if row.timestamp >= 0 else None
+    return found
+
+
+def fetch_retention(client: ClusterClient, topics: Collection[str]) -> dict[str, TopicRetention | KctlError]:
+    """The retention configs of each topic, defaults included; a topic's failure is its value.
+
+    Any broker can answer for any topic; topics that this user may not describe are NotAuthorized.
+    """
+    found: dict[str, TopicRetention | KctlError] = {}
+    names = sorted(topics)
+    for start in range(0, len(names), _TOPICS_PER_REQUEST):
+        chunk = names[start : start + _TOPICS_PER_REQUEST]
+        found.update(_parse_configs(client.send(_configs_request(chunk)), chunk))
+    return found
+
+
+def _configs_request(topics: Sequence[str]) -> object:
+    from kafka.protocol.admin import DescribeConfigsRequest
+
+    resource = DescribeConfigsRequest.DescribeConfigsResource
+    return DescribeConfigsRequest(
+        resources=[
+            resource(resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=list(CONFIGS))
+            for name in topics
+        ],
+        include_synonyms=False,
+        include_documentation=False,
+    )
+
+
+def _parse_configs(response: Any, topics: Sequence[str]) -> dict[str, TopicRetention | KctlError]:
+    from kctl.client import error_for
+
+    # Topics that may not be described are left out of the answer, silently.
+    found: dict[str, TopicRetention | KctlError] = {
+        name: error_for(
+            _TOPIC_AUTHORIZATION_FAILED, "its configs were not described", subject=f"topic {name}"
+        )
+        for name in topics
+    }
+    for row in response.results:
+        name = row.resource_name
+        if row.error_code:
+            found[name] = error_for(row.error_code, row.error_message, subject=f"topic {name}")
+        else:
+            values = {config.name: config.value for config in row.configs}
+            found[name] = TopicRetention(
+                topic=name,
+                cleanup_policy=values.get("cleanup.policy"),
+                retention_bytes=_number(values.get("retention.bytes")),
+                retention_ms=_number(values.get("retention.ms")),
+                segment_bytes=_number(values.get("segment.bytes")),
+            )
+    return found
+
+
+def _number(text: str | None) -> int | None:
+    try:
+        return None if text is None else int(text)
+    except ValueError:
+        return None

@@ -1,0 +1,96 @@
+"""What goes wrong in Spark, told in a sentence: Java's stack traces and pyspark's error classes, by what they mean.
+
+Each rule is a pattern in the text of an exception or of the JVM's log; the first that is found wins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kctl.errors import ConnectionFailed, KctlError, NotSupported, OperationFailed, UsageError
+from kctl.spark.settings import EXTRA_HINT
+
+_MEMORY_HINT = "give the driver more with --driver-memory, for example --driver-memory 4g"
+
+# (pattern, class, message, hint); {0} is the first group.
+_RULES: tuple[tuple[re.Pattern[str], type[KctlError], str, str | None], ...] = tuple(
+    (re.compile(pattern), error, message, hint)
+    for pattern, error, message, hint in (
+        (r"java\.lang\.OutOfMemoryError", OperationFailed, "Spark ran out of memory", _MEMORY_HINT),
+        (r"(System memory \d+ must be at least \d+)", UsageError, "the driver has too little memory: {0}", _MEMORY_HINT),
+        (
+            r"(Invalid (?:maximum|initial) heap size: \S+|Too small maximum heap|Could not reserve enough space[^\n]*)",
+            UsageError, "Java refuses --driver-memory: {0}", _MEMORY_HINT,
+        ),
+        (
+            r"PYTHON_VERSION_MISMATCH[^\n]*|Python in worker has different version[^\n]*",
+            NotSupported, "the executors run another Python version than kctl",
+            "set PYSPARK_PYTHON, or --conf spark.pyspark.python=…, to the same version on every node",
+        ),
+        (
+            r"No module named '?(kctl|pyarrow|pandas|kafka)\b",
+            NotSupported, "the executors' Python has no {0}",
+            "install kctl with its spark extra on every node, and set PYSPARK_PYTHON to that Python",
+        ),
+        (
+            r'Cannot run program "([^"]+)"',
+            NotSupported, "the executors cannot run {0}",
+            "set PYSPARK_PYTHON, or --conf spark.pyspark.python=…, to a Python that is on every node",
+        ),
+        (
+            r"(All masters are unresponsive|Could not connect to [^\s.]+)",
+            ConnectionFailed, "the Spark master does not answer", "is it up, and does its version fit this pyspark's?",
+        ),
+        (
+            r"(?:When running with master 'yarn'|HADOOP_CONF_DIR)[^\n]*",
+            UsageError, "Spark does not know where YARN is", "set HADOOP_CONF_DIR to the folder with yarn-site.xml",
+        ),
+        (
+            r"UnsupportedClassVersionError|has been compiled by a more recent version of the Java",
+            NotSupported, "Spark needs Java 17 or newer", "set JAVA_HOME to one",
+        ),
+        (r"No space left on device", OperationFailed, "the disk is full", "set TMPDIR to a folder with some room"),
+        (r"ModuleNotFoundError: No module named '([^']+)'", NotSupported, "Python has no {0}", EXTRA_HINT),
+    )
+)  # fmt: skip
+_JAVA_CAUSE = re.compile(r"^(?:Caused by: |Exception in thread \S+ )?([\w.$]+(?:Exception|Error)): (.+)$", re.MULTILINE)
+_MAX_MESSAGE = 300
+
+
+def explain(text: str, *, fallback: str) -> KctlError:
+    """The error that `text` (an exception's, or the end of a log) speaks of; else `fallback` with its last cause."""
+    for pattern, error, message, hint in _RULES:
+        match = pattern.search(text)
+        if match:
+            return error(message.format(*match.groups()), hint=hint)
+    causes = _JAVA_CAUSE.findall(text)
+    cause = f": {causes[-1][1][:_MAX_MESSAGE]}" if causes else ""
+    return OperationFailed(f"{fallback}{cause}", hint="run it again with -v to see Spark's log")
+
+
+def died(returncode: int, log: str) -> KctlError:
+    """Why the JVM is gone."""
+    how = f"was killed by signal {-returncode}" if returncode < 0 else f"ended with exit code {returncode}"
+    return explain(log, fallback=f"Spark's JVM {how}")
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Turn what pyspark and py4j raise inside the block into KctlError."""
+    from py4j.protocol import Py4JError, Py4JNetworkError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError, Py4JNetworkError, ConnectionError) as exc:
+        raise explain(_text(exc), fallback="the Spark job failed") from exc
+
+
+def _text(exc: Exception) -> str:
+    """An exception's text; pyspark's are asked of the JVM, which may be gone."""
+    try:
+        return f"{type(exc).__name__}: {exc}"
+    except Exception:  # noqa: BLE001 - py4j's own errors, or an assertion
+        return type(exc).__name__

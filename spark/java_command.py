@@ -1,0 +1,160 @@
+"""The command line of the driver's JVM.
+
+For an embedded Spark the JVM is started directly: no shell, no launcher JVM, no spark-defaults.conf of another
+installation, and the options that make it start fast (serial collector, first compiler only, class archive).
+For a cluster it is `bin/spark-submit`, which reads spark-env.sh, spark-defaults.conf and Hadoop's configuration
+as its operator expects. Values of `--conf` go through a file, never through argv.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from kctl.errors import NotSupported
+from kctl.spark.settings import EXTRA_HINT, SparkSettings
+
+# What Spark's own launcher adds (org.apache.spark.launcher.JavaModuleOptions), less --add-modules=
+# jdk.incubator.vector: only MLlib uses it, trimmed JREs lack it, and a JVM that has it prints a warning.
+MODULE_OPTIONS = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    *(
+        f"--add-opens={package}=ALL-UNNAMED"
+        for package in (
+            "java.base/java.lang",
+            "java.base/java.lang.invoke",
+            "java.base/java.lang.reflect",
+            "java.base/java.io",
+            "java.base/java.net",
+            "java.base/java.nio",
+            "java.base/java.util",
+            "java.base/java.util.concurrent",
+            "java.base/java.util.concurrent.atomic",
+            "java.base/jdk.internal.ref",
+            "java.base/sun.nio.ch",
+            "java.base/sun.nio.cs",
+            "java.base/sun.security.action",
+            "java.base/sun.util.calendar",
+            "java.security.jgss/sun.security.krb5",
+        )
+    ),
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dio.netty.allocator.type=pooled",
+    "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
+    "--sun-misc-unsafe-memory-access=allow",  # Arrow needs it from Java 24 on
+    "--enable-native-access=ALL-UNNAMED",
+    "-Dderby.connection.requireAuthentication=false",
+)
+# A short-lived JVM: C2 would compile for a run that is over, and parallel collectors for a small heap.
+FAST_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-XX:+ExitOnOutOfMemoryError")
+GATEWAY_CLASS = "org.apache.spark.api.python.PythonGatewayServer"
+
+# The root logger's level is set beside it; everything goes to the JVM's stderr, which the gateway keeps.
+LOG4J2 = """\
+# Written by kctl for one Spark driver.
+rootLogger.level = {level}
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{{yy/MM/dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
+"""
+
+# Settings of another Spark on this machine, which the embedded one must not take over.
+FOREIGN_VARIABLES = (
+    "SPARK_HOME", "SPARK_CONF_DIR", "SPARK_LOCAL_DIRS", "SPARK_MASTER", "SPARK_REMOTE", "SPARK_API_MODE",
+    "SPARK_CONNECT_MODE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_TESTING", "SPARK_SUBMIT_OPTS", "SPARK_DRIVER_MEMORY",
+    "PYSPARK_SUBMIT_ARGS", "PYSPARK_DRIVER_PYTHON", "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET",
+)  # fmt: skip
+
+
+def pyspark_home() -> Path:
+    """The folder of the installed pyspark, with Spark's jars, found without importing it. Raises NotSupported."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise NotSupported("pyspark is not installed", hint=EXTRA_HINT)
+    home = Path(spec.origin).parent
+    if not (home / "jars").is_dir():
+        raise NotSupported(f"pyspark in {home} has no jars (it is the client-only package)", hint=EXTRA_HINT)
+    return home
+
+
+def embedded_command(
+    java: Path, settings: SparkSettings, *, folder: Path, archive_options: Sequence[str]
+) -> list[str]:
+    """argv of an embedded Spark; `folder` is its temporary folder, with log4j2.properties in it."""
+    return [
+        str(java),
+        "-cp",
+        f"{pyspark_home() / 'jars'}/*",
+        f"-Xmx{settings.driver_memory.lower().removesuffix('b')}",
+        *MODULE_OPTIONS,
+        *FAST_START,
+        *archive_options,
+        f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}",
+        f"-Djava.io.tmpdir={folder}",
+        *shlex.split(settings.conf.get("spark.driver.extraJavaOptions", "")),
+        GATEWAY_CLASS,
+    ]
+
+
+def embedded_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment of an embedded Spark: this Python for its workers, this pyspark, the loopback interface."""
+    kept = {key: value for key, value in environ.items() if key not in FOREIGN_VARIABLES}
+    return {
+        **kept,
+        "SPARK_HOME": str(pyspark_home()),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONHASHSEED": "0",  # as bin/spark-submit sets it: workers must agree on the hash of a string
+    }
+
+
+def submit_command(settings: SparkSettings, *, folder: Path, environ: Mapping[str, str]) -> list[str]:
+    """argv for a cluster: spark-submit of SPARK_HOME, else of pyspark. Its properties file is the caller's."""
+    home = Path(environ.get("SPARK_HOME") or pyspark_home())
+    return [
+        str(home / "bin" / "spark-submit"),
+        "--master", settings.master_url,
+        "--driver-memory", settings.driver_memory,
+        "--properties-file", str(folder / "spark.properties"),
+        "--load-spark-defaults",
+        "--driver-java-options", f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}",
+        "pyspark-shell",
+    ]  # fmt: skip
+
+
+def submit_environment(environ: Mapping[str, str], java_home: Path) -> dict[str, str]:
+    """The environment for spark-submit. PYSPARK_PYTHON stays as it is set; without it, it is this Python."""
+    kept = {key: value for key, value in environ.items() if key not in FOREIGN_VARIABLES or key in _CLUSTERS_OWN}
+    own = {"JAVA_HOME": str(java_home), "SPARK_HOME": environ.get("SPARK_HOME") or str(pyspark_home())}
+    return {"PYSPARK_PYTHON": sys.executable, **kept, **own}
+
+
+_CLUSTERS_OWN = frozenset({"SPARK_HOME", "SPARK_CONF_DIR", "SPARK_LOCAL_DIRS"})
+
+
+def properties(conf: Mapping[str, str]) -> str:
+    """A Java properties file (java.util.Properties.load): ISO 8859-1, the rest escaped."""
+    return "".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in conf.items())
+
+
+def _escaped(text: str) -> str:
+    out = []
+    for unit in text.encode("utf-16-be", "surrogatepass").hex(" ", 2).split():
+        code = int(unit, 16)
+        plain = 0x20 < code < 0x7F and chr(code) not in "\\=:#!"
+        out.append(chr(code) if plain else f"\\u{code:04x}")
+    return "".join(out)
+
+
+def write_private(path: Path, text: str) -> None:
+    """A file that only its owner reads."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(fd, "w", encoding="latin-1") as file:
+        file.write(text)

@@ -1,0 +1,230 @@
+"""What one Spark task reads of a cluster: plain rows, in Python alone, so that it can be tried without Spark.
+
+A broker, group or partition that cannot be read is a row with `error` (one line of text) and nothing else to tell:
+one dead broker must not take a whole report with it, and nothing is dropped silently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kctl.client import ClusterClient, connect
+from kctl.context import Target
+from kctl.errors import KctlError, NotFound
+from kctl.groups.coordinators import ask_coordinators
+from kctl.groups.describe import Group, Groups, Member, describe_groups
+from kctl.lag.collect import read_log_offsets
+from kctl.lag.offsets import fetch_committed_each
+from kctl.lag.retention_requests import fetch_oldest_timestamps, fetch_retention
+from kctl.log_dirs import fetch_log_dirs
+from kctl.model import TopicPartition
+
+_NO_MEMBERS = frozenset({"Empty", "Dead"})
+
+
+class CommitRow(NamedTuple):
+    """A partition that a group committed or was given. topic None: the group could not be read, or has none."""
+
+    group: str
+    state: str
+    topic: str | None = None
+    partition: int | None = None
+    committed_offset: int | None = None
+    client_id: str | None = None
+    host: str | None = None
+    error: str | None = None
+
+
+class LogRow(NamedTuple):
+    """Both ends of a partition's log and, where it was asked for, the timestamp of its first record (ms)."""
+
+    topic: str
+    partition: int
+    leader: int
+    log_start_offset: int | None = None
+    log_end_offset: int | None = None
+    oldest_timestamp_ms: int | None = None
+    error: str | None = None
+
+
+class LogDirRow(NamedTuple):
+    """A replica in a log dir; topic None: the log dir itself. log_dir None: the broker could not be asked."""
+
+    broker: int
+    log_dir: str | None = None
+    total_bytes: int | None = None
+    usable_bytes: int | None = None
+    topic: str | None = None
+    partition: int | None = None
+    size_bytes: int | None = None
+    offset_lag: int | None = None
+    future: bool | None = None
+    error: str | None = None
+
+
+class ConfigRow(NamedTuple):
+    """The configs of a topic that decide what its logs keep."""
+
+    topic: str
+    cleanup_policy: str | None = None
+    retention_bytes: int | None = None
+    retention_ms: int | None = None
+    segment_bytes: int | None = None
+    error: str | None = None
+
+
+# --- the shares of the tasks; pickled, and nothing secret in them ---------------------------------------------------
+
+
+@dataclass(frozen=True)
+class GroupsShare:
+    """Groups as they were listed. topics: only these, None for all. members: also who has which partition."""
+
+    groups: tuple[Group, ...]
+    topics: frozenset[str] | None = None
+    members: bool = True
+
+
+@dataclass(frozen=True)
+class PartitionsShare:
+    """Partitions with the leader that they had. oldest: also ask for the oldest record's timestamp."""
+
+    leaders: tuple[tuple[TopicPartition, int], ...]
+    oldest: bool = False
+
+
+@dataclass(frozen=True)
+class BrokersShare:
+    """Brokers to ask for their log dirs. topics: only these, None for all."""
+
+    brokers: tuple[int, ...]
+    topics: frozenset[str] | None = None
+
+
+@dataclass(frozen=True)
+class TopicsShare:
+    """Topics to ask for their configs."""
+
+    topics: tuple[str, ...]
+
+
+# --- reading --------------------------------------------------------------------------------------------------------
+
+
+def read_commits(target: Target, share: GroupsShare, *, timeout_s: float) -> Iterator[CommitRow]:
+    """Committed offsets, states and members of a share's groups; a row without topic for a group that has none."""
+    try:
+        with connect(target, timeout_s=timeout_s) as client:
+            yield from _commits(client, share)
+    except KctlError as exc:
+        for group in share.groups:
+            yield CommitRow(group.group, group.state, error=exc.message)
+
+
+def _commits(client: ClusterClient, share: GroupsShare) -> Iterator[CommitRow]:
+    known = {group.group: group for group in share.groups}
+    described = _described(client, share, known)
+    coordinators = {name: group.coordinator for name, group in known.items()}
+    answers = ask_coordinators(client, known, lambda by: fetch_committed_each(client, by), known=coordinators)
+    for name, answer in answers.items():
+        group = described.groups.get(name, known[name])
+        failed = described.failed_groups.get(name)
+        if isinstance(failed, NotFound):
+            continue  # gone since it was listed
+        error = failed or (answer if isinstance(answer, KctlError) else None)
+        if error is not None or isinstance(answer, KctlError):
+            yield CommitRow(name, group.state, error=error.message if error else None)
+            continue
+        owners = _owners(group)
+        found = sorted(answer.keys() | owners.keys())
+        rows = [tp for tp in found if share.topics is None or tp.topic in share.topics]
+        if not rows:
+            yield CommitRow(name, group.state)
+        for tp in rows:
+            owner = owners.get(tp)
+            client_id, host = (owner.client_id, owner.host) if owner else (None, None)
+            yield CommitRow(name, group.state, tp.topic, tp.partition, answer.get(tp), client_id, host)
+
+
+def _described(client: ClusterClient, share: GroupsShare, known: dict[str, Group]) -> Groups:
+    """The groups with their members and fresh states, where there can be members, or the listing told no state."""
+    listed = Groups(known, {}, {})
+    ask = [
+        name
+        for name, group in known.items()
+        if not group.state or (share.members and group.state not in _NO_MEMBERS)
+    ]
+    return describe_groups(client, ask, known=listed) if ask else Groups({}, {}, {})
+
+
+def _owners(group: Group) -> dict[TopicPartition, Member]:
+    return {tp: member for member in group.members or () for tp in member.partitions or ()}
+
+
+def read_logs(target: Target, share: PartitionsShare, *, timeout_s: float) -> Iterator[LogRow]:
+    """Log offsets of a share's partitions. One that does not exist any more has no row."""
+    try:
+        with connect(target, timeout_s=timeout_s) as client:
+            yield from _logs(client, share)
+    except KctlError as exc:
+        for tp, leader in share.leaders:
+            yield LogRow(*tp, leader, error=exc.message)
+
+
+def _logs(client: ClusterClient, share: PartitionsShare) -> Iterator[LogRow]:
+    offsets, deleted, unread = read_log_offsets(client, [tp for tp, _ in share.leaders])
+    oldest: dict[TopicPartition, int | KctlError | None] = {}
+    if share.oldest:
+        by_leader: dict[int, list[TopicPartition]] = {}
+        for tp, leader in share.leaders:
+            if tp in offsets and leader >= 0:
+                by_leader.setdefault(leader, []).append(tp)
+        oldest = fetch_oldest_timestamps(client, by_leader) if by_leader else {}
+    for tp, leader in share.leaders:
+        if tp in deleted:
+            continue
+        found, first = offsets.get(tp), oldest.get(tp)
+        if found is None:
+            yield LogRow(*tp, leader, error=unread.get(tp, "nothing was answered"))
+        elif isinstance(first, KctlError):
+            yield LogRow(*tp, leader, found.start, found.end, error=first.message)
+        else:
+            yield LogRow(*tp, leader, found.start, found.end, first)
+
+
+def read_log_dirs(target: Target, share: BrokersShare, *, timeout_s: float) -> Iterator[LogDirRow]:
+    """A row for each log dir, and one for each replica in it, of a share's brokers."""
+    try:
+        with connect(target, timeout_s=timeout_s) as client:
+            answers = fetch_log_dirs(client, share.brokers)
+    except KctlError as exc:
+        answers = dict.fromkeys(share.brokers, exc)
+    for broker, found in answers.items():
+        if isinstance(found, KctlError):
+            yield LogDirRow(broker, error=found.message)
+            continue
+        for log_dir in found:
+            sizes = (log_dir.total_bytes, log_dir.usable_bytes)
+            yield LogDirRow(broker, log_dir.path, *sizes, error=log_dir.error)
+            for row in log_dir.replicas:
+                if share.topics is None or row.topic in share.topics:
+                    yield LogDirRow(broker, log_dir.path, *sizes, *row)
+
+
+def read_configs(target: Target, share: TopicsShare, *, timeout_s: float) -> Iterator[ConfigRow]:
+    """The retention configs of a share's topics. One that does not exist any more has no row."""
+    answers: Sequence[tuple[str, object]]
+    try:
+        with connect(target, timeout_s=timeout_s) as client:
+            answers = list(fetch_retention(client, share.topics).items())
+    except KctlError as exc:
+        answers = [(name, exc) for name in share.topics]
+    for name, found in answers:
+        if isinstance(found, NotFound):
+            continue
+        if isinstance(found, KctlError):
+            yield ConfigRow(name, error=found.message)
+        elif isinstance(found, tuple):
+            yield ConfigRow(*found)

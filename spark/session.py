@@ -1,0 +1,246 @@
+"""A Spark session as kctl wants it: quiet, fast to start, and gone without a trace.
+
+    with SparkDriver(settings) as driver:    # the JVM starts, and this returns at once
+        …                                    # time to ask the cluster meanwhile
+        spark = driver.session()             # waits for it
+
+Leaving the block stops Spark; leaving it by an exception, or by Ctrl-C, kills the JVM.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kctl.deadline import Deadline
+from kctl.deploy.java import find_java
+from kctl.errors import ConnectionFailed
+from kctl.spark import failures
+from kctl.spark.class_archive import class_archive
+from kctl.spark.gateway import Gateway
+from kctl.spark.java_command import (
+    FOREIGN_VARIABLES,
+    LOG4J2,
+    embedded_command,
+    embedded_environment,
+    properties,
+    submit_command,
+    submit_environment,
+    write_private,
+)
+from kctl.spark.scratch import scratch_folder
+from kctl.spark.settings import SparkSettings, checked, standalone_masters
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from pyspark.sql import SparkSession
+
+_MASTER_TIMEOUT_S = 5.0
+
+
+class SparkDriver:
+    """One Spark driver. For one thread; one at a time in a process.
+
+    archive_to: where the JVM shall write a class archive when it ends (kctl.spark.warm).
+    """
+
+    def __init__(self, settings: SparkSettings, *, verbose: bool = False, archive_to: Path | None = None) -> None:
+        self.settings = checked(settings)
+        self._verbose = verbose
+        self._archive_to = archive_to
+        self._stack = ExitStack()
+        self._session: SparkSession | None = None
+        self._gateway: Gateway
+        self.archived = False  # whether the class archive is used
+
+    def __enter__(self) -> SparkDriver:
+        with ExitStack() as stack:
+            _check_master(self.settings)
+            self._folder = stack.enter_context(scratch_folder())
+            argv, environment = self._command()
+            write_private(self._folder / "log4j2.properties", LOG4J2.format(level="info" if self._verbose else "warn"))
+            stack.enter_context(_environment(environment))
+            gateway = Gateway(argv, environment, self._folder, verbose=self._verbose)
+            self._gateway = stack.enter_context(gateway)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None and self._session is not None:
+                with self.explained():
+                    self._session.stop()
+                if not self.settings.embedded:  # what is left of an embedded one is its JVM, and that goes below
+                    self._gateway.end()
+        finally:
+            self._session = None
+            _forget()
+            self._stack.close()
+
+    @property
+    def pid(self) -> int:
+        """The JVM's process id."""
+        return self._gateway.pid
+
+    def session(self) -> SparkSession:
+        """The session, once the JVM is up. Raises TimedOut, and what Spark failed of."""
+        if self._session is None:
+            deadline = Deadline(self.settings.start_timeout_s)
+            logging.getLogger("py4j").setLevel(logging.CRITICAL)
+            with self.explained():
+                gateway = self._gateway.connect(deadline)
+                self._session = self._connected(gateway)
+        return self._session
+
+    def finish(self) -> int | None:
+        """Stop Spark and let the JVM end by itself, however long that takes it; its exit code."""
+        if self._session is not None:
+            with self.explained():
+                self._session.stop()
+            self._session = None
+        return self._gateway.end(grace_s=self.settings.start_timeout_s)
+
+    def abort(self) -> None:
+        """Kill the JVM from another thread; what waits for it fails."""
+        self._gateway.kill()
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Turn what Spark raises inside the block into KctlError, with what its log says."""
+        try:
+            with failures.told():
+                yield
+        except failures.OperationFailed as exc:
+            if self._gateway.returncode is not None:
+                raise failures.died(self._gateway.returncode, self._gateway.log()) from exc
+            raise
+
+    def _command(self) -> tuple[list[str], dict[str, str]]:
+        if not self.settings.embedded:
+            from kctl.deploy.java_launcher import java_home_for_spark
+
+            write_private(self._folder / "spark.properties", properties(self._conf()))
+            environment = submit_environment(os.environ, java_home_for_spark())
+            return submit_command(self.settings, folder=self._folder, environ=os.environ), environment
+        java = find_java()
+        archive = class_archive(java)
+        if self._archive_to is not None:
+            options = archive.options_to_make(self._archive_to)
+        else:
+            options = archive.options_to_use() if self.settings.use_archive else []
+            self.archived = bool(options)
+        command = embedded_command(java.executable, self.settings, folder=self._folder, archive_options=options)
+        return command, embedded_environment(os.environ)
+
+    def _conf(self) -> dict[str, str]:
+        """Spark's configuration: kctl's own, then the user's."""
+        common = {
+            "spark.app.name": "kctl",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.shuffle.partitions": str(self.settings.parallelism),
+        }
+        if not self.settings.embedded:
+            return {**common, **self.settings.conf}
+        return {
+            **common,
+            "spark.master": self.settings.master_url,
+            "spark.ui.enabled": "false",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.local.dir": str(self._folder),
+            "spark.sql.warehouse.dir": str(self._folder / "warehouse"),
+            "spark.sql.catalogImplementation": "in-memory",
+            # For some thousand rows, planning anew and compiling cost more than they save.
+            "spark.sql.adaptive.enabled": "false",
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+            **self.settings.conf,
+        }
+
+    def _connected(self, gateway: Any) -> SparkSession:
+        from pyspark import SparkConf, SparkContext
+        from pyspark.sql import SparkSession
+
+        conf = SparkConf(loadDefaults=False)
+        for key, value in self._conf().items():
+            conf.set(key, value)
+        if not self.settings.embedded:
+            conf.set("spark.master", self.settings.master_url)
+        with _own_interrupts():
+            return SparkSession(SparkContext(conf=conf, gateway=gateway))
+
+
+def _check_master(settings: SparkSettings) -> None:
+    """Whether something listens there: Spark itself would try for a minute. Raises ConnectionFailed."""
+    masters = standalone_masters(settings.master)
+    reason = ""
+    for address in masters:
+        try:
+            socket.create_connection(address, timeout=_MASTER_TIMEOUT_S).close()
+        except OSError as exc:
+            reason = exc.strerror or str(exc)
+        else:
+            return
+    if masters:
+        raise ConnectionFailed(
+            f"cannot reach the Spark master {settings.master}: {reason}", hint="is it up, and is the port right?"
+        )
+
+
+@contextmanager
+def _environment(wanted: dict[str, str]) -> Iterator[None]:
+    """pyspark reads some variables in this process too: give it the JVM's, and put everything back."""
+    names = {*FOREIGN_VARIABLES, "SPARK_HOME", "PYSPARK_PYTHON", "SPARK_LOCAL_IP"}
+    before = {name: os.environ.get(name) for name in names}
+    _set_environment({name: wanted.get(name) for name in names})
+    try:
+        yield
+    finally:
+        _set_environment(before)
+
+
+def _set_environment(values: dict[str, str | None]) -> None:
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """SparkContext takes over SIGINT, to cancel its jobs over a connection that is in use; give it back."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _forget() -> None:
+    """pyspark keeps one gateway for the life of the process, also a dead one: let the next driver make its own."""
+    import sys
+
+    if "pyspark.core.context" not in sys.modules:
+        return
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    SparkContext._gateway = None  # noqa: SLF001 - there is no public way; pyspark's own tests do this
+    SparkContext._jvm = None  # noqa: SLF001
+    SparkContext._active_spark_context = None  # noqa: SLF001
+    SparkSession._instantiatedSession = None  # noqa: SLF001

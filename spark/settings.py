@@ -1,0 +1,101 @@
+"""What a Spark session is to be like: master, memory, configuration; checked before anything starts."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kctl.address import Address, parse_address
+from kctl.errors import NotSupported, UsageError
+
+EMBEDDED = "local"  # `--master` when nothing is said: the driver's own threads, as many as there are CPUs
+EXTRA_HINT = "install Spark with `pip install 'kctl[spark]'`, or run kctl's install.sh again"
+_NEEDED = ("pyspark", "pyarrow", "pandas")
+_MEMORY = re.compile(r"[1-9]\d{0,8}[kmgt]b?", re.IGNORECASE)
+_MASTERS = ("local", "spark://", "yarn", "k8s://")
+_RESERVED = {"spark.master": "--master", "spark.driver.memory": "--driver-memory"}
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """master: «local», «local[N]», spark://…, yarn, k8s://… driver_memory: as Java's -Xmx takes it.
+
+    conf: Spark's own settings, which win over kctl's; may hold secrets of the user's. use_archive: start the
+    embedded Spark with the class archive when there is one that fits.
+    """
+
+    master: str = EMBEDDED
+    conf: Mapping[str, str] = field(default_factory=dict, repr=False)
+    driver_memory: str = "1g"
+    use_archive: bool = True
+    start_timeout_s: float = 120.0
+
+    @property
+    def embedded(self) -> bool:
+        """Whether driver and executors are one JVM on this machine."""
+        return self.master.startswith("local")
+
+    @property
+    def master_url(self) -> str:
+        """The master as Spark takes it."""
+        return f"local[{available_cpus()}]" if self.master == EMBEDDED else self.master
+
+    @property
+    def parallelism(self) -> int:
+        """How many tasks a source is split into at most: Python workers cost an import of 1 CPU second each."""
+        match = re.fullmatch(r"local\[(\d+)(?:,\d+)?\]", self.master_url)
+        return int(match.group(1)) if match else available_cpus() if self.embedded else _CLUSTER_TASKS
+
+
+_CLUSTER_TASKS = 32
+STANDALONE_PORT = 7077
+
+
+def available_cpus() -> int:
+    """The CPUs that this process may use (cgroup quotas aside)."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0)) or 1
+    return os.cpu_count() or 1
+
+
+def parse_conf(pairs: list[str] | None) -> dict[str, str]:
+    """`key=value` options as a mapping. Raises UsageError; a value is never repeated in a message."""
+    conf: dict[str, str] = {}
+    for pair in pairs or []:
+        key, separator, value = pair.partition("=")
+        if not separator or not re.fullmatch(r"spark\.[A-Za-z0-9_.\-]+", key):
+            shown = key if separator else "the value given"
+            raise UsageError(f"--conf takes spark.KEY=VALUE, not {shown!r}", hint="for example --conf spark.ui.port=4040")
+        if key in _RESERVED:
+            raise UsageError(f"--conf {key} has an option of its own", hint=f"use {_RESERVED[key]}")
+        conf[key] = value
+    return conf
+
+
+def checked(settings: SparkSettings) -> SparkSettings:
+    """`settings` when they make sense. Raises UsageError, and NotSupported when a Python package is missing."""
+    if not settings.master.startswith(_MASTERS):
+        raise UsageError(
+            f"--master {settings.master} is not a Spark master",
+            hint="use local, local[4], spark://host:7077, yarn or k8s://https://host:6443",
+        )
+    if settings.embedded and not re.fullmatch(r"local(\[(\*|[1-9]\d{0,3})(,\d+)?\])?", settings.master):
+        raise UsageError(f"--master {settings.master} is not a Spark master", hint="use local or local[4]")
+    if not _MEMORY.fullmatch(settings.driver_memory):
+        raise UsageError(f"--driver-memory {settings.driver_memory} is not a size", hint="write for example 512m or 4g")
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise NotSupported(f"Spark needs Python packages that are not installed: {', '.join(missing)}", hint=EXTRA_HINT)
+    return settings
+
+
+def standalone_masters(master: str) -> list[Address]:
+    """The addresses in spark://host:port[,host:port…]; empty for other masters. Raises UsageError."""
+    if not master.startswith("spark://"):
+        return []
+    return [
+        parse_address(text, default_port=STANDALONE_PORT) for text in master.removeprefix("spark://").split(",")
+    ]
