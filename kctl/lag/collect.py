@@ -152,7 +152,7 @@ def _partitions(
 
 
 def read_log_offsets(
-    client: ClusterClient, partitions: Collection[TopicPartition]
+    client: ClusterClient, partitions: Collection[TopicPartition], *, read_committed: bool = False
 ) -> tuple[dict[TopicPartition, LogOffsets], set[TopicPartition], dict[TopicPartition, str]]:
     """Both ends of each partition's log; which partitions do not exist; and which could not be read, and why.
 
@@ -169,8 +169,8 @@ def read_log_offsets(
         by_leader, gone, leaderless = _by_leader(state, pending)
         deleted |= gone
         unread = dict.fromkeys(leaderless, "it has no leader")
-        ends = fetch_offsets_each(client, by_leader, OffsetSpec.LATEST) if by_leader else {}
-        starts = fetch_offsets_each(client, by_leader, OffsetSpec.EARLIEST) if by_leader else {}
+        ends = fetch_offsets_each(client, by_leader, OffsetSpec.LATEST, read_committed=read_committed)
+        starts = fetch_offsets_each(client, by_leader, OffsetSpec.EARLIEST)
         for tp, end in ends.items():
             start = starts[tp]
             if isinstance(end, int) and isinstance(start, int):

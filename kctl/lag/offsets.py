@@ -103,20 +103,32 @@ def _one_by_one(client: ClusterClient, by_node: ByCoordinator) -> dict[str, Comm
 
 
 def fetch_offsets(
-    client: ClusterClient, leader_id: int, partitions: Iterable[TopicPartition], spec: OffsetSpec
+    client: ClusterClient,
+    leader_id: int,
+    partitions: Iterable[TopicPartition],
+    spec: OffsetSpec,
+    *,
+    read_committed: bool = False,
 ) -> dict[TopicPartition, int | KctlError]:
     """One end of the log of each partition, from its leader, by one ListOffsets. A failure is a value.
 
+    read_committed: LATEST is the last stable offset, before the first open transaction.
     NotFound: the topic or partition is gone. Any other error: the broker does not lead it, or did not answer.
     """
-    return fetch_offsets_each(client, {leader_id: list(partitions)}, spec)
+    return fetch_offsets_each(client, {leader_id: list(partitions)}, spec, read_committed=read_committed)
 
 
 def fetch_offsets_each(
-    client: ClusterClient, by_leader: Mapping[int, Sequence[TopicPartition]], spec: OffsetSpec
+    client: ClusterClient,
+    by_leader: Mapping[int, Sequence[TopicPartition]],
+    spec: OffsetSpec,
+    *,
+    read_committed: bool = False,
 ) -> dict[TopicPartition, int | KctlError]:
     """`fetch_offsets` from several leaders at once."""
-    responses = client.send_each({node: _list_request(tps, spec) for node, tps in by_leader.items()})
+    responses = client.send_each(
+        {node: _list_request(tps, spec, read_committed) for node, tps in by_leader.items()}
+    )
     found: dict[TopicPartition, int | KctlError] = {}
     for node, partitions in by_leader.items():
         response = responses[node]
@@ -127,7 +139,7 @@ def fetch_offsets_each(
     return found
 
 
-def _list_request(partitions: Sequence[TopicPartition], spec: OffsetSpec) -> object:
+def _list_request(partitions: Sequence[TopicPartition], spec: OffsetSpec, read_committed: bool) -> object:
     from kafka.protocol.consumer import ListOffsetsRequest
 
     topic_class = ListOffsetsRequest.ListOffsetsTopic
@@ -138,9 +150,9 @@ def _list_request(partitions: Sequence[TopicPartition], spec: OffsetSpec) -> obj
         by_topic.setdefault(topic, []).append(row)
     return ListOffsetsRequest(
         replica_id=-1,
-        isolation_level=0,
+        isolation_level=int(read_committed),
         topics=[topic_class(name=name, partitions=rows) for name, rows in by_topic.items()],
-        min_version=1,
+        min_version=2 if read_committed else 1,
     )
 
 

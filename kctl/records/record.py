@@ -1,0 +1,102 @@
+"""A record as kctl shows it: keys and values as text where they are UTF-8, else as base64 and said so."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+UTF8, BASE64 = "utf-8", "base64"
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_LAST_MS = 253_402_300_799_999  # the end of the year 9999, where datetime ends
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record as it was read. timestamp_ms is None where the broker gave none (message format 0)."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int | None
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderView:
+    """A header. encoding says how to read value."""
+
+    key: str
+    value: str | None
+    encoding: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordView:
+    """A record for JSON. The encodings are «utf-8» or «base64», None where there is no key or value (a tombstone).
+
+    timestamp: ISO 8601 UTC; None when there is none. One that no calendar has (a client may send any number)
+    is None too, and stands in timestamp_ms, which otherwise is the same moment.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: datetime | None
+    timestamp_ms: int | None
+    key: str | None
+    key_encoding: str | None
+    value: str | None
+    value_encoding: str | None
+    headers: tuple[HeaderView, ...]
+
+
+def record_of(message: Any) -> Record:
+    """kafka-python's ConsumerRecord as a Record."""
+    timestamp = message.timestamp
+    return Record(
+        topic=message.topic,
+        partition=message.partition,
+        offset=message.offset,
+        timestamp_ms=timestamp if timestamp is not None and timestamp >= 0 else None,
+        key=message.key,
+        value=message.value,
+        headers=tuple((key, value) for key, value in message.headers or ()),
+    )
+
+
+def view(record: Record) -> RecordView:
+    """`record` with its bytes as text."""
+    key, key_encoding = text_of(record.key)
+    value, value_encoding = text_of(record.value)
+    return RecordView(
+        topic=record.topic,
+        partition=record.partition,
+        offset=record.offset,
+        timestamp=_moment(record.timestamp_ms),
+        timestamp_ms=record.timestamp_ms,
+        key=key,
+        key_encoding=key_encoding,
+        value=value,
+        value_encoding=value_encoding,
+        headers=tuple(HeaderView(name, *text_of(data)) for name, data in record.headers),
+    )
+
+
+def text_of(data: bytes | None) -> tuple[str | None, str | None]:
+    """Bytes as text, and which: UTF-8 when they are that, else base64; (None, None) for None."""
+    if data is None:
+        return None, None
+    try:
+        return data.decode("utf-8"), UTF8
+    except UnicodeDecodeError:
+        return base64.b64encode(data).decode("ascii"), BASE64
+
+
+def _moment(timestamp_ms: int | None) -> datetime | None:
+    if timestamp_ms is None or timestamp_ms > _LAST_MS:
+        return None
+    return _EPOCH + timedelta(milliseconds=timestamp_ms)
