@@ -6,6 +6,7 @@ settings.xml, mirrors and proxies apply, because it is the user's own mvn.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tempfile
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from kctl.deploy.apache import scala_version, version_numbers
 from kctl.deploy.build_tool import run_logged
+from kctl.deploy.java import find_java
 from kctl.errors import ConnectionFailed, KctlError, NotFound, OperationFailed
 
 Update = Callable[[str, float | None, float | None], None]
@@ -93,9 +95,16 @@ def copy_jars_with_mvn(version: str, libs: Path, *, timeout_s: float, update: Up
                 jars += 1
                 update(f"Kafka by Maven: {jars} jars downloaded", None, None)
 
-        ended = run_logged(argv, timeout_s=timeout_s, on_line=on_line, cwd=Path(folder))
+        ended = run_logged(argv, timeout_s=timeout_s, on_line=on_line, cwd=Path(folder), env=_environment())
     if ended.code:
         raise failure(version, "mvn", ended.tail)
+
+
+def _environment() -> dict[str, str] | None:
+    """mvn is a script that wants JAVA_HOME or java on PATH: where neither is there, it gets the Java that kctl found."""
+    if os.environ.get("JAVA_HOME") or shutil.which("java"):
+        return None
+    return {**os.environ, "JAVA_HOME": str(find_java().home)}
 
 
 def failure(version: str, tool: str, lines: list[str]) -> KctlError:
