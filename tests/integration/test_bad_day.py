@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
+
 from kctl_testing import Kctl, eventually
 
 pytestmark = pytest.mark.long
