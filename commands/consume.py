@@ -25,12 +25,18 @@ _STARTS = {"earliest": (True, None), "latest": (False, None)}
 def command(
     ctx: typer.Context,
     topic: Annotated[str, typer.Argument(metavar="TOPIC")],
-    from_beginning: Annotated[bool, typer.Option("--from-beginning", help="Start at the oldest record, not at the end.")] = False,
-    group: Annotated[str | None, typer.Option(help="Read as a member of this group, and commit what was shown.")] = None,
+    from_beginning: Annotated[
+        bool, typer.Option("--from-beginning", help="Start at the oldest record, not at the end.")
+    ] = False,
+    group: Annotated[
+        str | None, typer.Option(help="Read as a member of this group, and commit what was shown.")
+    ] = None,
     max_messages: Annotated[int | None, typer.Option(min=0, help="Stop after so many records.")] = None,
     exit_eof: Annotated[bool, typer.Option("--exit-eof", help="Stop at the end that the log has now.")] = False,
     partition: Annotated[list[int] | None, typer.Option(min=0, help="Only this partition; repeatable.")] = None,
-    offset: Annotated[str | None, typer.Option(metavar="OFFSET", help="Where to start: a number, earliest or latest.")] = None,
+    offset: Annotated[
+        str | None, typer.Option(metavar="OFFSET", help="Where to start: a number, earliest or latest.")
+    ] = None,
     idle_timeout: Annotated[
         str | None, typer.Option(metavar="DURATION", help="Stop after so long without a record.")
     ] = None,
@@ -124,7 +130,7 @@ class _Sink:
 
 def _sink(inv: Invocation, separator: bytes | None, *, quiet: bool) -> _Sink:
     if quiet:
-        return _Sink(lambda record: None)
+        return _Sink(lambda _record: None)
     if inv.output == "json":
         return _Sink(_write_json)
     if inv.output in {"yaml", "csv"}:

@@ -132,5 +132,7 @@ def lag_columns(*, with_group: bool = True, with_members: bool = True) -> list[C
         Column("client_id", "CLIENT"),
         Column("host"),
     ]
-    hidden = {key for key, shown in (("group", with_group), ("client_id", with_members), ("host", with_members)) if not shown}
+    hidden = {
+        key for key, shown in (("group", with_group), ("client_id", with_members), ("host", with_members)) if not shown
+    }
     return [dataclasses.replace(column) for column in columns if column.key not in hidden]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kctl.commands import output
-from kctl.commands.group import incomplete, lag_columns
+from kctl.commands.group import incomplete, lag_columns, ranges
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.errors import ExitCode, KctlError, NotHealthy, UsageError
@@ -30,13 +30,17 @@ class By(str, Enum):
 
 def command(
     ctx: typer.Context,
-    groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]…", help="All groups when none is named.")] = None,
+    groups: Annotated[
+        list[str] | None, typer.Argument(metavar="[GROUP]…", help="All groups when none is named.")
+    ] = None,
     topic: Annotated[list[str] | None, typer.Option(help="Only this topic; repeatable.")] = None,
     state: Annotated[list[str] | None, typer.Option(help="Only groups in this state; repeatable.")] = None,
     members: Annotated[bool, typer.Option(help="Tell which member each partition is assigned to.")] = True,
     by: Annotated[By, typer.Option(help="What a row adds up.")] = By.PARTITION,
     max_lag: Annotated[int | None, typer.Option(min=0, help="Exit 1 when the lag of any row is more.")] = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Repeat until Ctrl-C; with -o json a line for each pass.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Repeat until Ctrl-C; with -o json a line for each pass.")
+    ] = False,
     interval: Annotated[str, typer.Option(metavar="DURATION", help="Time between passes of --watch.")] = "5s",
 ) -> None:
     """Show how many messages consumer groups have not read yet, and how many they lost.
@@ -47,6 +51,7 @@ def command(
     Example: kctl lag billing --by topic --max-lag 1000
     """
     from kctl.groups.overview import failures_of, known_states
+    from kctl.topics.names import check_name
     from kctl.units import parse_duration_ms
 
     inv = invocation(ctx)
@@ -57,15 +62,18 @@ def command(
     if watch and inv.output not in {None, "table", "json"}:
         raise UsageError("--watch shows a table or writes -o json")
 
+    topics = [check_name(name) for name in topic] if topic else None
+
     def one_pass(client: ClusterClient) -> LagReport:
         from kctl.lag.collect import collect
 
-        return collect(client, groups or None, topics=_topics(client, topic), members=members, states=states)
+        return collect(client, groups or None, topics=topics, members=members, states=states)
 
     with inv.connect() as client:
         if watch:
             _watch(inv, lambda: one_pass(client), by, pause_s=pause_s, members=members)
         report = one_pass(client)
+        _check_topics(client, topics, report)
     rows = rows_of(report, by)
     inv.emit(rows, lambda: [_table(rows, by, members=members)])
     _remarks(report)
@@ -75,15 +83,17 @@ def command(
         raise incomplete(failures)
 
 
-def _topics(client: ClusterClient, topics: Sequence[str] | None) -> Sequence[str] | None:
-    """The topics asked for. One that does not exist is refused only when no group can know it: see _remarks."""
-    from kctl.topics.names import check_name
+def _check_topics(client: ClusterClient, topics: Sequence[str] | None, report: LagReport) -> None:
+    """Raise NotFound for a topic asked for that no group has committed and that does not exist."""
+    from kctl.topics.describe import known_topics
 
-    return [check_name(name) for name in topics] if topics else None
+    without_rows = set(topics or ()) - {row.topic for row in report.rows}
+    if without_rows:
+        known_topics(client, sorted(without_rows))
 
 
 def rows_of(report: LagReport, by: By) -> Sequence[Any]:
-    """The report's rows, added up as asked; a group without any partition still is a row of `--by group`."""
+    """The report's rows, added up as asked."""
     from kctl.lag.rules import by_group, by_topic
 
     if by is By.TOPIC:
@@ -114,8 +124,8 @@ def _remarks(report: LagReport) -> None:
     """What the rows do not say by themselves, on stderr."""
     deleted = sorted({tp.topic for tp in report.deleted})
     for name in deleted:
-        partitions = sum(tp.topic == name for tp in report.deleted)
-        output.note(f"topic {name}: {partitions} committed partitions do not exist any more")
+        numbers = sorted(tp.partition for tp in report.deleted if tp.topic == name)
+        output.note(f"there are commits for {name} {ranges(numbers)}, which does not exist any more")
     silent = sorted(report.groups.keys() - {row.group for row in report.rows} - report.failed.keys())
     if silent and len(silent) <= 10:
         output.note(f"no commits and no assignment: {', '.join(silent)}")
@@ -148,9 +158,7 @@ def _name(row: Any) -> str:
     return ", ".join(parts)
 
 
-def _watch(
-    inv: Invocation, one_pass: Callable[[], LagReport], by: By, *, pause_s: float, members: bool
-) -> None:
+def _watch(inv: Invocation, one_pass: Callable[[], LagReport], by: By, *, pause_s: float, members: bool) -> None:
     """Pass after pass until Ctrl-C, which ends it with 130. A failed pass is told, and the next one tried."""
     try:
         while True:

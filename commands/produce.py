@@ -42,7 +42,9 @@ def command(
     key_separator: Annotated[
         str | None, typer.Option(metavar="TEXT", help="What stands between key and value; \\t is a tab.")
     ] = None,
-    acks: Annotated[Acks, typer.Option(help="Replicas that must have a record: all in sync, the leader, none.")] = Acks.ALL,
+    acks: Annotated[
+        Acks, typer.Option(help="Replicas that must have a record: all in sync, the leader, none.")
+    ] = Acks.ALL,
     partition: Annotated[int | None, typer.Option(min=0, help="Send everything to this partition.")] = None,
     compression: Annotated[Compression, typer.Option(help="Codec of the batches.")] = Compression.NONE,
     idempotence: Annotated[
@@ -94,7 +96,9 @@ def _report(inv: Invocation, result: ProduceResult) -> None:
     ]
     inv.emit(shown, [Table(columns, [shown])])
     if result.interrupted:
-        acknowledged = "none is acknowledged (acks=0)" if result.acknowledged is None else f"{result.acknowledged} acknowledged"
+        acknowledged = (
+            "none is acknowledged (acks=0)" if result.acknowledged is None else f"{result.acknowledged} acknowledged"
+        )
         output.warn(f"interrupted: {result.sent} records sent, {acknowledged}, {result.unknown} unknown")
         raise KeyboardInterrupt
     if not result.complete:
@@ -118,6 +122,4 @@ def _failure(result: ProduceResult) -> OperationFailed | UsageError:
     message = result.bad_line or result.error or "not all lines were sent"
     if not result.sent:
         return UsageError(message, hint="nothing was sent")
-    return OperationFailed(
-        f"{message}; the {result.sent} lines before it were sent, none after it", details=details
-    )
+    return OperationFailed(f"{message}; the {result.sent} lines before it were sent, none after it", details=details)

@@ -186,9 +186,7 @@ def _listed(
     for name in vanished:
         answer = answers[name]
         assert isinstance(answer, Group)
-        truth[name] = (
-            listing.groups.get(name) or listing.failed_brokers.get(answer.coordinator) or _unknown(name)
-        )
+        truth[name] = listing.groups.get(name) or listing.failed_brokers.get(answer.coordinator) or _unknown(name)
     return truth
 
 

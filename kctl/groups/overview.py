@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kctl.errors import KctlError, NotFound, UsageError
+from kctl.errors import NotFound, UsageError
 from kctl.groups.describe import Group, Member, describe_groups, list_groups
 from kctl.lag.collect import LagReport, collect
 from kctl.lag.rules import LagRow
@@ -76,9 +76,7 @@ def known_states(states: Collection[str] | None) -> frozenset[str] | None:
     return wanted
 
 
-def summaries(
-    client: ClusterClient, *, states: Collection[str] | None = None
-) -> tuple[list[GroupSummary], list[str]]:
+def summaries(client: ClusterClient, *, states: Collection[str] | None = None) -> tuple[list[GroupSummary], list[str]]:
     """All groups (or those in `states`) by name; and what could not be read, one line each."""
     wanted = known_states(states)
     listed = list_groups(client)
@@ -101,9 +99,7 @@ def summaries(
 def _summary(group: Group) -> GroupSummary:
     known = group.members is not None
     members = len(group.members or ()) if known or group.state in {"Empty", "Dead"} else None
-    return GroupSummary(
-        group.group, group.state, group.protocol_type, group.type, group.coordinator, members
-    )
+    return GroupSummary(group.group, group.state, group.protocol_type, group.type, group.coordinator, members)
 
 
 def describe(client: ClusterClient, names: Sequence[str]) -> tuple[list[GroupDescription], list[str]]:
@@ -113,9 +109,7 @@ def describe(client: ClusterClient, names: Sequence[str]) -> tuple[list[GroupDes
     for row in report.rows:
         rows.setdefault(row.group, []).append(row)
     found = [
-        _description(report.groups[name], rows.get(name, []))
-        for name in dict.fromkeys(names)
-        if name in report.groups
+        _description(report.groups[name], rows.get(name, [])) for name in dict.fromkeys(names) if name in report.groups
     ]
     return found, failures_of(report)
 

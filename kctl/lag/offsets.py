@@ -126,9 +126,7 @@ def fetch_offsets_each(
     read_committed: bool = False,
 ) -> dict[TopicPartition, int | KctlError]:
     """`fetch_offsets` from several leaders at once."""
-    responses = client.send_each(
-        {node: _list_request(tps, spec, read_committed) for node, tps in by_leader.items()}
-    )
+    responses = client.send_each({node: _list_request(tps, spec, read_committed) for node, tps in by_leader.items()})
     found: dict[TopicPartition, int | KctlError] = {}
     for node, partitions in by_leader.items():
         response = responses[node]

@@ -323,7 +323,8 @@ class _Run:
                     timeout_ms=_CLOSE_MS,
                 )
             except KafkaError as exc:
-                raise _failure(exc, self._options, what="its offsets were not committed, and will be read again") from None
+                lost = "its offsets were not committed, and will be read again"
+                raise _failure(exc, self._options, what=lost) from None
         self._result.committed = {tp.partition: offset for tp, offset in own.items()}
 
     def _close(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -86,9 +86,7 @@ def check_topic(client: ClusterClient, options: ProduceOptions) -> int:
     state = known_topics(client, [options.topic])
     count = len(state.topics[options.topic].partitions)
     if options.partition is not None and options.partition >= count:
-        raise NotFound(
-            f"topic {options.topic} has no partition {options.partition}", hint=f"it has 0 to {count - 1}"
-        )
+        raise NotFound(f"topic {options.topic} has no partition {options.partition}", hint=f"it has 0 to {count - 1}")
     configs = fetch_topic_configs(client, [options.topic], list(state.brokers)[:1])[options.topic]
     if isinstance(configs, KctlError):
         return DEFAULT_MAX_MESSAGE_BYTES  # not allowed to look: the broker will say
@@ -130,8 +128,6 @@ def produce(
     producer: Any,
     lines: Iterable[Line],
     options: ProduceOptions,
-    *,
-    progress: Callable[[ProduceResult], None] = lambda result: None,
 ) -> ProduceResult:
     """Send `lines` until they end, one cannot be sent, one is not acknowledged, or Ctrl-C; then wait for the rest.
 
@@ -144,7 +140,6 @@ def produce(
             for line in lines:
                 if not run.send(line):
                     break
-                progress(run.result)
         except BadLine as exc:
             run.result.bad_line = exc.message
         run.settle(everything=True)

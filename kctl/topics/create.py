@@ -113,9 +113,7 @@ def plan_create(
     present = [name for name in names if name in existing]
     if present and not if_not_exists:
         what = "topic {} exists already" if len(present) == 1 else "topics {} exist already"
-        raise AlreadyExists(
-            what.format(", ".join(present)), hint="--if-not-exists leaves topics alone that are there"
-        )
+        raise AlreadyExists(what.format(", ".join(present)), hint="--if-not-exists leaves topics alone that are there")
     for name in names:
         clash = [] if name in existing else collisions(name, [*existing, *names])
         if clash:
@@ -127,8 +125,7 @@ def plan_create(
     new = [topic for topic in topics if topic.name not in existing]
     validated = _validate(client, new) if new else {}
     return [
-        _existing(topic, existing[topic.name]) if topic.name in existing else validated[topic.name]
-        for topic in topics
+        _existing(topic, existing[topic.name]) if topic.name in existing else validated[topic.name] for topic in topics
     ]
 
 
@@ -173,9 +170,7 @@ def _validate(client: ClusterClient, topics: Sequence[NewTopic]) -> dict[str, Cr
         if count < 0:  # brokers before 2.4 do not say
             count = len(topic.assignment) if topic.assignment else topic.partitions or BROKER_DEFAULT
             factor = len(topic.assignment[0]) if topic.assignment else topic.replication_factor or BROKER_DEFAULT
-        planned[row.name] = CreatedTopic(
-            row.name, "would create", _known(count), _known(factor), dict(topic.configs)
-        )
+        planned[row.name] = CreatedTopic(row.name, "would create", _known(count), _known(factor), dict(topic.configs))
     return planned
 
 
@@ -209,9 +204,7 @@ def create_request(topics: Sequence[NewTopic], *, timeout_s: float, validate_onl
             topic_class(
                 name=topic.name,
                 num_partitions=BROKER_DEFAULT if topic.assignment else topic.partitions or BROKER_DEFAULT,
-                replication_factor=(
-                    BROKER_DEFAULT if topic.assignment else topic.replication_factor or BROKER_DEFAULT
-                ),
+                replication_factor=(BROKER_DEFAULT if topic.assignment else topic.replication_factor or BROKER_DEFAULT),
                 assignments=[
                     assignment_class(partition_index=number, broker_ids=list(replicas))
                     for number, replicas in enumerate(topic.assignment or ())
@@ -232,7 +225,7 @@ def create_topics(
     plan: Sequence[CreatedTopic],
     *,
     timeout_s: float = 30.0,
-    progress: Callable[[str], None] = lambda message: None,
+    progress: Callable[[str], None] | None = None,
 ) -> list[CreatedTopic]:
     """Create what `plan` says «would create», and say what is there afterwards, not what was asked.
 
@@ -289,7 +282,7 @@ def wait_for_topics(
     names: Collection[str],
     *,
     timeout_s: float,
-    progress: Callable[[str], None] = lambda message: None,
+    progress: Callable[[str], None] | None = None,
 ) -> dict[str, TopicState]:
     """The topics as soon as all are there with a leader for each partition; what is there when time is up."""
     deadline = time.monotonic() + timeout_s
@@ -299,6 +292,7 @@ def wait_for_topics(
         ready = [name for name, topic in found.items() if not any(p.offline for p in topic.partitions)]
         if len(ready) == len(names) or time.monotonic() > deadline:
             break
-        progress(f"{len(ready)} of {len(names)} topics have their leaders")
+        if progress:
+            progress(f"{len(ready)} of {len(names)} topics have their leaders")
         time.sleep(_POLL_S)
     return found

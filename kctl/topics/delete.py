@@ -60,9 +60,7 @@ def plan_delete(
     if own:
         raise Refused(f"{', '.join(own)} is Kafka's own", hint="it holds the groups' offsets or transactions")
     present = [state.topics[name] for name in wanted if name in state.topics]
-    sizes, doubts = _sizes(
-        client, state.brokers, {t.name: [p.partition for p in t.partitions] for t in present}
-    )
+    sizes, doubts = _sizes(client, state.brokers, {t.name: [p.partition for p in t.partitions] for t in present})
     rows = []
     for name in wanted:
         topic = state.topics.get(name)
@@ -105,7 +103,7 @@ def delete_topics(
     plan: Sequence[DeletedTopic],
     *,
     timeout_s: float = 30.0,
-    progress: Callable[[str], None] = lambda message: None,
+    progress: Callable[[str], None] | None = None,
 ) -> list[DeletedTopic]:
     """Delete what `plan` says «would delete», wait until no broker shows it, and say what was seen.
 
@@ -146,9 +144,7 @@ def _send(client: ClusterClient, rows: Sequence[DeletedTopic], timeout_s: float)
     if len(ids) == len(rows):  # a topic from before 2.8 has none
         by_id = [topic_class(name=None, topic_id=topic_id) for topic_id in ids]
         try:
-            return client.send_to_controller(
-                DeleteTopicsRequest(topics=by_id, timeout_ms=timeout_ms, min_version=6)
-            )
+            return client.send_to_controller(DeleteTopicsRequest(topics=by_id, timeout_ms=timeout_ms, min_version=6))
         except NotSupported:
             pass
     names = [topic_class(name=row.name) for row in rows]
@@ -173,7 +169,7 @@ def _wait_until_gone(
     rows: Sequence[DeletedTopic],
     *,
     timeout_s: float,
-    progress: Callable[[str], None],
+    progress: Callable[[str], None] | None,
 ) -> set[str]:
     """Names that are not gone when time is up. A topic made anew has another id, and does not count."""
     deadline = time.monotonic() + timeout_s
@@ -184,7 +180,8 @@ def _wait_until_gone(
         left = left or _still_marked(client, ids.keys() - anew)
         if not left or time.monotonic() > deadline:
             break
-        progress(f"{len(left)} of {len(ids)} topics are still there")
+        if progress:
+            progress(f"{len(left)} of {len(ids)} topics are still there")
         time.sleep(_POLL_S)
     return left
 

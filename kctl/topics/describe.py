@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kctl.errors import KctlError, NotFound
-from kctl.model import ClusterState, PartitionState, TopicState
+from kctl.model import ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.topics.configs import ConfigEntry, fetch_topic_configs
 from kctl.topics.names import check_name, is_internal
 from kctl.topics.reassignments import Moving, ongoing_reassignments
@@ -120,7 +120,7 @@ def describe_topics(
 
 
 def describe(
-    topic: TopicState, configs: list[ConfigEntry] | KctlError, moving: Mapping[object, Moving]
+    topic: TopicState, configs: list[ConfigEntry] | KctlError, moving: Mapping[TopicPartition, Moving]
 ) -> TopicDescription:
     """Put together what Metadata, DescribeConfigs and ListPartitionReassignments said of one topic."""
     known = not isinstance(configs, KctlError)

@@ -31,9 +31,7 @@ def ongoing_reassignments(client: ClusterClient) -> dict[TopicPartition, Moving]
     if response.error_code:
         raise error_for(response.error_code, response.error_message, subject="reassignments")
     return {
-        TopicPartition(topic.name, p.partition_index): Moving(
-            tuple(p.adding_replicas), tuple(p.removing_replicas)
-        )
+        TopicPartition(topic.name, p.partition_index): Moving(tuple(p.adding_replicas), tuple(p.removing_replicas))
         for topic in response.topics
         for p in topic.partitions
     }

@@ -8,3 +8,8 @@ class OffsetAndMetadata(NamedTuple):
     offset: int
     metadata: str
     leader_epoch: int
+
+class MemberState:
+    UNJOINED: str
+    REBALANCING: str
+    STABLE: str

@@ -1,0 +1,73 @@
+"""kctl cluster export: the state of any reachable cluster as JSON. commands/cluster.py registers it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kctl.commands import output
+from kctl.commands.invocation import invocation
+from kctl.errors import UsageError
+
+
+def export(
+    ctx: typer.Context,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file instead of stdout.")] = None,
+) -> None:
+    """Write brokers, disks, topics and replicas of any reachable cluster as one JSON document.
+
+    What could not be read is absent from the document, and said on stderr.
+
+    Example: kctl cluster export --out cluster.json
+    """
+    from kctl.cluster_export import export_cluster
+
+    inv = invocation(ctx)
+    if inv.output not in {None, "json", "yaml"}:
+        raise UsageError(f"-o {inv.output} is not a format of kctl cluster export", hint="it is JSON, or -o yaml")
+    if out is not None and not out.parent.is_dir():
+        raise UsageError(f"the folder {out.parent} does not exist")
+    with inv.connect() as client:
+        state, lacks = export_cluster(client)
+    for line in lacks:
+        output.warn(line)
+    if out is None:
+        text = yaml_of(state) if inv.output == "yaml" else json.dumps(state, ensure_ascii=False)
+        output.write_line(text)
+        return
+    _write(out, yaml_of(state) if inv.output == "yaml" else json.dumps(state, ensure_ascii=False))
+    topics = state["topics"]
+    partitions = sum(len(topic["partitions"]) for topic in topics)
+    output.note(f"{out}: {len(state['brokers'])} brokers, {len(topics)} topics, {partitions} partitions")
+
+
+def yaml_of(state: dict[str, Any]) -> str:
+    """The document as YAML. JSON is on one line: laid out, 100,000 partitions are millions of lines."""
+    import yaml
+
+    text: str = yaml.safe_dump(state, sort_keys=False, allow_unicode=True, default_flow_style=None)
+    return text.rstrip("\n")
+
+
+def _write(out: Path, text: str) -> None:
+    """Whole or not at all: a full disk leaves the old file as it was."""
+    handle, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(name).chmod(0o666 & ~umask)
+        Path(name).replace(out)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+        raise
