@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -41,24 +41,16 @@ def confirm_interruption(inv: Invocation, name: str, question: str) -> None:
 def create(
     ctx: typer.Context,
     name: Name,
-    layout: Annotated[
-        str, typer.Option(help="single, pseudo-distributed or three-node.", show_default=False)
-    ],
+    layout: Annotated[str, typer.Option(help="single, pseudo-distributed or three-node.", show_default=False)],
     brokers: Annotated[int | None, typer.Option(help="How many brokers, for pseudo-distributed (3).")] = None,
-    base_port: Annotated[
-        int | None, typer.Option(help="The first of consecutive ports; else free ones.")
-    ] = None,
+    base_port: Annotated[int | None, typer.Option(help="The first of consecutive ports; else free ones.")] = None,
     chroot: Annotated[str, typer.Option(help="Kafka's path in ZooKeeper; / for none.")] = "/kafka",
     rack: Annotated[str | None, typer.Option(help="Racks dealt out to the brokers: r1,r2,… or auto.")] = None,
     log_dirs: Annotated[int, typer.Option(help="Log dirs of each broker.")] = 1,
-    config: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A broker setting; repeatable.")
-    ] = None,
+    config: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A broker setting; repeatable.")] = None,
     config_file: Annotated[Path | None, typer.Option(help="Broker settings, a .properties file.")] = None,
     heap: Annotated[str, typer.Option(help="Java heap of each broker.")] = "512m",
-    directory: Annotated[
-        Path | None, typer.Option("--dir", help="Where to keep it: a new or empty folder.")
-    ] = None,
+    directory: Annotated[Path | None, typer.Option("--dir", help="Where to keep it: a new or empty folder.")] = None,
     kafka_version: Annotated[str | None, typer.Option(help="Kafka's version (3.9.2).")] = None,
     kafka_home: Annotated[str | None, typer.Option(help="A folder with Kafka's libs/ (KAFKA_HOME).")] = None,
     no_start: Annotated[bool, typer.Option("--no-start", help="Only write the files.")] = False,
@@ -132,9 +124,7 @@ def _create(
 
 def _vertical(result: dict[str, Any], *, without: Sequence[str] = ()) -> Table:
     """One thing as a table: a row for each of its keys, so that long values have room."""
-    rows = [
-        {"key": key.replace("_", " "), "value": value} for key, value in result.items() if key not in without
-    ]
+    rows = [{"key": key.replace("_", " "), "value": value} for key, value in result.items() if key not in without]
     return Table([Column("key", "CLUSTER"), Column("value", " ")], rows)
 
 
@@ -191,16 +181,14 @@ def _chosen(name: str, nodes: list[str] | None) -> list[str]:
     return [n.name for n in spec.nodes if only is None or n.name in only]
 
 
-def _emit_nodes(inv: Invocation, result: Any, groups: dict[str, Sequence[str]]) -> None:
+def _emit_nodes(inv: Invocation, result: Any, groups: Mapping[str, Sequence[str]]) -> None:
     """What happened to each node, one row each."""
     rows = [{"node": node, "result": what} for what, nodes in groups.items() for node in nodes]
     inv.emit(result or rows, lambda: [Table([Column("node"), Column("result")], rows)])
 
 
 @app.command("stop")
-def stop(
-    ctx: typer.Context, name: Name, node: Nodes = None, force: Force = False, dry_run: DryRun = False
-) -> None:
+def stop(ctx: typer.Context, name: Name, node: Nodes = None, force: Force = False, dry_run: DryRun = False) -> None:
     """Stop a cluster in the right order.
 
     Brokers by controlled shutdown, the controller last, then ZooKeeper.
@@ -226,9 +214,7 @@ def stop(
 
 
 @app.command("restart")
-def restart(
-    ctx: typer.Context, name: Name, node: Nodes = None, force: Force = False, dry_run: DryRun = False
-) -> None:
+def restart(ctx: typer.Context, name: Name, node: Nodes = None, force: Force = False, dry_run: DryRun = False) -> None:
     """Stop and start, the whole or one node.
 
     Edited config files take effect then.
@@ -242,7 +228,7 @@ def restart(
     running = lifecycle.running_nodes(lifecycle.load_cluster(name), node)
     if dry_run:
         _emit_nodes(
-            inv, {}, {"would restart": running, "would start": set(_chosen(name, node)) - set(running)}
+            inv, {}, {"would restart": running, "would start": [n for n in _chosen(name, node) if n not in running]}
         )
         return
     if running:
@@ -251,9 +237,7 @@ def restart(
         result = lifecycle.restart_cluster(
             name, nodes=node, timeout_s=inv.timeout_s(DEFAULT_TIMEOUT_S), force=force, progress=progress
         )
-    _emit_nodes(
-        inv, result, {"restarted": result.started.started, "runs already": result.started.already_running}
-    )
+    _emit_nodes(inv, result, {"restarted": result.started.started, "runs already": result.started.already_running})
 
 
 @app.command("destroy")

@@ -66,8 +66,6 @@ def _fault(inv: Invocation, name: str, selector: str, fault: Fault, *, dry_run: 
         inv.emit(plan, [Table(columns, [plan])])
         return
     if fault != "unpause":
-        confirm_interruption(
-            inv, name, f"{fault} {chosen.node.name} (pid {chosen.identity.pid}) of cluster {name}?"
-        )
+        confirm_interruption(inv, name, f"{fault} {chosen.node.name} (pid {chosen.identity.pid}) of cluster {name}?")
     result = lifecycle.inflict_fault(name, chosen, fault)
     inv.emit(result, [Table(columns, [jsonable(result)])])

@@ -107,9 +107,7 @@ def list_(ctx: typer.Context) -> None:
         Column("bootstrap_servers"),
     ]
     rows = [{**row, "running": f"{row['running_processes']}/{row['processes']}"} for row in jsonable(found)]
-    invocation(ctx).emit(
-        found, lambda: [Table(columns, rows, empty="no clusters; kctl cluster create makes one")]
-    )
+    invocation(ctx).emit(found, lambda: [Table(columns, rows, empty="no clusters; kctl cluster create makes one")])
     for summary in found:
         if summary.problem:
             output.warn(f"{summary.name}: {summary.problem}")
@@ -149,9 +147,7 @@ def logs(
         typer.Argument(metavar="[NODE]…", help="broker-1, 1, zookeeper-1 …; all by default."),
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as the logs grow.")] = False,
-    grep: Annotated[
-        str | None, typer.Option(metavar="REGEX", help="Only entries in which it occurs.")
-    ] = None,
+    grep: Annotated[str | None, typer.Option(metavar="REGEX", help="Only entries in which it occurs.")] = None,
     tail: Annotated[str, typer.Option(metavar="N", help="The last N entries, or all.")] = str(_DEFAULT_TAIL),
 ) -> None:
     """Show the logs, merged by time (UTC).
@@ -166,9 +162,7 @@ def logs(
 
     inv = invocation(ctx)
     if inv.output in {"yaml", "csv"}:
-        raise UsageError(
-            f"-o {inv.output} is not a format of kctl cluster logs", hint="use table (text) or json"
-        )
+        raise UsageError(f"-o {inv.output} is not a format of kctl cluster logs", hint="use table (text) or json")
     host, spec = LocalHost(), lifecycle.load_cluster(name)
     only = lifecycle.node_names(spec, nodes)
     chosen = [node for node in spec.nodes if only is None or node.name in only]

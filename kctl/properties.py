@@ -67,7 +67,7 @@ def _unescape(text: str, source: str, number: int) -> str:
 def _escape(text: str, *, key: bool) -> str:
     out = []
     for index, char in enumerate(text):
-        if char in "\\" or (char in "#!=: " and (key or (char == " " and index == 0))):
+        if char == "\\" or (char in "#!=: " and (key or (char == " " and index == 0))):
             out.append("\\" + char)
         elif char in "\t\n\r\f":
             out.append({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"}[char])

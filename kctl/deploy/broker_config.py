@@ -8,6 +8,9 @@ from kctl.properties import property_sections
 _SESSION_TIMEOUT_MS = 6_000
 _INTERNAL_PARTITIONS = 10
 
+_TOPICS = """Topics: {replicas} replica{s}; acks=all needs {in_sync} in sync. A replica that was not in sync never
+becomes leader: that would lose acknowledged records. Topics are made on purpose, not by a typo"""
+
 Section = tuple[str, list[tuple[str, str]]]
 
 
@@ -15,9 +18,7 @@ def render_server_properties(spec: ClusterSpec, node: BrokerNode) -> str:
     """The text of server.properties. A setting of the user's replaces kctl's where it stands."""
     sections = [*_place(spec, node), *_safety(spec), *_small_machine(spec)]
     own = dict(spec.settings)
-    merged = [
-        (comment, [(key, own.pop(key, value)) for key, value in entries]) for comment, entries in sections
-    ]
+    merged = [(comment, [(key, own.pop(key, value)) for key, value in entries]) for comment, entries in sections]
     merged.append(("Given with --config or --config-file", sorted(own.items())))
     header = (
         f"Broker {node.id} of cluster {spec.name} ({spec.layout}), Kafka {spec.kafka_version}.\n"
@@ -54,9 +55,7 @@ def _safety(spec: ClusterSpec) -> list[Section]:
     in_sync = max(1, replicas - 1)
     return [
         (
-            f"Topics: {replicas} replica{'s' if replicas > 1 else ''}; acks=all needs {in_sync} in sync. "
-            "A replica that was not in sync never becomes leader:\nthat would lose acknowledged records. "
-            "Topics are made on purpose, not by a typo",
+            _TOPICS.format(replicas=replicas, s="s" if replicas > 1 else "", in_sync=in_sync),
             [
                 ("default.replication.factor", str(replicas)),
                 ("min.insync.replicas", str(in_sync)),

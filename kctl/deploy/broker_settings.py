@@ -19,9 +19,7 @@ from kctl.properties import parse_properties
 
 MAX_CONFIG_BYTES = 1 << 20
 # A listener's own settings: listener.name.<listener>[.<mechanism>].<setting>
-_LISTENER = re.compile(
-    r"listener\.name\.[a-z0-9_-]+\.(?:(?:plain|gssapi|oauthbearer|scram-sha-(?:256|512))\.)?(.+)"
-)
+_LISTENER = re.compile(r"listener\.name\.[a-z0-9_-]+\.(?:(?:plain|gssapi|oauthbearer|scram-sha-(?:256|512))\.)?(.+)")
 _INTEGER_BITS = {"short": 16, "int": 32, "long": 64}
 
 # What kctl itself decides, and how to say it instead.
@@ -176,11 +174,7 @@ def _double_problem(setting: Setting, value: str) -> str | None:
 
 def _range_problem(setting: Setting, number: float) -> str | None:
     if setting.min is not None and number < setting.min:
-        return (
-            f"at least {setting.min:g}"
-            if setting.max is None
-            else f"between {setting.min:g} and {setting.max:g}"
-        )
+        return f"at least {setting.min:g}" if setting.max is None else f"between {setting.min:g} and {setting.max:g}"
     if setting.max is not None and number > setting.max:
         return f"between {setting.min:g} and {setting.max:g}"
     return None

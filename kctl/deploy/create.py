@@ -102,9 +102,7 @@ def plan(
     base = _base_port(host, count, base_port)
     return build_spec(
         request,
-        directory=Path(os.path.realpath(directory))
-        if directory is not None
-        else _default_directory(request.name),
+        directory=Path(os.path.realpath(directory)) if directory is not None else _default_directory(request.name),
         base_port=base,
         kafka_version=runtime.version,
         kafka_libs=runtime.libs,
@@ -124,9 +122,7 @@ def _base_port(host: Host, count: int, wanted: int | None) -> int:
     for port in range(wanted, wanted + count):
         if port in reserved:
             owner = next(c.name for c in store.list_clusters(host) if c.spec and port in c.spec.ports)
-            raise Busy(
-                f"port {port} belongs to cluster {owner}", hint="choose another --base-port, or leave it out"
-            )
+            raise Busy(f"port {port} belongs to cluster {owner}", hint="choose another --base-port, or leave it out")
         ports.check_free([(port, f"--base-port {wanted}")])
     return wanted
 

@@ -119,9 +119,7 @@ def _zookeeper_leader(spec: ClusterSpec) -> Node:
     for node in spec.zookeepers:
         if modes[node.id] in {"leader", "standalone"}:
             return node
-    raise Refused(
-        f"the ZooKeepers of cluster {spec.name} have no leader now", hint="try again in a few seconds"
-    )
+    raise Refused(f"the ZooKeepers of cluster {spec.name} have no leader now", hint="try again in a few seconds")
 
 
 def _leader(host: Host, spec: ClusterSpec, topic: str, partition: int, processes: list[NodeProcess]) -> int:
@@ -129,9 +127,7 @@ def _leader(host: Host, spec: ClusterSpec, topic: str, partition: int, processes
 
     target = health.target_of(spec, answering_brokers(host, processes))
     if not target.bootstrap_servers:
-        raise Refused(
-            f"no broker of cluster {spec.name} runs", hint=f"kctl cluster start {spec.name} starts them"
-        )
+        raise Refused(f"no broker of cluster {spec.name} runs", hint=f"kctl cluster start {spec.name} starts them")
     with connect(target, timeout_s=_ASK_S) as client:
         state = client.metadata([topic]).topics.get(topic)
     if state is None:

@@ -139,9 +139,7 @@ class BrokerAnswer:
     problem: str | None = None
 
 
-def ask_brokers(
-    spec: ClusterSpec, broker_ids: Collection[int], *, timeout_s: float = 3.0
-) -> dict[int, BrokerAnswer]:
+def ask_brokers(spec: ClusterSpec, broker_ids: Collection[int], *, timeout_s: float = 3.0) -> dict[int, BrokerAnswer]:
     """Ask each broker by itself, all at once."""
     from concurrent.futures import ThreadPoolExecutor
 

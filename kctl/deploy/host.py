@@ -60,9 +60,7 @@ class Host(Protocol):
     def tree_bytes(self, path: Path) -> int:
         """Disk space that a folder takes, as du counts it (blocks, not lengths)."""
 
-    def spawn(
-        self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], output: Path
-    ) -> ProcessIdentity:
+    def spawn(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], output: Path) -> ProcessIdentity:
         """Start a process that outlives this one."""
 
     def find_processes(self, wanted: Callable[[list[str]], bool]) -> list[tuple[ProcessIdentity, list[str]]]:
@@ -183,12 +181,10 @@ class LocalHost:
         for folder, _, names in os.walk(path):
             for name in names:
                 with contextlib.suppress(OSError):  # deleted meanwhile
-                    total += os.lstat(os.path.join(folder, name)).st_blocks * 512  # noqa: PTH116, PTH118 - speed
+                    total += os.lstat(os.path.join(folder, name)).st_blocks * 512  # noqa: PTH118 - speed
         return total
 
-    def spawn(
-        self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], output: Path
-    ) -> ProcessIdentity:
+    def spawn(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], output: Path) -> ProcessIdentity:
         with _naming("write", output):
             return process.spawn(argv, cwd=cwd, env=env, output=output)
 

@@ -128,11 +128,7 @@ class ClusterSpec:
 
     def log_path(self, node: Node) -> Path:
         """What log4j writes and rolls."""
-        return (
-            self.folder(node)
-            / "logs"
-            / ("zookeeper.log" if isinstance(node, ZooKeeperNode) else "server.log")
-        )
+        return self.folder(node) / "logs" / ("zookeeper.log" if isinstance(node, ZooKeeperNode) else "server.log")
 
     def console_path(self, node: Node) -> Path:
         """What Java itself writes: a heap it cannot have, a crash."""
@@ -206,9 +202,7 @@ def check_directory(directory: Path) -> Path:
     """`directory` when Kafka can have log dirs in it: log.dirs is a list with commas. Raises UsageError."""
     text = str(directory)
     if "," in text or any(ord(c) < 32 or ord(c) == 127 for c in text):
-        raise UsageError(
-            f"Kafka cannot use a folder with a comma or a control character in its name: {text!r}"
-        )
+        raise UsageError(f"Kafka cannot use a folder with a comma or a control character in its name: {text!r}")
     return directory
 
 
@@ -247,9 +241,7 @@ def racks(rack: str | None, brokers: int) -> tuple[str | None, ...]:
     names: Sequence[str] = [f"r{n}" for n in range(1, brokers + 1)] if rack == "auto" else rack.split(",")
     for name in names:
         if not _RACK.fullmatch(name):
-            raise UsageError(
-                f"--rack: {name!r} is not a rack's name", hint="write for example r1,r2,r3 or auto"
-            )
+            raise UsageError(f"--rack: {name!r} is not a rack's name", hint="write for example r1,r2,r3 or auto")
     if len(names) > brokers:
         raise UsageError(f"--rack has {len(names)} racks for {brokers} broker{'s' if brokers > 1 else ''}")
     return tuple(names[n % len(names)] for n in range(brokers))

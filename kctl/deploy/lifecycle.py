@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from kctl.deadline import Deadline
 from kctl.deploy import faults, store
 from kctl.deploy.create import put_cluster_context
 from kctl.deploy.host import Host, LocalHost
@@ -53,9 +52,7 @@ def node_names(spec: ClusterSpec, chosen: Collection[str] | None) -> frozenset[s
     return frozenset(names)
 
 
-def running_nodes(
-    spec: ClusterSpec, chosen: Collection[str] | None = None, host: Host | None = None
-) -> list[str]:
+def running_nodes(spec: ClusterSpec, chosen: Collection[str] | None = None, host: Host | None = None) -> list[str]:
     """Names of the nodes that run, of those chosen."""
     only = node_names(spec, chosen)
     found = observe(host or LocalHost(), spec)
@@ -109,19 +106,15 @@ def restart_cluster(
     progress: Progress | None = None,
     host: Host | None = None,
 ) -> RestartResult:
-    """Stop, then start, within one limit and under one lock. What did not run is started as well."""
+    """Stop, then start, under one lock; timeout_s: the limit of each. What did not run is started as well."""
     host = host or LocalHost()
     store.load(host, name)
     java = find_java().executable
-    deadline = Deadline(timeout_s)
     with store.lock_cluster(name):
         spec = store.load(host, name)
         only = node_names(spec, nodes)
-        stopped = stop(
-            host, spec, only=only, timeout_s=min(timeout_s, STOP_TIMEOUT_S), force=force, progress=progress
-        )
-        left_s = max(deadline.left_s, 1.0)
-        started = start(host, spec, java=java, only=only, timeout_s=left_s, progress=progress)
+        stopped = stop(host, spec, only=only, timeout_s=timeout_s, force=force, progress=progress)
+        started = start(host, spec, java=java, only=only, timeout_s=timeout_s, progress=progress)
         put_cluster_context(spec, make_current=False)
     return RestartResult(name, stopped, started)
 

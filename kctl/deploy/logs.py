@@ -186,9 +186,7 @@ def log_excerpt(host: Host, spec: ClusterSpec, node: Node, *, since: int = 0) ->
     begin = since if since <= size else 0  # it was rolled meanwhile
     data = host.read_from(path, max(begin, size - _MAX_EXCERPT_BYTES), _MAX_EXCERPT_BYTES)
     lines = data.decode("utf-8", "replace").splitlines()
-    errors = [
-        i for i, line in enumerate(lines) if (m := _ENTRY.match(line)) and m.group(2) in {"ERROR", "FATAL"}
-    ]
+    errors = [i for i, line in enumerate(lines) if (m := _ENTRY.match(line)) and m.group(2) in {"ERROR", "FATAL"}]
     first = errors[0] if errors else max(len(lines) - _EXCERPT_LINES, 0)
     console = host.read_from(spec.console_path(node), -8192, 8192).decode("utf-8", "replace").splitlines()
     own_words = [line for line in console if not line.startswith("log4j:")][-5:]

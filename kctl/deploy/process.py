@@ -82,9 +82,7 @@ def run(
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     try:
-        stdout, stderr, truncated = _communicate(
-            process, input, time.monotonic() + timeout_s, max_output_bytes
-        )
+        stdout, stderr, truncated = _communicate(process, input, time.monotonic() + timeout_s, max_output_bytes)
     except TimeoutError:
         raise TimedOut(f"{argv[0]} did not end within {timeout_s:g} s") from None
     finally:
@@ -250,9 +248,7 @@ def send_signal(identity: ProcessIdentity, number: signal.Signals) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError as exc:
-        raise OperationFailed(
-            f"process {identity.pid} belongs to another user and cannot be signalled"
-        ) from exc
+        raise OperationFailed(f"process {identity.pid} belongs to another user and cannot be signalled") from exc
     return True
 
 

@@ -1,4 +1,4 @@
-"""What a cluster's processes are and do, asked of the kernel, of ZooKeeper and of each broker, all with short limits."""
+"""What a cluster's processes are and do: asked of the kernel, ZooKeeper and each broker, all with short limits."""
 
 from __future__ import annotations
 
@@ -121,9 +121,7 @@ def cluster_status(host: Host, spec: ClusterSpec) -> ClusterStatus:
         cluster_id=seen.metadata.cluster_id if seen.metadata else None,
         controller_id=seen.controller_id,
         partitions=None if partitions is None else len(partitions),
-        under_replicated_partitions=None
-        if partitions is None
-        else sum(p.under_replicated for p in partitions),
+        under_replicated_partitions=None if partitions is None else sum(p.under_replicated for p in partitions),
         offline_partitions=None if partitions is None else sum(p.offline for p in partitions),
         bootstrap_servers=spec.bootstrap_servers,
         zookeeper=spec.zookeeper_connect,
@@ -180,9 +178,7 @@ def _process_status(spec: ClusterSpec, process: NodeProcess, seen: _Seen) -> Pro
         port=node.port,
         rack=node.rack if isinstance(node, BrokerNode) else None,
         leader_partitions=len(led) if broker and led is not None else None,
-        under_replicated_partitions=sum(p.under_replicated for p in led)
-        if broker and led is not None
-        else None,
+        under_replicated_partitions=sum(p.under_replicated for p in led) if broker and led is not None else None,
         uptime_ms=usage.uptime_ms if usage else None,
         rss_bytes=usage.rss_bytes if usage else None,
         cpu_ms=usage.cpu_ms if usage else None,
@@ -222,8 +218,7 @@ def _problems(rows: Sequence[ProcessStatus], seen: _Seen) -> list[str]:
     if len(seen.modes) > 1 and any(seen.modes.values()) and "leader" not in seen.modes.values():
         found.append("the ZooKeepers have no leader")
     if seen.metadata is not None and (
-        seen.controller_id is None
-        or not any(r.id == seen.controller_id and r.role == "controller" for r in rows)
+        seen.controller_id is None or not any(r.id == seen.controller_id and r.role == "controller" for r in rows)
     ):
         found.append("there is no controller")
     partitions = seen.partitions or []

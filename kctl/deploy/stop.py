@@ -44,6 +44,7 @@ class _Stop:
     force: bool
     progress: Progress
     killed: list[str]
+    zookeeper_serves: bool = True
 
 
 def stop(
@@ -55,17 +56,20 @@ def stop(
     force: bool = False,
     progress: Progress | None = None,
 ) -> StopResult:
-    """Stop every node that runs, or those named in `only`. Raises TimedOut when one does not end in time and `force` is not set.
+    """Stop every node that runs, or those named in `only`.
 
-    With `force` it is killed then: it recovers its log at the next start, nothing acknowledged by all in-sync
-    replicas is lost.
+    Raises TimedOut when one does not end in time and `force` is not set. With `force` it is killed then: it recovers
+    its log at the next start, and nothing that was acknowledged by all in-sync replicas is lost.
     """
     began = time.monotonic()
     run = _Stop(host, spec, Deadline(timeout_s), force, progress or NoProgress(), [])
     before = [n for n in observe(host, spec) if only is None or n.node.name in only]
     running = [n for n in before if n.running]
     brokers = [n for n in running if isinstance(n.node, BrokerNode)]
-    controller = _controller(spec) if len(brokers) > 1 else None
+    for found in before:
+        write_record(host, spec, found.node, "stopped")
+    run.zookeeper_serves = not brokers or health.ensemble_serves(health.ensemble_modes(spec, timeout_s=0.5))
+    controller = _controller(spec) if run.zookeeper_serves and len(brokers) > 1 else None
     _end(run, [n for n in brokers if n.node.id != controller])
     _end(run, [n for n in brokers if n.node.id == controller])
     _end(run, [n for n in running if isinstance(n.node, ZooKeeperNode)])
@@ -79,8 +83,6 @@ def stop(
 
 
 def _controller(spec: ClusterSpec) -> int | None:
-    if not health.ensemble_serves(health.ensemble_modes(spec, timeout_s=0.5)):
-        return None
     try:
         with health.registry(spec, timeout_s=2.0) as registry:
             return registry.controller_id()
@@ -92,8 +94,6 @@ def _end(run: _Stop, nodes: Sequence[NodeProcess]) -> None:
     """Ask these to end, all at once, and wait for them."""
     if not nodes:
         return
-    for found in nodes:
-        write_record(run.host, run.spec, found.node, "stopped")
     left = list(nodes)
     reminded = Deadline(0)
 
@@ -105,9 +105,7 @@ def _end(run: _Stop, nodes: Sequence[NodeProcess]) -> None:
             _signal(run, left, signal.SIGTERM)
             _signal(run, left, signal.SIGCONT)  # a paused one gets it only then
             reminded = Deadline(_REMIND_S)
-        run.progress.update(
-            f"stopping {', '.join(n.node.name for n in left)}", len(nodes) - len(left), len(nodes)
-        )
+        run.progress.update(f"stopping {', '.join(n.node.name for n in left)}", len(nodes) - len(left), len(nodes))
         return not left
 
     if not wait_until(ended, run.deadline, every_s=0.05):
@@ -123,9 +121,11 @@ def _signal(run: _Stop, nodes: Sequence[NodeProcess], number: signal.Signals) ->
 def _force(run: _Stop, left: list[NodeProcess]) -> None:
     names = ", ".join(n.node.name for n in left)
     if not run.force:
+        why = "" if run.zookeeper_serves else ": ZooKeeper does not serve, and a broker waits for it"
+        retry = "wait longer with --timeout" if run.zookeeper_serves else f"kctl cluster start {run.spec.name} first"
         raise TimedOut(
-            f"{names} of cluster {run.spec.name} did not stop within {run.deadline.seconds:g} s, and still runs",
-            hint=f"wait longer with --timeout, or kill it: kctl cluster stop {run.spec.name} --force",
+            f"{names} of cluster {run.spec.name} did not stop within {run.deadline.seconds:g} s{why}",
+            hint=f"{retry}, or kill with: kctl cluster stop {run.spec.name} --force",
             details={"running": [n.node.name for n in left]},
         )
     _signal(run, left, signal.SIGKILL)

@@ -67,7 +67,8 @@ def load(host: Host, name: str) -> ClusterSpec:
     if data is None:
         raise NotFound(
             f"cluster {name} is incomplete: {spec_path(directory)} is not there",
-            hint=f"its folder was removed, or its creation was interrupted; kctl cluster destroy {name} clears the rest",
+            hint="its folder was removed, or its creation was interrupted;"
+            f" kctl cluster destroy {name} clears the rest",
         )
     spec = parse_spec(data, spec_path(directory))
     if spec.name != name or spec.directory != directory:
@@ -176,7 +177,7 @@ def _acquire(path: Path, what: str, deadline: float) -> int:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # The one before may have removed the file (destroy): a lock on it would hold nobody off.
-            if os.path.lexists(path) and os.path.samestat(os.fstat(fd), os.stat(path)):
+            if os.path.lexists(path) and os.path.samestat(os.fstat(fd), path.stat()):
                 return fd
             os.close(fd)
         except BlockingIOError:

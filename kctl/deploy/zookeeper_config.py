@@ -5,6 +5,9 @@ from __future__ import annotations
 from kctl.deploy.layout import LOOPBACK, ClusterSpec, ZooKeeperNode
 from kctl.properties import property_sections
 
+_TICKS = """Time is counted in ticks (ms): sessions expire to a tick, followers have initLimit ticks to join
+and syncLimit ticks to keep up"""
+
 
 def render_zoo_cfg(spec: ClusterSpec, node: ZooKeeperNode) -> str:
     """The text of zoo.cfg."""
@@ -18,12 +21,13 @@ def render_zoo_cfg(spec: ClusterSpec, node: ZooKeeperNode) -> str:
             "Reachable from this machine only",
             [("clientPort", str(node.port)), ("clientPortAddress", LOOPBACK)],
         ),
-        ("Snapshots and transaction log; the three newest snapshots are kept, looked after once a day",
-         [("dataDir", data), ("autopurge.snapRetainCount", "3"), ("autopurge.purgeInterval", "24"),
-          ("preAllocSize", "4096")]),
         (
-            "Time is counted in ticks (ms): sessions expire to a tick, followers have initLimit ticks to join\n"
-            "and syncLimit ticks to keep up",
+            "Snapshots and transaction log (it grows by preAllocSize kB); a purge every 24 hours keeps three snapshots",
+            [("dataDir", data), ("preAllocSize", "4096"), ("autopurge.snapRetainCount", "3"),
+             ("autopurge.purgeInterval", "24")],
+        ),
+        (
+            _TICKS,
             [("tickTime", "1000"), ("initLimit", "20"), ("syncLimit", "10")],
         ),
         ("The ensemble: quorum and election ports", _servers(spec)),
@@ -38,9 +42,7 @@ def render_zoo_cfg(spec: ClusterSpec, node: ZooKeeperNode) -> str:
 
 def _servers(spec: ClusterSpec) -> list[tuple[str, str]]:
     return [
-        (f"server.{z.id}", f"{LOOPBACK}:{z.quorum_port}:{z.election_port}")
-        for z in spec.zookeepers
-        if z.quorum_port
+        (f"server.{z.id}", f"{LOOPBACK}:{z.quorum_port}:{z.election_port}") for z in spec.zookeepers if z.quorum_port
     ]
 
 
