@@ -101,7 +101,7 @@ def copy_jars_with_mvn(version: str, libs: Path, *, timeout_s: float, update: Up
 
 
 def _environment() -> dict[str, str] | None:
-    """mvn is a script that wants JAVA_HOME or java on PATH: where neither is there, it gets the Java that kctl found."""
+    """mvn wants JAVA_HOME or java on PATH: where neither is there, it gets the Java that kctl found."""
     if os.environ.get("JAVA_HOME") or shutil.which("java"):
         return None
     return {**os.environ, "JAVA_HOME": str(find_java().home)}
