@@ -434,7 +434,7 @@ provision_kafka() {
     make_dir "$DATA_HOME/kctl/runtimes"
     make_dir "$CACHE_HOME/kctl"
     record_dirs
-    say "Kafka:"
+    began=$(date +%s)
     "$VENV/bin/kctl" runtime install >>"$LOG" || {
         say "  Kafka could not be provisioned; kctl itself is installed. Run the same command again to go on."
         exit 5
@@ -445,6 +445,7 @@ for found in list_runtimes():
     print("runtime", found.version)
 END
     while read -r kind version; do record "$kind" "$version"; done <"$STATE/made.new"
+    say "Kafka: done ($(seconds_since "$began") s)"
     rm -f -- "$STATE/made.new"
 }
 
