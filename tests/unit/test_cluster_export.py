@@ -1,0 +1,149 @@
+"""The document that planners read: its keys, what is absent when unknown, and its size."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Collection, Mapping
+from types import SimpleNamespace as Answer
+from typing import Any, cast
+
+from kctl.client import ClusterClient
+from kctl.cluster_export import assemble, export_cluster
+from kctl.errors import ConnectionRefused, NotAuthorized
+from kctl.log_dirs import LogDir, LogDirReplica
+from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
+from kctl.topics.configs import ConfigEntry, ConfigSource
+from kctl.topics.reassignments import Moving
+
+STATE = ClusterState(
+    "c1", 2,
+    {1: Broker(1, "h1", 9092, "r1"), 2: Broker(2, "h2", 9092)},
+    {"t": TopicState("t", False, None, (PartitionState("t", 0, 1, 5, (1, 2, 3), (1, 2), (3,)),
+                                        PartitionState("t", 1, -1, 5, (3,), (3,), (3,))))},
+)  # fmt: skip
+DIRS = {
+    1: [LogDir("/d1", 100, 40, [LogDirReplica("t", 0, 7, 0, False)]), LogDir("/d2", None, None, [], "offline")],
+    2: ConnectionRefused("broker 2 refused"),
+}
+CONFIGS = {
+    "t": [
+        ConfigEntry("min.insync.replicas", "2", ConfigSource.STATIC_BROKER),
+        ConfigEntry("retention.ms", "1000", ConfigSource.TOPIC),
+    ]
+}
+
+
+def test_the_document() -> None:
+    moving = {TopicPartition("t", 0): Moving((4,), (1,))}
+    assert assemble(STATE, DIRS, CONFIGS, moving) == {
+        "cluster_id": "c1",
+        "controller": 2,
+        "brokers": [
+            {
+                "id": 1, "host": "h1", "port": 9092, "rack": "r1",
+                "log_dirs": [
+                    {
+                        "path": "/d1", "total_bytes": 100, "usable_bytes": 40,
+                        "replicas": [
+                            {"topic": "t", "partition": 0, "size_bytes": 7, "offset_lag": 0, "future": False}
+                        ],
+                    },
+                    {"path": "/d2"},
+                ],
+            },
+            {"id": 2, "host": "h2", "port": 9092, "rack": None},
+            {"id": 3},
+        ],
+        "topics": [
+            {
+                "name": "t",
+                "configs": {"retention.ms": "1000"},
+                "partitions": [
+                    {
+                        "partition": 0, "leader": 1, "replicas": [1, 2, 3], "isr": [1, 2],
+                        "adding": [4], "removing": [1], "size_bytes": 7,
+                    },
+                    {"partition": 1, "leader": None, "replicas": [3], "isr": [3], "adding": [], "removing": []},
+                ],
+            }
+        ],
+    }  # fmt: skip
+
+
+def test_what_is_not_known_is_absent() -> None:
+    document = assemble(STATE, {}, {"t": NotAuthorized("no")}, None)
+    assert all("log_dirs" not in broker for broker in document["brokers"])
+    (topic,) = document["topics"]
+    assert "configs" not in topic
+    assert not {"adding", "removing", "size_bytes"} & topic["partitions"][0].keys()
+
+
+def test_a_size_is_the_leaders_and_copies_under_way_do_not_count() -> None:
+    dirs = {
+        1: [LogDir("/a", 1, 1, [LogDirReplica("t", 0, 7, 0, False)])],
+        2: [LogDir("/a", 1, 1, [LogDirReplica("t", 0, 9, 0, False), LogDirReplica("t", 1, 5, 3, True)])],
+    }
+    first, second = assemble(STATE, dirs, {}, None)["topics"][0]["partitions"]
+    assert first["size_bytes"] == 7
+    assert "size_bytes" not in second
+
+
+class _BigCluster:
+    """100,000 partitions on 20 brokers. A fake: no test machine holds a real one."""
+
+    def __init__(self) -> None:
+        self.sent: Counter[str] = Counter()
+        nodes = range(20)
+        self.state = ClusterState(
+            "big", 0, {n: Broker(n, f"h{n}", 9092, f"r{n % 3}") for n in nodes},
+            {f"t{t}": TopicState(f"t{t}", False, None, tuple(self._partition(f"t{t}", p) for p in range(50)))
+             for t in range(2000)},
+        )  # fmt: skip
+
+    @staticmethod
+    def _partition(topic: str, number: int) -> PartitionState:
+        replicas = tuple((number + i) % 20 for i in range(3))
+        return PartitionState(topic, number, replicas[0], 0, replicas, replicas)
+
+    def metadata(self, topics: Collection[str] | None = None) -> ClusterState:
+        self.sent["Metadata"] += 1
+        return self.state
+
+    def send_to_controller(self, request: Any) -> Any:
+        self.sent["ListPartitionReassignments"] += 1
+        return Answer(error_code=0, topics=[])
+
+    def send_each(self, requests: Mapping[int, Any]) -> dict[int, Any]:
+        return {node: self._answer(node, request) for node, request in requests.items()}
+
+    def _answer(self, node: int, request: Any) -> Any:
+        name = type(request).__name__.removesuffix("Request")
+        self.sent[name] += 1
+        if name == "DescribeConfigs":
+            rows = [Answer(error_code=0, resource_name=r.resource_name, configs=[]) for r in request.resources]
+            return Answer(results=rows)
+        topics = [
+            Answer(name=t.name, partitions=[
+                Answer(partition_index=p.partition, partition_size=1, offset_lag=0, is_future_key=False)
+                for p in t.partitions if node in p.replicas
+            ])
+            for t in self.state.topics.values()
+        ]  # fmt: skip
+        row = Answer(error_code=0, log_dir="/d", topics=topics, total_bytes=9, usable_bytes=5)
+        return Answer(error_code=0, results=[row])
+
+
+def test_few_requests_at_100_000_partitions() -> None:
+    fake = _BigCluster()
+    started = time.process_time()
+    document, lacks = export_cluster(cast(ClusterClient, fake))
+    assert lacks == []
+    assert fake.sent == {
+        "Metadata": 1, "ListPartitionReassignments": 1, "DescribeLogDirs": 20, "DescribeConfigs": 4,
+    }  # fmt: skip
+    assert sum(len(topic["partitions"]) for topic in document["topics"]) == 100_000
+    assert all(p["size_bytes"] == 1 for topic in document["topics"] for p in topic["partitions"])
+    assert len(json.dumps(document)) < 60_000_000
+    assert time.process_time() - started < 30, "assembling is linear"

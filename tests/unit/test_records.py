@@ -1,0 +1,104 @@
+"""Lines into records, and records into text."""
+
+from __future__ import annotations
+
+import io
+from datetime import datetime, timezone
+
+import pytest
+
+from kctl.commands.group import ranges
+from kctl.errors import UsageError
+from kctl.records.lines import BadLine, Line, parse_separator, read_lines
+from kctl.records.record import Record, text_of, view
+
+
+@pytest.mark.parametrize(
+    ("data", "separator", "expected"),
+    [
+        (b"", None, []),
+        (b"a\nb\n", None, [Line(1, None, b"a"), Line(2, None, b"b")]),
+        (b"a\nb", None, [Line(1, None, b"a"), Line(2, None, b"b")]),
+        (b"\n\n", None, [Line(1, None, b""), Line(2, None, b"")]),
+        (b"a\r\n", None, [Line(1, None, b"a\r")]),  # only a newline ends a line
+        (b"k:v\n", b":", [Line(1, b"k", b"v")]),
+        (b"k:v:w\n:v\nk:\n", b":", [Line(1, b"k", b"v:w"), Line(2, b"", b"v"), Line(3, b"k", b"")]),
+        (b"k\tv\n", b"\t", [Line(1, b"k", b"v")]),
+        (b"k=>v\n", b"=>", [Line(1, b"k", b"v")]),
+        (b"\xff\xfe\n", None, [Line(1, None, b"\xff\xfe")]),
+    ],
+)
+def test_lines(data: bytes, separator: bytes | None, expected: list[Line]) -> None:
+    assert list(read_lines(io.BytesIO(data), separator=separator, max_bytes=100)) == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "separator", "number", "why"),
+    [
+        (b"a:1\nb\nc:3\n", b":", 2, "no key separator ':'"),
+        (b"x" * 101, None, 1, "longer than 100 bytes"),
+        (b"ok\n" + b"x" * 10_000 + b"\n", None, 2, "longer than 100 bytes"),
+    ],
+)
+def test_a_bad_line_ends_it(data: bytes, separator: bytes | None, number: int, why: str) -> None:
+    read = []
+    with pytest.raises(BadLine, match=why) as caught:
+        for line in read_lines(io.BytesIO(data), separator=separator, max_bytes=100):
+            read.append(line.number)  # noqa: PERF402 - what came before the error counts
+    assert caught.value.number == number
+    assert read == list(range(1, number))
+
+
+def test_the_longest_line_is_taken() -> None:
+    assert [len(line.value) for line in read_lines(io.BytesIO(b"x" * 100 + b"\ny"), separator=None, max_bytes=100)] == [
+        100, 1,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), [(":", b":"), ("\\t", b"\t"), ("\\0", b"\0"), ("=>", b"=>"), ("→", "→".encode())])
+def test_separator(text: str, expected: bytes) -> None:
+    assert parse_separator(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "a\nb"])
+def test_bad_separator(text: str) -> None:
+    with pytest.raises(UsageError, match="--key-separator"):
+        parse_separator(text)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (None, (None, None)),
+        (b"", ("", "utf-8")),
+        ("grün".encode(), ("grün", "utf-8")),
+        (b"\x00\x1b[31m", ("\x00\x1b[31m", "utf-8")),  # JSON escapes it
+        (b"\xff\x00", ("/wA=", "base64")),
+        (b"\xed\xa0\x80", ("7aCA", "base64")),  # a surrogate is no UTF-8
+    ],
+)
+def test_text_of(data: bytes | None, expected: tuple[str | None, str | None]) -> None:
+    assert text_of(data) == expected
+
+
+def test_view() -> None:
+    record = Record("t", 1, 42, 1_700_000_000_123, None, b"\xff", (("h", b"v"), ("n", None)))
+    shown = view(record)
+    assert shown.timestamp == datetime(2023, 11, 14, 22, 13, 20, 123_000, tzinfo=timezone.utc)
+    assert (shown.key, shown.key_encoding, shown.value, shown.value_encoding) == (None, None, "/w==", "base64")
+    assert [(h.key, h.value, h.encoding) for h in shown.headers] == [("h", "v", "utf-8"), ("n", None, None)]
+
+
+@pytest.mark.parametrize("timestamp_ms", [None, 2**63 - 1, 253_402_300_800_000])
+def test_a_timestamp_that_no_calendar_has(timestamp_ms: int | None) -> None:
+    shown = view(Record("t", 0, 0, timestamp_ms, None, None, ()))
+    assert shown.timestamp is None
+    assert shown.timestamp_ms == timestamp_ms
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [([], ""), ([3], "3"), ([0, 1, 2], "0-2"), ([0, 2, 3, 7], "0,2-3,7"), ([5, 6], "5-6")],
+)
+def test_ranges(numbers: list[int], expected: str) -> None:
+    assert ranges(numbers) == expected
