@@ -7,7 +7,7 @@ from typing import Any
 
 from kctl import preflight
 from kctl.address import Address
-from kctl.connection import Connection, Dialer, NoAnswer, Pending, PeerClosed
+from kctl.connection import Connection, Dialer, NoAnswer, PeerClosed, Pending
 from kctl.deadline import Deadline
 from kctl.errors import (
     ConnectionFailed,
@@ -74,6 +74,12 @@ class Brokers:
     def reached_address(self) -> Address:
         """The server that answered last, when any was asked."""
         return self._any.address
+
+    @property
+    def advertised_can_be_reached(self) -> bool:
+        """Whether the server that answered did so at an address that a broker advertises: then one that cannot be
+        reached is down, rather than advertised wrongly."""
+        return any((b.host, b.port) == self.reached_address for b in self.state.brokers.values())
 
     @property
     def api_versions(self) -> dict[int, tuple[int, int]]:

@@ -19,6 +19,7 @@ from kctl.connection import Dialer, PeerClosed
 from kctl.deadline import Deadline
 from kctl.errors import (
     ConnectionFailed,
+    ConnectionRefused,
     ConnectionTimedOut,
     KctlError,
     NotFound,
@@ -40,8 +41,7 @@ __all__ = [
     "ClusterClient", "connect", "consumer_for", "error_for", "error_from", "error_name", "producer_for", "zookeeper",
 ]  # fmt: skip
 
-# A dead controller is replaced when its session ends (zookeeper.session.timeout.ms, 18 s by default); nobody waits
-# that long for one that cannot be reached, which may as well be its advertised address.
+# A dead controller is replaced when its session ends (zookeeper.session.timeout.ms, 18 s by default).
 _ELECTION_WAIT_S = 10.0
 _ELECTION_POLL_S = 0.25
 
@@ -171,7 +171,7 @@ class ClusterClient:
         Raises what `send` raises; OperationFailed when there is no controller.
         """
         deadline = Deadline(timeout_s or self.timeout_s)
-        patience, unreachable = deadline.at_most(_ELECTION_WAIT_S), deadline.at_most(preflight.LIMIT_S)
+        patience = deadline.at_most(_ELECTION_WAIT_S)
         while True:
             problem: KctlError
             controller = self._brokers.refresh(deadline).controller_id
@@ -180,8 +180,8 @@ class ClusterClient:
             else:
                 try:
                     answer = self.send(request, node_id=controller, timeout_s=deadline.left_s)
-                except (ConnectionFailed, NotFound) as exc:  # never sent: OutcomeUnknown is another class
-                    if unreachable.expired or isinstance(exc, ConnectionTimedOut):
+                except (ConnectionRefused, PeerClosed, NotFound) as exc:  # not sent, or it only reads
+                    if not self._brokers.advertised_can_be_reached:
                         raise
                     problem = exc
                 else:
@@ -253,10 +253,9 @@ class ClusterClient:
         """Raise when none of a few brokers can be reached where they advertise themselves: their clients would hang."""
         deadline = Deadline(self.timeout_s)
         self._brokers.any_connection(deadline)
-        here = self._brokers.reached_address
-        brokers = list(self._brokers.state.brokers.values())
-        if any((b.host, b.port) == here for b in brokers):
+        if self._brokers.advertised_can_be_reached:
             return
+        brokers = list(self._brokers.state.brokers.values())
         outcomes = self._brokers.connections([b.id for b in brokers[:3]], deadline)
         errors = [outcome for outcome in outcomes.values() if isinstance(outcome, KctlError)]
         if errors and len(errors) == len(outcomes):

@@ -162,7 +162,10 @@ class Connection:
         except wire.WireError:
             raise self._not_kafka(reader.data) from None
         if error:
-            raise NotKafka(f"{self.address} answers, but refuses to tell its API versions (error {error})")
+            raise NotKafka(
+                f"{self.address} answers, but refuses to tell its API versions (error {error})",
+                hint="is this the broker's port?",
+            )
         if wire.METADATA not in self.api_versions:
             raise NotKafka(
                 f"{self.address} is a KRaft controller, not a broker",

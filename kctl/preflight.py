@@ -37,8 +37,8 @@ from kctl.parallel import run_all
 if TYPE_CHECKING:
     import socket
 
-LIMIT_S = 4.2  # with start-up and the last probe still under 5 s
-PROBES_S = 1.0  # of that, what is kept for the probes
+LIMIT_S = 3.6  # with start-up on a busy machine still under 5 s
+PROBES_S = 0.8  # of that, what is kept for the probes
 _PROBE_S = 0.4
 _STAGGER_S = 0.1
 _MAX_RUNNING = 32
@@ -102,7 +102,9 @@ def _open(connection: Connection, dialer: Dialer, deadline: Deadline) -> Cluster
         raise
     except wire.WireError:
         connection.close()
-        raise NotKafka(f"{connection.address} answers, but not as a Kafka broker does") from None
+        raise NotKafka(
+            f"{connection.address} answers, but not as a Kafka broker does", hint="is this the broker's port?"
+        ) from None
 
 
 def read_cluster(connection: Connection, deadline: Deadline) -> ClusterState:
@@ -240,7 +242,7 @@ def _look_closer(connection: Connection, dialer: Dialer, exc: KctlError, deadlin
             silent = isinstance(exc, NoAnswer)
             return (
                 _identify(address, deadline)
-                or _tls_port(address, deadline)
+                or speaks_tls(address, deadline)
                 or (None if silent else _old_kafka(address, deadline))
             )
     return None
@@ -302,7 +304,7 @@ def _identify(address: Address, deadline: Deadline) -> KctlError | None:
     return None
 
 
-def _tls_port(address: Address, deadline: Deadline) -> KctlError | None:
+def speaks_tls(address: Address, deadline: Deadline) -> KctlError | None:
     """A port that shakes hands, or refuses to with an alert, speaks TLS. Nothing is verified: nothing is said."""
     import ssl
 

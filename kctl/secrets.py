@@ -30,7 +30,9 @@ def read_secret(what: str, env: str | None, file: str | None) -> str | None:
             data = stream.read(MAX_SECRET_BYTES + 1)
         secret = data.decode("utf-8").removesuffix("\n").removesuffix("\r")
     except OSError as exc:
-        raise UsageError(f"cannot read {path} for {what}: {exc.strerror}") from None
+        raise UsageError(
+            f"cannot read {path} for {what}: {exc.strerror}", hint="check the path and who may read it"
+        ) from None
     except UnicodeDecodeError:
         raise UsageError(f"{path} for {what} is not UTF-8 text") from None
     if not secret or len(data) > MAX_SECRET_BYTES:
@@ -43,7 +45,9 @@ def check_private(path: Path, what: str) -> None:
     try:
         status = path.stat()
     except OSError as exc:
-        raise UsageError(f"cannot read {path} for {what}: {exc.strerror}") from None
+        raise UsageError(
+            f"cannot read {path} for {what}: {exc.strerror}", hint="check the path and who may read it"
+        ) from None
     if not stat.S_ISREG(status.st_mode):
         raise UsageError(f"{path} for {what} is not a file")
     if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):

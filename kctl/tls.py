@@ -76,9 +76,11 @@ def _load_client_certificate(context: ssl.SSLContext, security: Security) -> Non
 
 def _bad_file(setting: str, path: str | None, exc: OSError) -> UsageError:
     if not isinstance(exc, ssl.SSLError) and exc.strerror:
-        return UsageError(f"cannot read {setting} {path}: {exc.strerror}")
+        return UsageError(f"cannot read {setting} {path}: {exc.strerror}", hint="check the path and who may read it")
     if getattr(exc, "reason", None) == "KEY_VALUES_MISMATCH":
-        return UsageError(f"the key does not belong to the certificate {path}")
+        return UsageError(
+            f"the key does not belong to the certificate {path}", hint="give the ssl_keyfile that belongs to it"
+        )
     if path and _is_java_keystore(path):
         return UsageError(f"{setting} {path} is a Java keystore", hint=convert_hint(path))
     reason = (exc.reason or "").lower().replace("_", " ") if isinstance(exc, ssl.SSLError) else ""

@@ -20,6 +20,7 @@ from kctl.errors import (
     NotZooKeeper,
 )
 from kctl.parallel import run_all
+from kctl.preflight import speaks_tls
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
@@ -58,6 +59,8 @@ def _probe(server: Address, deadline: Deadline) -> Address:
     except ConnectionRefusedError:
         raise ConnectionRefused(f"ZooKeeper {server} refused the connection", hint=hint) from None
     except TimeoutError:
+        if speaks_tls(server, deadline):
+            raise NotZooKeeper(f"{server} speaks TLS", hint="kctl reads ZooKeeper without TLS") from None
         raise ConnectionTimedOut(f"ZooKeeper {server} did not answer in time", hint=hint) from None
     except ConnectionResetError:
         answer = b""

@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from typing import Any
 
 from kafka.protocol.api_message import ApiMessage, DataContainer
 
@@ -33,3 +34,8 @@ class MetadataRequest(ApiMessage):
         min_version: int | None = ...,
         max_version: int | None = ...,
     ) -> None: ...
+
+class MetadataResponse(ApiMessage):
+    MetadataResponseBroker: Any
+    MetadataResponseTopic: Any
+    def __init__(self, **fields: Any) -> None: ...

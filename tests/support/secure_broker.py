@@ -1,0 +1,157 @@
+"""A broker with every kind of listener, for the tests of connections: one JVM, KRaft, on free loopback ports.
+
+kctl's own clusters have plain listeners only, so this one is started here. Its certificates lie in tests/data/tls.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+USER, PASSWORD = "ops", "correct-horse-7c2e"  # in SCRAM-SHA-512, and in PLAIN on the listener that has it
+KEY_PASSWORD = "key-pass-8d1f"  # of client-key-encrypted.pem
+START_S = 60.0
+SESSION_MS = 3000  # of a login on the listener SCRAM
+
+LISTENERS = {
+    "CONTROLLER": "PLAINTEXT",
+    "OPEN": "PLAINTEXT",
+    "TLS": "SSL",
+    "MUTUAL": "SSL",
+    "EXPIRED": "SSL",
+    "WRONGHOST": "SSL",
+    "SCRAM": "SASL_SSL",
+    "PLAIN": "SASL_PLAINTEXT",
+    "LOST": "PLAINTEXT",  # advertises a port where nothing listens
+    "ASTRAY": "PLAINTEXT",  # advertises a host that does not exist
+}
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that were free a moment ago."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for sock in sockets:
+            sock.bind(("127.0.0.1", 0))
+        return [sock.getsockname()[1] for sock in sockets]
+    finally:
+        for sock in sockets:
+            sock.close()
+
+
+class SecureBroker:
+    """ports: by listener. Certificates: `pem(name)`."""
+
+    def __init__(self, folder: Path, java: Path, libs: Path) -> None:
+        self._folder = folder
+        self._classpath = f"{libs}/*"
+        self._java = java
+        self._tls = Path(__file__).resolve().parent.parent / "data" / "tls"
+        *ports, self.closed_port = free_ports(len(LISTENERS) + 1)
+        self.ports = dict(zip(LISTENERS, ports, strict=True))
+        self.log = folder / "broker.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def pem(self, name: str) -> str:
+        """The path of a PEM file of tests/data/tls."""
+        path = self._tls / f"{name}.pem"
+        assert path.is_file()
+        return str(path)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """The broker takes connections (the kernel does) and answers nothing."""
+        assert self._process
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
+
+    def _properties(self) -> dict[str, object]:
+        listeners = {name: f"{name}://localhost:{port}" for name, port in self.ports.items()}
+        advertised = {name: address for name, address in listeners.items() if name != "CONTROLLER"}
+        advertised["LOST"] = f"LOST://localhost:{self.closed_port}"
+        advertised["ASTRAY"] = "ASTRAY://nosuchhost.invalid:9092"
+        settings: dict[str, object] = {
+            "process.roles": "broker,controller",
+            "node.id": 1,
+            "controller.quorum.voters": f"1@localhost:{self.ports['CONTROLLER']}",
+            "controller.listener.names": "CONTROLLER",
+            "inter.broker.listener.name": "OPEN",
+            "listeners": ",".join(listeners.values()),
+            "advertised.listeners": ",".join(advertised.values()),
+            "listener.security.protocol.map": ",".join(f"{k}:{v}" for k, v in LISTENERS.items()),
+            "log.dirs": self._folder / "data",
+            "offsets.topic.replication.factor": 1,
+            "offsets.topic.num.partitions": 1,
+            "connection.failed.authentication.delay.ms": 50,
+            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
+            "listener.name.scram.sasl.enabled.mechanisms": "SCRAM-SHA-512",
+            "listener.name.scram.scram-sha-512.sasl.jaas.config": (
+                "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+            ),
+            "listener.name.plain.sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.plain.plain.sasl.jaas.config": (
+                "org.apache.kafka.common.security.plain.PlainLoginModule required "
+                f'username="{USER}" password="{PASSWORD}" user_{USER}="{PASSWORD}";'
+            ),
+            "listener.name.mutual.ssl.client.auth": "required",
+            # KIP-368: the broker closes a connection whose login is older.
+            "listener.name.scram.scram-sha-512.connections.max.reauth.ms": SESSION_MS,
+        }
+        for listener in ("tls", "mutual", "expired", "wronghost", "scram"):
+            name = {"expired": "expired", "wronghost": "wrong-host"}.get(listener, "server")
+            prefix = f"listener.name.{listener}.ssl"
+            settings[f"{prefix}.keystore.type"] = settings[f"{prefix}.truststore.type"] = "PEM"
+            settings[f"{prefix}.keystore.location"] = self.pem(name)
+            settings[f"{prefix}.truststore.location"] = self.pem("ca")
+        return settings
+
+    @contextmanager
+    def running(self) -> Iterator[SecureBroker]:
+        """Format, start, wait until it answers; stop it at the end."""
+        config = self._folder / "server.properties"
+        config.write_text("".join(f"{key}={value}\n" for key, value in self._properties().items()))
+        log4j = self._folder / "log4j.properties"
+        log4j.write_text(
+            "log4j.rootLogger=INFO, out\nlog4j.appender.out=org.apache.log4j.ConsoleAppender\n"
+            "log4j.appender.out.layout=org.apache.log4j.PatternLayout\n"
+            "log4j.appender.out.layout.ConversionPattern=%d %p %c{1} %m%n\n"
+        )
+        flags = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", self._classpath]
+        scram = f"SCRAM-SHA-512=[name={USER},password={PASSWORD}]"
+        done = subprocess.run(
+            [str(self._java), *flags, "kafka.tools.StorageTool", "format", "-t", "3Db5QLSqSZieL3rJBUUegA",
+             "-c", str(config), "--add-scram", scram],
+            capture_output=True, text=True, timeout=START_S, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        with self.log.open("wb") as log:
+            process = subprocess.Popen(
+                [str(self._java), f"-Dlog4j.configuration=file:{log4j}", *flags, "kafka.Kafka", str(config)],
+                stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+        self._process = process
+        try:
+            self._wait(process)
+            yield self
+        finally:
+            self._process = None
+            process.kill()  # its data goes with the folder: no need to stop it gently
+            process.wait()
+
+    def _wait(self, process: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + START_S
+        while "Kafka Server started" not in self.log.read_text(errors="replace"):
+            ended = process.poll() is not None or time.monotonic() > deadline
+            assert not ended, f"the broker did not start:\n{self.log.read_text(errors='replace')[-4000:]}"
+            time.sleep(0.1)
+        for port in self.ports.values():
+            with closing(socket.create_connection(("localhost", port), timeout=5)):
+                pass

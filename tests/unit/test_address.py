@@ -1,0 +1,87 @@
+"""Servers and chroots as people write them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kctl.address import Address, parse_address, parse_servers, parse_zookeeper
+from kctl.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port", "normal"),
+    [
+        ("kafka1:9093", "kafka1", 9093, "kafka1:9093"),
+        ("kafka1", "kafka1", 9092, "kafka1:9092"),
+        (" kafka1.example.com:1 ", "kafka1.example.com", 1, "kafka1.example.com:1"),
+        ("kafka1.example.com.:65535", "kafka1.example.com.", 65535, "kafka1.example.com.:65535"),
+        ("127.0.0.1:9092", "127.0.0.1", 9092, "127.0.0.1:9092"),
+        ("[::1]:9092", "::1", 9092, "[::1]:9092"),
+        ("[::1]", "::1", 9092, "[::1]:9092"),
+        ("[fe80::1%eth0]:9092", "fe80::1%eth0", 9092, "[fe80::1%eth0]:9092"),
+        ("PLAINTEXT://kafka1:9092", "kafka1", 9092, "kafka1:9092"),
+        ("SASL_SSL://[::1]:9093", "::1", 9093, "[::1]:9093"),
+        ("kafka_1:9092", "kafka_1", 9092, "kafka_1:9092"),
+        ("1kafka:9092", "1kafka", 9092, "1kafka:9092"),
+    ],
+)
+def test_address(text: str, host: str, port: int, normal: str) -> None:
+    assert parse_address(text) == Address(host, port)
+    assert str(parse_address(text)) == normal
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", ":9092", "kafka1:", "kafka1:0", "kafka1:65536", "kafka1:99999", "kafka1:-1", "kafka1:x", "kafka1:9092x",
+        "kafka1:９０９２", "a b:9092", "kafka1:9092/dev", "kafka1;id:9092", "-kafka:9092", "kafka-:9092", "a..b:9092",
+        "::1:9092", "::1", "[::1:9092", "[::1]9092", "[::1]x:9092", "[kafka1]:9092", "[::g]:9092", "999.1.1.1:9092",
+        "1.2.3:9092", "user@kafka1:9092", "kafka1\n:9092", "kafka1\x00:9092", "x" * 64 + ":9092",
+        ".".join(["x" * 60] * 5) + ":9092", "kafka1:9092:9093", "http://",
+    ],
+)  # fmt: skip
+def test_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_address(text)
+
+
+def test_servers() -> None:
+    assert parse_servers("a:1, b:2,,a:1") == ("a:1", "b:2")
+    for text in ("", ",", " "):
+        with pytest.raises(UsageError, match="no bootstrap server"):
+            parse_servers(text)
+    with pytest.raises(UsageError, match="more than 1000"):
+        parse_servers(",".join(f"h{n}" for n in range(1001)))
+
+
+@pytest.mark.parametrize(
+    ("text", "servers", "chroot"),
+    [
+        ("zk1:2181", (("zk1", 2181),), ""),
+        ("zk1", (("zk1", 2181),), ""),
+        ("zk1:2181/", (("zk1", 2181),), ""),
+        ("zk1:2181,zk2:2182/kafka", (("zk1", 2181), ("zk2", 2182)), "/kafka"),
+        ("[::1]:2181/a/b/", (("::1", 2181),), "/a/b"),
+    ],
+)
+def test_zookeeper(text: str, servers: tuple[tuple[str, int], ...], chroot: str) -> None:
+    found = parse_zookeeper(text)
+    assert found.servers == servers
+    assert found.chroot == chroot
+
+
+@pytest.mark.parametrize("text", ["", "/kafka", "zk1:2181/a//b", "zk1:2181/a/../b", "zk1/a b", "zk1/a,zk2/b", "zk1:x"])
+def test_zookeeper_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_zookeeper(text)
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_an_address_or_a_usage_error(text: str) -> None:
+    try:
+        address = parse_address(text)
+    except UsageError:
+        return
+    assert parse_address(str(address)) == address
