@@ -55,6 +55,7 @@ class Setting:
     min: float | None = None
     max: float | None = None
     values: tuple[str, ...] = ()
+    ignore_case: bool = False
 
 
 @lru_cache(maxsize=1)
@@ -64,7 +65,7 @@ def known_settings() -> Mapping[str, Setting]:
     return {
         name: Setting(
             name, entry["type"], entry.get("default"), entry.get("min"), entry.get("max"),
-            tuple(entry.get("values", ())),
+            tuple(entry.get("values", ())), entry.get("ignore_case", False),
         )
         for name, entry in document["settings"].items()
     }  # fmt: skip
@@ -151,7 +152,8 @@ def _problem(setting: Setting, value: str) -> str | None:
         wrong = [v for v in re.split(r"\s*,\s*", value) if v and v not in setting.values]
         return f"a list of {', '.join(setting.values)}" if wrong else None
     if setting.type == "string" and setting.values:
-        return None if value in setting.values else f"one of {', '.join(setting.values)}"
+        asked = value.upper() if setting.ignore_case else value
+        return None if asked in setting.values else f"one of {', '.join(setting.values)}"
     if setting.type == "class" and value and not re.fullmatch(r"[\w$]+(\.[\w$]+)*", value):
         return "the name of a class"
     return None

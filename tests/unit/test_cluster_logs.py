@@ -1,0 +1,114 @@
+"""Logs: entries, merging, tails, and following across a roll."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+
+from kctl.deploy.host import LocalHost
+from kctl.deploy.layout import ClusterSpec, LayoutRequest, build_spec
+from kctl.deploy.logs import Follower, compile_pattern, log_excerpt, merged, parse_entries
+from kctl.errors import UsageError
+
+HOST = LocalHost()
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> ClusterSpec:
+    found = build_spec(
+        LayoutRequest(name="dev", layout="single"), directory=tmp_path, base_port=9000, kafka_version="3.9.2",
+        kafka_libs=Path("/k"), created_at="x",
+    )  # fmt: skip
+    for node in found.nodes:
+        found.log_path(node).parent.mkdir(parents=True)
+    return found
+
+
+def line(second: int, text: str, level: str = "INFO") -> str:
+    return f"[2026-01-31 12:00:{second:02d},{500:03d}] {level} {text} (kafka.X)\n"
+
+
+def texts(spec: ClusterSpec, *, tail: int | None = None, grep: str | None = None) -> list[str]:
+    found = merged(HOST, spec, spec.nodes, wanted=compile_pattern(grep), tail=tail)
+    return [f"{e.node}:{e.text.split('] ')[-1].split(' (')[0]}" for e in found]
+
+
+def test_entries_keep_their_stack_traces() -> None:
+    lines = ["half a line", line(1, "one").rstrip(), "java.lang.X: y", "\tat z", line(2, "two", "ERROR").rstrip()]
+    first, second, third = parse_entries("n", lines)
+    assert (first.time, first.level, first.text) == (None, None, "half a line")
+    assert second.time == datetime(2026, 1, 31, 12, 0, 1, 500_000, tzinfo=timezone.utc)
+    assert second.text.endswith("\njava.lang.X: y\n\tat z")
+    assert third.level == "ERROR"
+
+
+def test_a_time_that_cannot_be() -> None:
+    (entry,) = parse_entries("n", ["[2026-02-31 12:00:00,000] INFO x"])
+    assert entry.time is None
+
+
+def test_merged_by_time_over_rolled_files(spec: ClusterSpec) -> None:
+    zookeeper, broker = spec.nodes
+    log = spec.log_path(broker)
+    log.with_name("server.log.10").write_text(line(1, "a"))
+    log.with_name("server.log.2").write_text(line(2, "b"))
+    log.with_name("server.log.1").write_text(line(4, "d"))
+    log.write_text(line(6, "f") + "unfinished")
+    log.with_name("server.log.old").write_text(line(9, "not a log"))
+    spec.log_path(zookeeper).write_text(line(3, "c") + line(5, "e", "WARN"))
+    assert texts(spec) == [
+        "broker-1:INFO a", "broker-1:INFO b", "zookeeper-1:INFO c", "broker-1:INFO d", "zookeeper-1:WARN e",
+        "broker-1:INFO f",
+    ]  # fmt: skip
+    assert texts(spec, tail=2) == ["zookeeper-1:WARN e", "broker-1:INFO f"]
+    assert texts(spec, tail=1, grep="INFO [a-d]") == ["broker-1:INFO d"]
+    assert texts(spec, tail=0) == []
+
+
+def test_a_pattern_that_is_none() -> None:
+    with pytest.raises(UsageError, match="not a regular expression"):
+        compile_pattern("(")
+
+
+def test_following_loses_nothing_when_the_log_rolls(spec: ClusterSpec) -> None:
+    broker = spec.brokers[0]
+    log = spec.log_path(broker)
+    log.write_text(line(1, "before"))
+    follower = Follower(HOST, spec, [broker])
+
+    def new() -> list[str]:
+        return [e.text.split("INFO ")[-1].split(" (")[0] for e in follower.poll()]
+
+    assert new() == []
+    with log.open("a") as file:
+        file.write(line(2, "one") + "[2026-01-31 12:00:03,500] INFO tw")
+    assert new() == ["one"]
+    with log.open("a") as file:
+        file.write("o (kafka.X)\n" + line(4, "three"))
+    log.rename(log.with_name("server.log.1"))
+    log.write_text(line(5, "four"))
+    assert new() == ["two", "three", "four"]
+    assert new() == []
+
+
+def test_following_a_log_that_does_not_exist_yet(spec: ClusterSpec) -> None:
+    follower = Follower(HOST, spec, [spec.brokers[0]])
+    assert follower.poll() == []
+    spec.log_path(spec.brokers[0]).write_text(line(1, "first"))
+    assert len(follower.poll()) == 1
+
+
+def test_why_it_ended(spec: ClusterSpec) -> None:
+    broker = spec.brokers[0]
+    old, new = line(1, "old failure", "ERROR"), "".join(line(n, f"info {n}") for n in range(2, 30))
+    spec.log_path(broker).write_text(old + new)
+    spec.console_path(broker).write_text("log4j:WARN noise\nError: no heap\n")
+    excerpt = log_excerpt(HOST, spec, broker, since=len(old))
+    assert "info 29" in excerpt[-2]
+    assert excerpt[-1] == "Error: no heap"
+    assert not any("old failure" in text for text in excerpt)
+    with spec.log_path(broker).open("a") as file:
+        file.write(line(31, "Fatal error", "ERROR") + "Caused by: it\n" + line(32, "shut down"))
+    assert "Fatal error" in log_excerpt(HOST, spec, broker, since=len(old))[0]

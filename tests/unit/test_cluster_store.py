@@ -1,0 +1,180 @@
+"""The folder of clusters: locks, entries, ports that are reserved, atomic writes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kctl import paths
+from kctl.deploy import store
+from kctl.deploy.create import create, destroy
+from kctl.deploy.host import LocalHost
+from kctl.deploy.layout import LayoutRequest
+from kctl.deploy.runtime import KafkaRuntime
+from kctl.errors import AlreadyExists, Busy, InvalidFile, NotFound, NotSupported, OperationFailed, Refused
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for variable in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "KCTL_CONFIG", "KCTL_CONTEXT"):
+        monkeypatch.delenv(variable, raising=False)
+
+
+HOST = LocalHost()
+
+
+def make(name: str, *, base_port: int | None = None, directory: Path | None = None, version: str = "3.9.2") -> Path:
+    """A cluster of files only; its folder."""
+    runtime = KafkaRuntime(version, Path("/nowhere/libs"), "test")
+    request = LayoutRequest(name=name, layout="single")
+    return create(HOST, request, runtime=runtime, base_port=base_port, directory=directory, start_it=False).directory
+
+
+def test_create_load_list_destroy() -> None:
+    from kctl.context import current_context, list_contexts
+
+    directory = make("dev")
+    assert directory == paths.clusters_dir() / "dev"
+    assert [c.name for c in store.list_clusters(HOST)] == ["dev"]
+    assert store.load(HOST, "dev").directory == directory
+    assert (directory / "broker-1/server.properties").stat().st_mode & 0o077 == 0
+    assert current_context() == "dev"
+    with pytest.raises(AlreadyExists):
+        make("dev")
+    assert destroy(HOST, "dev").kept == ()
+    assert not directory.exists()
+    assert os.listdir(paths.clusters_dir()) == [".ports.lock"]
+    assert list_contexts() == {}
+    with pytest.raises(NotFound, match="does not exist"):
+        destroy(HOST, "dev")
+
+
+def test_a_folder_elsewhere_keeps_what_kctl_did_not_make(tmp_path: Path) -> None:
+    directory = make("dev", directory=tmp_path / "else/where")
+    assert (paths.clusters_dir() / "dev").is_symlink()
+    assert store.load(HOST, "dev").directory == directory
+    (directory / "notes.txt").write_text("mine")
+    assert destroy(HOST, "dev").kept == ("notes.txt",)
+    assert os.listdir(directory) == ["notes.txt"]
+    assert not os.path.lexists(paths.clusters_dir() / "dev")
+    with pytest.raises(Refused, match="not an empty folder"):
+        make("dev", directory=directory)
+    assert not store.exists("dev")
+
+
+def test_a_link_in_the_folder_is_not_followed(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "file").write_text("x")
+    directory = make("dev")
+    (directory / "broker-1" / "data-1" / "link").symlink_to(precious)
+    destroy(HOST, "dev")
+    assert (precious / "file").exists()
+
+
+def test_two_clusters_never_share_ports() -> None:
+    first = store.load(HOST, make("one").name).ports
+    second = store.load(HOST, make("two").name).ports
+    assert not first & second
+    with pytest.raises(Busy, match="belongs to cluster one"):
+        make("three", base_port=min(first) - 1)
+    assert not store.exists("three")
+
+
+def test_an_interrupted_create_can_be_done_again() -> None:
+    for rest in ("folder", "link"):
+        entry = store.entry_path("dev")
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        if rest == "folder":
+            entry.mkdir()
+        else:
+            entry.symlink_to(entry.parent.parent / "gone")
+        with pytest.raises(NotFound, match="incomplete"):
+            store.load(HOST, "dev")
+        make("dev")
+        destroy(HOST, "dev")
+
+
+def test_an_incomplete_entry_is_listed_and_destroyed() -> None:
+    directory = make("dev")
+    (directory / "cluster.json").write_text("{")
+    (listed,) = store.list_clusters(HOST)
+    assert listed.spec is None
+    assert "damaged" in (listed.problem or "")
+    with pytest.raises(InvalidFile, match="damaged"):
+        store.load(HOST, "dev")
+    (directory / "cluster.json").unlink()
+    assert "broker-1" in destroy(HOST, "dev").kept  # nothing says any more whose it is
+
+
+def test_a_moved_cluster_is_refused(tmp_path: Path) -> None:
+    directory = make("dev", directory=tmp_path / "a")
+    directory.rename(tmp_path / "b")
+    store.entry_path("dev").unlink()
+    store.entry_path("dev").symlink_to(tmp_path / "b")
+    with pytest.raises(InvalidFile, match="describes cluster dev in"):
+        store.load(HOST, "dev")
+
+
+def test_a_context_of_the_same_name_is_not_overwritten() -> None:
+    from kctl.context import Context, get_context, put_context
+
+    theirs = Context(bootstrap_servers=("kafka.example.com:9092",))
+    put_context("dev", theirs, make_current=False)
+    with pytest.raises(AlreadyExists, match="context dev"):
+        make("dev")
+    assert get_context("dev") == theirs
+    assert not store.exists("dev")
+
+
+def test_kafka_without_zookeeper_is_refused() -> None:
+    with pytest.raises(NotSupported, match=r"4\.0\.0 does not run with ZooKeeper"):
+        make("dev", version="4.0.0")
+    assert not store.exists("dev")
+
+
+HOLDER = """
+import sys
+from kctl.deploy import store
+with store.lock_cluster("dev"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_one_at_a_time() -> None:
+    with subprocess.Popen([sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(Busy, match=rf"another kctl \(pid {holder.pid}\) works on cluster dev"):
+            with store.lock_cluster("dev"):
+                pass
+        with store.lock_cluster("other"):
+            pass
+        holder.kill()  # a lock dies with its holder
+    with store.lock_cluster("dev"):
+        pass
+
+
+def test_a_removed_lock_file_locks_nobody_out_of_step() -> None:
+    with store.lock_cluster("dev"):
+        store.remove_lock("dev")
+    with store.lock_cluster("dev"), pytest.raises(Busy):
+        with store.lock_cluster("dev"):
+            pass
+
+
+def test_writes_are_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "file"
+    HOST.write_file(path, b"one")
+    HOST.write_file(path, b"two")
+    assert path.read_bytes() == b"two"
+    assert os.listdir(path.parent) == ["file"]
+    assert path.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(OperationFailed, match="cannot write /proc/"):
+        HOST.write_file(Path("/proc/kctl"), b"x")

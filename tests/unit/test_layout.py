@@ -1,0 +1,142 @@
+"""Layouts: what options give which cluster, and what cannot be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kctl.deploy.layout import (
+    ClusterSpec, LayoutRequest, build_spec, check_chroot, check_directory, check_name, check_request, heap_bytes,
+    port_count, racks, spec_to_json,
+)  # fmt: skip
+from kctl.deploy.store import parse_spec
+from kctl.errors import InvalidFile, NotFound, UsageError
+
+
+def spec_of(layout: str, **options: Any) -> ClusterSpec:
+    """A cluster in /c with ports from 9000."""
+    request = LayoutRequest(name="dev", layout=layout, **options)
+    check_request(request)
+    return build_spec(
+        request, directory=Path("/c/dev"), base_port=9000, kafka_version="3.9.2", kafka_libs=Path("/k/libs"),
+        created_at="2026-01-31T12:00:00Z",
+    )  # fmt: skip
+
+
+LAYOUTS: dict[str, tuple[dict[str, Any], list[tuple[int, ...]], list[int]]] = {
+    "single": ({}, [(9001,)], [9000]),
+    "pseudo-distributed": ({}, [(9003,)], [9000, 9001, 9002]),
+    "three-node": ({}, [(9003, 9006, 9009), (9004, 9007, 9010), (9005, 9008, 9011)], [9000, 9001, 9002]),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layout(layout: str) -> None:
+    options, zookeepers, brokers = LAYOUTS[layout]
+    spec = spec_of(layout, **options)
+    assert [z.ports for z in spec.zookeepers] == zookeepers
+    assert [z.id for z in spec.zookeepers] == list(range(1, len(zookeepers) + 1))
+    assert [b.port for b in spec.brokers] == brokers
+    assert [b.id for b in spec.brokers] == list(range(1, len(brokers) + 1))
+    assert spec.ports == set(range(9000, 9000 + port_count(layout, None)))
+    assert spec.bootstrap_servers == tuple(f"127.0.0.1:{p}" for p in brokers)
+    assert spec.zookeeper_connect == ",".join(f"127.0.0.1:{z[0]}" for z in zookeepers) + "/kafka"
+
+
+def test_pseudo_distributed_with_more_brokers_racks_and_log_dirs() -> None:
+    spec = spec_of("pseudo-distributed", brokers=5, rack="a,b", log_dirs=2, chroot="/x/y")
+    assert [b.rack for b in spec.brokers] == ["a", "b", "a", "b", "a"]
+    assert [str(p) for p in spec.data_paths(spec.brokers[4])] == ["/c/dev/broker-5/data-1", "/c/dev/broker-5/data-2"]
+    assert spec.zookeeper_connect == "127.0.0.1:9005/x/y"
+    assert spec.broker(5).port == 9004
+    with pytest.raises(NotFound, match="no broker 6"):
+        spec.broker(6)
+
+
+def test_the_description_reads_back() -> None:
+    spec = spec_of("three-node", rack="auto", settings={"num.io.threads": "4"})
+    data = json.dumps(spec_to_json(spec)).encode()
+    assert parse_spec(data, Path("cluster.json")) == spec
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"{", b"[]", b'{"format": 1}', b'{"format": 2}', b"null", b"[" * 100_000,
+     b'{"format": 1, "name": "x", "zookeepers": 3}'],
+)  # fmt: skip
+def test_a_damaged_description(data: bytes) -> None:
+    with pytest.raises(InvalidFile, match=r"cluster\.json"):
+        parse_spec(data, Path("cluster.json"))
+
+
+IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
+    ({"layout": "heap"}, "no layout 'heap'"),
+    ({"layout": "single", "brokers": 2}, "has 1 broker, not 2"),
+    ({"layout": "three-node", "brokers": 5}, "has 3 brokers, not 5"),
+    ({"layout": "pseudo-distributed", "brokers": 0}, "--brokers 0"),
+    ({"layout": "pseudo-distributed", "brokers": 51}, "--brokers 51"),
+    ({"log_dirs": 0}, "--log-dirs 0"),
+    ({"log_dirs": 21}, "--log-dirs 21"),
+    ({"name": ""}, "cannot name"),
+    ({"heap": "12"}, "--heap"),
+    ({"rack": "a,b"}, "2 racks for 1 broker"),
+    ({"chroot": "kafka"}, "--chroot"),
+]
+
+
+@pytest.mark.parametrize(("options", "says"), IMPOSSIBLE, ids=lambda v: v if isinstance(v, str) else "")
+def test_impossible(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        check_request(LayoutRequest(**{"name": "dev", "layout": "single", **options}))
+
+
+@pytest.mark.parametrize("name", ["dev", "a", "A-1_b.c", "0", "x" * 63])
+def test_name(name: str) -> None:
+    assert check_name(name) == name
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", ".dev", "-a", "a/b", "../a", "a b", "ä", "x" * 64, "a\n", "a\x00"])
+def test_no_name(name: str) -> None:
+    with pytest.raises(UsageError):
+        check_name(name)
+
+
+@pytest.mark.parametrize(
+    ("chroot", "result"), [("/", ""), ("", ""), ("/kafka", "/kafka"), ("/a/b-1/c.d", "/a/b-1/c.d")]
+)
+def test_chroot(chroot: str, result: str) -> None:
+    assert check_chroot(chroot) == result
+
+
+@pytest.mark.parametrize("chroot", ["a", "//", "/a/", "/a//b", "/.", "/a/..", "/zookeeper", "/a b", "/a,b", "/a\n"])
+def test_no_chroot(chroot: str) -> None:
+    with pytest.raises(UsageError):
+        check_chroot(chroot)
+
+
+@pytest.mark.parametrize(("heap", "size"), [("512m", 512 << 20), ("1G", 1 << 30), ("131072k", 128 << 20)])
+def test_heap(heap: str, size: int) -> None:
+    assert heap_bytes(heap) == size
+
+
+@pytest.mark.parametrize("heap", ["", "m", "512", "127m", "-1g", "1 g", "1t", "0512m", "512m "])
+def test_no_heap(heap: str) -> None:
+    with pytest.raises(UsageError):
+        heap_bytes(heap)
+
+
+def test_racks() -> None:
+    assert racks(None, 2) == (None, None)
+    assert racks("auto", 3) == ("r1", "r2", "r3")
+    assert racks("x", 3) == ("x", "x", "x")
+    for wrong in ("", "a,", "a b", "a,b,c"):
+        with pytest.raises(UsageError):
+            racks(wrong, 2)
+
+
+def test_kafka_cannot_have_a_comma_in_a_log_dir() -> None:
+    with pytest.raises(UsageError, match="comma"):
+        check_directory(Path("/tmp/a,b"))
