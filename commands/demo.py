@@ -114,23 +114,26 @@ def _drain(process: subprocess.Popen[str], rate_per_s: int | None) -> None:
 
 def _show(step: demo.Step) -> None:
     _title(step.title)
-    if step.wait_for_isr:
-        _wait_for_isr()
+    if step.wait_for:
+        _wait_until(under_replicated=step.wait_for == "isr_shrunk")
     _run(step.argv, may_be_unhealthy=step.may_be_unhealthy)
 
 
-def _wait_for_isr(timeout_s: float = 60) -> None:
-    """Until no partition is under-replicated; a broker that comes back first catches up."""
+def _wait_until(*, under_replicated: bool, timeout_s: float = 60) -> None:
+    """Until some partition is under-replicated, or none is any more."""
     from kctl.client import connect
     from kctl.context import resolve_target
 
     deadline = time.monotonic() + timeout_s
     target = resolve_target(context=None, bootstrap_server=None, zookeeper=None, command_config=None)
     with connect(target) as client:
-        while any(p.under_replicated for t in client.metadata().topics.values() for p in t.partitions):
+        while under_replicated is not any(
+            p.under_replicated for t in client.metadata(demo.TOPICS).topics.values() for p in t.partitions
+        ):
             if time.monotonic() > deadline:
-                raise OperationFailed(f"partitions are still under-replicated after {timeout_s:g} s")
-            time.sleep(0.5)
+                state = "no partition is" if under_replicated else "partitions are still"
+                raise OperationFailed(f"{state} under-replicated after {timeout_s:g} s")
+            time.sleep(0.3)
 
 
 def _run(argv: Iterable[str], *, stdin: str | None = None, may_be_unhealthy: bool = False) -> None:

@@ -10,6 +10,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
+from typing import Literal
 
 TOPICS = ("orders", "clicks")
 PARTITIONS = 6
@@ -24,13 +25,14 @@ class Step:
     """One thing that the demo shows.
 
     title: what happens and why, in a line. argv: the command, without `kctl`. may_be_unhealthy: exit code 1 is
-    what the step is to show. wait_for_isr: wait until every partition has its full ISR before the command.
+    what the step is to show. wait_for: before the command, until the controller has noticed what is to be seen:
+    a replica has left an ISR, or every ISR is full again.
     """
 
     title: str
     argv: tuple[str, ...]
     may_be_unhealthy: bool = False
-    wait_for_isr: bool = False
+    wait_for: Literal["isr_shrunk", "isr_full"] | None = None
 
 
 def topics(cluster: str) -> list[Step]:
@@ -79,12 +81,13 @@ def fault(cluster: str) -> list[Step]:
     return [
         Step("kill -9 of the broker that leads orders-0", ("cluster", "kill", cluster, "leader:orders-0", "--yes")),
         Step(
-            "One replica fewer in every ISR; the others lead on",
+            "Its session expires, other replicas lead on, one is missing in every ISR",
             ("topic", "describe", "orders"),
+            wait_for="isr_shrunk",
         ),
         Step("What status says now: exit code 1", ("cluster", "status", cluster), may_be_unhealthy=True),
         Step("Bring it back", ("cluster", "start", cluster)),
-        Step("In sync again", ("topic", "describe", "orders"), wait_for_isr=True),
+        Step("In sync again", ("topic", "describe", "orders"), wait_for="isr_full"),
     ]
 
 
