@@ -75,9 +75,9 @@ def command(
         report = one_pass(client)
         _check_topics(client, topics, report)
     rows = rows_of(report, by)
-    inv.emit(rows, lambda: [_table(rows, by, members=members)])
-    _remarks(report)
-    _judge(rows, by, max_lag)
+    inv.emit(rows, lambda: [lag_table(rows, by, members=members)])
+    remarks(report)
+    judge(rows, by, max_lag)
     failures = failures_of(report)
     if failures:
         raise incomplete(failures)
@@ -101,7 +101,8 @@ def rows_of(report: LagReport, by: By) -> Sequence[Any]:
     return by_group(report.rows) if by is By.GROUP else report.rows
 
 
-def _table(rows: Sequence[Any], by: By, *, members: bool) -> Table:
+def lag_table(rows: Sequence[Any], by: By, *, members: bool) -> Table:
+    """The rows of `rows_of` for people."""
     known = jsonable(rows)
     if by is By.PARTITION:
         shown = members and any(row["client_id"] for row in known)
@@ -120,7 +121,7 @@ def _table(rows: Sequence[Any], by: By, *, members: bool) -> Table:
     return Table(columns, known, empty="no commits")
 
 
-def _remarks(report: LagReport) -> None:
+def remarks(report: LagReport) -> None:
     """What the rows do not say by themselves, on stderr."""
     deleted = sorted({tp.topic for tp in report.deleted})
     for name in deleted:
@@ -133,7 +134,8 @@ def _remarks(report: LagReport) -> None:
         output.note(f"{len(silent)} groups have no commits and no assignment")
 
 
-def _judge(rows: Sequence[Any], by: By, max_lag: int | None) -> None:
+def judge(rows: Sequence[Any], by: By, max_lag: int | None) -> None:
+    """Raise NotHealthy when the lag of any row is over `max_lag`."""
     from kctl.lag.rules import over_limit
 
     if max_lag is None:
@@ -191,6 +193,6 @@ def _show_pass(inv: Invocation, one_pass: Callable[[], LagReport], by: By, *, me
         if sys.stdout.isatty():
             sys.stdout.write("\x1b[H\x1b[2J\x1b[3J")
         output.heading(f"{now:%Y-%m-%d %H:%M:%S} UTC, Ctrl-C ends")
-        inv.emit(rows, lambda: [_table(rows, by, members=members)])
-        _remarks(report)
+        inv.emit(rows, lambda: [lag_table(rows, by, members=members)])
+        remarks(report)
     sys.stdout.flush()

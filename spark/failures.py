@@ -19,7 +19,10 @@ _RULES: tuple[tuple[re.Pattern[str], type[KctlError], str, str | None], ...] = t
     (re.compile(pattern), error, message, hint)
     for pattern, error, message, hint in (
         (r"java\.lang\.OutOfMemoryError", OperationFailed, "Spark ran out of memory", _MEMORY_HINT),
-        (r"(System memory \d+ must be at least \d+)", UsageError, "the driver has too little memory: {0}", _MEMORY_HINT),
+        (
+            r"(System memory \d+ must be at least \d+)",
+            UsageError, "the driver has too little memory: {0}", _MEMORY_HINT,
+        ),
         (
             r"(Invalid (?:maximum|initial) heap size: \S+|Too small maximum heap|Could not reserve enough space[^\n]*)",
             UsageError, "Java refuses --driver-memory: {0}", _MEMORY_HINT,
@@ -55,7 +58,9 @@ _RULES: tuple[tuple[re.Pattern[str], type[KctlError], str, str | None], ...] = t
         (r"ModuleNotFoundError: No module named '([^']+)'", NotSupported, "Python has no {0}", EXTRA_HINT),
     )
 )  # fmt: skip
-_JAVA_CAUSE = re.compile(r"^(?:Caused by: |Exception in thread \S+ )?([\w.$]+(?:Exception|Error)): (.+)$", re.MULTILINE)
+_JAVA_CAUSE = re.compile(
+    r"^(?:Caused by: |Exception in thread \S+ )?([\w.$]+(?:Exception|Error)): (.+)$", re.MULTILINE
+)
 _MAX_MESSAGE = 300
 
 

@@ -11,10 +11,10 @@ import os
 import struct
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterator
+from typing import TYPE_CHECKING, Any
 
 from kctl.errors import OperationFailed, TimedOut
 from kctl.spark import failures
@@ -30,10 +30,16 @@ _MAX_LOG_BYTES = 256 * 1024
 class Gateway:
     """One JVM. `with` starts it, and ends it whatever happens."""
 
-    def __init__(self, argv: Sequence[str], environment: Mapping[str, str], folder: Path, *, verbose: bool) -> None:
+    def __init__(
+        self, argv: Sequence[str], environment: Mapping[str, str], folder: Path, *, verbose: bool
+    ) -> None:
         self._argv = list(argv)
         self._where = folder / "gateway"
-        self._environment = {**environment, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._where), "SPARK_CONNECT_MODE": "0"}
+        self._environment = {
+            **environment,
+            "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._where),
+            "SPARK_CONNECT_MODE": "0",
+        }
         self._log = folder / "spark.log"
         self._verbose = verbose
         self._process: subprocess.Popen[bytes] | None = None
@@ -71,12 +77,14 @@ class Gateway:
             if process.poll() is not None:
                 raise failures.died(process.returncode, self.log())
             if deadline.expired:
-                raise TimedOut(f"Spark's JVM did not start within {deadline.seconds:g} s", hint="run it again with -v")
+                raise TimedOut(
+                    f"Spark's JVM did not start within {deadline.seconds:g} s", hint="run it again with -v"
+                )
             time.sleep(_POLL_S)
         with _announced(*_read_address(self._where)):
             from pyspark.java_gateway import launch_gateway
 
-            self._py4j = launch_gateway()
+            self._py4j = launch_gateway()  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
         return self._py4j
 
     def log(self) -> str:

@@ -50,7 +50,12 @@ MODULE_OPTIONS = (
     "-Dderby.connection.requireAuthentication=false",
 )
 # A short-lived JVM: C2 would compile for a run that is over, and parallel collectors for a small heap.
-FAST_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-XX:+ExitOnOutOfMemoryError")
+FAST_START = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+    "-XX:+ExitOnOutOfMemoryError",
+)
 GATEWAY_CLASS = "org.apache.spark.api.python.PythonGatewayServer"
 
 # The root logger's level is set beside it; everything goes to the JVM's stderr, which the gateway keeps.
@@ -131,7 +136,9 @@ def submit_command(settings: SparkSettings, *, folder: Path, environ: Mapping[st
 
 def submit_environment(environ: Mapping[str, str], java_home: Path) -> dict[str, str]:
     """The environment for spark-submit. PYSPARK_PYTHON stays as it is set; without it, it is this Python."""
-    kept = {key: value for key, value in environ.items() if key not in FOREIGN_VARIABLES or key in _CLUSTERS_OWN}
+    kept = {
+        key: value for key, value in environ.items() if key not in FOREIGN_VARIABLES or key in _CLUSTERS_OWN
+    }
     own = {"JAVA_HOME": str(java_home), "SPARK_HOME": environ.get("SPARK_HOME") or str(pyspark_home())}
     return {"PYSPARK_PYTHON": sys.executable, **kept, **own}
 

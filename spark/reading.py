@@ -133,8 +133,8 @@ def _commits(client: ClusterClient, share: GroupsShare) -> Iterator[CommitRow]:
         failed = described.failed_groups.get(name)
         if isinstance(failed, NotFound):
             continue  # gone since it was listed
-        error = failed or (answer if isinstance(answer, KctlError) else None)
-        if error is not None or isinstance(answer, KctlError):
+        if failed is not None or isinstance(answer, KctlError):
+            error = failed if isinstance(answer, dict) else answer
             yield CommitRow(name, group.state, error=error.message if error else None)
             continue
         owners = _owners(group)
@@ -210,7 +210,10 @@ def read_log_dirs(target: Target, share: BrokersShare, *, timeout_s: float) -> I
             yield LogDirRow(broker, log_dir.path, *sizes, error=log_dir.error)
             for row in log_dir.replicas:
                 if share.topics is None or row.topic in share.topics:
-                    yield LogDirRow(broker, log_dir.path, *sizes, *row)
+                    yield LogDirRow(
+                        broker, log_dir.path, *sizes,
+                        row.topic, row.partition, row.size_bytes, row.offset_lag, row.future,
+                    )  # fmt: skip
 
 
 def read_configs(target: Target, share: TopicsShare, *, timeout_s: float) -> Iterator[ConfigRow]:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.deadline import Deadline
 from kctl.deploy.java import find_java
-from kctl.errors import ConnectionFailed
+from kctl.errors import ConnectionFailed, OperationFailed
 from kctl.spark import failures
 from kctl.spark.class_archive import class_archive
 from kctl.spark.gateway import Gateway
@@ -52,7 +52,9 @@ class SparkDriver:
     archive_to: where the JVM shall write a class archive when it ends (kctl.spark.warm).
     """
 
-    def __init__(self, settings: SparkSettings, *, verbose: bool = False, archive_to: Path | None = None) -> None:
+    def __init__(
+        self, settings: SparkSettings, *, verbose: bool = False, archive_to: Path | None = None
+    ) -> None:
         self.settings = checked(settings)
         self._verbose = verbose
         self._archive_to = archive_to
@@ -66,7 +68,9 @@ class SparkDriver:
             _check_master(self.settings)
             self._folder = stack.enter_context(scratch_folder())
             argv, environment = self._command()
-            write_private(self._folder / "log4j2.properties", LOG4J2.format(level="info" if self._verbose else "warn"))
+            write_private(
+                self._folder / "log4j2.properties", LOG4J2.format(level="info" if self._verbose else "warn")
+            )
             stack.enter_context(_environment(environment))
             gateway = Gateway(argv, environment, self._folder, verbose=self._verbose)
             self._gateway = stack.enter_context(gateway)
@@ -80,7 +84,9 @@ class SparkDriver:
             if kind is None and self._session is not None:
                 with self.explained():
                     self._session.stop()
-                if not self.settings.embedded:  # what is left of an embedded one is its JVM, and that goes below
+                if (
+                    not self.settings.embedded
+                ):  # what is left of an embedded one is its JVM, and that goes below
                     self._gateway.end()
         finally:
             self._session = None
@@ -120,7 +126,7 @@ class SparkDriver:
         try:
             with failures.told():
                 yield
-        except failures.OperationFailed as exc:
+        except OperationFailed as exc:
             if self._gateway.returncode is not None:
                 raise failures.died(self._gateway.returncode, self._gateway.log()) from exc
             raise
@@ -139,7 +145,9 @@ class SparkDriver:
         else:
             options = archive.options_to_use() if self.settings.use_archive else []
             self.archived = bool(options)
-        command = embedded_command(java.executable, self.settings, folder=self._folder, archive_options=options)
+        command = embedded_command(
+            java.executable, self.settings, folder=self._folder, archive_options=options
+        )
         return command, embedded_environment(os.environ)
 
     def _conf(self) -> dict[str, str]:
@@ -194,7 +202,8 @@ def _check_master(settings: SparkSettings) -> None:
             return
     if masters:
         raise ConnectionFailed(
-            f"cannot reach the Spark master {settings.master}: {reason}", hint="is it up, and is the port right?"
+            f"cannot reach the Spark master {settings.master}: {reason}",
+            hint="is it up, and is the port right?",
         )
 
 

@@ -68,7 +68,9 @@ def parse_conf(pairs: list[str] | None) -> dict[str, str]:
         key, separator, value = pair.partition("=")
         if not separator or not re.fullmatch(r"spark\.[A-Za-z0-9_.\-]+", key):
             shown = key if separator else "the value given"
-            raise UsageError(f"--conf takes spark.KEY=VALUE, not {shown!r}", hint="for example --conf spark.ui.port=4040")
+            raise UsageError(
+                f"--conf takes spark.KEY=VALUE, not {shown!r}", hint="for example --conf spark.ui.port=4040"
+            )
         if key in _RESERVED:
             raise UsageError(f"--conf {key} has an option of its own", hint=f"use {_RESERVED[key]}")
         conf[key] = value
@@ -85,10 +87,14 @@ def checked(settings: SparkSettings) -> SparkSettings:
     if settings.embedded and not re.fullmatch(r"local(\[(\*|[1-9]\d{0,3})(,\d+)?\])?", settings.master):
         raise UsageError(f"--master {settings.master} is not a Spark master", hint="use local or local[4]")
     if not _MEMORY.fullmatch(settings.driver_memory):
-        raise UsageError(f"--driver-memory {settings.driver_memory} is not a size", hint="write for example 512m or 4g")
+        raise UsageError(
+            f"--driver-memory {settings.driver_memory} is not a size", hint="write for example 512m or 4g"
+        )
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        raise NotSupported(f"Spark needs Python packages that are not installed: {', '.join(missing)}", hint=EXTRA_HINT)
+        raise NotSupported(
+            f"Spark needs Python packages that are not installed: {', '.join(missing)}", hint=EXTRA_HINT
+        )
     return settings
 
 
@@ -97,5 +103,6 @@ def standalone_masters(master: str) -> list[Address]:
     if not master.startswith("spark://"):
         return []
     return [
-        parse_address(text, default_port=STANDALONE_PORT) for text in master.removeprefix("spark://").split(",")
+        parse_address(text, default_port=STANDALONE_PORT)
+        for text in master.removeprefix("spark://").split(",")
     ]

@@ -1,0 +1,122 @@
+"""Which task asks which broker: planned by kctl's own process, in one ListGroups to each broker and one Metadata.
+
+A share keeps a coordinator's groups, or a leader's partitions, together, so that a task sends few requests; there
+are at most `parallelism` shares, because a Python worker costs more than what it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from kctl.errors import NotFound
+from kctl.groups.describe import Group, list_groups
+from kctl.model import TopicPartition
+from kctl.spark.reading import BrokersShare, GroupsShare, PartitionsShare, TopicsShare
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+    from kctl.model import ClusterState
+
+_SHARE_GROUP = "share"  # KIP-932: no committed offsets
+_TOPICS_PER_TASK = 500
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class LagPlan:
+    """Shares for the lag of groups. failed: brokers that could not list their groups, with the reason."""
+
+    groups: tuple[GroupsShare, ...]
+    partitions: tuple[PartitionsShare, ...]
+    failed: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class RetentionPlan:
+    """Shares for the retention report. brokers: those that are up."""
+
+    brokers: tuple[BrokersShare, ...]
+    partitions: tuple[PartitionsShare, ...]
+    topics: tuple[TopicsShare, ...]
+
+
+def plan_lag(
+    client: ClusterClient,
+    groups: Collection[str] | None = None,
+    *,
+    topics: Collection[str] | None = None,
+    states: Collection[str] | None = None,
+    parallelism: int,
+) -> LagPlan:
+    """The shares for `groups` (None: all) and `topics` (None: all).
+
+    Raises NotFound for a group that was named and that no broker lists, and what ClusterClient raises.
+    """
+    listed = list_groups(client)
+    failed = {f"broker {node}": error.message for node, error in listed.failed_brokers.items()}
+    missing = sorted(set(groups or ()) - listed.groups.keys())
+    if missing and listed.failed_brokers:
+        raise next(iter(listed.failed_brokers.values()))
+    if missing:
+        named = ", ".join(repr(name) for name in missing)
+        one = len(missing) == 1
+        raise NotFound(
+            f"group {named} does not exist" if one else f"groups {named} do not exist",
+            hint="`kctl group list` shows the groups",
+        )
+    chosen = [
+        group
+        for name, group in listed.groups.items()
+        if group.type != _SHARE_GROUP
+        and (groups is None or name in groups)
+        and (states is None or not group.state or group.state.lower() in states)
+    ]
+    by_coordinator: dict[int, list[Group]] = {}
+    for group in chosen:
+        by_coordinator.setdefault(group.coordinator, []).append(group)
+    wanted = frozenset(topics) if topics is not None else None
+    shares = tuple(GroupsShare(tuple(share), wanted) for share in deal(by_coordinator.values(), parallelism))
+    state = client.metadata(None if topics is None else sorted(topics))
+    return LagPlan(shares, _partition_shares(state, parallelism, oldest=False), failed)
+
+
+def plan_retention(
+    client: ClusterClient, *, topics: Collection[str] | None = None, parallelism: int
+) -> RetentionPlan:
+    """The shares for `topics` (None: all). Raises NotFound for a topic that was named and does not exist."""
+    state = client.metadata(None if topics is None else sorted(topics))
+    for name in sorted(topics or ()):
+        if name not in state.topics:
+            raise NotFound(f"topic {name!r} does not exist", hint="`kctl topic list` shows the topics")
+    wanted = frozenset(topics) if topics is not None else None
+    names = sorted(state.topics)
+    chunks = [names[start : start + _TOPICS_PER_TASK] for start in range(0, len(names), _TOPICS_PER_TASK)]
+    return RetentionPlan(
+        brokers=tuple(
+            BrokersShare(tuple(share), wanted)
+            for share in deal([[node] for node in state.brokers], parallelism)
+        ),
+        partitions=_partition_shares(state, parallelism, oldest=True),
+        topics=tuple(TopicsShare(tuple(share)) for share in deal(chunks, parallelism)),
+    )
+
+
+def _partition_shares(state: ClusterState, parallelism: int, *, oldest: bool) -> tuple[PartitionsShare, ...]:
+    by_leader: dict[int, list[tuple[TopicPartition, int]]] = {}
+    for topic in state.topics.values():
+        for partition in topic.partitions:
+            by_leader.setdefault(partition.leader, []).append((partition.tp, partition.leader))
+    return tuple(PartitionsShare(tuple(share), oldest) for share in deal(by_leader.values(), parallelism))
+
+
+def deal(bundles: Iterable[Sequence[T]], hands: int) -> list[list[T]]:
+    """Bundles that stay whole, dealt to at most `hands` hands of about the same size: the largest bundle first,
+    each to the smallest hand (Graham's rule, at most 4/3 of the best). No hand is empty."""
+    largest_first = sorted((bundle for bundle in bundles if bundle), key=len, reverse=True)
+    dealt: list[list[T]] = [[] for _ in range(min(hands, len(largest_first)))]
+    for bundle in largest_first:
+        min(dealt, key=len).extend(bundle)
+    return dealt

@@ -1,0 +1,202 @@
+"""The retention report as a Spark job: the rows of kctl.lag.retention, computed over columns.
+
+It says what kctl.lag.usage says in plain Python; tests/unit/test_spark_columns.py holds the two together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+from kctl.lag.retention import BrokerUsage, LogDirUsage, PartitionUsage, TopicUsage, at
+from kctl.spark import columns, sources
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from kctl.context import Target
+    from kctl.spark.planning import RetentionPlan
+
+PARTITION, TOPIC, BROKER, LOG_DIR = "partition", "topic", "broker", "log-dir"
+ROWS: dict[str, type[Any]] = {
+    PARTITION: PartitionUsage,
+    TOPIC: TopicUsage,
+    BROKER: BrokerUsage,
+    LOG_DIR: LogDirUsage,
+}
+_LOG = ("topic", "partition", "leader", "log_start_offset", "log_end_offset", "oldest_timestamp_ms")
+_CONFIG = ("cleanup_policy", "segment_bytes", "retention_bytes", "retention_ms")
+
+
+@dataclass(frozen=True)
+class Readings:
+    """What was read, in the columns of kctl.spark.reading's rows."""
+
+    logs: DataFrame
+    log_dirs: DataFrame
+    configs: DataFrame
+
+    def persist(self) -> Readings:
+        """The same, read once."""
+        return Readings(self.logs.persist(), self.log_dirs.persist(), self.configs.persist())
+
+    def unpersist(self) -> None:
+        """Drop what was kept."""
+        for frame in (self.logs, self.log_dirs, self.configs):
+            frame.unpersist()
+
+
+class RetentionJob:
+    """One reading of the cluster and what is made of it. now_ms: the moment that ages count to."""
+
+    def __init__(self, readings: Readings, *, now_ms: int) -> None:
+        self._readings = readings.persist()
+        self._now_ms = now_ms
+
+    def __enter__(self) -> RetentionJob:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._readings.unpersist()
+
+    def frame(self, by: str) -> DataFrame:
+        """The report's rows in no order: the columns of ROWS[by], with oldest_timestamp as a Spark timestamp."""
+        found = self._with_times(by)
+        timestamp = F.timestamp_millis("oldest_timestamp_ms").alias("oldest_timestamp")
+        return found.select(*(timestamp if f == "oldest_timestamp" else F.col(f) for f in _names(by)))
+
+    def rows(self, by: str) -> list[Any]:
+        """The report's rows as ROWS[by], sorted."""
+        names = ["oldest_timestamp_ms" if name == "oldest_timestamp" else name for name in _names(by)]
+        where = names.index("oldest_timestamp_ms")
+        found = [
+            ROWS[by](*row[:where], at(row[where]), *row[where + 1 :])
+            for row in self._with_times(by).select(*names).collect()
+        ]
+        keys = [name for name in ("broker", "log_dir", "topic", "partition") if name in names]
+        return sorted(found, key=lambda row: tuple(getattr(row, key) for key in keys))
+
+    def failures(self) -> list[str]:
+        """What could not be read, one line each."""
+        readings = self._readings
+        brokers = F.concat(F.lit("log dirs of broker "), F.col("broker").cast("string"))
+        logs = F.concat(F.lit("partition "), "topic", F.lit("-"), F.col("partition").cast("string"))
+        every = (
+            _errors(readings.log_dirs, brokers)
+            .union(_errors(readings.logs, logs))
+            .union(_errors(readings.configs, F.concat(F.lit("configs of topic "), "topic")))
+        )
+        # One dead broker is the reason of many lines: tell each reason once, with the first that it struck.
+        reasons = every.groupBy("error").agg(F.min("what").alias("what"), F.count(F.lit(1)).alias("times"))
+        return [
+            f"{what}{f' and {times - 1} more' if times > 1 else ''}: {error}"
+            for error, what, times in sorted(reasons.collect())
+        ]
+
+    # --- frames, with oldest_timestamp_ms ---------------------------------------------------------------------
+
+    def _with_times(self, by: str) -> DataFrame:
+        if by == PARTITION:
+            return self._partitions()
+        if by == TOPIC:
+            return self._topics()
+        return self._places("broker") if by == BROKER else self._places("broker", "log_dir")
+
+    def _copies(self) -> DataFrame:
+        replicas = self._readings.log_dirs.where(F.col("topic").isNotNull())
+        return replicas.select("topic", "partition", "broker", "log_dir", "size_bytes", "future")
+
+    def _dirs(self) -> DataFrame:
+        dirs = self._readings.log_dirs.where(F.col("topic").isNull() & F.col("log_dir").isNotNull())
+        return dirs.select("broker", "log_dir", "total_bytes", "usable_bytes")
+
+    def _configs(self) -> DataFrame:
+        return self._readings.configs.select("topic", *_CONFIG)
+
+    def _partitions(self) -> DataFrame:
+        current = F.col("broker").isNotNull() & ~F.col("future")
+        leading = current & (F.col("broker") == F.col("leader"))
+        sizes = (
+            self._readings.logs.select(*_LOG)
+            .join(self._copies(), ["topic", "partition"], "left")
+            .groupBy(*_LOG)
+            .agg(
+                F.count_if(current).alias("replicas"),
+                F.max(F.when(leading, F.col("size_bytes"))).alias("size_bytes"),
+                F.coalesce(F.sum("size_bytes"), F.lit(0)).alias("replicas_bytes"),
+            )
+        )
+        return self._with_shares(sizes.join(self._configs(), "topic", "left"))
+
+    def _with_shares(self, frame: DataFrame) -> DataFrame:
+        """oldest_age_ms and both shares, from size_bytes, oldest_timestamp_ms and the configs."""
+        age, policy = columns.age_ms(self._now_ms, F.col("oldest_timestamp_ms")), F.col("cleanup_policy")
+        return frame.withColumns(
+            {
+                "oldest_age_ms": age,
+                "retention_bytes_used": columns.used(F.col("size_bytes"), F.col("retention_bytes"), policy),
+                "retention_ms_used": columns.used(age, F.col("retention_ms"), policy),
+            }
+        )
+
+    def _topics(self) -> DataFrame:
+        return self._partitions().groupBy("topic", *_CONFIG).agg(
+            F.count(F.lit(1)).alias("partitions"),
+            F.sum("replicas").alias("replicas"),
+            F.sum("size_bytes").alias("size_bytes"),
+            F.sum("replicas_bytes").alias("replicas_bytes"),
+            *_worst(),
+        )  # fmt: skip
+
+    def _places(self, *keys: str) -> DataFrame:
+        """Brokers, or log dirs: each with what its copies have used."""
+        oldest = self._readings.logs.select("topic", "partition", "oldest_timestamp_ms")
+        copies = self._with_shares(
+            self._copies().join(oldest, ["topic", "partition"], "left").join(self._configs(), "topic", "left")
+        )
+        held = copies.groupBy(*keys).agg(
+            F.countDistinct("topic").alias("topics"),
+            F.count_if(~F.col("future")).alias("replicas"),
+            F.sum("size_bytes").alias("size_bytes"),
+            *_worst(),
+        )
+        used = columns.disk_used(F.col("total_bytes"), F.col("usable_bytes"))
+        dirs = self._dirs().withColumn("disk_used", used)
+        if "log_dir" not in keys:
+            dirs = dirs.groupBy(*keys).agg(
+                F.count(F.lit(1)).alias("log_dirs"), F.max("disk_used").alias("disk_used")
+            )
+        empty = {name: F.coalesce(F.col(name), F.lit(0)) for name in ("topics", "replicas", "size_bytes")}
+        return dirs.join(held, list(keys), "left").withColumns(empty)
+
+
+def retention_job(
+    spark: SparkSession, target: Target, plan: RetentionPlan, *, now_ms: int, timeout_s: float = 30.0
+) -> RetentionJob:
+    """The job that reads what `plan` says of `target`; nothing runs before the first action."""
+    readings = Readings(
+        logs=sources.load(spark, sources.LOGS, target, plan.partitions, timeout_s=timeout_s),
+        log_dirs=sources.load(spark, sources.LOG_DIRS, target, plan.brokers, timeout_s=timeout_s),
+        configs=sources.load(spark, sources.CONFIGS, target, plan.topics, timeout_s=timeout_s),
+    )
+    return RetentionJob(readings, now_ms=now_ms)
+
+
+def _worst() -> list[Column]:
+    """The largest share and the oldest record among the rows of a group."""
+    return [
+        F.max("retention_bytes_used").alias("retention_bytes_used"),
+        F.max("retention_ms_used").alias("retention_ms_used"),
+        F.max("oldest_age_ms").alias("oldest_age_ms"),
+        F.min("oldest_timestamp_ms").alias("oldest_timestamp_ms"),
+    ]
+
+
+def _errors(frame: DataFrame, what: Column) -> DataFrame:
+    return frame.where(F.col("error").isNotNull()).select(what.alias("what"), "error")
+
+
+def _names(by: str) -> list[str]:
+    return [field.name for field in fields(ROWS[by])]

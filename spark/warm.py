@@ -1,0 +1,161 @@
+"""Making the class archive: one run that does what the reports do, without a cluster, and ends by itself.
+
+The JVM writes the archive when it ends, with the classes that it has loaded; so the run has sources, joins, sums,
+what is kept, and a Parquet file, over a handful of made-up rows.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kctl.context import Target
+from kctl.deadline import Deadline
+from kctl.deploy.java import find_java
+from kctl.errors import Busy, OperationFailed
+from kctl.spark import settings as spark_settings
+from kctl.spark.class_archive import ClassArchive, class_archive
+from kctl.spark.session import SparkDriver
+from kctl.spark.settings import SparkSettings
+from kctl.spark.watching import Progress, watched
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_LOCK_POLL_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class WarmResult:
+    """The archive. made: by this run; false when a whole one was there."""
+
+    path: Path
+    made: bool
+    size_bytes: int
+    spark_version: str
+    java_version: int
+    duration_ms: int
+
+
+def warm(
+    settings: SparkSettings,
+    *,
+    force: bool = False,
+    timeout_s: float = 300.0,
+    verbose: bool = False,
+    progress: Progress | None = None,
+) -> WarmResult:
+    """Make the class archive for the Java and the pyspark that are found, unless it is there and whole.
+
+    Raises NotSupported (no Java, no pyspark, a Java that cannot make one), Busy when another run makes it and does
+    not end, OperationFailed when none was written.
+    """
+    started = time.monotonic()
+    checked = spark_settings.checked(replace(settings, use_archive=False, start_timeout_s=timeout_s))
+    archive = class_archive(find_java())
+    partial = archive.new_partial()
+    deadline = Deadline(timeout_s)
+    with _alone(archive.path.with_name("lock"), deadline):
+        made = force or not archive.whole
+        if made:
+            try:
+                _train(checked, partial, timeout_s=deadline.left_s, verbose=verbose, progress=progress)
+                archive.adopt(partial)
+            finally:
+                partial.unlink(missing_ok=True)
+        archive.remove_others()
+    return _result(archive, made, time.monotonic() - started)
+
+
+def _result(archive: ClassArchive, made: bool, seconds: float) -> WarmResult:
+    return WarmResult(
+        path=archive.path,
+        made=made,
+        size_bytes=archive.path.stat().st_size,
+        spark_version=archive.spark_version,
+        java_version=archive.java.version,
+        duration_ms=round(seconds * 1000),
+    )
+
+
+def _train(
+    settings: SparkSettings, partial: Path, *, timeout_s: float, verbose: bool, progress: Progress | None
+) -> None:
+    with SparkDriver(settings, verbose=verbose, archive_to=partial) as driver:
+        spark = driver.session()
+        with watched(driver, "using Spark", timeout_s=timeout_s, progress=progress):
+            exercise(spark)
+        if progress is not None:
+            progress.update("writing the class archive")
+        code = driver.finish()
+    if not partial.is_file():
+        how = "it did not end in time" if code is None else f"its JVM ended with exit code {code}"
+        raise OperationFailed(f"Spark wrote no class archive: {how}", hint="run it again with -v")
+
+
+def exercise(spark: SparkSession) -> None:
+    """Both reports over rows that nobody has, and a Parquet file of each."""
+    from kctl.spark import lag_job, parquet, retention_job, sources
+    from kctl.spark.reading import CommitRow, ConfigRow, LogDirRow, LogRow
+
+    def frame(kind: sources.Kind, *rows: tuple[Any, ...]) -> DataFrame:
+        return sources.load(spark, kind._replace(read=_MadeUp(rows)), Target("nobody", ()), [0, 1])
+
+    commits = frame(
+        sources.COMMITS, CommitRow("g", "Empty", "t", 0, 5), CommitRow("h", "Empty", error="made up")
+    )
+    logs = frame(sources.LOGS, LogRow("t", 0, 1, 0, 10, 1), LogRow("t", 1, 1, error="made up"))
+    with (
+        tempfile.TemporaryDirectory(prefix="kctl-warm-") as folder,
+        lag_job.LagJob(lag_job.with_lag(commits, logs), {}) as lag,
+    ):
+        lag.report()
+        for by in lag_job.ROWS:
+            lag.rows(by)
+        parquet.write(lag.frame(lag_job.TOPIC), str(Path(folder) / "lag"), overwrite=False)
+    readings = retention_job.Readings(
+        logs=logs,
+        log_dirs=frame(
+            sources.LOG_DIRS, LogDirRow(1, "/d", 10, 5), LogDirRow(1, "/d", 10, 5, "t", 0, 7, 0, False)
+        ),
+        configs=frame(sources.CONFIGS, ConfigRow("t", "delete", 1, 1, 1)),
+    )
+    with retention_job.RetentionJob(readings, now_ms=1) as retention:
+        retention.failures()
+        for by in retention_job.ROWS:
+            retention.rows(by)
+
+
+@dataclass(frozen=True)
+class _MadeUp:
+    """Reads rows that need no cluster, in the place of a function of kctl.spark.reading."""
+
+    rows: tuple[tuple[Any, ...], ...]
+
+    def __call__(self, _target: Target, _share: int, *, timeout_s: float) -> Iterator[tuple[Any, ...]]:  # noqa: ARG002
+        return iter(self.rows)
+
+
+@contextmanager
+def _alone(path: Path, deadline: Deadline) -> Iterator[None]:
+    """One at a time: writing an archive takes memory and both cores."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if deadline.expired:
+                    raise Busy("another kctl is making the class archive", hint="wait for it") from None
+                time.sleep(_LOCK_POLL_S)
+        yield
+    finally:
+        os.close(fd)
