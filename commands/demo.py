@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,6 +21,9 @@ from kctl.commands import output
 from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.invocation import invocation
 from kctl.errors import AlreadyExists, ExitCode, OperationFailed
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
 
 _STOP_S = 10.0
 
@@ -115,25 +118,39 @@ def _drain(process: subprocess.Popen[str], rate_per_s: int | None) -> None:
 def _show(step: demo.Step) -> None:
     _title(step.title)
     if step.wait_for:
-        _wait_until(under_replicated=step.wait_for == "isr_shrunk")
+        _wait_for(step.wait_for)
     _run(step.argv, may_be_unhealthy=step.may_be_unhealthy)
 
 
-def _wait_until(*, under_replicated: bool, timeout_s: float = 60) -> None:
-    """Until some partition is under-replicated, or none is any more."""
+def _wait_for(what: str, timeout_s: float = 60) -> None:
+    """Until the cluster shows what the next step is about. Raises OperationFailed when it does not in time."""
     from kctl.client import connect
     from kctl.context import resolve_target
 
+    conditions = {"commits": _committed, "isr_shrunk": _under_replicated, "isr_full": _in_sync}
     deadline = time.monotonic() + timeout_s
     target = resolve_target(context=None, bootstrap_server=None, zookeeper=None, command_config=None)
     with connect(target) as client:
-        while under_replicated is not any(
-            p.under_replicated for t in client.metadata(demo.TOPICS).topics.values() for p in t.partitions
-        ):
+        while not conditions[what](client):
             if time.monotonic() > deadline:
-                state = "no partition is" if under_replicated else "partitions are still"
-                raise OperationFailed(f"{state} under-replicated after {timeout_s:g} s")
+                raise OperationFailed(f"waited {timeout_s:g} s for {what.replace('_', ' ')}, in vain")
             time.sleep(0.3)
+
+
+def _under_replicated(client: ClusterClient) -> bool:
+    topics = client.metadata(demo.TOPICS).topics.values()
+    return any(p.under_replicated for topic in topics for p in topic.partitions)
+
+
+def _in_sync(client: ClusterClient) -> bool:
+    return not _under_replicated(client)
+
+
+def _committed(client: ClusterClient) -> bool:
+    from kctl.lag.collect import collect_lag
+
+    rows = collect_lag(client, demo.LIVE_GROUPS)
+    return {row.group for row in rows if row.lag is not None} == set(demo.LIVE_GROUPS)
 
 
 def _run(argv: Iterable[str], *, stdin: str | None = None, may_be_unhealthy: bool = False) -> None:
