@@ -1,0 +1,215 @@
+"""kctl context and kctl completion, by the installed script; completion in a real bash."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kctl_testing import SCRIPT, Kctl
+
+
+@pytest.fixture
+def lone_kctl(tmp_path: Path) -> Kctl:
+    """kctl with an empty HOME."""
+    home = tmp_path / "home"
+    home.mkdir()
+    return Kctl(home)
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The file that two `context add` write."""
+    kctl = Kctl(tmp_path_factory.mktemp("adding"))
+    kctl.ok("context", "add", "dev", "--bootstrap-server", "127.0.0.1:1,[::1]:2", "--zookeeper", "z:2181/dev")
+    kctl.ok(
+        "context", "add", "prod", "--bootstrap-server", "kafka1:9093", "--security-protocol", "sasl_ssl",
+        "--sasl-mechanism", "scram-sha-512", "--sasl-username", "ops", "--sasl-password-env", "PW", "--protected",
+        "--ssl-cafile", "ca.pem",
+    )  # fmt: skip
+    return (kctl.home / CONFIG).read_bytes()
+
+
+@pytest.fixture
+def two(lone_kctl: Kctl, config: bytes) -> Kctl:
+    file = lone_kctl.home / CONFIG
+    file.parent.mkdir(parents=True)
+    file.write_bytes(config)
+    return lone_kctl
+
+
+CONFIG = Path(".config/kctl/config.yaml")
+KEYS = {"name", "current", "bootstrap_servers", "zookeeper", "protected", "cluster_dir", "security"}
+
+
+def test_list_and_show(two: Kctl) -> None:
+    rows = two.json("context", "list")
+    assert [(row["name"], row["current"], row["protected"]) for row in rows] == [
+        ("dev", True, False),
+        ("prod", False, True),
+    ]
+    assert all(set(row) == KEYS for row in rows)
+    assert two.json("context", "show")["bootstrap_servers"] == ["127.0.0.1:1", "[::1]:2"]
+    prod = two.json("context", "show", "prod")
+    assert prod["security"]["protocol"] == "SASL_SSL"
+    assert prod["security"]["ssl_cafile"] == str(Path("ca.pem").absolute())
+    assert "sasl_password" not in prod["security"]
+    assert two.json("context", "show", "--context", "prod")["name"] == "prod"
+    assert two.with_environment(KCTL_CONTEXT="prod").json("context", "show")["name"] == "prod"
+    text = two.ok("context", "show", "prod").out
+    assert "sasl_password_env" in text
+    assert "ssl_key_password_env" not in text  # what is not set is not shown
+    assert two.ok("context", "list").out.splitlines()[1].startswith("*  ")
+
+
+def test_adding_twice_is_harmless_and_nothing_is_overwritten_unasked(two: Kctl) -> None:
+    same = ("context", "add", "dev", "--bootstrap-server", "127.0.0.1:1,[::1]:2", "--zookeeper", "z:2181/dev")
+    two.ok(*same)
+    other = two("context", "add", "dev", "--bootstrap-server", "h:1")
+    assert (other.code, "--replace" in other.err) == (4, True)
+    assert two.json("context", "show", "dev")["zookeeper"] == "z:2181/dev"
+    two.ok("context", "add", "dev", "--bootstrap-server", "h:1", "--replace", "--dry-run")
+    assert two.json("context", "show", "dev")["zookeeper"] == "z:2181/dev"
+    two.ok("context", "add", "dev", "--bootstrap-server", "h:1", "--replace")
+    assert two.json("context", "show", "dev")["bootstrap_servers"] == ["h:1"]
+
+
+def test_use_and_remove(two: Kctl) -> None:
+    two.ok("context", "use", "prod", "--dry-run")
+    assert two.json("context", "show")["name"] == "dev"
+    assert two.json("context", "use", "prod")["current"] is True
+    assert two.json("context", "show")["name"] == "prod"
+    warned = two.with_environment(KCTL_CONTEXT="dev").ok("context", "use", "prod")
+    assert "KCTL_CONTEXT=dev" in warned.err
+    asked = two("context", "remove", "prod")
+    assert (asked.code, "--yes" in asked.err) == (4, True)
+    two.ok("context", "remove", "prod", "--yes")
+    assert two("context", "show").code == 2  # none is current
+    assert [row["name"] for row in two.json("context", "list")] == ["dev"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "says"),
+    [
+        (["show", "nope"], 4, "known: dev, prod"),
+        (["use", "nope"], 4, "known: dev, prod"),
+        (["remove", "nope", "--yes"], 4, "'nope'"),
+        (["add", "x"], 2, "--bootstrap-server"),
+        (["add", "a b", "--bootstrap-server", "h:1"], 2, "context name"),
+        (["add", "x", "--bootstrap-server", "h:0"], 2, "port"),
+        (["add", "x", "--bootstrap-server", "h:1", "--zookeeper", "z/a b"], 2, "chroot"),
+        (["add", "x", "--bootstrap-server", "h:1", "--security-protocol", "tls"], 2, "SASL_SSL"),
+        (["add", "x", "--bootstrap-server", "h:1", "--ssl-cafile", "x.pem"], 2, "no effect"),
+        (["add", "x", "--bootstrap-server", "h:1", "--command-config", "x"], 2, "--command-config"),
+        (["add", "x", "--bootstrap-server", "h:1", "--sasl-password", "hunter2"], 2, "No such option"),
+    ],
+)
+def test_refused(two: Kctl, argv: list[str], code: int, says: str) -> None:
+    before = (two.home / CONFIG).read_bytes()
+    result = two("context", *argv)
+    assert (result.code, result.out) == (code, "")
+    assert says in result.err, str(result)
+    assert (two.home / CONFIG).read_bytes() == before
+
+
+def test_nothing_chosen(lone_kctl: Kctl) -> None:
+    assert lone_kctl.json("context", "list") == []
+    result = lone_kctl("topic", "list", "-o", "json")
+    assert (result.code, json.loads(result.err)["code"]) == (2, "usage")
+    assert "--bootstrap-server" in result.err
+
+
+def test_a_broken_file_is_told_with_its_line(two: Kctl) -> None:
+    file = two.home / CONFIG
+    file.write_text("current_context: dev\ncontexts: {dev: &x {bootstrap_servers: [h]}}\n")
+    for command in (["topic", "list"], ["context", "list"], ["context", "use", "dev"]):
+        result = two(*command)
+        assert (result.code, f"{file}:2: " in result.err) == (2, True), str(result)
+
+
+# --- completion ---------------------------------------------------------------------------------------------------
+
+
+def _complete(kctl: Kctl, *words: str) -> list[str]:
+    """What bash would offer for the last of `words`, after sourcing the script that kctl prints."""
+    program = """
+        source <(kctl completion bash) || exit 9
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+        COMP_LINE="$*" COMP_POINT=${#COMP_LINE}
+        handler=$(complete -p kctl | sed 's/.*-F \\([^ ]*\\).*/\\1/')
+        "$handler" kctl "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"
+        printf '%s\\n' "${COMPREPLY[@]}"
+    """
+    done = subprocess.run(
+        ["bash", "--norc", "-c", program, "bash", *words],
+        env={**kctl.environment, "PATH": f"{SCRIPT.parent}{os.pathsep}{kctl.environment['PATH']}"},
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["kctl", "to"], ["topic"]),
+        (["kctl", "context", ""], ["list", "show", "use", "add", "remove"]),
+        (["kctl", "-o", "json", "context", "s"], ["show"]),
+        (["kctl", "context", "add", "--sasl-p"], ["--sasl-password-env", "--sasl-password-file"]),
+        (["kctl", "context", "use", ""], ["dev", "prod"]),
+        (["kctl", "topic", "list", "--context", "p"], ["prod"]),
+        (["kctl", "topic", "list", "-o", "j"], ["json"]),
+        (["kctl", "completion", ""], ["bash", "zsh", "fish"]),
+    ],
+)
+def test_bash(two: Kctl, words: list[str], offered: list[str]) -> None:
+    assert _complete(two, *words) == offered
+
+
+def test_bash_offers_every_group(two: Kctl) -> None:
+    from kctl.commands.app import GROUPS
+
+    assert _complete(two, "kctl", "") == list(GROUPS)
+
+
+def test_completion_survives_a_broken_config(two: Kctl) -> None:
+    (two.home / CONFIG).write_text("[")
+    assert _complete(two, "kctl", "context", "use", "") == []
+
+
+@pytest.mark.parametrize(
+    ("shell", "environment", "says"),
+    [
+        ("zsh", {"_TYPER_COMPLETE_ARGS": "kctl context sh"}, '"show"'),
+        ("fish", {"_TYPER_COMPLETE_ARGS": "kctl context sh", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}, "show\t"),
+    ],
+)
+def test_other_shells(two: Kctl, shell: str, environment: dict[str, str], says: str) -> None:
+    script = two.ok("completion", shell).out
+    assert f"_KCTL_COMPLETE=complete_{shell}" in script
+    asked = two.with_environment(_KCTL_COMPLETE=f"complete_{shell}", **environment)
+    assert says in asked.ok().out
+
+
+def test_unknown_shell(two: Kctl) -> None:
+    result = two("completion", "tcsh")
+    assert (result.code, "bash, zsh, fish" in result.err) == (2, True)
+
+
+def test_completion_imports_no_client(two: Kctl) -> None:
+    code = "import sys; from kctl.__main__ import main; main(); print(*sys.modules)"
+    environment = {
+        **two.environment,
+        "_KCTL_COMPLETE": "complete_bash",
+        "COMP_WORDS": "kctl context use ",
+        "COMP_CWORD": "3",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert {"dev", "prod"} <= set(done.stdout.split())
+    assert not {"kafka", "kazoo", "rich"} & set(done.stdout.split())
