@@ -23,7 +23,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Stop at once when the wheel under test is not what is imported."""
     checkout = Path(__file__).resolve().parent.parent
     imported = Path(package.__file__).resolve()
-    if checkout in imported.parents and os.environ.get("KCTL_TEST_EDITABLE") != "1":
+    if imported.parent == checkout / "kctl" and os.environ.get("KCTL_TEST_EDITABLE") != "1":
         pytest.exit(
             f"kctl is imported from the checkout ({imported}): run ./install.sh test, or set KCTL_TEST_EDITABLE=1",
             returncode=4,
