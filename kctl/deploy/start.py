@@ -11,18 +11,19 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kctl.deadline import Deadline
 from kctl.deploy import health
+from kctl.deploy.class_archive import find_archives
 from kctl.deploy.data import check_data, check_registered_cluster
 from kctl.deploy.files import write_missing
 from kctl.deploy.host import Host
 from kctl.deploy.layout import BrokerNode, ClusterSpec, Node, ZooKeeperNode
 from kctl.deploy.logs import log_excerpt
-from kctl.deploy.nodes import NodeProcess, java_command, observe, write_record
+from kctl.deploy.nodes import NodeKind, NodeProcess, java_command, kind_of, observe, write_record
 from kctl.deploy.process import ProcessIdentity
 from kctl.deploy.waiting import NoProgress, Progress, wait_until
 from kctl.errors import Busy, ConnectionFailed, NotFound, OperationFailed, TimedOut
@@ -63,6 +64,7 @@ class _Start:
     deadline: Deadline
     progress: Progress
     expected: Sequence[Node]
+    archive_flags: Mapping[NodeKind, Sequence[str]]
     spawned: list[_Spawned] = field(default_factory=list)
 
     @property
@@ -78,9 +80,11 @@ def start(
     only: Collection[str] | None = None,
     timeout_s: float = DEFAULT_TIMEOUT_S,
     progress: Progress | None = None,
+    archive_flags: Mapping[NodeKind, Sequence[str]] | None = None,
 ) -> StartResult:
     """Bring every node up and wait until the cluster is ready; running ones are left alone, paused ones go on.
 
+    archive_flags: Java's flags for class archives; None: use those that are there (kctl.deploy.class_archive).
     only: names of the nodes to start; the others stay as they are, and those that do not run are not waited for.
     Raises Busy (a port is taken), Refused (another cluster's data), OperationFailed (a process died: with the end of
     its log) or TimedOut. Whatever this call started is stopped again then, also on Ctrl-C.
@@ -91,7 +95,15 @@ def start(
     wanted = [n for n in before if only is None or n.node.name in only]
     down = [n.node for n in wanted if not n.running]
     expected = [n.node for n in before if n.running or n in wanted]
-    run = _Start(host, spec, java, Deadline(timeout_s), progress or NoProgress(), expected)
+    run = _Start(
+        host,
+        spec,
+        java,
+        Deadline(timeout_s),
+        progress or NoProgress(),
+        expected,
+        _archive_flags(spec, java, archive_flags),
+    )
     write_missing(host, spec)
     _check_ports(host, spec, down)
     for node in down:
@@ -108,6 +120,16 @@ def start(
         already_running=tuple(n.node.name for n in wanted if n.running),
         duration_ms=round((time.monotonic() - began) * 1000),
     )
+
+
+def _archive_flags(
+    spec: ClusterSpec, java: Path, given: Mapping[NodeKind, Sequence[str]] | None
+) -> Mapping[NodeKind, Sequence[str]]:
+    if given is not None:
+        return given
+    # auto: an archive that does not fit is passed over, with a line in console.log.
+    found = find_archives(java, spec.kafka_libs)
+    return {kind: (f"-XX:SharedArchiveFile={path}", "-Xshare:auto") for kind, path in found.items()}
 
 
 def _check_runtime(spec: ClusterSpec) -> None:
@@ -179,7 +201,7 @@ def _spawn(run: _Start, node: Node) -> None:
     environment = {key: os.environ[key] for key in _KEPT_ENVIRONMENT if key in os.environ}
     environment["LANG"] = "C.UTF-8"
     identity = host.spawn(
-        java_command(spec, node, run.java),
+        java_command(spec, node, run.java, archive_flags=run.archive_flags.get(kind_of(node), ())),
         cwd=spec.folder(node),
         env=environment,
         output=spec.console_path(node),

@@ -28,6 +28,10 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 HOST = LocalHost()
 
 
+def _names(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in folder.iterdir())
+
+
 def make(name: str, *, base_port: int | None = None, directory: Path | None = None, version: str = "3.9.2") -> Path:
     """A cluster of files only; its folder."""
     runtime = KafkaRuntime(version, Path("/nowhere/libs"), "test")
@@ -48,7 +52,7 @@ def test_create_load_list_destroy() -> None:
         make("dev")
     assert destroy(HOST, "dev").kept == ()
     assert not directory.exists()
-    assert os.listdir(paths.clusters_dir()) == [".ports.lock"]
+    assert _names(paths.clusters_dir()) == [".ports.lock"]
     assert list_contexts() == {}
     with pytest.raises(NotFound, match="does not exist"):
         destroy(HOST, "dev")
@@ -60,7 +64,7 @@ def test_a_folder_elsewhere_keeps_what_kctl_did_not_make(tmp_path: Path) -> None
     assert store.load(HOST, "dev").directory == directory
     (directory / "notes.txt").write_text("mine")
     assert destroy(HOST, "dev").kept == ("notes.txt",)
-    assert os.listdir(directory) == ["notes.txt"]
+    assert _names(directory) == ["notes.txt"]
     assert not os.path.lexists(paths.clusters_dir() / "dev")
     with pytest.raises(Refused, match="not an empty folder"):
         make("dev", directory=directory)
@@ -151,9 +155,9 @@ def test_one_at_a_time() -> None:
     with subprocess.Popen([sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(Busy, match=rf"another kctl \(pid {holder.pid}\) works on cluster dev"):
-            with store.lock_cluster("dev"):
-                pass
+        refused = pytest.raises(Busy, match=rf"another kctl \(pid {holder.pid}\) works on cluster dev")
+        with refused, store.lock_cluster("dev"):
+            pass
         with store.lock_cluster("other"):
             pass
         holder.kill()  # a lock dies with its holder
@@ -164,9 +168,8 @@ def test_one_at_a_time() -> None:
 def test_a_removed_lock_file_locks_nobody_out_of_step() -> None:
     with store.lock_cluster("dev"):
         store.remove_lock("dev")
-    with store.lock_cluster("dev"), pytest.raises(Busy):
-        with store.lock_cluster("dev"):
-            pass
+    with store.lock_cluster("dev"), pytest.raises(Busy), store.lock_cluster("dev"):
+        pass
 
 
 def test_writes_are_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -174,7 +177,7 @@ def test_writes_are_whole_or_not_at_all(tmp_path: Path) -> None:
     HOST.write_file(path, b"one")
     HOST.write_file(path, b"two")
     assert path.read_bytes() == b"two"
-    assert os.listdir(path.parent) == ["file"]
+    assert _names(path.parent) == ["file"]
     assert path.stat().st_mode & 0o777 == 0o600
     with pytest.raises(OperationFailed, match="cannot write /proc/"):
         HOST.write_file(Path("/proc/kctl"), b"x")

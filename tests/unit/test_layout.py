@@ -9,8 +9,17 @@ from typing import Any
 import pytest
 
 from kctl.deploy.layout import (
-    ClusterSpec, LayoutRequest, build_spec, check_chroot, check_directory, check_name, check_request, heap_bytes,
-    port_count, racks, spec_to_json,
+    ClusterSpec,
+    LayoutRequest,
+    build_spec,
+    check_chroot,
+    check_directory,
+    check_name,
+    check_request,
+    heap_bytes,
+    port_count,
+    racks,
+    spec_to_json,
 )  # fmt: skip
 from kctl.deploy.store import parse_spec
 from kctl.errors import InvalidFile, NotFound, UsageError
