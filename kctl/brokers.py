@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kctl import preflight
-from kctl.address import Address
+from kctl.address import Address, parse_address
 from kctl.connection import Connection, Dialer, NoAnswer, PeerClosed, Pending
 from kctl.deadline import Deadline
 from kctl.errors import (
@@ -62,9 +62,9 @@ class Brokers:
     """Opens connections when they are needed and again when they broke. For one thread at a time."""
 
     def __init__(self, servers: tuple[str, ...], dialer: Dialer, timeout_s: float) -> None:
-        self._servers = servers
+        self._servers = [parse_address(server) for server in servers]
         self._dialer = dialer
-        reached = preflight.preflight(servers, dialer, timeout_s=timeout_s)
+        reached = preflight.preflight(self._servers, dialer, timeout_s=timeout_s)
         self.failures = reached.failures
         self.state = reached.state
         self._any = reached.connection
@@ -98,7 +98,7 @@ class Brokers:
         for connection in (self._any, *self._nodes.values()):
             if connection.usable:
                 return connection
-        known = [str(Address(b.host, b.port)) for b in self.state.brokers.values()]
+        known = [Address(b.host, b.port) for b in self.state.brokers.values()]
         servers = dict.fromkeys((*self._servers, *known))
         reached = preflight.preflight(servers, self._dialer, timeout_s=deadline.left_s)
         self._any, self.state = reached.connection, reached.state

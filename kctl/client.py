@@ -331,9 +331,12 @@ def zookeeper(connect: str, *, timeout_s: float = 10.0) -> Iterator[KazooClient]
     servers = reach(path.servers, Deadline(min(timeout_s, preflight.LIMIT_S)))
     quiet_kazoo()
     from kazoo.client import KazooClient
-    from kazoo.exceptions import KazooException
+    from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, KazooException, SessionExpiredError
 
-    client = KazooClient(hosts=",".join(map(str, servers)), timeout=timeout_s, read_only=True)
+    # Without a limit to its retries, a call waits for ever when ZooKeeper goes away.
+    retry = {"max_tries": -1, "deadline": timeout_s}
+    hosts = ",".join(map(str, servers))
+    client = KazooClient(hosts=hosts, timeout=timeout_s, read_only=True, connection_retry=retry)
     try:
         client.start(timeout=timeout_s)
     except client.handler.timeout_exception:
@@ -349,6 +352,10 @@ def zookeeper(connect: str, *, timeout_s: float = 10.0) -> Iterator[KazooClient]
             )
         client.chroot = path.chroot
         yield client
+    except (ConnectionClosedError, ConnectionLoss, SessionExpiredError):
+        raise ConnectionFailed(
+            f"the connection to ZooKeeper {connect} was lost", hint="is a quorum of its servers up?"
+        ) from None
     except KazooException as exc:
         raise OperationFailed(f"ZooKeeper {connect}: {type(exc).__name__}") from None
     finally:

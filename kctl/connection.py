@@ -97,7 +97,7 @@ class Connection:
         host, port = self.address
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except (socket.gaierror, UnicodeError) as exc:
+        except (socket.gaierror, ValueError, OverflowError) as exc:  # a broker may advertise anything
             reason = getattr(exc, "strerror", None) or "not a host name"
             raise NameNotResolved(
                 f"the host name {host!r} cannot be resolved ({reason})", hint="check the spelling and the DNS"
@@ -111,14 +111,14 @@ class Connection:
                 sock.settimeout(max(0.001, deadline.left_s / (len(found) - index)))
                 sock.connect(where)
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            except OSError as exc:
+            except (OSError, OverflowError) as exc:
                 sock.close()
                 failure = self._tcp_error(exc)
             else:
                 return sock
         raise failure or NameNotResolved(f"the host name {host!r} has no address")
 
-    def _tcp_error(self, exc: OSError) -> ConnectionFailed:
+    def _tcp_error(self, exc: OSError | OverflowError) -> ConnectionFailed:
         if isinstance(exc, ConnectionRefusedError):
             return ConnectionRefused(
                 f"{self.address} refused the connection", hint="is the broker running, and is this its port?"
@@ -129,7 +129,8 @@ class Connection:
                 hint="check the address, the network and firewalls",
             )
         return ConnectionFailed(
-            f"cannot connect to {self.address}: {exc.strerror}", hint="check the address and the network"
+            f"cannot connect to {self.address}: {getattr(exc, 'strerror', None) or exc}",
+            hint="check the address and the network",
         )
 
     def _tls(self, context: ssl.SSLContext, deadline: Deadline) -> None:
@@ -173,35 +174,32 @@ class Connection:
             )
 
     def _login(self, deadline: Deadline) -> None:
-        from kctl.logs import quiet_kafka
-
-        quiet_kafka()
-        from kafka.net.sasl import get_sasl_mechanism
+        from kctl.sasl import ServerNotTrusted, exchange
 
         security = self._dialer.security
         assert security.sasl_mechanism
         self.step = "the SASL login"
         self._handshake(security.sasl_mechanism, deadline)
-        mechanism = get_sasl_mechanism(security.sasl_mechanism)(
-            host=self.address.host,
-            security_protocol=security.protocol,
-            sasl_mechanism=security.sasl_mechanism,
-            sasl_plain_username=security.sasl_username or "",
-            sasl_plain_password=security.sasl_password or "",
-        )
+        login = exchange(security.sasl_mechanism, security.sasl_username or "", security.sasl_password or "")
+        try:
+            token = next(login)
+            while True:
+                token = login.send(self._authenticate(token, deadline))
+        except StopIteration:
+            pass
+        except ServerNotTrusted as exc:
+            raise self._login_failed(f"the broker does not prove that it knows the password: {exc}") from None
+
+    def _authenticate(self, token: bytes, deadline: Deadline) -> bytes:
+        """One SaslAuthenticate; what the broker answered."""
         version = min(1, self.api_versions[wire.SASL_AUTHENTICATE][1])
-        answer = None
-        while not mechanism.is_done():
-            body = wire.encode_sasl_authenticate(mechanism.auth_bytes())
-            reader = self.exchange(wire.SASL_AUTHENTICATE, version, body, deadline)
-            answer = wire.decode_sasl_authenticate(reader, version)
-            if answer.error_code:
-                raise self._login_failed(f"the broker says: {answer.error_message or 'no reason'}")
-            self._feed(mechanism, answer.auth_bytes)
-        if not mechanism.is_authenticated():
-            raise self._login_failed("the broker gave no proof")
-        if answer is not None and answer.session_lifetime_ms:  # KIP-368: then the broker closes the connection
+        reader = self.exchange(wire.SASL_AUTHENTICATE, version, wire.encode_sasl_authenticate(token), deadline)
+        answer = wire.decode_sasl_authenticate(reader, version)
+        if answer.error_code:
+            raise self._login_failed(f"the broker says: {answer.error_message or 'no reason'}")
+        if answer.session_lifetime_ms:  # KIP-368: then the broker closes the connection
             self._login_ends = time.monotonic() + 0.85 * answer.session_lifetime_ms / 1000
+        return answer.auth_bytes
 
     def _handshake(self, mechanism: str, deadline: Deadline) -> None:
         if wire.SASL_AUTHENTICATE not in self.api_versions:
@@ -217,17 +215,6 @@ class Connection:
                 f"the listener {self.address} takes no SASL login",
                 hint=f"set the security protocol to {self._dialer.security.protocol.removeprefix('SASL_')}",
             )
-
-    def _feed(self, mechanism: Any, data: bytes) -> None:
-        try:
-            mechanism.receive(data)
-        except (
-            ValueError,
-            KeyError,
-            TypeError,
-            UnicodeError,
-        ):  # SCRAM: the broker's side of the proof is wrong
-            raise self._login_failed("the broker's answer is not right") from None
 
     def _login_failed(self, why: str) -> AuthenticationFailed:
         security = self._dialer.security

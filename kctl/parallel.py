@@ -31,18 +31,15 @@ def run_all(tasks: Mapping[K, Callable[[], V]], deadline: Deadline) -> dict[K, V
         except Exception as exc:  # noqa: BLE001 - handed to the caller's thread
             unexpected.append(exc)
 
+    # Also for a single call: resolving a name can take long and cannot be given a limit.
     keys = list(tasks)
-    if len(keys) == 1:
-        run(keys[0])
-    else:
-        for start in range(0, len(keys), MAX_THREADS):
-            threads = [
-                threading.Thread(target=run, args=(key,), daemon=True) for key in keys[start : start + MAX_THREADS]
-            ]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join(deadline.left_s + 0.1)
+    for start in range(0, len(keys), MAX_THREADS):
+        chunk = keys[start : start + MAX_THREADS]
+        threads = [threading.Thread(target=run, args=(key,), daemon=True) for key in chunk]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(deadline.left_s + 0.1)
     if unexpected:
         raise unexpected[0]
     return dict(results)

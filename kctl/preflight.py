@@ -16,7 +16,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from kctl import wire
-from kctl.address import Address, parse_address
+from kctl.address import Address
 from kctl.connection import Connection, Dialer, NoAnswer, PeerClosed, not_kafka
 from kctl.deadline import Deadline
 from kctl.errors import (
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 LIMIT_S = 3.6  # with start-up on a busy machine still under 5 s
 PROBES_S = 0.8  # of that, what is kept for the probes
-_PROBE_S = 0.4
+_PROBE_S = 1.2  # a JVM's first TLS handshake takes a second on a busy machine
 _STAGGER_S = 0.1
 _MAX_RUNNING = 32
 
@@ -61,12 +61,11 @@ class Reached:
     failures: dict[str, KctlError] = field(default_factory=dict)
 
 
-def preflight(servers: Iterable[str], dialer: Dialer, *, timeout_s: float = LIMIT_S) -> Reached:
-    """Connect to one of `servers` («host:port»). Raises the most telling error when none can be reached."""
-    addresses = [parse_address(server) for server in servers]
+def preflight(servers: Iterable[Address], dialer: Dialer, *, timeout_s: float = LIMIT_S) -> Reached:
+    """Connect to one of `servers`. Raises the most telling error when none can be reached."""
     race = _Race(dialer, Deadline(min(timeout_s, LIMIT_S)))
     with race.running():
-        return race.run(addresses)
+        return race.run(list(servers))
 
 
 def open_all(addresses: Mapping[int, Address], dialer: Dialer, deadline: Deadline) -> dict[int, Connection | KctlError]:
@@ -294,9 +293,9 @@ def _plaintext_kafka(address: Address, deadline: Deadline) -> KctlError | None:
 
 
 def _identify(address: Address, deadline: Deadline) -> KctlError | None:
-    """ZooKeeper by `srvr`, a web server by HEAD, others by what they say first."""
-    for question in (b"srvr", b"HEAD / HTTP/1.0\r\n\r\n"):
-        with suppress(OSError), _dial(address, deadline) as sock:
+    """A web server by HEAD, ZooKeeper by `srvr`, others by what they say first. ZooKeeper closes at HEAD at once."""
+    for question in (b"HEAD / HTTP/1.0\r\n\r\n", b"srvr"):
+        with suppress(OSError), _dial(address, deadline.at_most(deadline.left_s / 2)) as sock:
             sock.sendall(question)
             answer = sock.recv(256)
             if answer:

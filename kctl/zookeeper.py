@@ -72,7 +72,7 @@ def _probe(server: Address, deadline: Deadline) -> Address:
 
 
 def _ask(server: Address, word: bytes, deadline: Deadline) -> bytes:
-    limit = max(0.001, deadline.left_s * 0.8)  # what is left finds out whether it is a broker
+    limit = max(0.001, deadline.left_s * 0.6)  # what is left finds out whether it is a broker
     with socket.create_connection(server, timeout=limit) as sock:
         sock.sendall(word)
         return sock.recv(256)
@@ -81,7 +81,7 @@ def _ask(server: Address, word: bytes, deadline: Deadline) -> bytes:
 def _not_zookeeper(server: Address, deadline: Deadline) -> NotZooKeeper:
     connection = Connection(server, Dialer(Security()))
     try:
-        connection.open(deadline.at_most(0.8))
+        connection.open(deadline)
     except KctlError:
         return NotZooKeeper(f"{server} answers, but is not ZooKeeper", hint="ZooKeeper mostly listens on 2181")
     finally:

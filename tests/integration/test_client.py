@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -164,6 +167,47 @@ def test_a_broker_that_dies(tmp_path: Path, kafka_home: Path) -> None:
         assert time.monotonic() - started < 5
 
 
+class _Forwarder:
+    """A port in front of another one, which can be cut."""
+
+    def __init__(self, listener: socket.socket, host: str, port: int) -> None:
+        self._listener, self._target = listener, (host, port)
+        self._sockets = [listener]
+        self.address = f"127.0.0.1:{listener.getsockname()[1]}"
+
+    def run(self) -> None:
+        with suppress(OSError):
+            while True:
+                near = self._listener.accept()[0]
+                far = socket.create_connection(self._target)
+                self._sockets += [near, far]
+                for source, sink in ((near, far), (far, near)):
+                    threading.Thread(target=self._copy, args=(source, sink), daemon=True).start()
+
+    @staticmethod
+    def _copy(source: socket.socket, sink: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(data)
+        with suppress(OSError):
+            sink.shutdown(socket.SHUT_RDWR)
+
+    def cut(self) -> None:
+        for sock in self._sockets:
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+            sock.close()
+
+
+@contextmanager
+def forwarding(host: str, port: int) -> Iterator[_Forwarder]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        forwarder = _Forwarder(listener, host, port)
+        threading.Thread(target=forwarder.run, daemon=True).start()
+        yield forwarder
+        forwarder.cut()
+
+
 # --- ZooKeeper ----------------------------------------------------------------------------------------------------
 
 
@@ -176,6 +220,23 @@ def test_zookeeper(cluster: TestCluster) -> None:
     with pytest.raises(NotFound, match="no chroot /nowhere") as missing, zookeeper(f"{servers}/nowhere"):
         pass
     assert f"/{chroot}" in (missing.value.hint or "")
+
+
+def test_a_zookeeper_that_goes_away(cluster: TestCluster) -> None:
+    host, _, port = cluster.zookeeper.partition("/")[0].split(",")[0].partition(":")
+    with forwarding(host, int(port)) as forwarder:
+
+        def use_it() -> None:
+            with zookeeper(forwarder.address, timeout_s=3) as client:
+                assert client.get_children("/")
+                forwarder.cut()
+                while True:
+                    client.get_children("/")
+
+        started = time.monotonic()
+        with pytest.raises(ConnectionFailed, match="lost"):
+            use_it()
+        assert time.monotonic() - started < 10
 
 
 def test_what_is_not_zookeeper(cluster: TestCluster, broker: SecureBroker) -> None:

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from kctl import wire
-from kctl.address import parse_address
+from kctl.address import Address, parse_address
 from kctl.connection import Dialer
 from kctl.context import Security
 from kctl.deadline import Deadline
@@ -82,7 +82,7 @@ def attempt(script: Script, security: Security | None = None, *, timeout_s: floa
     """The error of a preflight, None when it went through."""
     with server(script) as address:
         try:
-            preflight([address], Dialer(security or Security()), timeout_s=timeout_s).connection.close()
+            preflight([parse_address(address)], Dialer(security or Security()), timeout_s=timeout_s).connection.close()
         except KctlError as exc:
             return exc
     return None
@@ -90,7 +90,7 @@ def attempt(script: Script, security: Security | None = None, *, timeout_s: floa
 
 def test_a_healthy_server() -> None:
     with server(healthy) as address:
-        reached = preflight([address], Dialer(Security()))
+        reached = preflight([parse_address(address)], Dialer(Security()))
     assert reached.state.brokers[1].port == 9092
     assert reached.state.controller_id == 1
     reached.connection.close()
@@ -202,7 +202,7 @@ def test_scram_with_a_server_that_cheats(tamper: str) -> None:
 def test_the_first_healthy_one_wins_and_the_others_are_told() -> None:
     with server(healthy) as good, server(_instead(wire.API_VERSIONS, lambda cid: b"")) as silent:
         started = time.monotonic()
-        reached = preflight(["127.0.0.1:1", silent, good], Dialer(Security()))
+        reached = preflight([*map(parse_address, ("127.0.0.1:1", silent, good))], Dialer(Security()))
         assert time.monotonic() - started < 1
     assert str(reached.connection.address) == good
     assert isinstance(reached.failures["127.0.0.1:1"], ConnectionRefused)
@@ -226,7 +226,7 @@ def test_a_refused_login_is_not_tried_on_the_other_servers() -> None:
         server(script) as three,
         pytest.raises(AuthenticationFailed, match="says: no"),
     ):
-        preflight([one, two, three], Dialer(PLAIN))
+        preflight([*map(parse_address, (one, two, three))], Dialer(PLAIN))
     assert len(logins) == 1
 
 
@@ -255,3 +255,18 @@ def test_the_most_telling_error(errors: Sequence[KctlError], expected: type[Kctl
     assert type(verdict) is expected
     assert f"{len(errors) - 1} other server" in verdict.message
     assert isinstance(verdict.details["servers"], list)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        Address("a\0b", 9092),
+        Address("\x1b[2J", 9092),
+        Address("x" * 300, 1),
+        Address("127.0.0.1", 99_999),
+        Address("ü..", 1),
+    ],
+)
+def test_addresses_that_a_hostile_broker_may_advertise(address: Address) -> None:
+    found = open_all({1: address}, Dialer(Security()), Deadline(2))
+    assert isinstance(found[1], ConnectionFailed)

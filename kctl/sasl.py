@@ -1,0 +1,80 @@
+"""The client's side of SASL PLAIN (RFC 4616) and SCRAM (RFC 5802, RFC 7677), with the standard library.
+
+kafka-python has both, but importing it takes longer than most commands. Kafka does no SASLprep: names and passwords
+are UTF-8 as they are (org.apache.kafka.common.security.scram.internals.ScramFormatter).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import secrets
+from collections.abc import Generator
+
+# A server may ask for any number of iterations; Kafka's default is 4096 and its maximum 16384.
+MAX_ITERATIONS = 1_000_000
+_HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+
+# Yields what to send, takes what the server answered, and ends when the server has proven itself.
+Exchange = Generator[bytes, bytes, None]
+
+
+class ServerNotTrusted(Exception):
+    """The server's answer is malformed, or shows that it does not know the password."""
+
+
+def exchange(mechanism: str, username: str, password: str) -> Exchange:
+    """The messages of one login. Raises ServerNotTrusted; KeyError for a mechanism that is not known."""
+    if mechanism == "PLAIN":
+        return _plain(username, password)
+    return _scram(_HASHES[mechanism], username, password, secrets.token_urlsafe(24))
+
+
+def _plain(username: str, password: str) -> Exchange:
+    yield f"\0{username}\0{password}".encode()
+
+
+def _scram(hash_name: str, username: str, password: str, nonce: str) -> Exchange:
+    name = username.replace("=", "=3D").replace(",", "=2C")
+    bare = f"n={name},r={nonce}".encode()
+    first = yield b"n,," + bare
+    answer = _attributes(first)
+    salted = _salted(hash_name, password, answer, nonce)
+    final = b"c=biws,r=" + answer["r"]  # biws: the header «n,,» in base64
+    message = b",".join((bare, first, final))
+
+    client_key = hmac.digest(salted, b"Client Key", hash_name)
+    stored_key = hashlib.new(hash_name, client_key).digest()
+    signature = hmac.digest(stored_key, message, hash_name)
+    proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
+    verifier = _attributes((yield final + b",p=" + base64.b64encode(proof)))
+
+    server_key = hmac.digest(salted, b"Server Key", hash_name)
+    expected = hmac.digest(server_key, message, hash_name)
+    if not hmac.compare_digest(_decoded(verifier, "v"), expected):
+        raise ServerNotTrusted("its signature is wrong")
+
+
+def _salted(hash_name: str, password: str, answer: dict[str, bytes], nonce: str) -> bytes:
+    server_nonce = answer.get("r", b"")
+    if not server_nonce.startswith(nonce.encode()) or len(server_nonce) == len(nonce):
+        raise ServerNotTrusted("its nonce is wrong")
+    iterations = answer.get("i", b"")
+    if not iterations.isdigit() or len(iterations) > 7 or not 1 <= int(iterations) <= MAX_ITERATIONS:
+        raise ServerNotTrusted("its iteration count is wrong")
+    return hashlib.pbkdf2_hmac(hash_name, password.encode(), _decoded(answer, "s"), int(iterations))
+
+
+def _attributes(message: bytes) -> dict[str, bytes]:
+    """«r=…,s=…,i=…» by letter."""
+    parts = [part.partition(b"=") for part in message.split(b",")]
+    return {letter.decode("ascii", "replace"): value for letter, equals, value in parts if equals}
+
+
+def _decoded(answer: dict[str, bytes], letter: str) -> bytes:
+    try:
+        return base64.b64decode(answer[letter], validate=True)
+    except (KeyError, binascii.Error):
+        raise ServerNotTrusted("its answer is malformed") from None
