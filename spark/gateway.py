@@ -119,8 +119,14 @@ class Gateway:
         process = self._process
         if process is None:
             return
+        if self._py4j is not None:
+            # Python objects that stand for Java's would still be given back, one by one.
+            self._py4j._gateway_client.is_connected = False  # noqa: SLF001 - shutdown() needs a JVM that answers
         process.kill()
         process.wait()
+        if self._py4j is not None:
+            self._py4j.shutdown()
+            self._py4j = None
         if process.stdin is not None:
             process.stdin.close()
 

@@ -72,6 +72,7 @@ class SparkDriver:
                 self._folder / "log4j2.properties", LOG4J2.format(level="info" if self._verbose else "warn")
             )
             stack.enter_context(_environment(environment))
+            stack.enter_context(_quiet_logging())
             gateway = Gateway(argv, environment, self._folder, verbose=self._verbose)
             self._gateway = stack.enter_context(gateway)
             self._stack = stack.pop_all()
@@ -102,7 +103,6 @@ class SparkDriver:
         """The session, once the JVM is up. Raises TimedOut, and what Spark failed of."""
         if self._session is None:
             deadline = Deadline(self.settings.start_timeout_s)
-            logging.getLogger("py4j").setLevel(logging.CRITICAL)
             with self.explained():
                 gateway = self._gateway.connect(deadline)
                 self._session = self._connected(gateway)
@@ -225,6 +225,20 @@ def _set_environment(values: dict[str, str | None]) -> None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
+
+
+@contextmanager
+def _quiet_logging() -> Iterator[None]:
+    """py4j logs what it then raises, partly by logging.exception(), which makes a handler where there is none."""
+    py4j, root, nothing = logging.getLogger("py4j"), logging.getLogger(), logging.NullHandler()
+    before = py4j.level
+    py4j.setLevel(logging.CRITICAL + 1)
+    root.addHandler(nothing)
+    try:
+        yield
+    finally:
+        root.removeHandler(nothing)
+        py4j.setLevel(before)
 
 
 @contextmanager

@@ -1,0 +1,292 @@
+"""The parts of kctl.spark that need no Spark: settings, planning, failures, the class archive's seal, files."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kctl.deploy.java import Java
+from kctl.errors import (
+    AlreadyExists,
+    ConnectionFailed,
+    KctlError,
+    NotSupported,
+    OperationFailed,
+    Refused,
+    UsageError,
+)
+from kctl.spark import failures, java_command, parquet, scratch
+from kctl.spark.class_archive import ClassArchive, class_archive
+from kctl.spark.planning import deal
+from kctl.spark.settings import SparkSettings, available_cpus, checked, parse_conf, standalone_masters
+
+# --- settings -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "master", ["local", "local[2]", "local[*]", "local[4,2]", "spark://h:7077", "yarn", "k8s://https://h"]
+)
+def test_masters_that_spark_knows(master: str) -> None:
+    assert checked(SparkSettings(master=master)).master == master
+
+
+@pytest.mark.parametrize(
+    "master", ["", "localhost", "local[0]", "local[two]", "local[2", "mesos://h:5050", "http://h"]
+)
+def test_masters_that_it_does_not_know(master: str) -> None:
+    with pytest.raises(UsageError):
+        checked(SparkSettings(master=master))
+
+
+@pytest.mark.parametrize("size", ["1g", "512m", "2G", "1048576k", "1gb"])
+def test_driver_memory(size: str) -> None:
+    assert checked(SparkSettings(driver_memory=size))
+
+
+@pytest.mark.parametrize("size", ["", "0g", "1", "g", "1.5g", "-1g", "1g -XX:+X"])
+def test_driver_memory_that_java_would_not_take(size: str) -> None:
+    with pytest.raises(UsageError):
+        checked(SparkSettings(driver_memory=size))
+
+
+def test_conf_is_parsed_and_its_values_are_never_repeated() -> None:
+    assert parse_conf(["spark.a=b=c", "spark.x="]) == {"spark.a": "b=c", "spark.x": ""}
+    for wrong in (
+        "s3cret",
+        "hadoop.x=s3cret",
+        "spark.master=s3cret",
+        "=s3cret",
+        "spark.driver.memory=s3cret",
+    ):
+        with pytest.raises(UsageError) as caught:
+            parse_conf([wrong])
+        assert "s3cret" not in f"{caught.value.message} {caught.value.hint}"
+    assert "s3cret" not in repr(SparkSettings(conf={"spark.k": "s3cret"}))
+
+
+@pytest.mark.parametrize(
+    ("master", "tasks"),
+    [("local", available_cpus()), ("local[3]", 3), ("local[*]", available_cpus()), ("spark://h:1", 32)],
+)
+def test_tasks_are_bounded(master: str, tasks: int) -> None:
+    assert SparkSettings(master=master).parallelism == tasks
+
+
+def test_standalone_masters() -> None:
+    assert [str(a) for a in standalone_masters("spark://a:1,b:2,[::1]:3")] == ["a:1", "b:2", "[::1]:3"]
+    assert standalone_masters("yarn") == []
+    with pytest.raises(UsageError):
+        standalone_masters("spark://a:port")
+
+
+# --- planning -------------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.lists(st.integers(), max_size=9), max_size=12), st.integers(1, 5))
+def test_deal_keeps_bundles_whole_and_loses_nothing(bundles: list[list[int]], hands: int) -> None:
+    tagged = [[(i, value) for value in bundle] for i, bundle in enumerate(bundles)]
+    dealt = deal(tagged, hands)
+    assert len(dealt) <= hands
+    assert all(dealt)
+    assert sorted(x for hand in dealt for x in hand) == sorted(x for bundle in tagged for x in bundle)
+    for bundle in filter(None, tagged):
+        assert sum(bundle[0] in hand for hand in dealt) == 1
+        assert all(item in next(hand for hand in dealt if bundle[0] in hand) for item in bundle)
+    if dealt:  # Graham's bound: no hand is over the mean by more than the largest bundle
+        assert max(map(len, dealt)) <= sum(map(len, dealt)) / len(dealt) + max(map(len, tagged))
+
+
+# --- failures -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "says"),
+    [
+        ("x\nTerminating due to java.lang.OutOfMemoryError: Java heap space", OperationFailed, "out of memory"),
+        ("Invalid maximum heap size: -Xmx1z", UsageError, "-Xmx1z"),
+        ("[PYTHON_VERSION_MISMATCH] Python in worker has different version", NotSupported, "another Python"),
+        ("ModuleNotFoundError: No module named 'kctl'", NotSupported, "has no kctl"),
+        ('java.io.IOException: Cannot run program "/opt/py": error=2', NotSupported, "/opt/py"),
+        ("org.apache.spark.SparkException: All masters are unresponsive! Giving up.", ConnectionFailed, "master"),
+        ("java.lang.UnsupportedClassVersionError: org/apache/spark", NotSupported, "Java 17"),
+        ("java.io.IOException: No space left on device", OperationFailed, "disk is full"),
+        ("a\nCaused by: java.lang.Foo\nCaused by: a.b.BarException: the reason\n\tat x", OperationFailed, "the reason"),
+        ("", OperationFailed, "something failed"),
+    ],
+)  # fmt: skip
+def test_what_spark_says_in_a_sentence(text: str, error: type[KctlError], says: str) -> None:
+    found = failures.explain(text, fallback="something failed")
+    assert type(found) is error
+    assert says in found.message
+    assert "\n" not in found.message
+    assert found.hint
+
+
+def test_a_jvm_that_died_says_how() -> None:
+    assert "signal 9" in failures.died(-9, "").message
+    assert "exit code 3" in failures.died(3, "").message
+
+
+# --- the class archive ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> ClassArchive:
+    """One of 100 kB, sealed."""
+    made = ClassArchive(tmp_path / "spark" / "a.jsa", Java(tmp_path / "bin" / "java", 17, tmp_path), "4.2.0")
+    partial = made.new_partial()
+    partial.write_bytes(os.urandom(100_000))
+    made.adopt(partial)
+    return made
+
+
+def test_a_whole_archive_is_used(archive: ClassArchive) -> None:
+    assert archive.whole
+    assert f"-XX:SharedArchiveFile={archive.path}" in archive.options_to_use()
+    assert archive.path.stat().st_mode & 0o777 == 0o600
+
+
+def _flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[50_000] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        _flip,
+        lambda path: path.write_bytes(path.read_bytes()[:-1]),
+        lambda path: path.write_bytes(b""),
+        lambda path: path.unlink(),
+        lambda path: path.with_suffix(".seal").unlink(),
+        lambda path: path.with_suffix(".seal").write_text("{}"),
+        lambda path: path.with_suffix(".seal").write_bytes(b"\xff\xfe"),
+    ],
+    ids=["one bit", "cut", "empty", "missing", "no seal", "empty seal", "garbage seal"],
+)
+def test_a_damaged_archive_is_passed_over(archive: ClassArchive, damage: object) -> None:
+    assert callable(damage)
+    damage(archive.path)
+    assert not archive.whole
+    assert archive.options_to_use() == []
+
+
+def test_a_crash_between_the_steps_of_adopting_leaves_no_archive(
+    archive: ClassArchive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partial = archive.new_partial()
+    partial.write_bytes(b"new")
+
+    def crash(*_: object, **__: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_text", crash)  # a real crash cannot be had at this very point
+    with pytest.raises(KeyboardInterrupt):
+        archive.adopt(partial)
+    monkeypatch.undo()
+    assert not archive.whole
+    archive.remove_others()
+    assert [path.name for path in archive.path.parent.iterdir()] == ["a.jsa"]
+
+
+def test_its_name_tells_java_and_spark_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    home = tmp_path / "jdk"
+    home.mkdir()
+    (home / "release").write_text('JAVA_VERSION="17.0.1"')
+    first = class_archive(Java(home / "bin" / "java", 17, home)).path
+    assert class_archive(Java(home / "bin" / "java", 17, home)).path == first
+    (home / "release").write_text('JAVA_VERSION="17.0.2"')
+    assert class_archive(Java(home / "bin" / "java", 17, home)).path != first
+    assert class_archive(Java(home / "bin" / "java", 25, home)).path.suffix == ".aot"
+
+
+def test_a_java_without_a_base_archive_cannot_make_one(archive: ClassArchive, tmp_path: Path) -> None:
+    with pytest.raises(NotSupported):
+        archive.options_to_make(tmp_path / "new.jsa")
+    newer = ClassArchive(archive.path, Java(tmp_path / "java", 25, tmp_path), "4.2.0")
+    assert f"-XX:AOTCacheOutput={tmp_path / 'new.aot'}" in newer.options_to_make(tmp_path / "new.aot")
+
+
+# --- files ----------------------------------------------------------------------------------------------------------
+
+
+def test_parquet_goes_to_a_new_folder(tmp_path: Path) -> None:
+    parquet.check_target(str(tmp_path / "new"), overwrite=False, embedded=True)
+    with pytest.raises(AlreadyExists):
+        parquet.check_target(str(tmp_path), overwrite=False, embedded=True)
+    with pytest.raises(Refused):
+        parquet.check_target(str(tmp_path / "no" / "parent"), overwrite=False, embedded=True)
+    with pytest.raises(Refused):
+        parquet.check_target(str(tmp_path / "new"), overwrite=False, embedded=False)
+    parquet.check_target("hdfs://nn/x", overwrite=False, embedded=False)
+
+
+def test_only_a_folder_that_spark_wrote_is_replaced(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "_SUCCESS").touch()
+    (folder / "part-00000-0d2f-c000.snappy.parquet").touch()
+    parquet.check_target(str(folder), overwrite=True, embedded=True)
+    (folder / "thesis.doc").touch()
+    with pytest.raises(Refused, match=r"thesis\.doc"):
+        parquet.check_target(str(folder), overwrite=True, embedded=True)
+    (tmp_path / "link").symlink_to(tmp_path)
+    with pytest.raises(Refused):
+        parquet.check_target(str(tmp_path / "link"), overwrite=True, embedded=True)
+
+
+def test_a_killed_drivers_folder_is_swept_and_a_living_ones_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    long_ago = time.time() - 3600
+    left = tmp_path / f"{scratch.PREFIX}left"
+    (left / "blockmgr").mkdir(parents=True)
+    os.utime(left, (long_ago, long_ago))
+    with scratch.scratch_folder() as living:
+        assert not left.exists()
+        os.utime(living, (long_ago, long_ago))
+        scratch.sweep()
+        assert living.is_dir()
+    assert not living.exists()
+
+
+def test_properties_are_read_back_by_java_as_they_were() -> None:
+    # java.util.Properties.load: \uXXXX, and no special meaning left to any character.
+    assert java_command.properties({"spark.a": "x"}) == "spark.a=x\n"
+    assert java_command.properties({"spark.a": "a b=c:\\#é\n😀"}) == (
+        "spark.a=a b\\u003dc\\u003a\\u005c\\u0023\\u00e9\\u000a\\ud83d\\ude00\n"
+    )
+    assert java_command.properties({"spark.a": " x"}) == "spark.a=\\u0020x\n"
+
+
+def test_settings_of_the_user_stay_out_of_argv(tmp_path: Path) -> None:
+    settings = SparkSettings(master="yarn", conf={"spark.ssl.keyPassword": "s3cret"})
+    assert "s3cret" not in " ".join(java_command.submit_command(settings, folder=tmp_path, environ={}))
+    local = SparkSettings(
+        conf={"spark.ssl.keyPassword": "s3cret", "spark.driver.extraJavaOptions": "-Xss4m -Da='b c'"}
+    )
+    argv = java_command.embedded_command(tmp_path / "java", local, folder=tmp_path, archive_options=[])
+    assert "s3cret" not in " ".join(argv)
+    assert argv[-3:-1] == ["-Xss4m", "-Da=b c"]
+
+
+def test_another_sparks_environment_is_not_taken_over() -> None:
+    given_environment = {
+        "SPARK_HOME": "/opt/spark",
+        "SPARK_REMOTE": "sc://x",
+        "PYSPARK_PYTHON": "python2",
+        "PATH": "/bin",
+    }
+    found = java_command.embedded_environment(given_environment)
+    assert found["SPARK_HOME"] == str(java_command.pyspark_home())
+    assert "SPARK_REMOTE" not in found
+    assert found["PYSPARK_PYTHON"] != "python2"
+    assert found["PATH"] == "/bin"
