@@ -135,6 +135,10 @@ def _run(argv: Sequence[str], invocation: Invocation) -> int:
     try:
         code = root().main(list(argv), prog_name="kctl", standalone_mode=False, obj=invocation)
         sys.stdout.flush()
+    except SystemExit as exc:
+        if isinstance(exc.__context__, BrokenPipeError):  # Typer itself ends those, with 1
+            raise exc.__context__ from None
+        raise
     except NoArgsIsHelpError as exc:
         exc.show()
         return int(ExitCode.USAGE)

@@ -18,12 +18,14 @@ from kctl.errors import (
     KctlError,
     NotAuthorized,
     NotFound,
+    NotSupported,
     OperationFailed,
     Refused,
     UsageError,
 )
 from kctl.lag.collect import LogOffsets, read_log_offsets
 from kctl.model import TopicPartition
+from kctl.records.codecs import prepare_codecs
 from kctl.records.record import Record, record_of
 from kctl.topics.describe import known_topics
 
@@ -152,6 +154,7 @@ def _nothing_to_read(
 
 
 def _open(client: ClusterClient, options: ConsumeOptions) -> Any:
+    prepare_codecs()
     return client.consumer(
         group_id=options.group,
         # kafka-python commits in poll() what earlier polls returned, and before a rebalance: by then it is flushed.
@@ -350,8 +353,15 @@ def _unstick(consumer: Any) -> None:
 
 
 def _failure(exc: Any, options: ConsumeOptions, *, what: str | None = None) -> KctlError:
+    from kafka.errors import UnsupportedCodecError
+
     from kctl.client import error_from
 
+    if isinstance(exc, UnsupportedCodecError):
+        return NotSupported(
+            f"topic {options.topic} has records whose compression needs a library that is not installed",
+            hint="install kctl with its codecs: kctl[codecs]",
+        )
     subject = f"group {options.group}" if options.group is not None else f"topic {options.topic}"
     error = error_from(exc, subject=subject)
     if isinstance(error, (NotAuthorized, ConnectionFailed)) and not what:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kctl.errors import KctlError, NotFound, UsageError
+from kctl.records.codecs import prepare_codecs
 from kctl.records.lines import BadLine, Line
 from kctl.topics.configs import fetch_topic_configs
 from kctl.topics.describe import known_topics
@@ -98,6 +99,7 @@ def open_producer(client: ClusterClient, options: ProduceOptions, *, max_record_
     """kafka-python's producer for these options. Raises NotSupported when a codec's library is missing."""
     from kctl.errors import NotSupported
 
+    prepare_codecs()
     timeout_ms = int(options.timeout_s * 1000)
     try:
         return client.producer(
