@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import typer
@@ -33,6 +34,8 @@ def list_(ctx: typer.Context) -> None:
         Column("path"),
     ]
     found = list_runtimes()
+    if os.environ.get("KAFKA_HOME"):
+        output.note(f"KAFKA_HOME is set: clusters run from {os.environ['KAFKA_HOME']} unless --kafka-version names another")
 
     def table() -> list[Table]:
         rows = [{**output.jsonable(r), "state": "ok" if r.healthy else "damaged"} for r in found]
