@@ -34,8 +34,9 @@ def list_(ctx: typer.Context) -> None:
         Column("path"),
     ]
     found = list_runtimes()
-    if os.environ.get("KAFKA_HOME"):
-        output.note(f"KAFKA_HOME is set: clusters run from {os.environ['KAFKA_HOME']} unless --kafka-version names another")
+    given = os.environ.get("KAFKA_HOME")
+    if given:
+        output.note(f"KAFKA_HOME is set: clusters run from {given} unless --kafka-version names another")
 
     def table() -> list[Table]:
         rows = [{**output.jsonable(r), "state": "ok" if r.healthy else "damaged"} for r in found]
