@@ -11,7 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
+from typer._click import types
 from typer.core import TyperCommand, TyperGroup, TyperOption
+from typer.models import TyperPath
 
 from kctl.commands.complete import context_names, formats
 from kctl.commands.output import FORMATS, Table, emit, note, warn
@@ -169,11 +171,28 @@ def more_formats(*names: str) -> Callable[[_Function], _Function]:
     return mark
 
 
+def _name_value(param: Any) -> None:
+    """`--topic TOPIC` and `--partitions N` in help, instead of the names of Python's types."""
+    if param.param_type_name != "option" or param.metavar is not None or param.is_flag:
+        return
+    if isinstance(param.type, (types.IntParamType, types.FloatParamType)):
+        param.metavar = "N"
+    elif isinstance(param.type, (types.StringParamType, TyperPath)):
+        param.metavar = param.name.upper().replace("_", "-")
+
+
 class KctlCommand(_CommonOptions, TyperCommand):
     """A command that takes the common options. A wrong -o is refused before the command does anything."""
 
     def __init__(self, *args: Any, params: list[Any] | None = None, **kwargs: Any) -> None:
-        super().__init__(*args, params=[*(params or []), *common_options()], **kwargs)
+        own = list(params or [])
+        for param in own:
+            _name_value(param)
+        super().__init__(*args, params=[*own, *common_options()], **kwargs)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        # Typer writes a required argument as {NAME}; everybody else as NAME.
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
     def invoke(self, ctx: Any) -> Any:
         chosen = invocation(ctx).output
