@@ -1,0 +1,354 @@
+"""kctl lag and kctl group against a real cluster, beside Kafka's own tool."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kctl.client import connect
+from kctl.context import Target
+from kctl_testing import SCRIPT, Kctl, TestCluster, eventually
+
+KEYS = [
+    "group", "state", "topic", "partition", "committed_offset", "log_start_offset", "log_end_offset", "lag", "lost",
+    "client_id", "host",
+]  # fmt: skip
+
+
+class Admin:
+    """Makes the states that the tests look at, with kafka-python's own client."""
+
+    def __init__(self, cluster: TestCluster) -> None:
+        self.target = Target(cluster.name, tuple(cluster.bootstrap.split(",")))
+
+    def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        """Commit offsets for a group without members."""
+        from kafka.structs import OffsetAndMetadata, TopicPartition
+
+        positions = {TopicPartition(topic, p): OffsetAndMetadata(o, "", -1) for p, o in offsets.items()}
+        with connect(self.target) as client:
+            client.admin().alter_group_offsets(group, positions)
+
+    def cut(self, topic: str, partition: int, before: int) -> None:
+        """Delete the records before an offset."""
+        from kafka.structs import TopicPartition
+
+        with connect(self.target) as client:
+            client.admin().delete_records({TopicPartition(topic, partition): before})
+
+    @contextmanager
+    def member(self, group: str, topic: str, *, client_id: str = "test-member") -> Iterator[Any]:
+        """A consumer of kafka-python's that has joined and commits nothing."""
+        with connect(self.target) as client:
+            consumer = client.consumer(
+                topic, group_id=group, client_id=client_id, enable_auto_commit=False, auto_offset_reset="earliest"
+            )
+        try:
+            eventually(lambda: consumer.poll(timeout_ms=500) is not None and bool(consumer.assignment()), what="joined")
+            yield consumer
+        finally:
+            consumer.close(autocommit=False)
+
+
+@pytest.fixture
+def admin(cluster: TestCluster) -> Admin:
+    return Admin(cluster)
+
+
+@pytest.fixture
+def filled(kctl: Kctl, topic: Callable[..., str]) -> str:
+    """A topic of three partitions with ten records each."""
+    name = topic(partitions=3)
+    for partition in range(3):
+        kctl.ok("produce", name, "--partition", str(partition), stdin="x\n" * 10)
+    return name
+
+
+def test_the_rows(kctl: Kctl, admin: Admin, filled: str) -> None:
+    group = f"rows-{filled}"
+    admin.commit(group, filled, {0: 4, 1: 10, 2: 1})
+    admin.cut(filled, 2, 6)
+    rows = kctl.json("lag", group)
+    assert [list(row) for row in rows] == [KEYS] * 3
+    assert [
+        (r["partition"], r["committed_offset"], r["log_start_offset"], r["log_end_offset"], r["lag"], r["lost"])
+        for r in rows
+    ] == [(0, 4, 0, 10, 6, 0), (1, 10, 0, 10, 0, 0), (2, 1, 6, 10, 4, 5)]
+    assert {(r["group"], r["state"], r["topic"], r["client_id"], r["host"]) for r in rows} == {
+        (group, "Empty", filled, None, None)
+    }
+    every = [row for row in kctl.json("lag") if row["group"] == group]
+    assert every == rows, "one group or all: the same rows"
+
+
+def test_sums(kctl: Kctl, admin: Admin, filled: str) -> None:
+    group = f"sums-{filled}"
+    admin.commit(group, filled, {0: 4, 1: 10, 2: 1})
+    admin.cut(filled, 2, 6)
+    (by_topic,) = kctl.json("lag", group, "--by", "topic")
+    assert by_topic == {
+        "group": group, "state": "Empty", "topic": filled, "partitions": 3, "lag": 10, "max_lag": 6, "lost": 5,
+        "not_committed": 0, "unknown": 0,
+    }  # fmt: skip
+    (by_group,) = kctl.json("lag", group, "--by", "group")
+    assert by_group == {
+        "group": group, "state": "Empty", "topics": 1, "partitions": 3, "lag": 10, "max_lag": 6, "lost": 5,
+        "not_committed": 0, "unknown": 0,
+    }  # fmt: skip
+
+
+def test_beside_kafkas_own_tool(kctl: Kctl, cluster: TestCluster, admin: Admin, filled: str, kafka_home: Path) -> None:
+    """lag + lost is LAG there; offsets and members are the same."""
+    empty, live = f"java-{filled}-empty", f"java-{filled}-live"
+    admin.commit(empty, filled, {0: 4, 2: 1})
+    admin.commit(live, filled, {0: 0, 1: 3})
+    admin.cut(filled, 2, 6)
+    with admin.member(live, filled, client_id="the-member"):
+        ours = kctl.json("lag", empty, live)
+        theirs = _java_lag(cluster, kafka_home, empty, live)
+    expected = {
+        (row["group"], row["topic"], str(row["partition"])): (
+            "-" if row["committed_offset"] is None else str(row["committed_offset"]),
+            str(row["log_end_offset"]),
+            "-" if row["lag"] is None else str(row["lag"] + row["lost"]),
+            row["client_id"] or "-",
+            f"/{row['host']}" if row["host"] else "-",
+        )
+        for row in ours
+    }
+    assert theirs == expected
+    assert len(theirs) == 5
+
+
+def _java_lag(cluster: TestCluster, kafka_home: Path, *groups: str) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """kafka-consumer-groups --describe: (group, topic, partition) → (committed, end, lag, client, host)."""
+    argv = [
+        "java", "-Xmx128M", "-cp", f"{kafka_home}/libs/*",
+        "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+        "--bootstrap-server", cluster.bootstrap, "--describe",
+    ]  # fmt: skip
+    for group in groups:
+        argv += ["--group", group]
+    out = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout
+    rows = {}
+    for line in out.splitlines():
+        cells = line.split()
+        if cells and cells[0] in groups:
+            group, topic, partition, committed, end, lag, _consumer, host, client = cells[:9]
+            rows[group, topic, partition] = (committed, end, lag, client, host)
+    return rows
+
+
+def test_members(kctl: Kctl, admin: Admin, filled: str) -> None:
+    """What is assigned and was never committed is a row too, with nulls."""
+    group = f"members-{filled}"
+    admin.commit(group, filled, {0: 4})
+    with admin.member(group, filled, client_id="worker-7"):
+        rows = kctl.json("lag", group)
+        without = kctl.json("lag", group, "--no-members")
+        (described,) = kctl.json("group", "describe", group)
+        (listed,) = [row for row in kctl.json("group", "list") if row["group"] == group]
+    assert [(r["partition"], r["committed_offset"], r["lag"], r["lost"]) for r in rows] == [
+        (0, 4, 6, 0), (1, None, None, None), (2, None, None, None),
+    ]  # fmt: skip
+    assert {(r["state"], r["client_id"], r["host"]) for r in rows} == {("Stable", "worker-7", "127.0.0.1")}
+    assert [(r["partition"], r["client_id"]) for r in without] == [(0, None)]
+    assert list(described) == [
+        "group", "state", "protocol_type", "type", "assignor", "coordinator", "members", "offsets",
+    ]  # fmt: skip
+    assert (described["state"], described["protocol_type"], described["assignor"]) == ("Stable", "consumer", "range")
+    (member,) = described["members"]
+    assert member["client_id"] == "worker-7"
+    assert member["assignments"] == [{"topic": filled, "partitions": [0, 1, 2]}]
+    assert described["offsets"] == rows
+    assert list(listed) == ["group", "state", "protocol_type", "type", "coordinator", "members"]
+    assert (listed["state"], listed["members"], listed["protocol_type"]) == ("Stable", 1, "consumer")
+
+
+def test_a_deleted_topic_is_tolerated(kctl: Kctl, admin: Admin, filled: str, topic: Callable[..., str]) -> None:
+    """Brokers drop the commits of a deleted topic after a while; until then they are shown without offsets."""
+    gone = topic(partitions=2)
+    group = f"deleted-{filled}"
+    admin.commit(group, filled, {0: 4})
+    admin.commit(group, gone, {0: 3})
+    kctl.ok("topic", "delete", gone, "--yes")
+    admin.commit(group, filled, {1: 5})
+    result = kctl.ok("lag", group, "-o", "json")
+    rows = {(row["topic"], row["partition"]): row for row in json.loads(result.out)}
+    assert rows[filled, 0]["lag"] == 6
+    left = rows.get((gone, 0))
+    if left is not None:  # else the coordinator was quicker
+        assert (left["committed_offset"], left["log_end_offset"], left["lag"], left["lost"]) == (3, None, None, None)
+        assert f"there are commits for {gone} 0, which does not exist any more" in result.err
+
+
+def test_filters(kctl: Kctl, admin: Admin, filled: str, topic: Callable[..., str]) -> None:
+    other = topic()
+    group = f"filters-{filled}"
+    admin.commit(group, filled, {0: 1})
+    admin.commit(group, other, {0: 0})
+    assert {row["topic"] for row in kctl.json("lag", group, "--topic", other)} == {other}
+    assert kctl.json("lag", group, "--state", "stable") == []
+    assert len(kctl.json("lag", group, "--state", "empty")) == 2
+    listed = {row["group"] for row in kctl.json("group", "list", "--state", "empty")}
+    assert group in listed
+    assert group not in {row["group"] for row in kctl.json("group", "list", "--state", "Stable")}
+
+
+def test_max_lag(kctl: Kctl, admin: Admin, filled: str) -> None:
+    group = f"gate-{filled}"
+    admin.commit(group, filled, {0: 4, 1: 9})
+    assert kctl("lag", group, "--max-lag", "6").code == 0
+    over = kctl("lag", group, "--max-lag", "5", "-o", "json")
+    assert over.code == 1
+    assert len(json.loads(over.out)) == 2
+    error = json.loads(over.err)
+    assert (error["code"], error["over_limit"]) == ("not_healthy", 1)
+    assert kctl("lag", group, "--max-lag", "6", "--by", "group").code == 1, "7 in the group, at most 6 in a partition"
+    assert f"group {group}, {filled}, partition 0 has a lag of 6" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("lag", "no-such-group"), 4, "group 'no-such-group' does not exist"),
+        (("lag", "no-such-group", "nor-this"), 4, "'no-such-group', 'nor-this' do not exist"),
+        (("lag", "--topic", "no-such-topic"), 4, "topic no-such-topic does not exist"),
+        (("lag", "--topic", "b@d"), 2, "only ASCII letters"),
+        (("lag", "--state", "happy"), 2, "is not a group state"),
+        (("lag", "--by", "broker"), 2, "'broker' is not one of"),
+        (("lag", "--max-lag", "-1"), 2, "not in the range"),
+        (("lag", "--watch", "-o", "csv"), 2, "--watch shows a table"),
+        (("lag", "--watch", "--interval", "0s"), 2, "at least 100ms"),
+        (("group", "describe", "no-such-group"), 4, "group 'no-such-group' does not exist"),
+        (("group", "describe"), 2, "NAME"),
+        (("group", "list", "--state", "happy"), 2, "is not a group state"),
+    ],
+)
+def test_bad_input(kctl: Kctl, cluster: TestCluster, arguments: tuple[str, ...], code: int, message: str) -> None:
+    result = kctl(*arguments)
+    assert result.code == code, str(result)
+    assert message in result.err
+    assert "Traceback" not in result.err
+    assert result.out == ""
+    assert result.seconds < 5
+
+
+def test_watch_as_json_lines(kctl: Kctl, admin: Admin, filled: str) -> None:
+    group = f"watch-{filled}"
+    admin.commit(group, filled, {0: 4})
+    process = subprocess.Popen(
+        [str(SCRIPT), "lag", group, "--watch", "--interval", "300ms", "-o", "json"],
+        env=kctl.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout
+    first = json.loads(process.stdout.readline())
+    admin.commit(group, filled, {0: 9})
+    deadline = time.monotonic() + 20
+    later = first
+    while later["rows"][0]["lag"] != 1 and time.monotonic() < deadline:
+        later = json.loads(process.stdout.readline())
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert list(first) == ["time", "rows", "failures"]
+    assert (first["rows"][0]["lag"], later["rows"][0]["lag"]) == (6, 1)
+    assert later["time"] > first["time"]
+    assert (process.returncode, err) == (130, "")
+
+
+def test_watch_on_a_terminal(kctl: Kctl, admin: Admin, filled: str) -> None:
+    group = f"screen-{filled}"
+    admin.commit(group, filled, {0: 4})
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [str(SCRIPT), "lag", group, "--watch", "--interval", "200ms"],
+        env=kctl.environment, stdin=slave, stdout=slave, stderr=slave,
+    )  # fmt: skip
+    os.close(slave)
+    out = b""
+    deadline = time.monotonic() + 30
+    while out.count(b"\x1b[2J") < 3 and time.monotonic() < deadline:
+        if select.select([master], [], [], 1)[0]:
+            out += os.read(master, 65536)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=20) == 130
+    os.close(master)
+    assert out.count(b"\x1b[2J") >= 3, "redrawn"
+    assert group.encode() in out.replace(b"\r\n", b"")
+    assert b"Traceback" not in out
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_tables_fit_a_terminal(kctl: Kctl, admin: Admin, topic: Callable[..., str], columns: int) -> None:
+    mine = topic()
+    group = f"fit-{columns}"
+    admin.commit(group, mine, {0: 0})
+    for command in (("lag", group), ("lag", group, "--by", "topic"), ("group", "describe", group), ("group", "list")):
+        out = _on_a_terminal(kctl, columns, *command)
+        assert max(map(len, out.splitlines())) <= columns, out
+
+
+def _on_a_terminal(kctl: Kctl, columns: int, *args: str) -> str:
+    import re
+
+    master, slave = pty.openpty()
+    environment = {**kctl.environment, "COLUMNS": str(columns), "NO_COLOR": "1"}
+    process = subprocess.Popen([str(SCRIPT), *args], env=environment, stdin=slave, stdout=slave, stderr=slave)
+    os.close(slave)
+    out = b""
+    while True:
+        try:
+            data = os.read(master, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not data:
+            break
+        out += data
+    assert process.wait(timeout=30) == 0
+    os.close(master)
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", out.decode())
+
+
+def test_a_script_reads_the_table(kctl: Kctl, admin: Admin, filled: str) -> None:
+    """No terminal: aligned columns, never cut, one row a line."""
+    group = f"awk-{filled}-{'x' * 150}"
+    admin.commit(group, filled, {0: 4})
+    header, row = kctl.ok("lag", group).out.splitlines()
+    assert header.split() == ["GROUP", "TOPIC", "PART", "COMMITTED", "START", "END", "LAG", "LOST"]
+    assert row.split() == [group, filled, "0", "4", "0", "10", "6", "0"]
+    lines = kctl.ok("lag", group, "-o", "csv").out.splitlines()
+    assert lines[0] == ",".join(KEYS)
+
+
+def test_control_characters_in_a_group_id(kctl: Kctl, admin: Admin, filled: str) -> None:
+    group = f"evil-\x1b[31m{filled}"
+    admin.commit(group, filled, {0: 4})
+    out = kctl.ok("group", "list").out
+    assert "\x1b" not in out
+    assert "evil-\\x1b[31m" in out
+    assert kctl.json("lag", group)[0]["group"] == group
+
+
+def test_many_groups(kctl: Kctl, cluster: TestCluster, admin: Admin, filled: str) -> None:
+    """300 groups cost little more than one: requests go to brokers, not to groups."""
+    from kafka.structs import OffsetAndMetadata, TopicPartition
+
+    positions = {TopicPartition(filled, p): OffsetAndMetadata(p, "", -1) for p in range(3)}
+    with connect(admin.target) as client:
+        for number in range(300):
+            client.admin().alter_group_offsets(f"many-{filled}-{number:03}", positions)
+    rows = [row for row in kctl.json("lag") if row["group"].startswith(f"many-{filled}")]
+    assert len(rows) == 900
+    assert sum(row["lag"] for row in rows) == 300 * 27
+    assert [row["group"] for row in rows] == sorted(row["group"] for row in rows)
