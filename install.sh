@@ -38,7 +38,10 @@ END
 
 # --- saying things --------------------------------------------------------------------------------------------------
 
-say() { printf '%s\n' "$*" >&2; }
+# What a person reads goes to descriptor 3: a step's own stderr is the log, and a trap that runs in it writes there.
+exec 3>&2
+
+say() { printf '%s\n' "$*" >&3; }
 
 die() { # code, message, [what to do]
     code=$1
@@ -60,8 +63,10 @@ start_ticker() { # message
         began=$(date +%s)
         while kill -0 $$ 2>/dev/null; do
             doing=$(tail -n 40 "$LOG" 2>/dev/null |
-                awk '/^ *(Downloading|Using cached|Building|Collecting|Installing) / { line = $1 " " $2 } END { print line }')
-            printf '\r\033[K%s … %s s  %.60s' "$1" "$(seconds_since "$began")" "$doing" >&2
+                awk '/^===/ { line = "" }
+                    /^ *(Downloading|Using cached|Building|Collecting|Installing) / { sub(/^ */, ""); line = $0 }
+                    END { print line }')
+            printf '\r\033[K%s … %s s  %.60s' "$1" "$(seconds_since "$began")" "$doing" >&3
             sleep 1
         done
     ) &
@@ -73,7 +78,7 @@ stop_ticker() {
     kill "$TICKER" 2>/dev/null || true
     wait "$TICKER" 2>/dev/null || true
     TICKER=
-    printf '\r\033[K' >&2
+    printf '\r\033[K' >&3
 }
 
 # Run a command, its output to the log; one line when it is done, the log's end when it fails.
@@ -89,7 +94,7 @@ step() { # message, command…
     else
         stop_ticker
         say "$message: failed. The end of $LOG:"
-        tail -n 15 "$LOG" | sed 's/^/  | /' >&2
+        tail -n 15 "$LOG" | sed 's/^/  | /' >&3
         advise
         exit 5
     fi
@@ -491,7 +496,7 @@ offer_completion() {
         case $shell in
         bash | zsh | fish)
             if is_terminal && [ "$YES" = no ]; then
-                printf 'Install completion for %s? [Y/n] ' "$shell" >&2
+                printf 'Install completion for %s? [Y/n] ' "$shell" >&3
                 read -r answer || answer=n
                 case $answer in
                 '' | y | Y | yes) COMPLETION=$shell ;;
@@ -553,7 +558,7 @@ run_demo() {
     install_all
     release_lock
     trap - INT TERM EXIT
-    exec "$VENV/bin/kctl" demo "$@"
+    exec "$VENV/bin/kctl" demo "$@" 3>&-
 }
 
 run_test() {
@@ -580,7 +585,7 @@ run_test() {
     stage mypy "$VENV/bin/mypy" kctl tests
     stage pytest "$VENV/bin/pytest" ${marks:+-m "$marks"} "$@"
     say ""
-    printf '%s' "$RESULTS" >&2
+    printf '%s' "$RESULTS" >&3
     say "all: $(seconds_since "$STARTED") s"
     [ "$FAILED" = no ] || exit 1
 }

@@ -203,6 +203,27 @@ def test_killed_in_the_middle_and_run_again(installer: Installer, at: str) -> No
 
 
 @pytest.mark.long
+def test_interrupted(installer: Installer) -> None:
+    """Ctrl-C, which a terminal sends to the whole group: one line, exit 130, no lock left."""
+    with subprocess.Popen(
+        [str(SCRIPT), "--no-spark", "--no-kafka"], env=installer.environment, stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    ) as process:  # fmt: skip
+        log = installer.prefix / "install/install.log"
+        deadline = time.monotonic() + 60
+        while not (log.exists() and "virtual environment" in log.read_text(encoding="utf-8")):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "interrupted; run the same command again to go on" in said
+    assert not (installer.prefix / "install/lock").exists()
+    installer.ok("--uninstall")
+    assert installer.left() == []
+
+
+@pytest.mark.long
 def test_two_at_once(installer: Installer) -> None:
     with subprocess.Popen(
         [str(SCRIPT), "--no-spark", "--no-kafka"], env=installer.environment, stdin=subprocess.DEVNULL,
