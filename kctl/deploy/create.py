@@ -12,6 +12,7 @@ from pathlib import Path
 from kctl.deploy import ports, store
 from kctl.deploy.files import ConfigFile, config_files, without_secrets, write_missing
 from kctl.deploy.host import Host
+from kctl.deploy.interrupts import deferred_interrupts
 from kctl.deploy.java import find_java
 from kctl.deploy.layout import (
     ClusterSpec,
@@ -204,8 +205,10 @@ def _removed_on_failure(host: Host, spec: ClusterSpec) -> Iterator[None]:
         yield
     except BaseException as exc:
         try:
-            kill_all(host, spec)
-            _remove(host, spec)
+            with deferred_interrupts():
+                kill_all(host, spec)
+                _remove(host, spec)
+                store.remove_lock(spec.name)
         except KctlError as also:
             if isinstance(exc, KctlError):
                 exc.hint = f"{exc.hint or ''}\nand the rest could not be removed: {also.message}".strip()

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kctl.deploy.interrupts import deferred_interrupts
 from kctl.deploy.layout import LOOPBACK, ClusterSpec
 from kctl.errors import ConnectionFailed, KctlError
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from kctl.context import Target
 
 _PROBE_TIMEOUT_S = 1.0
+_ZOOKEEPER_S = 5.0
 _MAX_ANSWER_BYTES = 64 << 10
 _MODE = re.compile(r"^Mode: (\w[\w-]*)$", re.MULTILINE)
 
@@ -83,7 +85,7 @@ class Registry:
 
         with _kazoo_errors():
             try:
-                return list(self._zookeeper.get_children(self._chroot + path))
+                return list(self._zookeeper.get_children_async(self._chroot + path).get(timeout=_ZOOKEEPER_S))
             except NoNodeError:
                 return []
 
@@ -94,7 +96,7 @@ class Registry:
 
         with _kazoo_errors():
             try:
-                data, _ = self._zookeeper.get(self._chroot + path)
+                data, _ = self._zookeeper.get_async(self._chroot + path).get(timeout=_ZOOKEEPER_S)
                 value = json.loads(data)
             except (NoNodeError, ValueError):
                 return {}
@@ -103,13 +105,18 @@ class Registry:
 
 @contextmanager
 def _kazoo_errors() -> Iterator[None]:
-    """A lost connection as ConnectionFailed: whoever polls tries again."""
-    from kazoo.exceptions import KazooException
+    """A lost connection as ConnectionFailed: whoever polls tries again.
 
-    try:
-        yield
-    except KazooException as exc:
-        raise ConnectionFailed(f"ZooKeeper: {type(exc).__name__}") from exc
+    A bare `except` in KazooClient._call takes a KeyboardInterrupt for a lost connection: so it is kept for later.
+    """
+    from kazoo.exceptions import KazooException
+    from kazoo.handlers.threading import KazooTimeoutError
+
+    with deferred_interrupts():
+        try:
+            yield
+        except (KazooException, KazooTimeoutError) as exc:
+            raise ConnectionFailed(f"ZooKeeper: {type(exc).__name__}") from exc
 
 
 @contextmanager

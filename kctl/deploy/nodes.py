@@ -7,6 +7,7 @@ what was wanted: it tells a broker that was stopped from one that died.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -17,6 +18,7 @@ from typing import Literal
 from kctl.deploy.host import Host
 from kctl.deploy.layout import ZOOKEEPER_HEAP, BrokerNode, ClusterSpec, Node
 from kctl.deploy.process import ProcessIdentity
+from kctl.errors import KctlError
 
 BROKER_MAIN = "kafka.Kafka"
 ZOOKEEPER_MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
@@ -96,6 +98,12 @@ def write_record(
     at = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
     record = asdict(ProcessRecord(wanted, at, identity))
     host.write_file(record_path(spec, node), json.dumps(record, indent=2).encode())
+
+
+def note_stopped(host: Host, spec: ClusterSpec, node: Node) -> None:
+    """`write_record` of a stop, which must go on where nothing can be written: on a full or lost disk."""
+    with contextlib.suppress(KctlError):
+        write_record(host, spec, node, "stopped")
 
 
 def read_record(host: Host, spec: ClusterSpec, node: Node) -> ProcessRecord | None:

@@ -21,9 +21,10 @@ from kctl.deploy.class_archive import find_archives
 from kctl.deploy.data import check_data, check_registered_cluster
 from kctl.deploy.files import write_missing
 from kctl.deploy.host import Host
+from kctl.deploy.interrupts import deferred_interrupts
 from kctl.deploy.layout import BrokerNode, ClusterSpec, Node, ZooKeeperNode
 from kctl.deploy.logs import log_excerpt
-from kctl.deploy.nodes import NodeKind, NodeProcess, java_command, kind_of, observe, write_record
+from kctl.deploy.nodes import NodeKind, NodeProcess, java_command, kind_of, note_stopped, observe, write_record
 from kctl.deploy.process import ProcessIdentity
 from kctl.deploy.waiting import NoProgress, Progress, wait_until
 from kctl.errors import Busy, ConnectionFailed, NotFound, OperationFailed, TimedOut
@@ -56,7 +57,10 @@ class _Spawned:
 
 @dataclass
 class _Start:
-    """One start in progress. expected: the nodes that must be ready at its end."""
+    """One start in progress.
+
+    expected: the nodes that must be ready at its end. begun: those whose start was tried; spawned: with a process.
+    """
 
     host: Host
     spec: ClusterSpec
@@ -65,6 +69,7 @@ class _Start:
     progress: Progress
     expected: Sequence[Node]
     archive_flags: Mapping[NodeKind, Sequence[str]]
+    begun: list[Node] = field(default_factory=list)
     spawned: list[_Spawned] = field(default_factory=list)
 
     @property
@@ -177,25 +182,35 @@ def _undone_on_failure(run: _Start) -> Iterator[None]:
         yield
     except BaseException:
         run.progress.update("stopping what was started")
-        _undo(run)
+        with deferred_interrupts():
+            _undo(run)
         raise
 
 
 def _undo(run: _Start) -> None:
-    """Stop what this call started: politely for a while, then not. Nothing else is touched."""
-    for spawned in run.spawned:
-        write_record(run.host, run.spec, spawned.node, "stopped")
-        run.host.signal(spawned.identity, signal.SIGTERM)
-    gone = Deadline(_UNDO_S)
-    if wait_until(lambda: not any(run.host.is_running(s.identity) for s in run.spawned), gone):
-        return
-    for spawned in run.spawned:
-        run.host.signal(spawned.identity, signal.SIGKILL)
-    wait_until(lambda: not any(run.host.is_running(s.identity) for s in run.spawned), Deadline(_UNDO_S))
+    """Stop what this call started: politely for a while, then not. Nothing else is touched.
+
+    Looked up anew: Ctrl-C may have come after a process began and before it was noted.
+    """
+    started = [p for p in observe(run.host, run.spec) if p.node in run.begun]
+    identities = [p.identity for p in started if p.identity is not None]
+    for identity in identities:
+        run.host.signal(identity, signal.SIGTERM)
+    for process in started:
+        note_stopped(run.host, run.spec, process.node)
+
+    def gone() -> bool:
+        return not any(run.host.is_running(identity) for identity in identities)
+
+    if not wait_until(gone, Deadline(_UNDO_S)):
+        for identity in identities:
+            run.host.signal(identity, signal.SIGKILL)
+        wait_until(gone, Deadline(_UNDO_S))
 
 
 def _spawn(run: _Start, node: Node) -> None:
     host, spec = run.host, run.spec
+    run.begun.append(node)
     write_record(host, spec, node, "running")
     offset = host.size(spec.log_path(node)) or 0
     environment = {key: os.environ[key] for key in _KEPT_ENVIRONMENT if key in os.environ}

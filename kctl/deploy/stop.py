@@ -16,7 +16,7 @@ from kctl.deadline import Deadline
 from kctl.deploy import health
 from kctl.deploy.host import Host
 from kctl.deploy.layout import BrokerNode, ClusterSpec, ZooKeeperNode
-from kctl.deploy.nodes import NodeProcess, observe, write_record
+from kctl.deploy.nodes import NodeProcess, note_stopped, observe
 from kctl.deploy.waiting import NoProgress, Progress, wait_until
 from kctl.errors import KctlError, TimedOut
 
@@ -67,7 +67,7 @@ def stop(
     running = [n for n in before if n.running]
     brokers = [n for n in running if isinstance(n.node, BrokerNode)]
     for found in before:
-        write_record(host, spec, found.node, "stopped")
+        note_stopped(host, spec, found.node)
     run.zookeeper_serves = not brokers or health.ensemble_serves(health.ensemble_modes(spec, timeout_s=0.5))
     controller = _controller(spec) if run.zookeeper_serves and len(brokers) > 1 else None
     _end(run, [n for n in brokers if n.node.id != controller])
@@ -143,7 +143,7 @@ def kill_all(host: Host, spec: ClusterSpec) -> list[str]:
     run = _Stop(host, spec, Deadline(_FORCED_S), True, NoProgress(), [])
     left = [n for n in observe(host, spec) if n.running]
     for found in left:
-        write_record(host, spec, found.node, "stopped")
+        note_stopped(host, spec, found.node)
     if left:
         _force(run, left)
     return [n.node.name for n in left]
