@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,6 +22,8 @@ _numbers = itertools.count(1)
 
 def pytest_configure(config: pytest.Config) -> None:
     """Stop at once when the wheel under test is not what is imported."""
+    # A runner that was started in the background ignores SIGINT, and what it starts inherits that: no Ctrl-C tests.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     checkout = Path(__file__).resolve().parent.parent
     imported = Path(package.__file__).resolve()
     if imported.parent == checkout / "kctl" and os.environ.get("KCTL_TEST_EDITABLE") != "1":

@@ -282,7 +282,10 @@ def test_ctrl_c_anywhere(argv: list[str], after_s: float, kctl: Kctl, places: di
     )  # fmt: skip
     time.sleep(after_s)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    try:
+        _, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
     if "Traceback" in err:
         assert "kctl/__main__.py" not in err, err  # Python itself was still starting: not kctl's to catch
         return
