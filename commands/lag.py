@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kctl.commands import output
-from kctl.commands.group import incomplete, lag_columns, ranges
 from kctl.commands.invocation import Invocation, invocation
-from kctl.commands.output import Column, Table, jsonable
-from kctl.errors import ExitCode, KctlError, NotHealthy, UsageError
+from kctl.commands.views import By, incomplete, judge, lag_table, remarks, rows_of
+from kctl.errors import ExitCode, KctlError, UsageError
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
     from kctl.lag.collect import LagReport
-
-
-class By(str, Enum):
-    """What a row is."""
-
-    PARTITION = "partition"
-    TOPIC = "topic"
-    GROUP = "group"
 
 
 def command(
@@ -90,74 +80,6 @@ def _check_topics(client: ClusterClient, topics: Sequence[str] | None, report: L
     without_rows = set(topics or ()) - {row.topic for row in report.rows}
     if without_rows:
         known_topics(client, sorted(without_rows))
-
-
-def rows_of(report: LagReport, by: By) -> Sequence[Any]:
-    """The report's rows, added up as asked."""
-    from kctl.lag.rules import by_group, by_topic
-
-    if by is By.TOPIC:
-        return by_topic(report.rows)
-    return by_group(report.rows) if by is By.GROUP else report.rows
-
-
-def lag_table(rows: Sequence[Any], by: By, *, members: bool) -> Table:
-    """The rows of `rows_of` for people."""
-    known = jsonable(rows)
-    if by is By.PARTITION:
-        shown = members and any(row["client_id"] for row in known)
-        return Table(lag_columns(with_members=shown), known, empty="no commits")
-    columns = [
-        Column("group"),
-        Column("state"),
-        Column("topic") if by is By.TOPIC else Column("topics", align="right"),
-        Column("partitions", align="right"),
-        Column("lag", align="right"),
-        Column("max_lag", "MAX", align="right"),
-        Column("lost", align="right", style=lambda row: "red" if row["lost"] else None),
-        Column("not_committed", "NO COMMIT", align="right"),
-        Column("unknown", align="right", style=lambda row: "yellow" if row["unknown"] else None),
-    ]
-    return Table(columns, known, empty="no commits")
-
-
-def remarks(report: LagReport) -> None:
-    """What the rows do not say by themselves, on stderr."""
-    deleted = sorted({tp.topic for tp in report.deleted})
-    for name in deleted:
-        numbers = sorted(tp.partition for tp in report.deleted if tp.topic == name)
-        output.note(f"there are commits for {name} {ranges(numbers)}, which does not exist any more")
-    silent = sorted(report.groups.keys() - {row.group for row in report.rows} - report.failed.keys())
-    if silent and len(silent) <= 10:
-        output.note(f"no commits and no assignment: {', '.join(silent)}")
-    elif silent:
-        output.note(f"{len(silent)} groups have no commits and no assignment")
-
-
-def judge(rows: Sequence[Any], by: By, max_lag: int | None) -> None:
-    """Raise NotHealthy when the lag of any row is over `max_lag`."""
-    from kctl.lag.rules import over_limit
-
-    if max_lag is None:
-        return
-    count = over_limit((row.lag for row in rows), max_lag)
-    if count:
-        worst = max((row for row in rows if row.lag is not None), key=lambda row: row.lag)
-        what = by.value if count == 1 else f"{by.value}s"
-        raise NotHealthy(
-            f"{count} {what} over the limit of {max_lag}: {_name(worst)} has a lag of {worst.lag}",
-            hint="",
-            details={"over_limit": count, "max_lag": max_lag},
-        )
-
-
-def _name(row: Any) -> str:
-    parts = [f"group {row.group}"]
-    if hasattr(row, "topic"):
-        parts.append(row.topic)
-    if hasattr(row, "partition"):
-        parts.append(f"partition {row.partition}")
-    return ", ".join(parts)
 
 
 def _watch(inv: Invocation, one_pass: Callable[[], LagReport], by: By, *, pause_s: float, members: bool) -> None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kctl.commands import output
-from kctl.commands.group import ranges
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
+from kctl.commands.views import ranges
 from kctl.errors import OperationFailed, UsageError
 
 if TYPE_CHECKING:

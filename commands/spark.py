@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kctl.commands import output
-from kctl.commands.group import incomplete
 from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.invocation import CommandGroup, Invocation, invocation
-from kctl.commands.lag import By, judge, lag_table, remarks
 from kctl.commands.output import Column, Table, jsonable
+from kctl.commands.views import By, incomplete, judge, lag_table, remarks
 from kctl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,12 +27,8 @@ app = CommandGroup("Compute lag and retention usage with PySpark.")
 _JOB_TIMEOUT_S = 600.0
 _REQUEST_TIMEOUT_S = 30.0
 
-Master = Annotated[
-    str, typer.Option(metavar="URL", help="local, local[N], spark://HOST:PORT, yarn or k8s://….")
-]
-Conf = Annotated[
-    list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of Spark's; repeatable.")
-]
+Master = Annotated[str, typer.Option(metavar="URL", help="local, local[N], spark://HOST:PORT, yarn or k8s://….")]
+Conf = Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of Spark's; repeatable.")]
 Memory = Annotated[str, typer.Option(metavar="SIZE", help="The driver's heap.")]
 Parquet = Annotated[str | None, typer.Option(metavar="DIR", help="Also write the rows there, as Parquet.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the folder of --parquet.")]
@@ -56,9 +51,7 @@ def lag(
     topic: TopicNames = None,
     state: Annotated[list[str] | None, typer.Option(help="Only groups in this state; repeatable.")] = None,
     by: Annotated[By, typer.Option(help="What a row adds up.")] = By.PARTITION,
-    max_lag: Annotated[
-        int | None, typer.Option(min=0, help="Exit 1 when the lag of any row is more.")
-    ] = None,
+    max_lag: Annotated[int | None, typer.Option(min=0, help="Exit 1 when the lag of any row is more.")] = None,
     parquet: Parquet = None,
     overwrite: Overwrite = False,
     master: Master = "local",
@@ -80,9 +73,7 @@ def lag(
         from kctl.spark.planning import plan_lag
 
         with inv.connect(timeout_s=_REQUEST_TIMEOUT_S) as client:
-            plan = plan_lag(
-                client, group or None, topics=topics, states=states, parallelism=settings.parallelism
-            )
+            plan = plan_lag(client, group or None, topics=topics, states=states, parallelism=settings.parallelism)
             target = client.target
         spark = run.driver.session()
         from kctl.spark.lag_job import lag_job
@@ -224,9 +215,7 @@ class _Run:
 
 
 @contextmanager
-def _spark(
-    inv: Invocation, settings: SparkSettings, parquet: str | None, *, overwrite: bool
-) -> Iterator[_Run]:
+def _spark(inv: Invocation, settings: SparkSettings, parquet: str | None, *, overwrite: bool) -> Iterator[_Run]:
     """Start Spark, and end it; what the block emitted is shown before the end is waited for."""
     from kctl.spark.parquet import check_target
     from kctl.spark.session import SparkDriver

@@ -1,0 +1,132 @@
+"""What several commands show alike: lag rows and their verdict, numbers as ranges, results that lack something."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from kctl.commands import output
+from kctl.commands.output import Column, Table, jsonable
+from kctl.errors import NotHealthy, OperationFailed
+
+if TYPE_CHECKING:
+    from kctl.lag.collect import LagReport
+
+
+class By(str, Enum):
+    """What a row is."""
+
+    PARTITION = "partition"
+    TOPIC = "topic"
+    GROUP = "group"
+
+
+def incomplete(failures: Sequence[str]) -> OperationFailed:
+    """The error for a result that was shown and lacks something: exit code 5."""
+    for line in failures[1:]:
+        output.warn(line)
+    more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
+    return OperationFailed(f"the result is not complete: {failures[0]}{more}", hint="what was read is shown")
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Sorted numbers as people write them: «0-3,7»."""
+    parts: list[str] = []
+    start = end = None
+    for number in (*numbers, None):
+        if end is not None and number == end + 1:
+            end = number
+            continue
+        if start is not None:
+            parts.append(str(start) if start == end else f"{start}-{end}")
+        start = end = number
+    return ",".join(parts)
+
+
+def lag_columns(*, with_group: bool = True, with_members: bool = True) -> list[Column]:
+    """The columns of lag rows, one partition each."""
+    columns = [
+        Column("group"),
+        Column("topic"),
+        Column("partition", "PART", align="right"),
+        Column("committed_offset", "COMMITTED", align="right"),
+        Column("log_start_offset", "START", align="right"),
+        Column("log_end_offset", "END", align="right"),
+        Column("lag", align="right"),
+        Column("lost", align="right", style=lambda row: "red" if row["lost"] else None),
+        Column("client_id", "CLIENT"),
+        Column("host"),
+    ]
+    hidden = {
+        key for key, shown in (("group", with_group), ("client_id", with_members), ("host", with_members)) if not shown
+    }
+    return [column for column in columns if column.key not in hidden]
+
+
+def rows_of(report: LagReport, by: By) -> Sequence[Any]:
+    """The report's rows, added up as asked."""
+    from kctl.lag.rules import by_group, by_topic
+
+    if by is By.TOPIC:
+        return by_topic(report.rows)
+    return by_group(report.rows) if by is By.GROUP else report.rows
+
+
+def lag_table(rows: Sequence[Any], by: By, *, members: bool) -> Table:
+    """The rows of `rows_of` for people."""
+    known = jsonable(rows)
+    if by is By.PARTITION:
+        shown = members and any(row["client_id"] for row in known)
+        return Table(lag_columns(with_members=shown), known, empty="no commits")
+    columns = [
+        Column("group"),
+        Column("state"),
+        Column("topic") if by is By.TOPIC else Column("topics", align="right"),
+        Column("partitions", align="right"),
+        Column("lag", align="right"),
+        Column("max_lag", "MAX", align="right"),
+        Column("lost", align="right", style=lambda row: "red" if row["lost"] else None),
+        Column("not_committed", "NO COMMIT", align="right"),
+        Column("unknown", align="right", style=lambda row: "yellow" if row["unknown"] else None),
+    ]
+    return Table(columns, known, empty="no commits")
+
+
+def remarks(report: LagReport) -> None:
+    """What the rows do not say by themselves, on stderr."""
+    deleted = sorted({tp.topic for tp in report.deleted})
+    for name in deleted:
+        numbers = sorted(tp.partition for tp in report.deleted if tp.topic == name)
+        output.note(f"there are commits for {name} {ranges(numbers)}, which does not exist any more")
+    silent = sorted(report.groups.keys() - {row.group for row in report.rows} - report.failed.keys())
+    if silent and len(silent) <= 10:
+        output.note(f"no commits and no assignment: {', '.join(silent)}")
+    elif silent:
+        output.note(f"{len(silent)} groups have no commits and no assignment")
+
+
+def judge(rows: Sequence[Any], by: By, max_lag: int | None) -> None:
+    """Raise NotHealthy when the lag of any row is over `max_lag`."""
+    from kctl.lag.rules import over_limit
+
+    if max_lag is None:
+        return
+    count = over_limit((row.lag for row in rows), max_lag)
+    if count:
+        worst = max((row for row in rows if row.lag is not None), key=lambda row: row.lag)
+        what = by.value if count == 1 else f"{by.value}s"
+        raise NotHealthy(
+            f"{count} {what} over the limit of {max_lag}: {_name(worst)} has a lag of {worst.lag}",
+            hint="",
+            details={"over_limit": count, "max_lag": max_lag},
+        )
+
+
+def _name(row: Any) -> str:
+    parts = [f"group {row.group}"]
+    if hasattr(row, "topic"):
+        parts.append(row.topic)
+    if hasattr(row, "partition"):
+        parts.append(f"partition {row.partition}")
+    return ", ".join(parts)
