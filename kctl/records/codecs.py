@@ -36,7 +36,7 @@ def prepare_codecs() -> None:
     """Give kafka-python snappy when it has none and cramjam is installed; before a producer or consumer is made."""
     from importlib.util import find_spec
 
-    from kafka import codec
+    import kafka.codec as codec
 
     if codec.snappy is None and find_spec("cramjam") is not None:
         codec.snappy = RawSnappy

@@ -157,7 +157,9 @@ def _on_a_terminal(kctl: Kctl, *args: str) -> str:
 def test_a_terminal_sees_escapes(kctl: Kctl, topic: Callable[..., str]) -> None:
     mine = topic()
     kctl.ok("produce", mine, stdin="\x1b]0;title\x07 and \u202eevil\n")
-    assert "\\x1b]0;title\\x07 and \\u202eevil" in _on_a_terminal(kctl, "consume", mine, "--from-beginning", "--exit-eof")
+    assert "\\x1b]0;title\\x07 and \\u202eevil" in _on_a_terminal(
+        kctl, "consume", mine, "--from-beginning", "--exit-eof"
+    )
 
 
 def test_head_ends_it_quietly(kctl: Kctl, topic: Callable[..., str]) -> None:
@@ -264,6 +266,14 @@ def test_a_topic_deleted_while_it_is_read(kctl: Kctl, topic: Callable[..., str])
     assert f"topic {mine} was deleted while it was read" in err
 
 
+@pytest.fixture(scope="module")
+def empty(kctl: Kctl, cluster: TestCluster) -> str:
+    """One empty topic for all rows of bad input."""
+    name = f"empty-{__name__.replace('.', '-')}-{os.getpid()}"
+    kctl.ok("topic", "create", name)
+    return name
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -280,11 +290,8 @@ def test_a_topic_deleted_while_it_is_read(kctl: Kctl, topic: Callable[..., str])
         (("TOPIC", "--idle-timeout", "x"), 2, "is not a duration"),
     ],
 )
-def test_bad_input(
-    kctl: Kctl, topic: Callable[..., str], arguments: tuple[str, ...], code: int, message: str
-) -> None:
-    mine = topic()
-    result = kctl("consume", *(mine if word == "TOPIC" else word for word in arguments))
+def test_bad_input(kctl: Kctl, empty: str, arguments: tuple[str, ...], code: int, message: str) -> None:
+    result = kctl("consume", *(empty if word == "TOPIC" else word for word in arguments))
     assert result.code == code, str(result)
     assert message in result.err
     assert "Traceback" not in result.err

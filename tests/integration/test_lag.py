@@ -47,6 +47,14 @@ class Admin:
         with connect(self.target) as client:
             client.admin().delete_records({TopicPartition(topic, partition): before})
 
+    def fill(self, topic: str, partitions: int, records: int) -> None:
+        """Write so many records to each partition."""
+        with connect(self.target) as client:
+            producer = client.producer()
+            for number in range(partitions * records):
+                producer.send(topic, b"x", partition=number % partitions)
+            producer.close()
+
     @contextmanager
     def member(self, group: str, topic: str, *, client_id: str = "test-member") -> Iterator[Any]:
         """A consumer of kafka-python's that has joined and commits nothing."""
@@ -67,11 +75,10 @@ def admin(cluster: TestCluster) -> Admin:
 
 
 @pytest.fixture
-def filled(kctl: Kctl, topic: Callable[..., str]) -> str:
+def filled(admin: Admin, topic: Callable[..., str]) -> str:
     """A topic of three partitions with ten records each."""
     name = topic(partitions=3)
-    for partition in range(3):
-        kctl.ok("produce", name, "--partition", str(partition), stdin="x\n" * 10)
+    admin.fill(name, partitions=3, records=10)
     return name
 
 
@@ -141,7 +148,7 @@ def _java_lag(cluster: TestCluster, kafka_home: Path, *groups: str) -> dict[tupl
     for group in groups:
         argv += ["--group", group]
     out = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout
-    rows = {}
+    rows: dict[tuple[str, ...], tuple[str, ...]] = {}
     for line in out.splitlines():
         cells = line.split()
         if cells and cells[0] in groups:

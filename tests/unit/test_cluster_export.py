@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from kctl.client import ClusterClient
 from kctl.cluster_export import assemble, export_cluster
-from kctl.errors import ConnectionRefused, NotAuthorized
+from kctl.errors import ConnectionRefused, KctlError, NotAuthorized
 from kctl.log_dirs import LogDir, LogDirReplica
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.topics.configs import ConfigEntry, ConfigSource
@@ -23,11 +23,11 @@ STATE = ClusterState(
     {"t": TopicState("t", False, None, (PartitionState("t", 0, 1, 5, (1, 2, 3), (1, 2), (3,)),
                                         PartitionState("t", 1, -1, 5, (3,), (3,), (3,))))},
 )  # fmt: skip
-DIRS = {
+DIRS: dict[int, list[LogDir] | KctlError] = {
     1: [LogDir("/d1", 100, 40, [LogDirReplica("t", 0, 7, 0, False)]), LogDir("/d2", None, None, [], "offline")],
     2: ConnectionRefused("broker 2 refused"),
 }
-CONFIGS = {
+CONFIGS: dict[str, list[ConfigEntry] | KctlError] = {
     "t": [
         ConfigEntry("min.insync.replicas", "2", ConfigSource.STATIC_BROKER),
         ConfigEntry("retention.ms", "1000", ConfigSource.TOPIC),
@@ -81,7 +81,7 @@ def test_what_is_not_known_is_absent() -> None:
 
 
 def test_a_size_is_the_leaders_and_copies_under_way_do_not_count() -> None:
-    dirs = {
+    dirs: dict[int, list[LogDir] | KctlError] = {
         1: [LogDir("/a", 1, 1, [LogDirReplica("t", 0, 7, 0, False)])],
         2: [LogDir("/a", 1, 1, [LogDirReplica("t", 0, 9, 0, False), LogDirReplica("t", 1, 5, 3, True)])],
     }

@@ -164,7 +164,9 @@ def test_a_coordinator_that_moves_is_looked_up_again() -> None:
 
     def moved(_node: int, request: Any) -> Any:
         fake.coordinator = 2
-        return Answer(groups=[Answer(group_id=g.group_id, error_code=NOT_COORDINATOR, topics=[]) for g in request.groups])
+        return Answer(
+            groups=[Answer(group_id=g.group_id, error_code=NOT_COORDINATOR, topics=[]) for g in request.groups]
+        )
 
     fake.replies["OffsetFetch"] = [moved]
     report = _run(fake)
