@@ -51,8 +51,13 @@ class Table:
     empty: str | None = None
 
 
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
 def jsonable(value: Any) -> Any:
     """`value` as JSON has it: dataclasses as objects, times as ISO 8601 UTC, enums as values, paths as text."""
+    if type(value) in _PLAIN:  # most values by far, and there can be a million
+        return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: jsonable(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, Enum):
