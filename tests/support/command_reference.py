@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,8 @@ def _own(command: Any) -> list[Any]:
 
 def _command(path: str, command: Any) -> Iterator[str]:
     yield f"### {path}\n"
-    yield inspect.cleandoc(command.help or "") + "\n"
+    text = inspect.cleandoc(command.help or "")
+    yield re.sub(r"^Example: (.*(?:\n.+)*)", lambda m: f"Example: `{' '.join(m[1].split())}`", text, flags=re.M) + "\n"
     arguments = " ".join(p.make_metavar(None) for p in command.params if p.param_type_name == "argument")
     yield f"Usage: `{path} [OPTIONS] {arguments}".rstrip() + "`\n"
     rows = list(_option_rows(_own(command)))
