@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kctl.commands import cluster_export, cluster_faults, cluster_view, confirm, output
+from kctl.commands.complete import cluster_names
 from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 app = CommandGroup(help="Set up, start, stop and look into clusters on this machine.")
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The cluster's name.", show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The cluster's name.", autocompletion=cluster_names)]
 Nodes = Annotated[
     list[str] | None,
     typer.Option("--node", metavar="NODE", help="Only this one: 2, broker-2, zookeeper-1; repeatable."),
@@ -277,14 +278,11 @@ def destroy(ctx: typer.Context, name: Name, dry_run: DryRun = False) -> None:
 
     Example: kctl cluster destroy dev --confirm-cluster dev
     """
-    from kctl.deploy import create as library
-    from kctl.deploy import lifecycle, store
+    from kctl.deploy import destroy as library
     from kctl.deploy.host import LocalHost
 
     inv = invocation(ctx)
     host = LocalHost()
-    if not store.exists(name):
-        lifecycle.load_cluster(name)
     plan = library.destroy_plan(host, name)
     if dry_run:
         _emit_nodes(inv, {}, {"would be killed": plan.killed, "would be removed": plan.removed})

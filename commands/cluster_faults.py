@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kctl.commands.complete import cluster_names
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 
 if TYPE_CHECKING:
     from kctl.deploy.faults import Fault
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The cluster's name.", show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The cluster's name.", autocompletion=cluster_names)]
 Node = Annotated[
     str,
     typer.Argument(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kctl.commands import output
+from kctl.commands.complete import cluster_names
 from kctl.commands.invocation import invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.errors import NotHealthy, UsageError
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from kctl.deploy.logs import LogEntry
     from kctl.deploy.status import ClusterStatus
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The cluster's name.", show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The cluster's name.", autocompletion=cluster_names)]
 
 _POLL_S = 0.2
 _DEFAULT_TAIL = 100

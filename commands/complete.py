@@ -16,6 +16,17 @@ def context_names(incomplete: str) -> list[str]:
         return []
 
 
+def cluster_names(incomplete: str) -> list[str]:
+    """The clusters on this machine."""
+    from kctl import paths
+
+    try:
+        found = sorted(path.name for path in paths.clusters_dir().iterdir())
+    except OSError:
+        return []
+    return [name for name in found if name.startswith(incomplete) and not name.startswith(".")]
+
+
 def formats(incomplete: str) -> list[str]:
     """What -o takes."""
     return [name for name in FORMATS if name.startswith(incomplete)]

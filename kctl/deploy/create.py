@@ -1,4 +1,4 @@
-"""Creating and destroying clusters: all of it, or nothing of it."""
+"""Creating a cluster: all of it, or nothing of it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from kctl.deploy import ports, store
+from kctl.deploy.destroy import remove_cluster
 from kctl.deploy.files import ConfigFile, config_files, without_secrets, write_missing
 from kctl.deploy.host import Host
 from kctl.deploy.interrupts import deferred_interrupts
@@ -22,12 +23,10 @@ from kctl.deploy.layout import (
     check_request,
     port_count,
 )
-from kctl.deploy.nodes import observe
 from kctl.deploy.runtime import KafkaRuntime
 from kctl.deploy.start import DEFAULT_TIMEOUT_S, StartResult, start
-from kctl.deploy.stop import kill_all
 from kctl.deploy.waiting import Progress
-from kctl.errors import AlreadyExists, Busy, KctlError, NotFound, NotSupported, Refused
+from kctl.errors import AlreadyExists, Busy, KctlError, NotSupported, Refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +42,6 @@ class CreateResult:
     brokers: tuple[int, ...]
     started: bool
     duration_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class DestroyResult:
-    """kept: what was found in the folder and is not kctl's."""
-
-    name: str
-    directory: Path
-    killed: tuple[str, ...]
-    kept: tuple[str, ...]
 
 
 def check_new(name: str) -> None:
@@ -188,14 +177,17 @@ def _check_folder(directory: Path) -> None:
 
 
 def _lay_ground(host: Host, spec: ClusterSpec) -> None:
-    """The entry and cluster.json: from here on the cluster exists, and its ports are its own."""
+    """The entry, the folder and cluster.json, in this order: from here on the cluster exists, and its ports are its own.
+
+    An entry without cluster.json is the rest of a create that was killed: the next one, or destroy, clears it.
+    """
     entry = store.entry_path(spec.name)
     if entry.is_symlink():
-        host.remove_file(entry)  # of an interrupted create
-    host.make_folder(spec.directory)
+        host.remove_file(entry)
     if spec.directory != Path(os.path.realpath(entry)):
         host.remove_folder(entry)
-        entry.symlink_to(spec.directory)
+        host.make_link(entry, spec.directory)
+    host.make_folder(spec.directory)
     store.save(host, spec)
 
 
@@ -206,9 +198,7 @@ def _removed_on_failure(host: Host, spec: ClusterSpec) -> Iterator[None]:
     except BaseException as exc:
         try:
             with deferred_interrupts():
-                kill_all(host, spec)
-                _remove(host, spec)
-                store.remove_lock(spec.name)
+                remove_cluster(host, spec.name)
         except KctlError as also:
             if isinstance(exc, KctlError):
                 exc.hint = f"{exc.hint or ''}\nand the rest could not be removed: {also.message}".strip()
@@ -229,69 +219,3 @@ def put_cluster_context(spec: ClusterSpec, *, make_current: bool) -> None:
     if base is not None:
         entry = replace(entry, protected=base.protected)
     put_context(spec.name, entry, make_current=make_current)
-
-
-def _remove_context(name: str, directory: Path) -> None:
-    from kctl.context import list_contexts, remove_context
-
-    context = list_contexts().get(name)
-    if context is not None and context.cluster_dir == str(directory):
-        with contextlib.suppress(NotFound):
-            remove_context(name)
-
-
-@dataclass(frozen=True, slots=True)
-class DestroyPlan:
-    """What `destroy` would do now."""
-
-    directory: Path
-    killed: tuple[str, ...]
-    removed: tuple[str, ...]
-
-
-def destroy_plan(host: Host, name: str) -> DestroyPlan:
-    """Which processes `destroy` would kill and which folders it would remove."""
-    directory = Path(os.path.realpath(store.entry_path(name)))
-    if host.size(store.spec_path(directory)) is None:
-        return DestroyPlan(directory, (), (str(store.entry_path(name)),))
-    spec = store.load(host, name)
-    running = tuple(p.node.name for p in observe(host, spec) if p.running)
-    return DestroyPlan(directory, running, tuple(str(spec.folder(node)) for node in spec.nodes))
-
-
-def destroy(host: Host, name: str) -> DestroyResult:
-    """Kill the cluster's processes and remove what kctl made: folders, entry, context. Raises NotFound.
-
-    What else lies in its folder stays. An incomplete entry is cleared as well.
-    """
-    entry = store.entry_path(name)
-    if not store.exists(name):
-        store.load(host, name)  # raises NotFound with the names there are
-    with store.lock_cluster(name):
-        directory = Path(os.path.realpath(entry))
-        if host.size(store.spec_path(directory)) is None:
-            kept = _remove_incomplete(host, name, directory)
-            return DestroyResult(name, directory, (), kept)
-        spec = store.load(host, name)
-        killed = kill_all(host, spec)
-        kept = _remove(host, spec)
-        store.remove_lock(name)
-    return DestroyResult(name, directory, tuple(killed), kept)
-
-
-def _remove(host: Host, spec: ClusterSpec) -> tuple[str, ...]:
-    """Remove all that kctl made, cluster.json after the folders, so that it can be done again. What is kept."""
-    for node in spec.nodes:
-        host.remove_tree(spec.folder(node))
-    _remove_context(spec.name, spec.directory)
-    host.remove_file(store.spec_path(spec.directory))
-    return _remove_incomplete(host, spec.name, spec.directory)
-
-
-def _remove_incomplete(host: Host, name: str, directory: Path) -> tuple[str, ...]:
-    kept = () if host.remove_folder(directory) else tuple(host.list_folder(directory))
-    entry = store.entry_path(name)
-    if entry.is_symlink():
-        host.remove_file(entry)
-    _remove_context(name, directory)
-    return kept

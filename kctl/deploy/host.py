@@ -45,6 +45,9 @@ class Host(Protocol):
     def make_folder(self, path: Path) -> None:
         """Make a folder and its parents, for the owner alone."""
 
+    def make_link(self, path: Path, target: Path) -> None:
+        """Make a symbolic link at `path`."""
+
     def list_folder(self, path: Path) -> list[str]:
         """Names in a folder, sorted; [] when there is none."""
 
@@ -149,6 +152,10 @@ class LocalHost:
         with _naming("make the folder", path):
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
 
+    def make_link(self, path: Path, target: Path) -> None:
+        with _naming("make the link", path):
+            path.symlink_to(target)
+
     def list_folder(self, path: Path) -> list[str]:
         with _naming("list", path):
             try:
@@ -157,8 +164,8 @@ class LocalHost:
                 return []
 
     def remove_file(self, path: Path) -> None:
-        with _naming("remove", path):
-            path.unlink(missing_ok=True)
+        with _naming("remove", path), contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            path.unlink()
 
     def remove_tree(self, path: Path) -> None:
         with _naming("remove", path):

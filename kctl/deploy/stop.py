@@ -136,14 +136,3 @@ def _force(run: _Stop, left: list[NodeProcess]) -> None:
 
 def _alive(run: _Stop, nodes: Sequence[NodeProcess]) -> bool:
     return any(n.identity is not None and run.host.is_running(n.identity) for n in nodes)
-
-
-def kill_all(host: Host, spec: ClusterSpec) -> list[str]:
-    """kill -9 everything at once: for a cluster whose data goes away anyway. Names of what ran."""
-    run = _Stop(host, spec, Deadline(_FORCED_S), True, NoProgress(), [])
-    left = [n for n in observe(host, spec) if n.running]
-    for found in left:
-        note_stopped(host, spec, found.node)
-    if left:
-        _force(run, left)
-    return [n.node.name for n in left]

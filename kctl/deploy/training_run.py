@@ -15,7 +15,7 @@ from kctl.deploy.host import Host
 from kctl.deploy.layout import LayoutRequest, build_spec
 from kctl.deploy.nodes import NodeKind
 from kctl.deploy.start import start
-from kctl.deploy.stop import kill_all, stop
+from kctl.deploy.stop import stop
 from kctl.deploy.waiting import NoProgress, Progress
 from kctl.errors import OperationFailed
 
@@ -63,4 +63,4 @@ def _training_run(
         stop(host, spec)
     finally:
         with contextlib.suppress(OperationFailed):
-            kill_all(host, spec)
+            stop(host, spec, timeout_s=0.0, force=True)

@@ -11,7 +11,8 @@ import pytest
 
 from kctl import paths
 from kctl.deploy import store
-from kctl.deploy.create import create, destroy
+from kctl.deploy.create import create
+from kctl.deploy.destroy import destroy, destroy_plan
 from kctl.deploy.host import LocalHost
 from kctl.deploy.layout import LayoutRequest
 from kctl.deploy.runtime import KafkaRuntime
@@ -71,6 +72,14 @@ def test_a_folder_elsewhere_keeps_what_kctl_did_not_make(tmp_path: Path) -> None
     assert not store.exists("dev")
 
 
+@pytest.mark.parametrize("where", ["/sys/kctl", "/etc/passwd/kctl", "/proc/1/kctl"])
+def test_a_folder_that_cannot_be_made_leaves_no_entry(where: str) -> None:
+    with pytest.raises(OperationFailed, match=where):
+        make("dev", directory=Path(where))
+    assert not store.exists("dev")
+    assert _names(paths.clusters_dir()) == [".ports.lock"]
+
+
 def test_a_link_in_the_folder_is_not_followed(tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.mkdir()
@@ -104,16 +113,23 @@ def test_an_interrupted_create_can_be_done_again() -> None:
         destroy(HOST, "dev")
 
 
-def test_an_incomplete_entry_is_listed_and_destroyed() -> None:
+@pytest.mark.parametrize("damage", ["damaged", "gone"])
+def test_what_cannot_be_read_is_listed_and_can_be_destroyed(damage: str) -> None:
     directory = make("dev")
-    (directory / "cluster.json").write_text("{")
+    (directory / "broker-9").mkdir()
+    (directory / "broker-9" / "mine").write_text("not a broker's folder")
+    if damage == "damaged":
+        (directory / "cluster.json").write_text("{")
+    else:
+        (directory / "cluster.json").unlink()
     (listed,) = store.list_clusters(HOST)
     assert listed.spec is None
-    assert "damaged" in (listed.problem or "")
-    with pytest.raises(InvalidFile, match="damaged"):
+    assert listed.problem
+    with pytest.raises((InvalidFile, NotFound)):
         store.load(HOST, "dev")
-    (directory / "cluster.json").unlink()
-    assert "broker-1" in destroy(HOST, "dev").kept  # nothing says any more whose it is
+    assert [Path(path).name for path in destroy_plan(HOST, "dev").removed] == ["broker-1", "zookeeper-1"]
+    assert destroy(HOST, "dev").kept == ("broker-9",)
+    assert _names(directory) == ["broker-9"]
 
 
 def test_a_moved_cluster_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,118 @@
+"""Destroying a cluster: its processes, and what kctl made; anything else in its folder stays.
+
+cluster.json says which folders are its nodes'. Where it is damaged or gone, they are known by their names and by the
+files in them; so that a cluster that cannot be read can still be removed. cluster.json goes after the folders: a
+destroy that was interrupted can be done again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+from kctl.deadline import Deadline
+from kctl.deploy import store
+from kctl.deploy.host import Host
+from kctl.deploy.nodes import is_node_command
+from kctl.deploy.process import ProcessIdentity
+from kctl.deploy.waiting import wait_until
+from kctl.errors import KctlError, NotFound, TimedOut
+
+_NODE_FOLDER = re.compile(r"(broker|zookeeper)-\d{1,3}")
+_GONE_WITHIN_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class DestroyPlan:
+    """What `destroy` would do now."""
+
+    directory: Path
+    killed: tuple[str, ...]
+    removed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DestroyResult:
+    """kept: what was found in the folder and is not kctl's."""
+
+    name: str
+    directory: Path
+    killed: tuple[str, ...]
+    kept: tuple[str, ...]
+
+
+def destroy_plan(host: Host, name: str) -> DestroyPlan:
+    """Which processes `destroy` would kill and which folders it would remove. Raises NotFound."""
+    directory = _directory(host, name)
+    running = tuple(node for node, _ in _processes(host, directory))
+    return DestroyPlan(directory, running, tuple(str(path) for path in _node_folders(host, name, directory)))
+
+
+def destroy(host: Host, name: str) -> DestroyResult:
+    """Kill the cluster's processes and remove what kctl made: folders, entry, context. Raises NotFound."""
+    _directory(host, name)
+    with store.lock_cluster(name):
+        return remove_cluster(host, name)
+
+
+def remove_cluster(host: Host, name: str) -> DestroyResult:
+    """`destroy`, for who holds the lock; an entry that is not there any more is no error."""
+    directory = Path(os.path.realpath(store.entry_path(name)))
+    killed = _kill(host, directory)
+    for folder in _node_folders(host, name, directory):
+        host.remove_tree(folder)
+    _remove_context(name, directory)
+    host.remove_file(store.spec_path(directory))
+    kept = () if host.remove_folder(directory) else tuple(host.list_folder(directory))
+    entry = store.entry_path(name)
+    if entry.is_symlink():
+        host.remove_file(entry)
+    store.remove_lock(name)
+    return DestroyResult(name, directory, killed, kept)
+
+
+def _directory(host: Host, name: str) -> Path:
+    if not store.exists(name):
+        store.load(host, name)  # raises NotFound with the names there are
+    return Path(os.path.realpath(store.entry_path(name)))
+
+
+def _node_folders(host: Host, name: str, directory: Path) -> list[Path]:
+    try:
+        spec = store.load(host, name)
+    except KctlError:
+        candidates = [directory / n for n in host.list_folder(directory) if _NODE_FOLDER.fullmatch(n)]
+        ours = ("process.json", "log4j.properties", "server.properties", "zoo.cfg")
+        return [folder for folder in candidates if any(host.size(folder / file) is not None for file in ours)]
+    return [spec.folder(node) for node in spec.nodes]
+
+
+def _processes(host: Host, directory: Path) -> list[tuple[str, ProcessIdentity]]:
+    """Brokers and ZooKeepers whose config file lies in the cluster's folder, by the name of their own folder."""
+    below = f"{directory}/"
+    found = host.find_processes(lambda argv: is_node_command(argv) and argv[-1].startswith(below))
+    return [(Path(argv[-1]).parent.name, identity) for identity, argv in found]
+
+
+def _kill(host: Host, directory: Path) -> tuple[str, ...]:
+    """SIGKILL at once: there is no data to be saved."""
+    found = _processes(host, directory)
+    for _, identity in found:
+        host.signal(identity, signal.SIGKILL)
+    if not wait_until(lambda: not any(host.is_running(i) for _, i in found), Deadline(_GONE_WITHIN_S), every_s=0.02):
+        left = ", ".join(f"{node} (pid {i.pid})" for node, i in found if host.is_running(i))
+        raise TimedOut(f"{left} does not end, not even when killed", hint="its disk may hang; try again")
+    return tuple(node for node, _ in found)
+
+
+def _remove_context(name: str, directory: Path) -> None:
+    from kctl.context import list_contexts, remove_context
+
+    context = list_contexts().get(name)
+    if context is not None and context.cluster_dir == str(directory):
+        with contextlib.suppress(NotFound):
+            remove_context(name)
