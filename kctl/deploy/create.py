@@ -177,7 +177,7 @@ def _check_folder(directory: Path) -> None:
 
 
 def _lay_ground(host: Host, spec: ClusterSpec) -> None:
-    """The entry, the folder and cluster.json, in this order: from here on the cluster exists, and its ports are its own.
+    """The entry, the folder and cluster.json, in this order: then the cluster exists, and its ports are its own.
 
     An entry without cluster.json is the rest of a create that was killed: the next one, or destroy, clears it.
     """
