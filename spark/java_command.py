@@ -152,10 +152,10 @@ def properties(conf: Mapping[str, str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    out = []
+    out: list[str] = []
     for unit in text.encode("utf-16-be", "surrogatepass").hex(" ", 2).split():
         code = int(unit, 16)
-        plain = (0x20 < code < 0x7F or (code == 0x20 and out)) and chr(code) not in "\\=:#!"
+        plain = (0x20 < code < 0x7F or (code == 0x20 and bool(out))) and chr(code) not in "\\=:#!"
         out.append(chr(code) if plain else f"\\u{code:04x}")
     return "".join(out)
 

@@ -45,7 +45,7 @@ def test_masters_that_it_does_not_know(master: str) -> None:
 
 @pytest.mark.parametrize("size", ["1g", "512m", "2G", "1048576k", "1gb"])
 def test_driver_memory(size: str) -> None:
-    assert checked(SparkSettings(driver_memory=size))
+    assert checked(SparkSettings(driver_memory=size)).driver_memory == size
 
 
 @pytest.mark.parametrize("size", ["", "0g", "1", "g", "1.5g", "-1g", "1g -XX:+X"])

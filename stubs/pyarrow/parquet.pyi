@@ -1,0 +1,6 @@
+from pathlib import Path
+
+from pyarrow import Schema, Table
+
+def read_table(source: Path) -> Table: ...
+def read_schema(where: Path) -> Schema: ...
