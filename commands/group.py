@@ -67,8 +67,10 @@ def _tables(group: GroupDescription) -> list[Table]:
     coordinator = f"coordinator broker {group.coordinator}"
     protocol = f", {group.protocol_type} protocol" if group.protocol_type else ""
     assignor = f", assignor {group.assignor}" if group.assignor else ""
-    title = f"{group.group}: {group.state}, {len(group.members)} members, {coordinator}{protocol}{assignor}"
-    members = Table(
+    count = len(group.members)
+    members = f"{count} member{'' if count == 1 else 's'}"
+    title = f"{group.group}: {group.state}, {members}, {coordinator}{protocol}{assignor}"
+    member_table = Table(
         columns=[
             Column("client_id", "CLIENT"),
             Column("host"),
@@ -84,7 +86,7 @@ def _tables(group: GroupDescription) -> list[Table]:
         title=None if group.members else title,
         empty=None if group.members else f"{title}; nothing committed",
     )
-    return [members, offsets]
+    return [member_table, offsets]
 
 
 def _assigned(row: dict[str, Any]) -> str:

@@ -58,7 +58,7 @@ def command(
     Example: kctl produce orders --key-separator : < orders.txt
     """
     from kctl.records.lines import parse_separator, read_lines
-    from kctl.records.produce import ProduceOptions, check_topic, open_producer, produce
+    from kctl.records.produce import ProduceOptions, check_topic, open_producer, produce, shortage
 
     inv = invocation(ctx)
     separator = parse_separator(key_separator) if key_separator is not None else None
@@ -81,10 +81,11 @@ def command(
             output.note("one record for each line; Ctrl-D ends")
         lines = read_lines(sys.stdin.buffer, separator=separator, max_bytes=max_bytes)
         result = produce(producer, lines, options)
-    _report(inv, result)
+        cause = shortage(client, topic) if result.unknown else None
+    _report(inv, result, cause)
 
 
-def _report(inv: Invocation, result: ProduceResult) -> None:
+def _report(inv: Invocation, result: ProduceResult, cause: str | None) -> None:
     shown = jsonable(result) | {"not_acknowledged": ranges(result.not_acknowledged) or None}
     columns = [
         Column("topic"),
@@ -102,21 +103,21 @@ def _report(inv: Invocation, result: ProduceResult) -> None:
         output.warn(f"interrupted: {result.sent} records sent, {acknowledged}, {result.unknown} unknown")
         raise KeyboardInterrupt
     if not result.complete:
-        raise _failure(result)
+        raise _failure(result, cause)
 
 
 def _by_partition(counts: dict[str, int]) -> str:
     return " ".join(f"{number}:{counts[number]}" for number in sorted(counts, key=int)) or "-"
 
 
-def _failure(result: ProduceResult) -> OperationFailed | UsageError:
+def _failure(result: ProduceResult, cause: str | None) -> OperationFailed | UsageError:
     details = {"not_acknowledged": ranges(result.not_acknowledged) or None}
     if result.not_acknowledged:
         first, count = result.not_acknowledged[0], len(result.not_acknowledged)
         lines = f"lines {ranges(result.not_acknowledged)}" if count > 1 else f"line {first}"
         return OperationFailed(
             f"{lines} not acknowledged ({result.failed} refused, {result.unknown} unknown): {result.error}",
-            hint=f"nothing after these was sent; lines before {first} are in the topic",
+            hint=cause or (f"lines before {first} are in the topic, none after these was sent" if first > 1 else None),
             details=details,
         )
     message = result.bad_line or result.error or "not all lines were sent"

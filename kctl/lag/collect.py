@@ -168,7 +168,7 @@ def read_log_offsets(
         state = client.metadata({tp.topic for tp in pending})
         by_leader, gone, leaderless = _by_leader(state, pending)
         deleted |= gone
-        unread = dict.fromkeys(leaderless, "it has no leader")
+        unread = dict.fromkeys(leaderless, "no leader")
         ends = fetch_offsets_each(client, by_leader, OffsetSpec.LATEST, read_committed=read_committed)
         starts = fetch_offsets_each(client, by_leader, OffsetSpec.EARLIEST)
         for tp, end in ends.items():

@@ -24,19 +24,22 @@ class RawSnappy:
 
     @staticmethod
     def decompress(data: bytes) -> bytes:
-        """One raw block's content. Raises ValueError for a length that cannot be."""
+        """One raw block's content. Raises ValueError for bytes that are none, or claim a length that cannot be."""
         import cramjam
 
-        if cramjam.snappy.decompress_raw_len(data) > len(data) * _MAX_RATIO + _SLACK:
-            raise ValueError("a snappy block claims a length that it cannot have")
-        return bytes(cramjam.snappy.decompress_raw(data))
+        try:
+            if cramjam.snappy.decompress_raw_len(data) > len(data) * _MAX_RATIO + _SLACK:
+                raise ValueError("a snappy block claims a length that it cannot have")
+            return bytes(cramjam.snappy.decompress_raw(data))
+        except cramjam.DecompressionError as exc:
+            raise ValueError(f"not a snappy block: {exc}") from None
 
 
 def prepare_codecs() -> None:
     """Give kafka-python snappy when it has none and cramjam is installed; before a producer or consumer is made."""
     from importlib.util import find_spec
 
-    import kafka.codec as codec
+    from kafka import codec
 
     if codec.snappy is None and find_spec("cramjam") is not None:
         codec.snappy = RawSnappy

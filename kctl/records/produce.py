@@ -17,7 +17,7 @@ from kctl.errors import KctlError, NotFound, UsageError
 from kctl.records.codecs import prepare_codecs
 from kctl.records.lines import BadLine, Line
 from kctl.topics.configs import fetch_topic_configs
-from kctl.topics.describe import known_topics
+from kctl.topics.describe import describe_topics, known_topics
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -118,6 +118,24 @@ def open_producer(client: ClusterClient, options: ProduceOptions, *, max_record_
         raise NotSupported(
             f"the library for {options.compression} is not installed", hint="install kctl with its codecs: kctl[codecs]"
         ) from None
+
+
+def shortage(client: ClusterClient, topic: str) -> str | None:
+    """Why brokers may be refusing acks=all just now, in a line: too few replicas in sync, or no leader.
+
+    kafka-python keeps trying until time is up and does not tell what brokers answered.
+    """
+    try:
+        (found,) = describe_topics(client, [topic])
+    except KctlError:
+        return None
+    offline = [str(p.partition) for p in found.partitions if p.offline]
+    short = [str(p.partition) for p in found.partitions if p.under_min_isr and not p.offline]
+    if offline:
+        return f"partitions without a leader: {', '.join(offline)}"
+    if short:
+        return f"partitions with fewer replicas in sync than min.insync.replicas: {', '.join(short)}"
+    return None
 
 
 class _Pending(NamedTuple):

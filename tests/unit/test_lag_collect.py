@@ -217,7 +217,7 @@ def test_a_partition_without_a_leader_is_null_and_told() -> None:
     fake.leaders[T1] = -1
     report = _run(fake)
     assert [row.lag for row in report.rows] == [8, None]
-    assert report.unread == {T1: "it has no leader"}
+    assert report.unread == {T1: "no leader"}
 
 
 def test_a_partition_deleted_between_metadata_and_offsets_is_told() -> None:

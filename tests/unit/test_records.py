@@ -10,6 +10,7 @@ import pytest
 
 from kctl.commands.views import ranges
 from kctl.errors import UsageError
+from kctl.records.codecs import RawSnappy
 from kctl.records.lines import BadLine, Line, parse_separator, read_lines
 from kctl.records.record import Record, text_of, view
 
@@ -104,3 +105,15 @@ def test_a_timestamp_that_no_calendar_has(timestamp_ms: int | None) -> None:
 )
 def test_ranges(numbers: list[int], expected: str) -> None:
     assert ranges(numbers) == expected
+
+
+@pytest.mark.parametrize("data", [b"", b"x", b"again and again " * 1000, bytes(range(256)) * 40])
+def test_snappy_both_ways(data: bytes) -> None:
+    assert RawSnappy.decompress(RawSnappy.compress(data)) == data
+
+
+@pytest.mark.parametrize("block", [b"\xff\xff\xff\xff\x0f", b"\x80\x80\x80\x80\x04" + b"\x00" * 100, b"", b"\xff" * 9])
+def test_a_snappy_block_that_claims_too_much(block: bytes) -> None:
+    """Four gigabytes in five bytes: refused before anything is allocated."""
+    with pytest.raises(ValueError, match="snappy block"):
+        RawSnappy.decompress(block)

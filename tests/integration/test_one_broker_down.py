@@ -1,0 +1,93 @@
+"""Topics, groups, lag, producing and consuming while one of three brokers is dead."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from kctl_testing import Kctl, eventually
+
+pytestmark = pytest.mark.long
+
+
+def test_one_broker_down(own_kctl: Kctl) -> None:
+    kctl = own_kctl
+    kctl.ok("cluster", "create", "down", "--layout", "pseudo-distributed", timeout=180)
+    try:
+        _prepare(kctl)
+        kctl.ok("cluster", "kill", "down", "3", "--yes")
+        eventually(lambda: _offline(kctl), seconds=60, what="broker 3's session has expired")
+        _look(kctl)
+        _write_and_read(kctl)
+        _delete_and_bring_back(kctl)
+    finally:
+        kctl("cluster", "destroy", "down", "--yes", "--confirm-cluster", "down", timeout=120)
+
+
+def _prepare(kctl: Kctl) -> None:
+    kctl.ok("topic", "create", "single", "--replica-assignment", "1,2,3")
+    kctl.ok("topic", "create", "strict", "--replica-assignment", "3:1:2", "--config", "min.insync.replicas=3")
+    for partition in range(3):
+        kctl.ok("produce", "single", "--partition", str(partition), stdin="x\n" * 5)
+    kctl.ok("produce", "strict", stdin="x\n" * 5)
+    kctl.ok("consume", "single", "--group", "g", "--from-beginning", "--exit-eof")
+    kctl.ok("consume", "strict", "--group", "g", "--from-beginning", "--max-messages", "2")
+
+
+def _offline(kctl: Kctl) -> bool:
+    (single,) = kctl.json("topic", "describe", "single")
+    return bool(single["partitions"][2]["offline"])
+
+
+def _look(kctl: Kctl) -> None:
+    (single,) = kctl.json("topic", "describe", "single")
+    assert [p["leader"] for p in single["partitions"]] == [1, 2, None]
+    assert single["partitions"][2]["offline_replicas"] == [3]
+    (strict,) = kctl.json("topic", "describe", "strict")
+    (partition,) = strict["partitions"]
+    assert partition["leader"] in {1, 2}
+    assert (partition["under_replicated"], partition["under_min_isr"], partition["offline"]) == (True, True, False)
+
+    result = kctl("lag", "g", "-o", "json")
+    assert result.code == 5, "not everything could be read, and that is said"
+    rows: list[dict[str, Any]] = json.loads(result.out)
+    assert [(row["topic"], row["partition"], row["lag"]) for row in rows] == [
+        ("single", 0, 0), ("single", 1, 0), ("single", 2, None), ("strict", 0, 3),
+    ]  # fmt: skip
+    assert "single-2: no leader" in json.loads(result.err)["message"]
+    assert result.seconds < 10
+    assert kctl("group", "list").code == 0
+
+    exported = kctl.ok("cluster", "export")
+    document = json.loads(exported.out)
+    assert [(b["id"], "log_dirs" in b) for b in document["brokers"]] == [(1, True), (2, True), (3, False)]
+    refused = kctl("topic", "create", "more", "--replication-factor", "3")
+    assert refused.code == 4
+    assert "larger than available brokers: 2" in refused.err
+
+
+def _write_and_read(kctl: Kctl) -> None:
+    result = kctl("produce", "strict", "--timeout", "5s", "-o", "json", stdin="a\nb\n")
+    body = json.loads(result.out)
+    assert result.code == 5
+    assert (body["acknowledged"], body["unknown"], body["not_acknowledged"]) == (0, 2, "1-2")
+    assert "min.insync.replicas" in json.loads(result.err)["hint"]
+    assert result.seconds < 20
+    whole = kctl("consume", "single", "--from-beginning", "--exit-eof")
+    assert whole.code == 4
+    assert "single-2 cannot be read: no leader" in whole.err
+    parts = kctl.ok("consume", "single", "--from-beginning", "--exit-eof", "--partition", "0", "--partition", "1")
+    assert parts.out == "x\n" * 10
+
+
+def _delete_and_bring_back(kctl: Kctl) -> None:
+    """With a replica on a dead broker a deletion cannot finish; when the broker is back, it does."""
+    marked = kctl("topic", "delete", "single", "--yes", "--timeout", "4s", "-o", "json")
+    assert marked.code == 5
+    assert json.loads(marked.out)[0]["result"] == "marked"
+    kctl.ok("cluster", "start", "down", timeout=180)
+    eventually(
+        lambda: kctl("topic", "create", "single", "--dry-run").code == 0, seconds=60, what="the name is free again"
+    )
