@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "install.sh"
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(1800)
 
 
 class Installer:
@@ -32,7 +32,7 @@ class Installer:
     def run(self, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [str(SCRIPT), *args], env={**self.environment, **env}, stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, timeout=800, check=False,
+            text=True, timeout=1700, check=False,
         )  # fmt: skip
 
     def ok(self, *args: str, **env: str) -> str:
