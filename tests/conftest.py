@@ -8,7 +8,6 @@ import itertools
 import os
 import re
 import signal
-import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -23,8 +22,6 @@ _numbers = itertools.count(1)
 
 def pytest_configure(config: pytest.Config) -> None:
     """Stop at once when the wheel under test is not what is imported."""
-    # A shell starts background jobs with SIGINT ignored, and programs inherit that: Ctrl-C could then not be tested.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     # A runner that was started in the background ignores SIGINT, and what it starts inherits that: no Ctrl-C tests.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     checkout = Path(__file__).resolve().parent.parent
