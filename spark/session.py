@@ -186,7 +186,14 @@ class SparkDriver:
         if not self.settings.embedded:
             conf.set("spark.master", self.settings.master_url)
         with _own_interrupts():
-            return SparkSession(SparkContext(conf=conf, gateway=gateway))
+            context = SparkContext(conf=conf, gateway=gateway)
+        # When the JVM is killed, this server would print the end of its connection as a traceback.
+        context._accumulatorServer.handle_error = _ignore  # type: ignore[method-assign,assignment]  # noqa: SLF001
+        return SparkSession(context)
+
+
+def _ignore(*_: object) -> None:
+    pass
 
 
 def _check_master(settings: SparkSettings) -> None:

@@ -13,8 +13,7 @@ pickled reader to the executors and appears in no option, configuration, plan or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -22,12 +21,11 @@ from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, St
 
 from kctl.context import Target
 from kctl.spark import reading
+from kctl.spark.arrow import batches
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-
-BATCH_ROWS = 20_000
 
 
 class Kind(NamedTuple):
@@ -115,19 +113,6 @@ class ShareReader(DataSourceReader):
             return iter(())
         rows = self._kind.read(self._target, partition.value, timeout_s=self._timeout_s)
         return batches(rows, self._kind.schema)
-
-
-def batches(rows: Iterable[tuple[Any, ...]], schema: StructType) -> Iterator[pa.RecordBatch]:
-    """Rows as Arrow batches of bounded size: 1.4 million rows a second, against 0.3 million as tuples."""
-    import pyarrow as pa
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    arrow = to_arrow_schema(schema)
-    remaining = iter(rows)
-    while chunk := list(islice(remaining, BATCH_ROWS)):
-        columns = zip(*chunk, strict=True)
-        arrays = [pa.array(values, field.type) for values, field in zip(columns, arrow, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=arrow)
 
 
 def bind(kind: Kind, target: Target, shares: Sequence[Any], *, timeout_s: float) -> type[DataSource]:

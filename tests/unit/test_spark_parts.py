@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kctl.deploy.java import Java
@@ -21,6 +24,7 @@ from kctl.errors import (
     UsageError,
 )
 from kctl.spark import failures, java_command, parquet, scratch
+from kctl.spark.arrow import column
 from kctl.spark.class_archive import ClassArchive, class_archive
 from kctl.spark.planning import deal
 from kctl.spark.settings import SparkSettings, available_cpus, checked, parse_conf, standalone_masters
@@ -99,6 +103,46 @@ def test_deal_keeps_bundles_whole_and_loses_nothing(bundles: list[list[int]], ha
         assert all(item in next(hand for hand in dealt if bundle[0] in hand) for item in bundle)
     if dealt:  # Graham's bound: no hand is over the mean by more than the largest bundle
         assert max(map(len, dealt)) <= sum(map(len, dealt)) / len(dealt) + max(map(len, tagged))
+
+
+# --- Arrow ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
+        (pa.int32(), st.integers(-(2**31), 2**31 - 1)),
+        (pa.bool_(), st.booleans()),
+        (pa.string(), st.text(max_size=5)),
+    ],
+    ids=str,
+)
+@settings(deadline=None)  # the first one imports pandas
+@given(data=st.data())
+def test_arrow_columns_are_those_of_pyarrow(
+    kind: pa.DataType, values: st.SearchStrategy[object], data: st.DataObject
+) -> None:
+    drawn = data.draw(st.lists(st.one_of(st.none(), values), max_size=40))
+    made = column(drawn, kind)
+    made.validate(full=True)
+    assert made.equals(pa.array(drawn, kind))
+
+
+def test_arrow_columns_of_other_types_are_refused() -> None:
+    with pytest.raises(TypeError):
+        column([1.5], pa.float64())
+    with pytest.raises(OverflowError):
+        column([2**31], pa.int32())
+
+
+def test_arrow_columns_need_no_pandas() -> None:
+    code = (
+        "import sys; from pyspark.sql.types import StructType; from kctl.spark.arrow import batches\n"
+        "list(batches([(1, 'x')], StructType().add('a', 'long').add('b', 'string')))\n"
+        "sys.exit('pandas' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 # --- failures -------------------------------------------------------------------------------------------------------
