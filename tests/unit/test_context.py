@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -261,13 +262,18 @@ def test_names(name: str) -> None:
 # --- several writers ----------------------------------------------------------------------------------------------
 
 
-def _put(number: int) -> None:
-    context.put_context(f"c{number}", DEV, make_current=False)
+_PUT = """
+import sys
+from kctl import context
+for number in range(int(sys.argv[1]), int(sys.argv[2])):
+    context.put_context(f"c{number}", context.Context(("h:1",)), make_current=False)
+"""
 
 
 def test_writers_at_the_same_time_lose_nothing(config_file: Path) -> None:
-    with multiprocessing.get_context("spawn").Pool(4) as pool:
-        pool.map(_put, range(12))
+    argv = [sys.executable, "-c", _PUT]
+    writers = [subprocess.Popen([*argv, str(first), str(first + 3)]) for first in range(0, 12, 3)]
+    assert [writer.wait(timeout=60) for writer in writers] == [0] * 4
     assert sorted(context.list_contexts()) == sorted(f"c{n}" for n in range(12))
 
 
