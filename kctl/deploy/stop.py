@@ -22,6 +22,7 @@ from kctl.errors import KctlError, TimedOut
 
 DEFAULT_TIMEOUT_S = 60.0
 _FORCED_S = 10.0
+_ZOOKEEPER_S = 5.0
 _REMIND_S = 3.0
 
 
@@ -72,6 +73,8 @@ def stop(
     controller = _controller(spec) if run.zookeeper_serves and len(brokers) > 1 else None
     _end(run, [n for n in brokers if n.node.id != controller])
     _end(run, [n for n in brokers if n.node.id == controller])
+    # ZooKeeper ends at once when nobody needs it; it is not to suffer for a broker that took all the time.
+    run.deadline = Deadline(max(run.deadline.left_s, _ZOOKEEPER_S))
     _end(run, [n for n in running if isinstance(n.node, ZooKeeperNode)])
     return StopResult(
         name=spec.name,
