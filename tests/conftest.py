@@ -42,17 +42,25 @@ def kafka_home() -> Path:
 
 
 @pytest.fixture(scope="session")
-def kctl(tmp_path_factory: pytest.TempPathFactory, kafka_home: Path) -> Kctl:
+def shared(tmp_path_factory: pytest.TempPathFactory, kafka_home: Path) -> dict[str, str]:
+    """The environment that all homes share: Kafka's jars, and a cache with the class archives that starts use."""
+    shared = {"KAFKA_HOME": str(kafka_home), "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))}
+    Kctl(tmp_path_factory.mktemp("warm"), shared).ok("cluster", "warm", timeout=180)
+    return shared
+
+
+@pytest.fixture(scope="session")
+def kctl(tmp_path_factory: pytest.TempPathFactory, shared: dict[str, str]) -> Kctl:
     """The console script with the session's own HOME; the session's cluster is its current context."""
-    return Kctl(tmp_path_factory.mktemp("home"), {"KAFKA_HOME": str(kafka_home)})
+    return Kctl(tmp_path_factory.mktemp("home"), shared)
 
 
 @pytest.fixture
-def own_kctl(tmp_path: Path, kafka_home: Path) -> Kctl:
+def own_kctl(tmp_path: Path, shared: dict[str, str]) -> Kctl:
     """The console script with a HOME of this test alone: no context, no cluster."""
     home = tmp_path / "home"
     home.mkdir()
-    return Kctl(home, {"KAFKA_HOME": str(kafka_home)})
+    return Kctl(home, shared)
 
 
 @pytest.fixture(scope="session")

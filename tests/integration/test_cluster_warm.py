@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,12 @@ from kctl_testing import Kctl
 def _nothing_left(own_kctl: Kctl) -> Iterator[None]:
     with nothing_left_running(own_kctl):
         yield
+
+
+@pytest.fixture
+def own_kctl(tmp_path: Path, kafka_home: Path) -> Kctl:
+    """A home with a cache of its own: the other tests share one that is warm."""
+    return Kctl(tmp_path, {"KAFKA_HOME": str(kafka_home)})
 
 
 def test_warm(own_kctl: Kctl) -> None:
