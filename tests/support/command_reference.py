@@ -13,6 +13,9 @@ import typer
 from kctl.commands.app import GROUPS, load
 from kctl.commands.invocation import common_options
 
+# An example goes to the end of its paragraph.
+_EXAMPLE = re.compile(r"^Example: (.*(?:\n.+)*)", re.MULTILINE)
+
 TARGET = Path(__file__).resolve().parents[2] / "docs" / "reference.md"
 
 HEAD = """# Command reference
@@ -38,7 +41,7 @@ def _own(command: Any) -> list[Any]:
 def _command(path: str, command: Any) -> Iterator[str]:
     yield f"### {path}\n"
     text = inspect.cleandoc(command.help or "")
-    yield re.sub(r"^Example: (.*(?:\n.+)*)", lambda m: f"Example: `{' '.join(m[1].split())}`", text, flags=re.M) + "\n"
+    yield _EXAMPLE.sub(lambda match: f"Example: `{' '.join(match[1].split())}`", text) + "\n"
     arguments = " ".join(p.make_metavar(None) for p in command.params if p.param_type_name == "argument")
     yield f"Usage: `{path} [OPTIONS] {arguments}".rstrip() + "`\n"
     rows = list(_option_rows(_own(command)))
