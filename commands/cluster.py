@@ -92,7 +92,7 @@ def _runtime(version: str | None, home: str | None, *, install: bool) -> KafkaRu
     if not install:
         return runtime.find_runtime(version, kafka_home=home)
     with output.progress("looking for Kafka") as progress:
-        return runtime.ensure_runtime(version, kafka_home=home, progress=progress)
+        return runtime.ensure_runtime(version, kafka_home=home, progress=progress, note=output.note)
 
 
 def _create(

@@ -6,7 +6,7 @@ Each rule is a pattern in the text of an exception or of the JVM's log; the firs
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from kctl.errors import ConnectionFailed, KctlError, NotSupported, OperationFailed, UsageError
@@ -43,6 +43,11 @@ _RULES: tuple[tuple[re.Pattern[str], type[KctlError], str, str | None], ...] = t
             "set PYSPARK_PYTHON, or --conf spark.pyspark.python=…, to a Python that is on every node",
         ),
         (
+            r"Master removed our application: FAILED",
+            OperationFailed, "the Spark cluster cannot run executors",
+            "the worker's log, and the application's stderr in its web page, say why",
+        ),
+        (
             r"(All masters are unresponsive|Could not connect to [^\s.]+)",
             ConnectionFailed, "the Spark master does not answer", "is it up, and does its version fit this pyspark's?",
         ),
@@ -59,19 +64,20 @@ _RULES: tuple[tuple[re.Pattern[str], type[KctlError], str, str | None], ...] = t
     )
 )  # fmt: skip
 _JAVA_CAUSE = re.compile(
-    r"^(?:Caused by: |Exception in thread \S+ )?([\w.$]+(?:Exception|Error)): (.+)$", re.MULTILINE
+    r"^(?:Caused by: |: |Exception in thread \S+ )?([\w.$]+(?:Exception|Error)): (.+)$", re.MULTILINE
 )
 _MAX_MESSAGE = 300
 
 
-def explain(text: str, *, fallback: str) -> KctlError:
-    """The error that `text` (an exception's, or the end of a log) speaks of; else `fallback` with its last cause."""
-    for pattern, error, message, hint in _RULES:
-        match = pattern.search(text)
-        if match:
-            return error(message.format(*match.groups()), hint=hint)
-    causes = _JAVA_CAUSE.findall(text)
-    cause = f": {causes[-1][1][:_MAX_MESSAGE]}" if causes else ""
+def explain(text: str, *, fallback: str, log: str = "") -> KctlError:
+    """The error that `text` (an exception's) or `log` (its end) speaks of; else `fallback` with the last cause."""
+    for source in (text, log):
+        for pattern, error, message, hint in _RULES:
+            match = pattern.search(source)
+            if match:
+                return error(message.format(*match.groups()), hint=hint)
+    causes = _JAVA_CAUSE.findall(text) or _JAVA_CAUSE.findall(log)
+    cause = f": {causes[-1][1].strip()[:_MAX_MESSAGE]}" if causes else ""
     return OperationFailed(f"{fallback}{cause}", hint="run it again with -v to see Spark's log")
 
 
@@ -82,20 +88,20 @@ def died(returncode: int, log: str) -> KctlError:
 
 
 @contextmanager
-def told() -> Iterator[None]:
-    """Turn what pyspark and py4j raise inside the block into KctlError."""
-    from py4j.protocol import Py4JError, Py4JNetworkError
+def told(log: Callable[[], str]) -> Iterator[None]:
+    """Turn what pyspark and py4j raise inside the block into KctlError. log: gives the end of Spark's log."""
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
         yield
-    except (PySparkException, Py4JError, Py4JNetworkError, ConnectionError) as exc:
-        raise explain(_text(exc), fallback="the Spark job failed") from exc
+    except (PySparkException, Py4JError, ConnectionError) as exc:
+        raise explain(_text(exc), fallback="the Spark job failed", log=log()) from exc
 
 
 def _text(exc: Exception) -> str:
     """An exception's text; pyspark's are asked of the JVM, which may be gone."""
     try:
-        return f"{type(exc).__name__}: {exc}"
+        return str(exc)
     except Exception:  # noqa: BLE001 - py4j's own errors, or an assertion
         return type(exc).__name__

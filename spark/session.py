@@ -124,7 +124,7 @@ class SparkDriver:
     def explained(self) -> Iterator[None]:
         """Turn what Spark raises inside the block into KctlError, with what its log says."""
         try:
-            with failures.told():
+            with failures.told(self._gateway.log):
                 yield
         except OperationFailed as exc:
             if self._gateway.returncode is not None:
