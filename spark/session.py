@@ -189,6 +189,8 @@ class SparkDriver:
             context = SparkContext(conf=conf, gateway=gateway)
         # When the JVM is killed, this server would print the end of its connection as a traceback.
         context._accumulatorServer.handle_error = _ignore  # type: ignore[method-assign,assignment]  # noqa: SLF001
+        if self._verbose:
+            context.setLogLevel("INFO")  # a Python gateway counts as a shell, for which Spark chooses WARN
         return SparkSession(context)
 
 
