@@ -15,6 +15,7 @@ PINNED = {
     "ConnectionRefused": (3, "connection_refused"),
     "ConnectionTimedOut": (3, "connection_timed_out"),
     "NotKafka": (3, "not_kafka"),
+    "NotZooKeeper": (3, "not_zookeeper"),
     "TlsMismatch": (3, "tls_mismatch"),
     "CertificateRejected": (3, "certificate_rejected"),
     "AuthenticationFailed": (3, "authentication_failed"),
