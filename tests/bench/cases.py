@@ -101,6 +101,7 @@ def cluster_start(setting: Setting) -> dict[str, Figures]:
         return setting.measure({"kctl cluster start (3 + 3)": up, "kctl cluster stop (3 + 3)": down})
     finally:
         setting.kctl("cluster", "destroy", "bench3", "--yes", "--confirm-cluster", "bench3", timeout=180)
+        setting.kctl("context", "use", NAME)
 
 
 def spark_reports(setting: Setting) -> dict[str, Figures]:
@@ -126,6 +127,8 @@ def _make_groups(setting: Setting, count: int) -> None:
 
     setting.kctl.ok("topic", "create", "groups", "--partitions", str(PARTITIONS), "--if-not-exists")
     setting.kctl.ok("produce", "groups", stdin="".join(f"record {n}\n" for n in range(6000)))
+    # The first group of all makes the brokers create the topic of the offsets.
+    setting.kctl.ok("consume", "groups", "--group", "first", "--from-beginning", "--max-messages", "1", "--quiet")
     offsets = {TopicPartition("groups", p): OffsetAndMetadata(p, "", -1) for p in range(PARTITIONS)}
     with connect(Target(NAME, tuple(setting.cluster().split(",")))) as client:
         admin = client.admin()

@@ -34,7 +34,9 @@ class Figures:
 def run_once(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> Sample:
     """Run to the end; fails on any exit code but 0."""
     started = time.monotonic()
-    process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=environment)
+    process = subprocess.Popen(
+        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+    )
     assert process.stdout is not None
     while process.stdout.read(1 << 20):
         pass
