@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 
@@ -45,7 +46,7 @@ def test_one_of_three_brokers_down(broken: Kctl) -> None:
     assert dead.seconds < 5
 
     def marked() -> bool:
-        described = broken.json("topic", "describe", "orders")
+        (described,) = broken.json("topic", "describe", "orders")
         return all(2 not in p["isr"] for p in described["partitions"])
 
     eventually(marked, seconds=40, what="broker 2 out of every ISR")
@@ -60,12 +61,9 @@ def test_one_of_three_brokers_down(broken: Kctl) -> None:
 
 
 def _status(kctl: Kctl) -> list[dict[str, object]]:
-    import json
-
     result = kctl("cluster", "status", NAME, "-o", "json")
     assert result.code == 1, f"not healthy is exit 1\n{result}"
-    body = json.loads(result.out)
-    rows: list[dict[str, object]] = body["nodes"] if isinstance(body, dict) else body
+    rows: list[dict[str, object]] = json.loads(result.out)["processes"]
     return rows
 
 
