@@ -78,10 +78,8 @@ def lag(
         spark = run.driver.session()
         from kctl.spark.lag_job import lag_job
 
-        with (
-            run.watched("reading offsets"),
-            lag_job(spark, target, plan, timeout_s=_REQUEST_TIMEOUT_S) as job,
-        ):
+        with run.watched("reading offsets"):
+            job = lag_job(spark, target, plan, timeout_s=_REQUEST_TIMEOUT_S)
             report = job.report()
             rows = job.rows(by.value)
             run.write(job.frame(by.value))
@@ -124,8 +122,8 @@ def retention(
         from kctl.spark.retention_job import retention_job
 
         now_ms = time.time_ns() // 1_000_000
-        job = retention_job(spark, target, plan, now_ms=now_ms, timeout_s=_REQUEST_TIMEOUT_S)
-        with run.watched("reading logs"), job:
+        with run.watched("reading logs"):
+            job = retention_job(spark, target, plan, now_ms=now_ms, timeout_s=_REQUEST_TIMEOUT_S)
             failures = job.failures()
             rows = job.rows(by.value)
             run.write(job.frame(by.value))

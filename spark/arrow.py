@@ -44,11 +44,7 @@ def column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         np.cumsum([len(text) for text in encoded], out=offsets[1:])
         data = [pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
     elif kind == pa.bool_():
-        data = [
-            pa.py_buffer(
-                np.packbits(np.array([bool(value) for value in values], dtype=bool), bitorder="little")
-            )
-        ]
+        data = [pa.py_buffer(np.packbits(np.array([bool(value) for value in values], dtype=bool), bitorder="little"))]
     elif kind in {pa.int32(), pa.int64()}:
         width = np.int32 if kind == pa.int32() else np.int64
         data = [pa.py_buffer(np.array([0 if value is None else value for value in values], dtype=width))]

@@ -30,9 +30,7 @@ _MAX_LOG_BYTES = 256 * 1024
 class Gateway:
     """One JVM. `with` starts it, and ends it whatever happens."""
 
-    def __init__(
-        self, argv: Sequence[str], environment: Mapping[str, str], folder: Path, *, verbose: bool
-    ) -> None:
+    def __init__(self, argv: Sequence[str], environment: Mapping[str, str], folder: Path, *, verbose: bool) -> None:
         self._argv = list(argv)
         self._where = folder / "gateway"
         self._environment = {
@@ -77,9 +75,7 @@ class Gateway:
             if process.poll() is not None:
                 raise failures.died(process.returncode, self.log())
             if deadline.expired:
-                raise TimedOut(
-                    f"Spark's JVM did not start within {deadline.seconds:g} s", hint="run it again with -v"
-                )
+                raise TimedOut(f"Spark's JVM did not start within {deadline.seconds:g} s", hint="run it again with -v")
             time.sleep(_POLL_S)
         with _announced(*_read_address(self._where)):
             from pyspark.java_gateway import launch_gateway

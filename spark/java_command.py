@@ -68,6 +68,9 @@ appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{{yy/MM/dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
+# A Python gateway counts as a shell, whose level Spark sets to WARN unless it has one here.
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = {level}
 """
 
 # Settings of another Spark on this machine, which the embedded one must not take over.
@@ -89,9 +92,7 @@ def pyspark_home() -> Path:
     return home
 
 
-def embedded_command(
-    java: Path, settings: SparkSettings, *, folder: Path, archive_options: Sequence[str]
-) -> list[str]:
+def embedded_command(java: Path, settings: SparkSettings, *, folder: Path, archive_options: Sequence[str]) -> list[str]:
     """argv of an embedded Spark; `folder` is its temporary folder, with log4j2.properties in it."""
     return [
         str(java),
@@ -136,9 +137,7 @@ def submit_command(settings: SparkSettings, *, folder: Path, environ: Mapping[st
 
 def submit_environment(environ: Mapping[str, str], java_home: Path) -> dict[str, str]:
     """The environment for spark-submit. PYSPARK_PYTHON stays as it is set; without it, it is this Python."""
-    kept = {
-        key: value for key, value in environ.items() if key not in FOREIGN_VARIABLES or key in _CLUSTERS_OWN
-    }
+    kept = {key: value for key, value in environ.items() if key not in FOREIGN_VARIABLES or key in _CLUSTERS_OWN}
     own = {"JAVA_HOME": str(java_home), "SPARK_HOME": environ.get("SPARK_HOME") or str(pyspark_home())}
     return {"PYSPARK_PYTHON": sys.executable, **kept, **own}
 

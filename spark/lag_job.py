@@ -1,7 +1,6 @@
 """The lag of consumer groups as a Spark job: the rows of kctl.lag.rules, computed over columns.
 
-The cluster is read once: the joined rows are kept (persist) while they are searched for failures, added up and
-written, so that all figures of a report are of one moment.
+The cluster is read once; the joined rows are kept while they are searched for failures, added up and written.
 """
 
 from __future__ import annotations
@@ -31,17 +30,11 @@ _GROUP_FIELDS = tuple(field.name for field in fields(GroupLag))
 
 
 class LagJob:
-    """One reading of the cluster and what is made of it. `with` keeps its rows."""
+    """One reading of the cluster and what is made of it. failed: what could not be asked, with the reason."""
 
     def __init__(self, rows: DataFrame, failed: Mapping[str, str]) -> None:
-        self._rows = rows.persist()
+        self._rows = sources.once(rows)
         self._failed = dict(failed)
-
-    def __enter__(self) -> LagJob:
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        self._rows.unpersist()
 
     def frame(self, by: str) -> DataFrame:
         """The report's rows: the columns of LagRow, TopicLag or GroupLag, in no order."""
@@ -56,9 +49,7 @@ class LagJob:
     def rows(self, by: str) -> list[Any]:
         """`frame(by)` as LagRow, TopicLag or GroupLag, sorted as `kctl lag` sorts."""
         found = [ROWS[by](*row) for row in self.frame(by).collect()]
-        return sorted(
-            found, key=lambda row: tuple(getattr(row, key, 0) for key in ("group", "topic", "partition"))
-        )
+        return sorted(found, key=lambda row: tuple(getattr(row, key, 0) for key in ("group", "topic", "partition")))
 
     def report(self) -> LagReport:
         """What the rows do not say: groups without any, topics that are gone, what could not be read. Its `rows` are
@@ -69,19 +60,18 @@ class LagJob:
         silent: dict[str, Group] = {}
         deleted: set[TopicPartition] = set()
         unread: dict[TopicPartition, str] = {}
-        failed = dict(self._failed)
+        reasons: dict[str, list[str]] = {}
         for group, state, topic, partition, exists, error, log_error in odd.collect():
             if error is not None:
-                failed[group] = error
+                reasons.setdefault(error, []).append(group)
             elif topic is None:
                 silent[group] = Group(group, state, "", None, -1)
             elif exists is None:
                 deleted.add(TopicPartition(topic, partition))
             else:
                 unread[TopicPartition(topic, partition)] = log_error
-        return LagReport(
-            [], silent, sorted(deleted), dict(sorted(unread.items())), dict(sorted(failed.items()))
-        )
+        failed = self._failed | {_some(sorted(names)): error for error, names in reasons.items()}
+        return LagReport([], silent, sorted(deleted), dict(sorted(unread.items())), failed)
 
 
 def lag_job(spark: SparkSession, target: Target, plan: LagPlan, *, timeout_s: float = 30.0) -> LagJob:
@@ -119,3 +109,11 @@ def added_up(grouped: GroupedData, *more: Any) -> DataFrame:
         F.count_if(committed.isNull()).alias("not_committed"),
         F.count_if(committed.isNotNull() & lag.isNull()).alias("unknown"),
     )
+
+
+def _some(groups: list[str], limit: int = 5) -> str:
+    """One dead coordinator is the reason of many failures: name a few groups, and count the others."""
+    if len(groups) == 1:
+        return groups[0]
+    more = f" and {len(groups) - limit} more" if len(groups) > limit else ""
+    return f"groups {', '.join(groups[:limit])}{more}"

@@ -38,9 +38,7 @@ def check_target(where: str, *, overwrite: bool, embedded: bool) -> None:
     if not overwrite:
         raise AlreadyExists(f"{where} exists", hint="give another folder, or --overwrite")
     if folder.is_symlink() or not folder.is_dir():
-        raise Refused(
-            f"{where} is not a folder of Parquet files, and is not replaced", hint="give another one"
-        )
+        raise Refused(f"{where} is not a folder of Parquet files, and is not replaced", hint="give another one")
     strange = next((path.name for path in sorted(folder.iterdir()) if not _OURS.fullmatch(path.name)), None)
     if strange is not None:
         raise Refused(

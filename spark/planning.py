@@ -83,9 +83,7 @@ def plan_lag(
     return LagPlan(shares, _partition_shares(state, parallelism, oldest=False), failed)
 
 
-def plan_retention(
-    client: ClusterClient, *, topics: Collection[str] | None = None, parallelism: int
-) -> RetentionPlan:
+def plan_retention(client: ClusterClient, *, topics: Collection[str] | None = None, parallelism: int) -> RetentionPlan:
     """The shares for `topics` (None: all). Raises NotFound for a topic that was named and does not exist."""
     state = client.metadata(None if topics is None else sorted(topics))
     for name in sorted(topics or ()):
@@ -96,8 +94,7 @@ def plan_retention(
     chunks = [names[start : start + _TOPICS_PER_TASK] for start in range(0, len(names), _TOPICS_PER_TASK)]
     return RetentionPlan(
         brokers=tuple(
-            BrokersShare(tuple(share), wanted)
-            for share in deal([[node] for node in state.brokers], parallelism)
+            BrokersShare(tuple(share), wanted) for share in deal([[node] for node in state.brokers], parallelism)
         ),
         partitions=_partition_shares(state, parallelism, oldest=True),
         topics=tuple(TopicsShare(tuple(share)) for share in deal(chunks, parallelism)),

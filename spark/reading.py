@@ -152,9 +152,7 @@ def _described(client: ClusterClient, share: GroupsShare, known: dict[str, Group
     """The groups with their members and fresh states, where there can be members, or the listing told no state."""
     listed = Groups(known, {}, {})
     ask = [
-        name
-        for name, group in known.items()
-        if not group.state or (share.members and group.state not in _NO_MEMBERS)
+        name for name, group in known.items() if not group.state or (share.members and group.state not in _NO_MEMBERS)
     ]
     return describe_groups(client, ask, known=listed) if ask else Groups({}, {}, {})
 

@@ -38,28 +38,17 @@ class Readings:
     log_dirs: DataFrame
     configs: DataFrame
 
-    def persist(self) -> Readings:
-        """The same, read once."""
-        return Readings(self.logs.persist(), self.log_dirs.persist(), self.configs.persist())
-
-    def unpersist(self) -> None:
-        """Drop what was kept."""
-        for frame in (self.logs, self.log_dirs, self.configs):
-            frame.unpersist()
-
 
 class RetentionJob:
     """One reading of the cluster and what is made of it. now_ms: the moment that ages count to."""
 
     def __init__(self, readings: Readings, *, now_ms: int) -> None:
-        self._readings = readings.persist()
+        self._readings = Readings(
+            logs=sources.once(readings.logs),
+            log_dirs=sources.once(readings.log_dirs),
+            configs=sources.once(readings.configs),
+        )
         self._now_ms = now_ms
-
-    def __enter__(self) -> RetentionJob:
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        self._readings.unpersist()
 
     def frame(self, by: str) -> DataFrame:
         """The report's rows in no order: the columns of ROWS[by], with oldest_timestamp as a Spark timestamp."""
@@ -165,9 +154,7 @@ class RetentionJob:
         used = columns.disk_used(F.col("total_bytes"), F.col("usable_bytes"))
         dirs = self._dirs().withColumn("disk_used", used)
         if "log_dir" not in keys:
-            dirs = dirs.groupBy(*keys).agg(
-                F.count(F.lit(1)).alias("log_dirs"), F.max("disk_used").alias("disk_used")
-            )
+            dirs = dirs.groupBy(*keys).agg(F.count(F.lit(1)).alias("log_dirs"), F.max("disk_used").alias("disk_used"))
         empty = {name: F.coalesce(F.col(name), F.lit(0)) for name in ("topics", "replicas", "size_bytes")}
         return dirs.join(held, list(keys), "left").withColumns(empty)
 

@@ -52,9 +52,7 @@ class SparkDriver:
     archive_to: where the JVM shall write a class archive when it ends (kctl.spark.warm).
     """
 
-    def __init__(
-        self, settings: SparkSettings, *, verbose: bool = False, archive_to: Path | None = None
-    ) -> None:
+    def __init__(self, settings: SparkSettings, *, verbose: bool = False, archive_to: Path | None = None) -> None:
         self.settings = checked(settings)
         self._verbose = verbose
         self._archive_to = archive_to
@@ -68,9 +66,7 @@ class SparkDriver:
             _check_master(self.settings)
             self._folder = stack.enter_context(scratch_folder())
             argv, environment = self._command()
-            write_private(
-                self._folder / "log4j2.properties", LOG4J2.format(level="info" if self._verbose else "warn")
-            )
+            write_private(self._folder / "log4j2.properties", LOG4J2.format(level="info" if self._verbose else "warn"))
             stack.enter_context(_environment(environment))
             stack.enter_context(_quiet_logging())
             gateway = Gateway(argv, environment, self._folder, verbose=self._verbose)
@@ -85,9 +81,7 @@ class SparkDriver:
             if kind is None and self._session is not None:
                 with self.explained():
                     self._session.stop()
-                if (
-                    not self.settings.embedded
-                ):  # what is left of an embedded one is its JVM, and that goes below
+                if not self.settings.embedded:  # what is left of an embedded one is its JVM, and that goes below
                     self._gateway.end()
         finally:
             self._session = None
@@ -145,9 +139,7 @@ class SparkDriver:
         else:
             options = archive.options_to_use() if self.settings.use_archive else []
             self.archived = bool(options)
-        command = embedded_command(
-            java.executable, self.settings, folder=self._folder, archive_options=options
-        )
+        command = embedded_command(java.executable, self.settings, folder=self._folder, archive_options=options)
         return command, embedded_environment(os.environ)
 
     def _conf(self) -> dict[str, str]:
@@ -189,8 +181,6 @@ class SparkDriver:
             context = SparkContext(conf=conf, gateway=gateway)
         # When the JVM is killed, this server would print the end of its connection as a traceback.
         context._accumulatorServer.handle_error = _ignore  # type: ignore[method-assign,assignment]  # noqa: SLF001
-        if self._verbose:
-            context.setLogLevel("INFO")  # a Python gateway counts as a shell, for which Spark chooses WARN
         return SparkSession(context)
 
 

@@ -87,14 +87,10 @@ def checked(settings: SparkSettings) -> SparkSettings:
     if settings.embedded and not re.fullmatch(r"local(\[(\*|[1-9]\d{0,3})(,\d+)?\])?", settings.master):
         raise UsageError(f"--master {settings.master} is not a Spark master", hint="use local or local[4]")
     if not _MEMORY.fullmatch(settings.driver_memory):
-        raise UsageError(
-            f"--driver-memory {settings.driver_memory} is not a size", hint="write for example 512m or 4g"
-        )
+        raise UsageError(f"--driver-memory {settings.driver_memory} is not a size", hint="write for example 512m or 4g")
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        raise NotSupported(
-            f"Spark needs Python packages that are not installed: {', '.join(missing)}", hint=EXTRA_HINT
-        )
+        raise NotSupported(f"Spark needs Python packages that are not installed: {', '.join(missing)}", hint=EXTRA_HINT)
     return settings
 
 
@@ -102,7 +98,4 @@ def standalone_masters(master: str) -> list[Address]:
     """The addresses in spark://host:port[,host:port…]; empty for other masters. Raises UsageError."""
     if not master.startswith("spark://"):
         return []
-    return [
-        parse_address(text, default_port=STANDALONE_PORT)
-        for text in master.removeprefix("spark://").split(",")
-    ]
+    return [parse_address(text, default_port=STANDALONE_PORT) for text in master.removeprefix("spark://").split(",")]

@@ -124,6 +124,13 @@ def bind(kind: Kind, target: Target, shares: Sequence[Any], *, timeout_s: float)
 def load(
     spark: SparkSession, kind: Kind, target: Target, shares: Sequence[Any], *, timeout_s: float = 30.0
 ) -> DataFrame:
-    """The rows that `shares` say, as a DataFrame; each action on it asks the cluster again."""
+    """The rows that `shares` say, as a DataFrame; each action on it asks the cluster again (see `once`)."""
     spark.dataSource.register(bind(kind, target, shares, timeout_s=timeout_s))
     return spark.read.format(kind.format).load()
+
+
+def once(frame: DataFrame) -> DataFrame:
+    """The rows of `frame`, computed by the first action and kept: a cluster is read once, so that all figures of a
+    report are of one moment. A local checkpoint, not persist(): when an executor is lost the job fails instead of
+    reading again, and reading what persist() keeps would compile code."""
+    return frame.localCheckpoint(eager=False)

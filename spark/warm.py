@@ -108,29 +108,23 @@ def exercise(spark: SparkSession) -> None:
     def frame(kind: sources.Kind, *rows: tuple[Any, ...]) -> DataFrame:
         return sources.load(spark, kind._replace(read=_MadeUp(rows)), Target("nobody", ()), [0, 1])
 
-    commits = frame(
-        sources.COMMITS, CommitRow("g", "Empty", "t", 0, 5), CommitRow("h", "Empty", error="made up")
-    )
+    commits = frame(sources.COMMITS, CommitRow("g", "Empty", "t", 0, 5), CommitRow("h", "Empty", error="made up"))
     logs = frame(sources.LOGS, LogRow("t", 0, 1, 0, 10, 1), LogRow("t", 1, 1, error="made up"))
-    with (
-        tempfile.TemporaryDirectory(prefix="kctl-warm-") as folder,
-        lag_job.LagJob(lag_job.with_lag(commits, logs), {}) as lag,
-    ):
-        lag.report()
-        for by in lag_job.ROWS:
-            lag.rows(by)
+    lag = lag_job.LagJob(lag_job.with_lag(commits, logs), {})
+    lag.report()
+    for by in lag_job.ROWS:
+        lag.rows(by)
+    with tempfile.TemporaryDirectory(prefix="kctl-warm-") as folder:
         parquet.write(lag.frame(lag_job.TOPIC), str(Path(folder) / "lag"), overwrite=False)
     readings = retention_job.Readings(
         logs=logs,
-        log_dirs=frame(
-            sources.LOG_DIRS, LogDirRow(1, "/d", 10, 5), LogDirRow(1, "/d", 10, 5, "t", 0, 7, 0, False)
-        ),
+        log_dirs=frame(sources.LOG_DIRS, LogDirRow(1, "/d", 10, 5), LogDirRow(1, "/d", 10, 5, "t", 0, 7, 0, False)),
         configs=frame(sources.CONFIGS, ConfigRow("t", "delete", 1, 1, 1)),
     )
-    with retention_job.RetentionJob(readings, now_ms=1) as retention:
-        retention.failures()
-        for by in retention_job.ROWS:
-            retention.rows(by)
+    retention = retention_job.RetentionJob(readings, now_ms=1)
+    retention.failures()
+    for by in retention_job.ROWS:
+        retention.rows(by)
 
 
 @dataclass(frozen=True)

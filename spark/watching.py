@@ -29,9 +29,7 @@ class Progress(Protocol):
 
 
 @contextmanager
-def watched(
-    driver: SparkDriver, message: str, *, timeout_s: float, progress: Progress | None = None
-) -> Iterator[None]:
+def watched(driver: SparkDriver, message: str, *, timeout_s: float, progress: Progress | None = None) -> Iterator[None]:
     """Watch what the block makes Spark do. Raises TimedOut, and KctlError for what Spark fails of.
 
     progress: told about the running stages while they run; None spares the asking.
@@ -53,9 +51,7 @@ def watched(
 
 
 class _Watcher(threading.Thread):
-    def __init__(
-        self, driver: SparkDriver, message: str, deadline: Deadline, progress: Progress | None
-    ) -> None:
+    def __init__(self, driver: SparkDriver, message: str, deadline: Deadline, progress: Progress | None) -> None:
         super().__init__(name="kctl-spark-watcher", daemon=True)
         self._driver, self._message, self._deadline, self._progress = driver, message, deadline, progress
         self._context = driver.session().sparkContext

@@ -103,9 +103,7 @@ def _parse_configs(response: Any, topics: Sequence[str]) -> dict[str, TopicReten
 
     # Topics that may not be described are left out of the answer, silently.
     found: dict[str, TopicRetention | KctlError] = {
-        name: error_for(
-            _TOPIC_AUTHORIZATION_FAILED, "its configs were not described", subject=f"topic {name}"
-        )
+        name: error_for(_TOPIC_AUTHORIZATION_FAILED, "its configs were not described", subject=f"topic {name}")
         for name in topics
     }
     for row in response.results:

@@ -55,18 +55,18 @@ class Spark:
         """The rows of the lag job."""
         with connect(self.target) as client:
             plan = plan_lag(client, **chosen, parallelism=2)
-        with lag_job.lag_job(self.driver.session(), self.target, plan) as job:
-            assert job.report().complete
-            return job.rows(by)
+        job = lag_job.lag_job(self.driver.session(), self.target, plan)
+        assert job.report().complete
+        return job.rows(by)
 
     def retention(self, by: str, **chosen: Any) -> list[Any]:
         """The rows of the retention job."""
         with connect(self.target) as client:
             plan = plan_retention(client, **chosen, parallelism=2)
         now_ms = time.time_ns() // 1_000_000
-        with retention_job.retention_job(self.driver.session(), self.target, plan, now_ms=now_ms) as job:
-            assert job.failures() == []
-            return job.rows(by)
+        job = retention_job.retention_job(self.driver.session(), self.target, plan, now_ms=now_ms)
+        assert job.failures() == []
+        return job.rows(by)
 
 
 @pytest.fixture(scope="module")
@@ -116,9 +116,7 @@ def load(kctl: Kctl, cluster: TestCluster) -> Load:
     found = Load(f"{tag}.read", f"{tag}.keeps-up", f"{tag}.lags", f"{tag}.overtaken")
     kctl.ok("consume", found.topic, "--group", found.keeps_up, "--from-beginning", "--exit-eof", "--quiet")
     for group in (found.lags, found.overtaken):
-        kctl.ok(
-            "consume", found.topic, "--group", group, "--from-beginning", "--max-messages", "100", "--quiet"
-        )
+        kctl.ok("consume", found.topic, "--group", group, "--from-beginning", "--max-messages", "100", "--quiet")
     _delete_first_records(cluster, found.topic, 600)
     kctl.ok("consume", found.topic, "--group", found.lags, "--max-messages", "5", "--quiet")
     return found
@@ -153,24 +151,21 @@ def test_commits_of_a_topic_that_is_gone_are_told(spark: Spark, load: Load) -> N
         plan = plan_lag(client, [load.keeps_up], parallelism=2)
     # Brokers drop a deleted topic's commits soon; the moment between is made by leaving its partitions out.
     plan = dataclasses.replace(plan, partitions=())
-    with lag_job.lag_job(spark.driver.session(), spark.target, plan) as job:
-        assert [tuple(tp) for tp in job.report().deleted] == [(load.topic, n) for n in range(3)]
-        rows = job.rows("partition")
+    job = lag_job.lag_job(spark.driver.session(), spark.target, plan)
+    assert [tuple(tp) for tp in job.report().deleted] == [(load.topic, n) for n in range(3)]
+    rows = job.rows("partition")
     assert {(row.lag, row.lost, row.log_end_offset) for row in rows} == {(None, None, None)}
     assert sum(row.committed_offset for row in rows) > 0
 
 
-def test_a_broker_that_cannot_be_asked_is_told_and_the_rest_is_shown(
-    spark: Spark, kctl: Kctl, load: Load
-) -> None:
+def test_a_broker_that_cannot_be_asked_is_told_and_the_rest_is_shown(spark: Spark, kctl: Kctl, load: Load) -> None:
     with connect(spark.target) as client:
         plan = plan_retention(client, topics=[load.topic], parallelism=2)
     plan = dataclasses.replace(plan, brokers=(*plan.brokers, BrokersShare((4711,), None)))
     job = retention_job.retention_job(spark.driver.session(), spark.target, plan, now_ms=0)
-    with job:
-        (failure,) = job.failures()
-        assert failure.startswith("log dirs of broker 4711: ")
-        assert len(job.rows("partition")) == 3
+    (failure,) = job.failures()
+    assert failure.startswith("log dirs of broker 4711: ")
+    assert len(job.rows("partition")) == 3
 
 
 # --- retention ------------------------------------------------------------------------------------------------------
@@ -262,9 +257,7 @@ def _descendants(pid: int) -> list[int]:
 
 
 def test_passwords_reach_the_workers_and_no_place_where_they_could_be_read(spark: Spark, load: Load) -> None:
-    assert spark.lag(
-        "group", groups=[load.keeps_up]
-    )  # so that there are workers, and something in the event log
+    assert spark.lag("group", groups=[load.keeps_up])  # so that there are workers, and something in the event log
     assert spark.retention("broker")
     pids = _descendants(spark.driver.pid)
     assert len(pids) > 2, "the JVM, daemons and workers"
@@ -273,9 +266,7 @@ def test_passwords_reach_the_workers_and_no_place_where_they_could_be_read(spark
             assert SECRET.encode() not in Path(f"/proc/{pid}/{what}").read_bytes(), (pid, what)
     session = spark.driver.session()
     assert SECRET not in str(session.sparkContext.getConf().getAll())
-    (log,) = [
-        path for path in spark.event_log.rglob("*") if path.is_file() and not path.name.endswith(".crc")
-    ]
+    (log,) = [path for path in spark.event_log.rglob("*") if path.is_file() and not path.name.endswith(".crc")]
     text = log.read_text(encoding="utf-8")
     assert "kctl_commits" in text, "the event log has the plans"
     assert SECRET not in text
@@ -428,9 +419,7 @@ def test_ctrl_c_ends_everything(marked: Kctl, cluster: TestCluster, warmed: Mapp
     _nothing_left(marked, seconds=5)
 
 
-def test_kill_9_of_kctl_leaves_no_process(
-    marked: Kctl, cluster: TestCluster, warmed: Mapping[str, Any]
-) -> None:
+def test_kill_9_of_kctl_leaves_no_process(marked: Kctl, cluster: TestCluster, warmed: Mapping[str, Any]) -> None:
     process = _started(marked)
     process.kill()
     process.communicate(timeout=30)

@@ -61,9 +61,7 @@ def test_lag_and_lost(spark: SparkSession, rows: list[tuple[int | None, int | No
     frame = _frame(spark, _offsets_schema(), rows)
     c, s, e = F.col("c"), F.col("s"), F.col("e")
     found = frame.select("c", "s", "e", columns.lag_of(c, s, e), columns.lost_of(c, s)).collect()
-    assert [tuple(row) for row in found] == [
-        (c, s, e, rules.lag_of(c, s, e), rules.lost_of(c, s)) for c, s, e in rows
-    ]
+    assert [tuple(row) for row in found] == [(c, s, e, rules.lag_of(c, s, e), rules.lost_of(c, s)) for c, s, e in rows]
 
 
 def _offsets_schema() -> StructType:
@@ -125,18 +123,19 @@ def test_the_lag_report(spark: SparkSession, commits: list[CommitRow], logs: lis
             )
         )
     silent = CommitRow("silent", "Empty")
-    failed = CommitRow("failed", "", error="coordinator gone")
+    failed = [CommitRow(f"failed-{n}", "", error="coordinator gone") for n in range(7)]
     frame = lag_job.with_lag(
-        _frame(spark, sources.COMMITS.schema, [*commits, silent, failed]),
+        _frame(spark, sources.COMMITS.schema, [*commits, silent, *failed]),
         _frame(spark, sources.LOGS.schema, logs),
     )
-    with lag_job.LagJob(frame, {"broker 9": "down"}) as job:
-        assert job.rows("partition") == expected
-        assert job.rows("topic") == rules.by_topic(expected)
-        assert job.rows("group") == rules.by_group(expected)
-        report = job.report()
+    job = lag_job.LagJob(frame, {"broker 9": "down"})
+    assert job.rows("partition") == expected
+    assert job.rows("topic") == rules.by_topic(expected)
+    assert job.rows("group") == rules.by_group(expected)
+    report = job.report()
     assert set(report.groups) == {"silent"}
-    assert report.failed == {"broker 9": "down", "failed": "coordinator gone"}
+    named = ", ".join(f"failed-{n}" for n in range(5))
+    assert report.failed == {"broker 9": "down", f"groups {named} and 2 more": "coordinator gone"}
     wanted = {(row.topic, row.partition) for row in expected}
     unread = {key for key, log in by_tp.items() if log.error}
     assert set(report.deleted) == wanted - by_tp.keys()
@@ -156,9 +155,7 @@ def test_shares_of_limits(spark: SparkSession, rows: list[tuple[int | None, int 
     a, limit, p = F.col("a"), F.col("l"), F.col("p")
     found = (
         _frame(spark, schema, rows)
-        .select(
-            columns.used(a, limit, p), columns.deletes(p), columns.age_ms(NOW, a), columns.disk_used(limit, a)
-        )
+        .select(columns.used(a, limit, p), columns.deletes(p), columns.age_ms(NOW, a), columns.disk_used(limit, a))
         .collect()
     )
     assert [tuple(row) for row in found] == [
@@ -237,12 +234,12 @@ def test_the_retention_report(spark: SparkSession, usage: Usage) -> None:
         log_dirs=_frame(spark, sources.LOG_DIRS.schema, [*dirs, *copies, LogDirRow(7, error="down")]),
         configs=_frame(spark, sources.CONFIGS.schema, [ConfigRow(*c) for c in usage.retention]),
     )
-    with RetentionJob(readings, now_ms=usage.now_ms) as job:
-        assert job.rows("partition") == usage.by_partition()
-        assert job.rows("topic") == usage.by_topic()
-        assert job.rows("broker") == usage.by_broker()
-        assert job.rows("log-dir") == usage.by_log_dir()
-        assert job.failures() == ["log dirs of broker 7: down"]
+    job = RetentionJob(readings, now_ms=usage.now_ms)
+    assert job.rows("partition") == usage.by_partition()
+    assert job.rows("topic") == usage.by_topic()
+    assert job.rows("broker") == usage.by_broker()
+    assert job.rows("log-dir") == usage.by_log_dir()
+    assert job.failures() == ["log dirs of broker 7: down"]
 
 
 def test_parquet_has_the_columns_of_the_rows(spark: SparkSession) -> None:
@@ -251,11 +248,11 @@ def test_parquet_has_the_columns_of_the_rows(spark: SparkSession) -> None:
         log_dirs=_frame(spark, sources.LOG_DIRS.schema, []),
         configs=_frame(spark, sources.CONFIGS.schema, []),
     )
-    with RetentionJob(readings, now_ms=NOW) as job:
-        for by, row in (
-            ("partition", retention.PartitionUsage),
-            ("topic", retention.TopicUsage),
-            ("broker", retention.BrokerUsage),
-            ("log-dir", retention.LogDirUsage),
-        ):
-            assert job.frame(by).columns == [field.name for field in dataclasses.fields(row)]
+    job = RetentionJob(readings, now_ms=NOW)
+    for by, row in (
+        ("partition", retention.PartitionUsage),
+        ("topic", retention.TopicUsage),
+        ("broker", retention.BrokerUsage),
+        ("log-dir", retention.LogDirUsage),
+    ):
+        assert job.frame(by).columns == [field.name for field in dataclasses.fields(row)]

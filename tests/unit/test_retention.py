@@ -56,9 +56,7 @@ def test_retention_applies_where_the_policy_has_delete(policy: str | None, expec
         (50, 100, None, None),
     ],
 )
-def test_share_of_a_limit(
-    amount: int | None, limit: int | None, policy: str | None, expected: float | None
-) -> None:
+def test_share_of_a_limit(amount: int | None, limit: int | None, policy: str | None, expected: float | None) -> None:
     assert used(amount, limit, policy) == expected
 
 

@@ -39,9 +39,7 @@ def test_masters_that_spark_knows(master: str) -> None:
     assert checked(SparkSettings(master=master)).master == master
 
 
-@pytest.mark.parametrize(
-    "master", ["", "localhost", "local[0]", "local[two]", "local[2", "mesos://h:5050", "http://h"]
-)
+@pytest.mark.parametrize("master", ["", "localhost", "local[0]", "local[two]", "local[2", "mesos://h:5050", "http://h"])
 def test_masters_that_it_does_not_know(master: str) -> None:
     with pytest.raises(UsageError):
         checked(SparkSettings(master=master))
@@ -314,9 +312,7 @@ def test_properties_are_read_back_by_java_as_they_were() -> None:
 def test_settings_of_the_user_stay_out_of_argv(tmp_path: Path) -> None:
     settings = SparkSettings(master="yarn", conf={"spark.ssl.keyPassword": "s3cret"})
     assert "s3cret" not in " ".join(java_command.submit_command(settings, folder=tmp_path, environ={}))
-    local = SparkSettings(
-        conf={"spark.ssl.keyPassword": "s3cret", "spark.driver.extraJavaOptions": "-Xss4m -Da='b c'"}
-    )
+    local = SparkSettings(conf={"spark.ssl.keyPassword": "s3cret", "spark.driver.extraJavaOptions": "-Xss4m -Da='b c'"})
     argv = java_command.embedded_command(tmp_path / "java", local, folder=tmp_path, archive_options=[])
     assert "s3cret" not in " ".join(argv)
     assert argv[-3:-1] == ["-Xss4m", "-Da=b c"]
