@@ -140,7 +140,7 @@ def warm(
 ) -> None:
     """Make the class archive with which Spark starts in half the time.
 
-    It takes about half a minute and 160 MB in kctl's cache folder, once for each version of Spark and Java.
+    It takes one to two minutes and 160 MB in kctl's cache folder, once for each version of Spark and Java.
 
     Example: kctl spark warm
     """
