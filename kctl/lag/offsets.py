@@ -6,9 +6,9 @@ at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from kctl.errors import KctlError, NotFound, NotSupported
 from kctl.groups.coordinators import ByCoordinator, failure, send_in_chunks
@@ -16,6 +16,8 @@ from kctl.model import TopicPartition
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
+
+_Value = TypeVar("_Value")
 
 UNKNOWN_TOPIC_OR_PARTITION = 3
 
@@ -133,7 +135,7 @@ def fetch_offsets_each(
         if isinstance(response, KctlError):
             found.update(dict.fromkeys(partitions, response))
         else:
-            found.update(_parse_listed(response))
+            found.update(parse_listed(response, _offset))
     return found
 
 
@@ -154,10 +156,11 @@ def _list_request(partitions: Sequence[TopicPartition], spec: OffsetSpec, read_c
     )
 
 
-def _parse_listed(response: Any) -> dict[TopicPartition, int | KctlError]:
+def parse_listed(response: Any, value: Callable[[Any], _Value]) -> dict[TopicPartition, _Value | KctlError]:
+    """A ListOffsets answer by partition: `value` of each row, or that row's error."""
     from kctl.client import error_for
 
-    found: dict[TopicPartition, int | KctlError] = {}
+    found: dict[TopicPartition, _Value | KctlError] = {}
     for topic in response.topics:
         for row in topic.partitions:
             tp = TopicPartition(topic.name, row.partition_index)
@@ -166,5 +169,10 @@ def _parse_listed(response: Any) -> dict[TopicPartition, int | KctlError]:
             elif row.error_code:
                 found[tp] = error_for(row.error_code, None, subject=f"partition {tp}")
             else:
-                found[tp] = row.offset
+                found[tp] = value(row)
     return found
+
+
+def _offset(row: Any) -> int:
+    offset: int = row.offset
+    return offset

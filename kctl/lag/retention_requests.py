@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kctl.errors import KctlError, NotFound
-from kctl.lag.offsets import UNKNOWN_TOPIC_OR_PARTITION
+from kctl.errors import KctlError
+from kctl.lag.offsets import parse_listed
 from kctl.lag.retention import TopicRetention
 from kctl.model import TopicPartition
 
@@ -34,7 +34,7 @@ def fetch_oldest_timestamps(
         if isinstance(response, KctlError):
             found.update(dict.fromkeys(partitions, response))
         else:
-            found.update(_parse_oldest(response))
+            found.update(parse_listed(response, _timestamp))
     return found
 
 
@@ -55,20 +55,9 @@ def _oldest_request(partitions: Sequence[TopicPartition]) -> object:
     )
 
 
-def _parse_oldest(response: Any) -> dict[TopicPartition, int | KctlError | None]:
-    from kctl.client import error_for
-
-    found: dict[TopicPartition, int | KctlError | None] = {}
-    for topic in response.topics:
-        for row in topic.partitions:
-            tp = TopicPartition(topic.name, row.partition_index)
-            if row.error_code == UNKNOWN_TOPIC_OR_PARTITION:
-                found[tp] = NotFound(f"partition {tp} does not exist on its leader")
-            elif row.error_code:
-                found[tp] = error_for(row.error_code, None, subject=f"partition {tp}")
-            else:
-                found[tp] = row.timestamp if row.timestamp >= 0 else None
-    return found
+def _timestamp(row: Any) -> int | None:
+    """The row's timestamp (ms); None when no record has one."""
+    return row.timestamp if row.timestamp >= 0 else None
 
 
 def fetch_retention(client: ClusterClient, topics: Collection[str]) -> dict[str, TopicRetention | KctlError]:
