@@ -114,8 +114,7 @@ def main(argv: Sequence[str]) -> int:
         output.error(exc, invocation.output)
         return int(exc.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        sys.stderr.write("\ninterrupted\n")
-        return int(ExitCode.INTERRUPTED)
+        return _interrupted()
     except BrokenPipeError:
         return _quiet_pipe()
     except Exception as exc:  # noqa: BLE001 - the last resort: one line, never a traceback unasked
@@ -146,7 +145,15 @@ def _run(argv: Sequence[str], invocation: Invocation) -> int:
         ctx = getattr(exc, "ctx", None)
         hint = f"{ctx.get_usage()}\nsee {ctx.command_path} --help" if ctx else None
         raise UsageError(exc.format_message(), hint=hint) from exc
+    if code == ExitCode.INTERRUPTED:  # Typer turns Ctrl-C in a command into this
+        return _interrupted()
     return code if isinstance(code, int) else int(ExitCode.OK)
+
+
+def _interrupted() -> int:
+    # A terminal shows ^C on the line that was being written.
+    sys.stderr.write("\ninterrupted\n" if sys.stderr.isatty() else "interrupted\n")
+    return int(ExitCode.INTERRUPTED)
 
 
 def _output_before_parsing(argv: Sequence[str]) -> str | None:

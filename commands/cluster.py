@@ -109,7 +109,7 @@ def _create(
     from kctl.deploy.host import LocalHost
     from kctl.deploy.start import DEFAULT_TIMEOUT_S
 
-    library.check_new(request.name)
+    library.check_new(LocalHost(), request.name)
     runtime = _runtime(version, home, install=True)
     with undone_when_terminated(), output.progress(f"creating {request.name}") as progress:
         result = library.create(
@@ -139,7 +139,7 @@ def _show_plan(
     from kctl.deploy import create as library
     from kctl.deploy.host import LocalHost
 
-    library.check_new(request.name)
+    library.check_new(LocalHost(), request.name)
     spec = library.plan(LocalHost(), request, runtime=runtime, base_port=base_port, directory=directory)
     files = library.show_files(spec)
     if inv.output in {None, "table"}:
@@ -278,6 +278,7 @@ def destroy(ctx: typer.Context, name: Name, dry_run: DryRun = False) -> None:
 
     Example: kctl cluster destroy dev --confirm-cluster dev
     """
+    from kctl import config
     from kctl.deploy import destroy as library
     from kctl.deploy.host import LocalHost
 
@@ -290,10 +291,14 @@ def destroy(ctx: typer.Context, name: Name, dry_run: DryRun = False) -> None:
     question = f"this removes cluster {name} with all its data: {plan.directory}"
     if inv.confirm_cluster is not None or _is_protected(name) or not inv.yes:
         confirm.confirm_name(question, name, given=inv.confirm_cluster)
+    was_current = config.read().current_context == name
     result = library.destroy(host, name)
-    inv.emit(result, lambda: [_vertical(jsonable(result))])
+    inv.emit(result, lambda: [_vertical(jsonable(result), without=("current_context",))])
     if result.kept:
         output.warn(f"{result.directory} stays: kctl did not make {', '.join(result.kept)}")
+    if was_current:
+        now = result.current_context
+        output.note(f"the current context is {now} again" if now else "no context is current now")
 
 
 def _is_protected(name: str) -> bool:

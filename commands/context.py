@@ -11,7 +11,7 @@ from kctl.commands import output
 from kctl.commands.complete import context_names
 from kctl.commands.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.errors import UsageError
+from kctl.errors import NotHealthy, UsageError
 
 if TYPE_CHECKING:
     from kctl.context import Context, SecuritySettings
@@ -104,15 +104,50 @@ def _details(view: ContextView) -> Table:
 
 
 @app.command()
+def check(
+    ctx: typer.Context,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="The current context without.", autocompletion=context_names)
+    ] = None,
+) -> None:
+    """Try every server of a context, what brokers advertise, and ZooKeeper with its chroot.
+
+    Exits 1 when one of them cannot be used or belongs to another cluster, 3 when none can.
+
+    Example: kctl context check prod
+    """
+    from kctl.context_check import check_context
+
+    inv = invocation(ctx)
+    if name is not None:
+        inv.context = name
+    found = check_context(inv.target(), timeout_s=inv.timeout_s(10))
+    columns = [
+        Column("role"),
+        Column("server"),
+        Column("cluster_id", "CLUSTER ID"),
+        Column("problem"),
+    ]
+    inv.emit(found, lambda: [Table(columns, jsonable(found.servers))])
+    bad = [server for server in found.servers if server.problem]
+    if bad:
+        raise NotHealthy(
+            f"{found.name}: {len(bad)} of {len(found.servers)} servers cannot be used",
+            hint=f"{bad[0].server}: {bad[0].problem}",
+        )
+
+
+@app.command()
 def use(ctx: typer.Context, name: Annotated[str, _KNOWN], dry_run: Annotated[bool, _DRY_RUN] = False) -> None:
-    """Choose the cluster that commands use when nothing else is said.
+    """Choose the cluster that commands use when nothing else is said; - is the one before.
 
     Example: kctl context use dev
     """
     import os
 
-    from kctl.context import get_context, use_context
+    from kctl.context import get_context, resolve_name, use_context
 
+    name = resolve_name(name)
     entry = get_context(name) if dry_run else use_context(name)
     override = os.environ.get("KCTL_CONTEXT")
     if override and override != name:
@@ -199,11 +234,15 @@ def remove(ctx: typer.Context, name: Annotated[str, _KNOWN], dry_run: Annotated[
 
     Example: kctl context remove old --yes
     """
+    from kctl import config
     from kctl.context import current_context, get_context, remove_context
 
     inv = invocation(ctx)
     view = _view(name, get_context(name), current_context())
     if not dry_run:
         inv.confirm(f"forget the context {name} ({', '.join(view.bootstrap_servers)})?")
-        remove_context(name)
+        was_current = config.read().current_context == name
+        now = remove_context(name)
+        if was_current:
+            output.note(f"the current context is {now} again" if now else "no context is current any more")
     _show(inv, dataclasses.replace(view, current=False))

@@ -40,7 +40,6 @@ def command(
 
     Example: kctl demo --keep
     """
-    from kctl import config
     from kctl.deploy import store
 
     inv = invocation(ctx)
@@ -48,12 +47,11 @@ def command(
         raise AlreadyExists(
             f"a cluster named {name!r} exists", hint=f"kctl cluster destroy {name}, or give the demo another --name"
         )
-    before = config.read().current_context
     started = time.monotonic()
     with undone_when_terminated(), contextlib.ExitStack() as clean_up:
         os.environ["KCTL_CONTEXT"] = name  # for the commands below: the caller's may name another cluster
         if not keep:
-            clean_up.callback(_remove, name, before, inv.verbose)
+            clean_up.callback(_remove, name, inv.verbose)
         with contextlib.ExitStack() as background:
             _play(name, background, spark=spark)
         _say(f"That was all of it, in {time.monotonic() - started:.0f} s.")
@@ -188,12 +186,8 @@ def _stop(processes: list[subprocess.Popen[str]]) -> None:
             process.wait()
 
 
-def _remove(name: str, before: str | None, verbose: bool) -> None:
-    """Destroy the cluster, whatever state it is in; a second Ctrl-C does not stop this half-way.
-
-    before: the context that was current, and is again.
-    """
-    from kctl.context import use_context
+def _remove(name: str, verbose: bool) -> None:
+    """Destroy the cluster, whatever state it is in; a second Ctrl-C does not stop this half-way."""
     from kctl.deploy import store
 
     if not store.exists(name):
@@ -210,8 +204,6 @@ def _remove(name: str, before: str | None, verbose: bool) -> None:
         signal.signal(signal.SIGINT, held)
     if done.returncode:
         raise OperationFailed(f"cluster {name!r} was not removed", hint=f"kctl cluster destroy {name} --force")
-    if before:
-        use_context(before)
 
 
 def _title(text: str) -> None:

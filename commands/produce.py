@@ -100,7 +100,7 @@ def _report(inv: Invocation, result: ProduceResult, cause: str | None) -> None:
         acknowledged = (
             "none is acknowledged (acks=0)" if result.acknowledged is None else f"{result.acknowledged} acknowledged"
         )
-        output.warn(f"interrupted: {result.sent} records sent, {acknowledged}, {result.unknown} unknown")
+        output.warn(f"{result.sent} records sent, {acknowledged}, {result.unknown} unknown")
         raise KeyboardInterrupt
     if not result.complete:
         raise _failure(result, cause)

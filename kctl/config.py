@@ -29,10 +29,24 @@ _HEADER = "# Written by kctl (`kctl context --help`). Comments are not kept.\n"
 
 @dataclass
 class ConfigFile:
-    """The file's content."""
+    """The file's content. previous_context: the one that was current before, `kctl context use -`."""
 
     current_context: str | None = None
     contexts: dict[str, Context] = field(default_factory=dict)
+    previous_context: str | None = None
+
+    def choose(self, name: str) -> None:
+        """Make an entry the current one."""
+        if self.current_context != name:
+            self.current_context, self.previous_context = name, self.current_context
+
+    def forget(self, name: str) -> None:
+        """Take an entry out; when it was the current one, the one before it is current again."""
+        del self.contexts[name]
+        if self.previous_context == name:
+            self.previous_context = None
+        if self.current_context == name:
+            self.current_context, self.previous_context = self.previous_context, None
 
 
 def read() -> ConfigFile:
@@ -57,9 +71,9 @@ def update() -> Iterator[ConfigFile]:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with _lock(path):
             file = read()
-            before = (file.current_context, dict(file.contexts))
+            before = dataclasses.replace(file, contexts=dict(file.contexts))
             yield file
-            if before != (file.current_context, file.contexts):
+            if before != file:
                 _write(path, file)
     except OSError as exc:
         raise OperationFailed(f"cannot write {path}: {exc.strerror}", hint="see KCTL_CONFIG") from None
@@ -87,8 +101,10 @@ def _write(path: Path, file: ConfigFile) -> None:
 
     import yaml
 
+    previous = {"previous_context": file.previous_context} if file.previous_context else {}
     document = {
         "current_context": file.current_context,
+        **previous,
         "contexts": {name: _plain(entry) for name, entry in file.contexts.items()},
     }
     text = _HEADER + yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
@@ -126,7 +142,7 @@ class _Reader:
         self._path = path
 
     def file(self, document: Any) -> ConfigFile:
-        top = self._map(document, f"{self._path}", {"current_context", "contexts"})
+        top = self._map(document, f"{self._path}", {"current_context", "previous_context", "contexts"})
         contexts: dict[str, Context] = {}
         entries: Any = (
             {} if top.get("contexts") is None else self._map(top["contexts"], f"{self._path}: contexts", None)
@@ -144,7 +160,8 @@ class _Reader:
                 f"{top.where('current_context')}: current_context {current!r} is not among the contexts",
                 hint=f"known: {', '.join(contexts) or 'none'}",
             )
-        return ConfigFile(current, contexts)
+        previous = self._text(top, "previous_context")
+        return ConfigFile(current, contexts, previous if previous in contexts else None)
 
     def _context(self, value: Any, where: str) -> Context:
         entry = self._map(value, where, {f.name for f in dataclasses.fields(Context)})

@@ -228,18 +228,32 @@ def put_context(name: str, entry: Context, *, make_current: bool) -> None:
     with config.update() as file:
         file.contexts[name] = entry
         if make_current:
-            file.current_context = name
+            file.choose(name)
 
 
-def remove_context(name: str) -> None:
-    """Take an entry out; when it was the current one, none is current. Raises NotFound."""
+def remove_context(name: str) -> str | None:
+    """Take an entry out, and return the context that is current now: the one before, when it was the current one.
+
+    Raises NotFound.
+    """
     from kctl import config
 
     with config.update() as file:
         _find(file.contexts, name)
-        del file.contexts[name]
-        if file.current_context == name:
-            file.current_context = None
+        file.forget(name)
+        return file.current_context
+
+
+def resolve_name(name: str) -> str:
+    """«-» is the context that was current before, as `cd -` has it. Raises UsageError when there is none."""
+    from kctl import config
+
+    if name != "-":
+        return name
+    previous = config.read().previous_context
+    if previous is None:
+        raise UsageError("there is no context before the current one", hint="kctl context use NAME chooses one")
+    return previous
 
 
 def use_context(name: str) -> Context:
@@ -248,5 +262,5 @@ def use_context(name: str) -> Context:
 
     with config.update() as file:
         entry = _find(file.contexts, name)
-        file.current_context = name
+        file.choose(name)
     return entry

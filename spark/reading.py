@@ -185,7 +185,8 @@ def _logs(client: ClusterClient, share: PartitionsShare) -> Iterator[LogRow]:
             continue
         found, first = offsets.get(tp), oldest.get(tp)
         if found is None:
-            yield LogRow(*tp, leader, error=unread.get(tp, "nothing was answered"))
+            reason = unread[tp].message if tp in unread else "nothing was answered"
+            yield LogRow(*tp, leader, error=reason)
         elif isinstance(first, KctlError):
             yield LogRow(*tp, leader, found.start, found.end, error=first.message)
         else:

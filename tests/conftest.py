@@ -88,7 +88,9 @@ def topic(kctl: Kctl, cluster: TestCluster, request: pytest.FixtureRequest) -> C
     """Make a topic named after the test: topic(partitions=1, replication_factor=1, **config) → its name."""
 
     def make(partitions: int = 1, replication_factor: int = 1, **config: str) -> str:
-        stem = re.sub(r"[^A-Za-z0-9]+", "-", request.node.name)[:40].strip("-")
+        stem = re.sub(r"[^A-Za-z0-9]+", "-", request.node.name)[:30].strip(
+            "-"
+        )  # short: tables are looked at in 80 columns
         name = f"{stem}.{os.getpid()}.{next(_numbers)}"
         settings = [arg for key, value in config.items() for arg in ("--config", f"{key.replace('_', '.')}={value}")]
         kctl.ok(

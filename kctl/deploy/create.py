@@ -44,11 +44,11 @@ class CreateResult:
     duration_ms: int
 
 
-def check_new(name: str) -> None:
+def check_new(host: Host, name: str) -> None:
     """Raises AlreadyExists when a cluster, or another cluster's context, has that name."""
     from kctl.context import list_contexts
 
-    if store.exists(name) and not _interrupted(name):
+    if store.exists(name) and not _interrupted(host, name):
         raise AlreadyExists(
             f"cluster {name} exists",
             hint=f"kctl cluster start {name} starts it, kctl cluster destroy {name} removes it",
@@ -61,11 +61,14 @@ def check_new(name: str) -> None:
         )
 
 
-def _interrupted(name: str) -> bool:
-    """An entry of a create that was killed before it wrote cluster.json: nothing but an empty folder or a link."""
-    entry = store.entry_path(name)
-    directory = Path(os.path.realpath(entry))
-    return not directory.exists() or (directory.is_dir() and not any(directory.iterdir()))
+def _interrupted(host: Host, name: str) -> bool:
+    """An entry of a create that was killed before cluster.json stood: a link, or a folder without anything else."""
+    directory = Path(os.path.realpath(store.entry_path(name)))
+    return not directory.exists() or (directory.is_dir() and _is_empty(host, directory))
+
+
+def _is_empty(host: Host, directory: Path) -> bool:
+    return len(host.list_folder(directory)) == len(store.leavings(host, directory))
 
 
 def check_version(runtime: KafkaRuntime) -> None:
@@ -141,9 +144,9 @@ def create(
     check_request(request)
     java = find_java().executable
     with store.lock_cluster(request.name):
-        check_new(request.name)
+        check_new(host, request.name)
         if directory is not None:
-            _check_folder(check_directory(Path(os.path.realpath(directory))))
+            _check_folder(host, check_directory(Path(os.path.realpath(directory))))
         with store.lock_ports():
             spec = plan(host, request, runtime=runtime, base_port=base_port, directory=directory)
             with _removed_on_failure(host, spec):
@@ -171,8 +174,8 @@ def _created(spec: ClusterSpec, started: StartResult | None) -> CreateResult:
     )
 
 
-def _check_folder(directory: Path) -> None:
-    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+def _check_folder(host: Host, directory: Path) -> None:
+    if directory.exists() and not (directory.is_dir() and _is_empty(host, directory)):
         raise Refused(f"--dir {directory} is not an empty folder", hint="give a new or empty one")
 
 
@@ -188,6 +191,8 @@ def _lay_ground(host: Host, spec: ClusterSpec) -> None:
         host.remove_folder(entry)
         host.make_link(entry, spec.directory)
     host.make_folder(spec.directory)
+    for path in store.leavings(host, spec.directory):
+        host.remove_file(path)
     store.save(host, spec)
 
 

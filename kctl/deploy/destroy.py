@@ -37,12 +37,13 @@ class DestroyPlan:
 
 @dataclass(frozen=True, slots=True)
 class DestroyResult:
-    """kept: what was found in the folder and is not kctl's."""
+    """kept: what was found in the folder and is not kctl's. current_context: after that of the cluster is gone."""
 
     name: str
     directory: Path
     killed: tuple[str, ...]
     kept: tuple[str, ...]
+    current_context: str | None
 
 
 def destroy_plan(host: Host, name: str) -> DestroyPlan:
@@ -65,14 +66,15 @@ def remove_cluster(host: Host, name: str) -> DestroyResult:
     killed = _kill(host, directory)
     for folder in _node_folders(host, name, directory):
         host.remove_tree(folder)
-    _remove_context(name, directory)
-    host.remove_file(store.spec_path(directory))
+    current = _remove_context(name, directory)
+    for path in (store.spec_path(directory), *store.leavings(host, directory)):
+        host.remove_file(path)
     kept = () if host.remove_folder(directory) else tuple(host.list_folder(directory))
     entry = store.entry_path(name)
     if entry.is_symlink():
         host.remove_file(entry)
     store.remove_lock(name)
-    return DestroyResult(name, directory, killed, kept)
+    return DestroyResult(name, directory, killed, kept, current)
 
 
 def _directory(host: Host, name: str) -> Path:
@@ -109,10 +111,14 @@ def _kill(host: Host, directory: Path) -> tuple[str, ...]:
     return tuple(node for node, _ in found)
 
 
-def _remove_context(name: str, directory: Path) -> None:
-    from kctl.context import list_contexts, remove_context
+def _remove_context(name: str, directory: Path) -> str | None:
+    """Forget the cluster's context; the one that is current then."""
+    from kctl import config
+    from kctl.context import remove_context
 
-    context = list_contexts().get(name)
+    file = config.read()
+    context = file.contexts.get(name)
     if context is not None and context.cluster_dir == str(directory):
         with contextlib.suppress(NotFound):
-            remove_context(name)
+            return remove_context(name)
+    return file.current_context

@@ -15,9 +15,9 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from kctl import paths
-from kctl.deploy.build_tool import run_logged
 from kctl.deploy.java import find_java
 from kctl.deploy.maven import Update, coordinates, failure
+from kctl.deploy.process import run_logged
 from kctl.errors import NotSupported, OperationFailed
 
 REPOSITORY_VARIABLE = "KCTL_MAVEN_REPOSITORY"

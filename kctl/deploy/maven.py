@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kctl.deploy.apache import scala_version, version_numbers
-from kctl.deploy.build_tool import run_logged
 from kctl.deploy.java import find_java
+from kctl.deploy.process import run_logged
 from kctl.errors import ConnectionFailed, KctlError, NotFound, OperationFailed
 
 Update = Callable[[str, float | None, float | None], None]

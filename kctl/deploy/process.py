@@ -13,6 +13,7 @@ import selectors
 import signal
 import subprocess
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,6 +23,8 @@ from kctl.errors import NotFound, NotSupported, OperationFailed, TimedOut
 
 MAX_OUTPUT_BYTES = 4 << 20
 _CHUNK_BYTES = 64 << 10
+_KEPT_LINES = 200
+_GRACE_S = 5.0
 _PROC = Path("/proc")
 # Children of this very process: polled, so that a dead one is reaped and not taken for running.
 _children: dict[int, subprocess.Popen[bytes]] = {}
@@ -40,6 +43,14 @@ class Completed:
     @property
     def text(self) -> str:
         return self.stdout.decode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended that was followed line by line: its exit code and its last lines."""
+
+    code: int
+    tail: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +99,50 @@ def run(
     finally:
         _end_group(process)
     return Completed(tuple(argv), process.returncode, stdout, stderr, truncated)
+
+
+def run_logged(
+    argv: Sequence[str],
+    *,
+    timeout_s: float,
+    on_line: Callable[[str], None],
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+) -> Ended:
+    """Run a command that tells on its output what it does: each line of stdout and stderr goes to `on_line`.
+
+    On Ctrl-C too it is asked to end before it is killed. Raises what `run` raises.
+    """
+    process = _popen(argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        tail = _follow(process, time.monotonic() + timeout_s, on_line)
+        return Ended(process.wait(), tail)
+    except TimeoutError:
+        raise TimedOut(
+            f"{Path(argv[0]).name} did not end in time", hint="run it again, or give a longer --timeout"
+        ) from None
+    finally:
+        _end_group(process, grace_s=_GRACE_S)
+
+
+def _follow(process: subprocess.Popen[bytes], deadline: float, on_line: Callable[[str], None]) -> list[str]:
+    assert process.stdout is not None
+    tail: deque[str] = deque(maxlen=_KEPT_LINES)
+    pending = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while True:
+            selector.select(_left(deadline))
+            _left(deadline)
+            chunk = os.read(process.stdout.fileno(), _CHUNK_BYTES)
+            *lines, pending = (pending + chunk).split(b"\n") if chunk else (pending, b"")
+            for line in lines:
+                text = line.decode("utf-8", "replace").rstrip()
+                tail.append(text[:1000])
+                on_line(text)
+            pending = pending[-_CHUNK_BYTES:]
+            if not chunk:
+                return [line for line in tail if line]
 
 
 def _popen(
@@ -164,12 +219,19 @@ def _left(deadline: float) -> float:
     return left
 
 
-def _end_group(process: subprocess.Popen[bytes]) -> None:
-    """Close the pipes; kill what is left of the command and its children, if it has not ended by itself."""
+def _end_group(process: subprocess.Popen[bytes], *, grace_s: float = 0) -> None:
+    """Close the pipes; end what is left of the command and its children, if it has not ended by itself.
+
+    grace_s: how long it may take after SIGTERM. The group's id stays ours until its leader is reaped.
+    """
     for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe is not None and not pipe.closed:
             with contextlib.suppress(OSError):
                 pipe.close()
+    if grace_s and process.poll() is None:
+        with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait(grace_s)
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ from kctl.errors import Busy, InvalidFile, KctlError, NotFound, OperationFailed
 
 SPEC_FILE = "cluster.json"
 _FORMAT = 1
+_UNFINISHED_SPEC = rf"\.{re.escape(SPEC_FILE)}\.\d+\.new"  # as Host.write_file names what it has not finished
 _MAX_SPEC_BYTES = 4 << 20
 LOCK_WAIT_S = 2.0
 
@@ -112,6 +114,11 @@ def save(host: Host, spec: ClusterSpec) -> None:
     """Write cluster.json."""
     text = json.dumps(spec_to_json(spec), indent=2, ensure_ascii=False) + "\n"
     host.write_file(spec_path(spec.directory), text.encode())
+
+
+def leavings(host: Host, directory: Path) -> list[Path]:
+    """What writes of cluster.json that were killed left in a cluster's folder."""
+    return [directory / name for name in host.list_folder(directory) if re.fullmatch(_UNFINISHED_SPEC, name)]
 
 
 def list_clusters(host: Host) -> list[StoredCluster]:

@@ -68,10 +68,15 @@ class Groups:
 
 
 def list_groups(client: ClusterClient, *, brokers: Collection[int] | None = None) -> Groups:
-    """Every group on every broker, by one ListGroups each; without members. Brokers before 2.6 give no state."""
+    """Every group on every broker, by one ListGroups each; without members. Brokers before 2.6 give no state.
+
+    brokers: None for all; then raises the first one's error when none tells. One that does not is among
+    failed_brokers.
+    """
     from kafka.protocol.admin import ListGroupsRequest
 
     nodes = sorted(client.metadata(()).brokers) if brokers is None else sorted(brokers)
+    asked = set(nodes)
     found: list[Group] = []
     failed: dict[int, KctlError] = {}
     for pause in (*PAUSES_S, None):
@@ -89,6 +94,8 @@ def list_groups(client: ClusterClient, *, brokers: Collection[int] | None = None
         if not nodes or pause is None:
             break
         time.sleep(pause)  # a coordinator that has just moved there is still reading its log
+    if brokers is None and failed and failed.keys() == asked:
+        raise failed[min(failed)]
     return Groups({g.group: g for g in sorted(found, key=lambda g: g.group)}, failed, {})
 
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kctl.errors import KctlError, NotFound
+from kctl.errors import KctlError, NotFound, OperationFailed
 from kctl.groups.coordinators import ask_coordinators
 from kctl.groups.describe import Group, Groups, Member, describe_groups, list_groups
 from kctl.lag.offsets import Committed, OffsetSpec, fetch_committed_each, fetch_offsets_each
@@ -107,7 +107,8 @@ def collect(
         for name in sorted(committed)
         for row in _rows(chosen[name], committed[name], owners.get(name, {}), offsets, topics)
     ]
-    return LagReport(rows, chosen, sorted(deleted), unread, failed)
+    reasons = {tp: error.message for tp, error in unread.items()}
+    return LagReport(rows, chosen, sorted(deleted), reasons, failed)
 
 
 def _choose_groups(client: ClusterClient, groups: Collection[str] | None, *, members: bool) -> Groups:
@@ -153,14 +154,14 @@ def _partitions(
 
 def read_log_offsets(
     client: ClusterClient, partitions: Collection[TopicPartition], *, read_committed: bool = False
-) -> tuple[dict[TopicPartition, LogOffsets], set[TopicPartition], dict[TopicPartition, str]]:
+) -> tuple[dict[TopicPartition, LogOffsets], set[TopicPartition], dict[TopicPartition, KctlError]]:
     """Both ends of each partition's log; which partitions do not exist; and which could not be read, and why.
 
     Leaders that have just changed are looked up again, twice.
     """
     offsets: dict[TopicPartition, LogOffsets] = {}
     deleted: set[TopicPartition] = set()
-    unread: dict[TopicPartition, str] = {}
+    unread: dict[TopicPartition, KctlError] = {}
     pending: Collection[TopicPartition] = partitions
     for pause in (*_LEADER_PAUSES_S, None):
         if not pending:
@@ -168,7 +169,7 @@ def read_log_offsets(
         state = client.metadata({tp.topic for tp in pending})
         by_leader, gone, leaderless = _by_leader(state, pending)
         deleted |= gone
-        unread = dict.fromkeys(leaderless, "no leader")
+        unread = {tp: OperationFailed("no leader") for tp in leaderless}
         ends = fetch_offsets_each(client, by_leader, OffsetSpec.LATEST, read_committed=read_committed)
         starts = fetch_offsets_each(client, by_leader, OffsetSpec.EARLIEST)
         for tp, end in ends.items():
@@ -176,7 +177,7 @@ def read_log_offsets(
             if isinstance(end, int) and isinstance(start, int):
                 offsets[tp] = LogOffsets(start, end)
             else:
-                unread[tp] = next(e.message for e in (end, start) if isinstance(e, KctlError))
+                unread[tp] = next(e for e in (end, start) if isinstance(e, KctlError))
         pending = list(unread)
         if pending and pause is not None:
             time.sleep(pause)

@@ -129,8 +129,10 @@ def _log_offsets(
     if gone:
         raise NotFound(f"topic {options.topic} is being deleted")
     if unread:
-        tp, reason = next(iter(sorted(unread.items())))
-        raise Refused(f"partition {tp} cannot be read: {reason}", hint="--partition reads the others only")
+        tp, reason = min(unread.items())
+        if not offsets and isinstance(reason, ConnectionFailed):
+            raise reason
+        raise Refused(f"partition {tp} cannot be read: {reason.message}", hint="--partition reads the others only")
     return offsets
 
 
@@ -258,11 +260,22 @@ class _Run:
             return
         except KafkaError as exc:
             raise _failure(exc, self._options) from None
+        except Exception as exc:
+            raise self._undecodable(exc) from exc
         if batches:
             self._last_record = self._last_look = self._last_answer = time.monotonic()
             self._deliver(record_of(message) for messages in batches.values() for message in messages)
         elif time.monotonic() - self._last_look > _LOOK_AROUND_S:
             self._look_around()
+
+    def _undecodable(self, exc: Exception) -> KctlError:
+        """kafka-python lets what a codec or its own parser raises pass, and does not tell where the batch is."""
+        at = [f"{tp.partition}:{self._position(tp)}" for tp in map(_ours, sorted(self._consumer.assignment()))]
+        return OperationFailed(
+            f"topic {self._options.topic}: a record batch cannot be decoded ({type(exc).__name__}: {exc})",
+            hint=f"it stands at or after one of these positions (partition:offset): {' '.join(at[:20])};"
+            " --partition and --offset read on behind it",
+        )
 
     def _deliver(self, records: Iterator[Record]) -> None:
         result = self._result

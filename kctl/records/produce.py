@@ -13,7 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kctl.errors import KctlError, NotFound, UsageError
+from kctl.deadline import Deadline
+from kctl.errors import KctlError, NotFound, NotSupported, OperationFailed, UsageError
 from kctl.records.codecs import prepare_codecs
 from kctl.records.lines import BadLine, Line
 from kctl.topics.configs import fetch_topic_configs
@@ -96,13 +97,14 @@ def check_topic(client: ClusterClient, options: ProduceOptions) -> int:
 
 
 def open_producer(client: ClusterClient, options: ProduceOptions, *, max_record_bytes: int) -> Any:
-    """kafka-python's producer for these options. Raises NotSupported when a codec's library is missing."""
-    from kctl.errors import NotSupported
+    """kafka-python's producer for these options, ready to send.
 
+    Raises NotSupported when a codec's library is missing, OperationFailed when no broker gives a producer id in time.
+    """
     prepare_codecs()
     timeout_ms = int(options.timeout_s * 1000)
     try:
-        return client.producer(
+        producer = client.producer(
             acks=options.acks if options.acks == "all" else int(options.acks),
             enable_idempotence=options.idempotent,
             compression_type=None if options.compression == "none" else options.compression,
@@ -118,6 +120,30 @@ def open_producer(client: ClusterClient, options: ProduceOptions, *, max_record_
         raise NotSupported(
             f"the library for {options.compression} is not installed", hint="install kctl with its codecs: kctl[codecs]"
         ) from None
+    if options.idempotent:
+        _await_producer_id(producer, options.timeout_s)
+    return producer
+
+
+def _await_producer_id(producer: Any, timeout_s: float) -> None:
+    """Wait for the id that idempotence needs (KIP-98), or close the producer.
+
+    kafka-python waits for it without a limit: its delivery_timeout_ms counts only once there is one.
+    """
+    deadline = Deadline(timeout_s)
+    manager = producer._transaction_manager  # noqa: SLF001 - no public name tells it
+    try:
+        while not manager.has_producer_id():
+            if deadline.expired:
+                raise OperationFailed(
+                    f"the brokers gave no producer id within {timeout_s:g} s: nothing was sent",
+                    hint="they need the controller, and it ZooKeeper, for a new one;"
+                    " --no-idempotence does without, and may write duplicates",
+                )
+            time.sleep(0.002)
+    except BaseException:
+        producer.close(timeout=0)
+        raise
 
 
 def shortage(client: ClusterClient, topic: str) -> str | None:

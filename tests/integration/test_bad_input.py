@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from kctl.deploy.java import bundled_java_home
-from kctl_testing import SCRIPT, Kctl, Result, TestCluster
+from kctl_testing import SCRIPT, Kctl, Result, TestCluster, free_port
 
 CONNECTION_S = 5.0
 
@@ -35,6 +35,7 @@ class Row:
     says: str
     within_s: float = 15.0
     stdin: str = ""
+    output: bool = False  # what was checked is on stdout
 
 
 ROWS = [
@@ -44,6 +45,22 @@ ROWS = [
     Row("never answers", "topic list --bootstrap-server 127.0.0.1:{silent}", 3, "{silent}", CONNECTION_S),
     Row("ZooKeeper's port", "topic list --bootstrap-server 127.0.0.1:{zookeeper_port}", 3, "ZooKeeper", CONNECTION_S),
     Row("a web server's port", "topic list --bootstrap-server 127.0.0.1:{web}", 3, "{web}", CONNECTION_S),
+    Row(
+        "wrong chroot",
+        "context check --zookeeper 127.0.0.1:{zookeeper_port}/nosuch",
+        1,
+        "no chroot /nosuch",
+        CONNECTION_S,
+        output=True,
+    ),
+    Row(
+        "a broker's port for ZooKeeper",
+        "context check --zookeeper {bootstrap}",
+        1,
+        "a Kafka broker's port",
+        CONNECTION_S,
+        output=True,
+    ),
     Row("TLS to a plaintext port", "topic list --context tls", 3, "TLS", CONNECTION_S),
     Row("nothing chosen", "topic list --context none", 4, "none", 2),
     Row("unusable address", "topic list --bootstrap-server 127.0.0.1:99999", 2, "port", 2),
@@ -103,7 +120,7 @@ def places(kctl: Kctl, cluster: TestCluster, tmp_path_factory: pytest.TempPathFa
         yield {
             "silent": str(silent),
             "web": str(web),
-            "closed": str(_closed_port()),
+            "closed": str(free_port()),
             "zookeeper_port": cluster.zookeeper.split("/")[0].split(",")[0].rsplit(":", 1)[1],
             "bootstrap": cluster.bootstrap,
             "name": cluster.name,
@@ -134,11 +151,6 @@ def _web_server() -> Iterator[int]:
         server.shutdown()
 
 
-def _closed_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
 def _words(argv: str, places: dict[str, str]) -> list[str]:
     return [word.format(**places) if "{" in word else word for word in shlex.split(argv)]
 
@@ -152,7 +164,7 @@ def test_row(row: Row, kctl: Kctl, places: dict[str, str]) -> None:
     assert re.search("^error: ", result.err, re.MULTILINE), str(result)
     assert "Traceback" not in result.err + result.out, str(result)
     assert result.seconds <= row.within_s, str(result)
-    assert not result.out, "an error belongs on stderr"
+    assert bool(result.out) == row.output, "an error belongs on stderr"
 
 
 @pytest.mark.parametrize(
@@ -221,23 +233,29 @@ def _hide_every_java() -> list[str]:
 
 
 CREATE = ["cluster", "create", "c", "--layout", "single"]
+SPARK = ["spark", "lag", "--bootstrap-server", "127.0.0.1:1"]  # looked for before the cluster is
 
 
-def test_no_java(own_kctl: Kctl, tmp_path: Path) -> None:
-    result = _in_own_mounts(own_kctl, _hide_every_java(), CREATE, PATH=str(tmp_path), JAVA_HOME="")
+NEED_JAVA = pytest.mark.parametrize("argv", [CREATE, SPARK], ids=["cluster", "spark"])
+
+
+@NEED_JAVA
+def test_no_java(own_kctl: Kctl, tmp_path: Path, argv: list[str]) -> None:
+    result = _in_own_mounts(own_kctl, _hide_every_java(), argv, PATH=str(tmp_path), JAVA_HOME="")
     assert result.code == 4, str(result)
     assert "Java" in result.err
     assert own_kctl.json("cluster", "list") == []
 
 
-def test_java_too_old(own_kctl: Kctl, tmp_path: Path) -> None:
+@NEED_JAVA
+def test_java_too_old(own_kctl: Kctl, tmp_path: Path, argv: list[str]) -> None:
     # A stand-in: no Java 8 is at hand, and what counts is only what it says of its version.
     java = tmp_path / "old" / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_432\"' >&2\n")
     java.chmod(0o755)
     home = str(tmp_path / "old")
-    result = _in_own_mounts(own_kctl, _hide_every_java(), CREATE, PATH=str(java.parent), JAVA_HOME=home)
+    result = _in_own_mounts(own_kctl, _hide_every_java(), argv, PATH=str(java.parent), JAVA_HOME=home)
     assert result.code == 4, str(result)
     assert re.search(r"8.*17|17.*8", result.err, re.DOTALL), str(result)
 

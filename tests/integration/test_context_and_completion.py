@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kctl_testing import SCRIPT, Kctl
+from kctl_testing import SCRIPT, Kctl, TestCluster
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_use_and_remove(two: Kctl) -> None:
     asked = two("context", "remove", "prod")
     assert (asked.code, "--yes" in asked.err) == (4, True)
     two.ok("context", "remove", "prod", "--yes")
-    assert two("context", "show").code == 2  # none is current
+    assert two.json("context", "show")["name"] == "dev"  # the one before
     assert [row["name"] for row in two.json("context", "list")] == ["dev"]
 
 
@@ -157,7 +157,7 @@ def _complete(kctl: Kctl, *words: str) -> list[str]:
     ("words", "offered"),
     [
         (["kctl", "to"], ["topic"]),
-        (["kctl", "context", ""], ["list", "show", "use", "add", "remove"]),
+        (["kctl", "context", ""], ["list", "show", "check", "use", "add", "remove"]),
         (["kctl", "-o", "json", "context", "s"], ["show"]),
         (["kctl", "context", "add", "--sasl-p"], ["--sasl-password-env", "--sasl-password-file"]),
         (["kctl", "context", "use", ""], ["dev", "prod"]),
@@ -213,3 +213,65 @@ def test_completion_imports_no_client(two: Kctl) -> None:
     )
     assert {"dev", "prod"} <= set(done.stdout.split())
     assert not {"kafka", "kazoo", "rich"} & set(done.stdout.split())
+
+
+# --- is what a context says true ------------------------------------------------------------------------------------
+
+
+def test_check(kctl: Kctl, cluster: TestCluster) -> None:
+    found = kctl.json("context", "check", cluster.name)
+    assert list(found) == ["name", "cluster_id", "controller", "brokers", "healthy", "servers"]
+    assert (found["healthy"], found["brokers"]) == (True, list(cluster.broker_ids))
+    assert [server["role"] for server in found["servers"]] == ["bootstrap"] * 3 + ["zookeeper"]
+    assert {server["cluster_id"] for server in found["servers"]} == {found["cluster_id"]}
+    lines = kctl.ok("context", "check").out.splitlines()
+    assert [line.split()[-1] for line in lines] == ["PROBLEM", "-", "-", "-", "-"]
+
+
+def test_check_finds_what_is_wrong(kctl: Kctl, cluster: TestCluster) -> None:
+    one = cluster.bootstrap.split(",")[0]
+    only_one = kctl.json("context", "check", "--bootstrap-server", one)
+    assert [server["role"] for server in only_one["servers"]] == ["bootstrap", "broker", "broker"]
+
+    result = kctl("context", "check", "--bootstrap-server", f"{one},127.0.0.1:1", "-o", "json")
+    assert result.code == 1, str(result)
+    (dead,) = (server for server in json.loads(result.out)["servers"] if server["problem"])
+    assert (dead["server"], "refused" in dead["problem"]) == ("127.0.0.1:1", True)
+
+    servers = cluster.zookeeper.split("/")[0]
+    nosuch = kctl("context", "check", "--bootstrap-server", one, "--zookeeper", f"{servers}/nosuch")
+    assert nosuch.code == 1, str(nosuch)
+    assert "has no chroot /nosuch" in nosuch.err, str(nosuch)
+    empty = kctl("context", "check", "--zookeeper", f"{servers}/zookeeper")
+    assert (empty.code, "is the chroot right" in empty.err) == (1, True), str(empty)
+
+
+def test_check_tells_clusters_apart(kctl: Kctl, cluster: TestCluster, own_kctl: Kctl) -> None:
+    """A context that mixes two clusters: the brokers of one, the ZooKeeper of another."""
+    own_kctl.ok("cluster", "create", "other", "--layout", "single", "--heap", "256m", timeout=120)
+    try:
+        other = own_kctl.json("context", "show", "other")["zookeeper"]
+        mixed = kctl("context", "check", "--bootstrap-server", cluster.bootstrap, "--zookeeper", other)
+        assert (mixed.code, "belongs to another cluster" in mixed.err) == (1, True), str(mixed)
+    finally:
+        own_kctl.ok("cluster", "destroy", "other", "--yes", "--confirm-cluster", "other")
+
+
+def test_the_context_before_comes_back(two: Kctl) -> None:
+    two.ok("context", "use", "prod")
+    assert two.json("context", "use", "-")["name"] == "dev"
+    removed = two.ok("context", "remove", "dev", "--yes")
+    assert "the current context is prod again" in removed.err
+    last = two.ok("context", "remove", "prod", "--yes")
+    assert "no context is current any more" in last.err
+    assert two("context", "use", "-").code == 2
+
+
+def test_a_destroyed_cluster_gives_the_context_back(two: Kctl, shared: dict[str, str]) -> None:
+    kctl = two.with_environment(**shared)
+    kctl.ok("cluster", "create", "passing", "--layout", "single", "--no-start")
+    assert kctl.json("context", "show")["name"] == "passing"
+    destroyed = kctl("cluster", "destroy", "passing", "--yes", "-o", "json")
+    assert json.loads(destroyed.out)["current_context"] == "dev"
+    assert "the current context is dev again" in destroyed.err
+    assert kctl.json("context", "show")["name"] == "dev"

@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import io
 import re
-import socket
 import tarfile
 import threading
 import time
@@ -145,10 +144,3 @@ def serve(mirror: Mirror) -> Iterator[Mirror]:
     finally:
         server.shutdown()
         server.server_close()
-
-
-def closed_port() -> int:
-    """A port on which nothing listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

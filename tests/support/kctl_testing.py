@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -103,6 +104,23 @@ class TestCluster:
     bootstrap: str
     zookeeper: str
     broker_ids: tuple[int, ...]
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that were free a moment ago."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for sock in sockets:
+            sock.bind(("127.0.0.1", 0))
+        return [sock.getsockname()[1] for sock in sockets]
+    finally:
+        for sock in sockets:
+            sock.close()
+
+
+def free_port() -> int:
+    """A port on which nothing listens."""
+    return free_ports(1)[0]
 
 
 def eventually(check: Callable[[], bool], *, seconds: float = 20, what: str) -> None:

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from kctl_testing import free_ports
+
 USER, PASSWORD = "ops", "correct-horse-7c2e"  # in SCRAM-SHA-512, and in PLAIN on the listener that has it
 KEY_PASSWORD = "key-pass-8d1f"  # of client-key-encrypted.pem
 START_S = 60.0
@@ -30,18 +32,6 @@ LISTENERS = {
     "LOST": "PLAINTEXT",  # advertises a port where nothing listens
     "ASTRAY": "PLAINTEXT",  # advertises a host that does not exist
 }
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for sock in sockets:
-            sock.bind(("127.0.0.1", 0))
-        return [sock.getsockname()[1] for sock in sockets]
-    finally:
-        for sock in sockets:
-            sock.close()
 
 
 class SecureBroker:

@@ -20,7 +20,7 @@ KEYS = {
     StartResult: "name bootstrap_servers zookeeper started already_running duration_ms",
     StopResult: "name stopped killed already_stopped duration_ms",
     RestartResult: "name stopped started",
-    DestroyResult: "name directory killed kept",
+    DestroyResult: "name directory killed kept current_context",
     FaultResult: "cluster node id pid state",
     ConfigFile: "path text",
     LogEntry: "time node level text",

@@ -1,0 +1,134 @@
+"""Is what a context says true: every server of it, every broker that advertises itself, ZooKeeper and its chroot?"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kctl import preflight
+from kctl.address import Address, parse_address
+from kctl.client import connect, zookeeper
+from kctl.connection import Connection, Dialer
+from kctl.deadline import Deadline
+from kctl.errors import KctlError, UsageError
+
+if TYPE_CHECKING:
+    from kctl.context import Target
+
+_LOGGED_IN_S = preflight.LIMIT_S
+_MAX_ID_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCheck:
+    """One server. role: bootstrap, broker or zookeeper; server: «host:port», with its chroot for ZooKeeper.
+
+    cluster_id: of the cluster that it belongs to, None when it did not say. problem: None when it can be used.
+    """
+
+    role: str
+    server: str
+    cluster_id: str | None
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ContextCheck:
+    """What was found. brokers: the registered ids; healthy: all servers can be used and are of one cluster."""
+
+    name: str
+    cluster_id: str | None
+    controller: int | None
+    brokers: tuple[int, ...]
+    healthy: bool
+    servers: tuple[ServerCheck, ...]
+
+
+def check_context(target: Target, *, timeout_s: float = 10.0) -> ContextCheck:
+    """Try every server of `target`, and every broker at the address that it advertises.
+
+    Raises what `connect` raises when no bootstrap server can be used: there is nothing to compare then.
+    """
+    if not target.bootstrap_servers and target.zookeeper is None:
+        raise UsageError(f"{target.name} has no servers", hint="give --bootstrap-server or --zookeeper")
+    cluster_id, controller, brokers = None, None, {}
+    found: list[ServerCheck] = []
+    if target.bootstrap_servers:
+        with connect(target, timeout_s=timeout_s) as client:
+            state = client.metadata([])
+        cluster_id, controller, brokers = state.cluster_id, state.controller_id, state.brokers
+        found = _brokers(target, {Address(b.host, b.port): b.id for b in brokers.values()}, cluster_id)
+    if target.zookeeper is not None:
+        found.append(_zookeeper(target.zookeeper, cluster_id, timeout_s))
+    return ContextCheck(
+        name=target.name,
+        cluster_id=cluster_id,
+        controller=controller,
+        brokers=tuple(sorted(brokers)),
+        healthy=not any(server.problem for server in found),
+        servers=tuple(found),
+    )
+
+
+def _brokers(target: Target, advertised: dict[Address, int], cluster_id: str | None) -> list[ServerCheck]:
+    """The bootstrap servers, then the brokers that advertise another address, all tried at once.
+
+    A login that failed on one would have failed before: no account is locked here.
+    """
+    given = [parse_address(server) for server in target.bootstrap_servers]
+    addresses = dict(enumerate(dict.fromkeys((*given, *advertised))))
+    dialer, deadline = Dialer(target.security), Deadline(_LOGGED_IN_S)
+    outcomes = preflight.open_all(addresses, dialer, deadline)
+    checks = []
+    for number, address in addresses.items():
+        role = "bootstrap" if address in given else "broker"
+        checks.append(_judged(role, str(address), outcomes[number], cluster_id, advertised.get(address)))
+    return checks
+
+
+def _judged(
+    role: str, server: str, outcome: Connection | KctlError, cluster_id: str | None, node_id: int | None
+) -> ServerCheck:
+    if isinstance(outcome, KctlError):
+        advertises = f" (broker {node_id} advertises this address)" if role == "broker" else ""
+        return ServerCheck(role, server, None, outcome.message + advertises)
+    try:
+        own_id = preflight.read_cluster(outcome, Deadline(_LOGGED_IN_S)).cluster_id
+    except KctlError as exc:
+        return ServerCheck(role, server, None, exc.message)
+    finally:
+        outcome.close()
+    return ServerCheck(role, server, own_id, _other_cluster(own_id, cluster_id))
+
+
+def _zookeeper(connect_string: str, cluster_id: str | None, timeout_s: float) -> ServerCheck:
+    from kazoo.exceptions import NoNodeError
+
+    try:
+        with zookeeper(connect_string, timeout_s=timeout_s) as client:
+            try:
+                data, _ = client.get("/cluster/id")
+            except NoNodeError:
+                problem = "no Kafka cluster is registered at this path: is the chroot right?"
+                return ServerCheck("zookeeper", connect_string, None, problem)
+    except KctlError as exc:
+        hint = f"; {exc.hint}" if exc.hint else ""
+        return ServerCheck("zookeeper", connect_string, None, f"{exc.message}{hint}")
+    own_id = _cluster_id(data)
+    return ServerCheck("zookeeper", connect_string, own_id, _other_cluster(own_id, cluster_id))
+
+
+def _cluster_id(data: bytes | None) -> str | None:
+    """The id in the node /cluster/id: {"version": "1", "id": "…"} (kafka.zk.ClusterIdZNode)."""
+    try:
+        found = json.loads((data or b"")[:_MAX_ID_BYTES])["id"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return found if isinstance(found, str) else None
+
+
+def _other_cluster(own_id: str | None, cluster_id: str | None) -> str | None:
+    if own_id is None or cluster_id is None or own_id == cluster_id:
+        return None
+    return f"belongs to another cluster: {own_id}, not {cluster_id}"

@@ -1,0 +1,87 @@
+"""kctl spark on a real Spark cluster: a standalone master and a worker, with executors of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from kctl.deploy.java import find_java
+from kctl.spark.java_command import MODULE_OPTIONS, pyspark_home
+from kctl_testing import Kctl, TestCluster, eventually, free_port
+
+pytestmark = pytest.mark.long
+
+_UP_S = 60.0
+_JOB_S = 300.0
+
+
+@pytest.fixture(scope="module")
+def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a master on loopback with one worker that has two cores."""
+    folder = tmp_path_factory.mktemp("spark")
+    port, worker_port = free_port(), free_port()
+    url = f"spark://127.0.0.1:{port}"
+    with ExitStack() as stack:
+        _start(stack, folder, "master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")
+        eventually(lambda: _listens(port), seconds=_UP_S, what="the Spark master listens")
+        options = ("--host", "127.0.0.1", "--port", str(worker_port), "--webui-port", "0", "--cores", "2")
+        log = _start(stack, folder, "worker", *options, "--memory", "1g", url)
+        eventually(
+            lambda: "Successfully registered with master" in log.read_text(), seconds=_UP_S, what="the worker joins"
+        )
+        yield url
+
+
+def _start(stack: ExitStack, folder: Path, kind: str, *options: str) -> Path:
+    """A daemon of Spark's until the stack closes; its log."""
+    log = folder / f"{kind}.log"
+    main = f"org.apache.spark.deploy.{kind}.{kind.capitalize()}"
+    java = find_java()
+    argv = [str(java.executable), "-cp", f"{pyspark_home()}/jars/*", "-Xmx256m", *MODULE_OPTIONS, main, *options]
+    env = {
+        **os.environ, "SPARK_HOME": str(pyspark_home()), "SPARK_LOCAL_IP": "127.0.0.1", "JAVA_HOME": str(java.home),
+        "SPARK_WORKER_DIR": str(folder / "work"),
+    }  # fmt: skip
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            argv, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+        )
+    stack.callback(process.wait, 30)
+    stack.callback(process.terminate)
+    return log
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_the_figures_are_those_of_kctl_lag(kctl: Kctl, cluster: TestCluster, master: str) -> None:
+    topic, group = f"master.{os.getpid()}", f"master-group.{os.getpid()}"
+    kctl.ok("topic", "create", topic, "--partitions", "4", "--replication-factor", "3")
+    kctl.ok("produce", topic, stdin="".join(f"{n}\n" for n in range(400)))
+    kctl.ok("consume", topic, "--group", group, "--from-beginning", "--max-messages", "100", "--quiet")
+    expected = kctl.json("lag", group, "--no-members")
+    assert sum(row["lag"] or 0 for row in expected) > 0
+
+    chosen = ("--master", master, "--conf", "spark.executor.memory=512m", "--driver-memory", "512m")
+    found = kctl("spark", "lag", "--group", group, *chosen, "-o", "json", timeout=_JOB_S)
+    assert found.code == 0, str(found)
+    assert found.err == ""
+    rows = kctl.json("spark", "retention", "--topic", topic, *chosen, timeout=_JOB_S)
+    assert [row["topic"] for row in rows] == [topic]
+
+    keys = ("group", "topic", "partition", "committed_offset", "log_start_offset", "log_end_offset", "lag", "lost")
+    assert [tuple(row[k] for k in keys) for row in json.loads(found.out)] == [
+        tuple(row[k] for k in keys) for row in expected
+    ]
