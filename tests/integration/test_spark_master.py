@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from kctl.deploy.java import find_java
-from kctl.spark.java_command import MODULE_OPTIONS, pyspark_home
+from kctl.deploy.java_launcher import java_home_for_spark
+from kctl.spark.java_command import pyspark_home
 from kctl_testing import Kctl, TestCluster, eventually, free_port
 
 pytestmark = pytest.mark.long
@@ -43,10 +43,10 @@ def _start(stack: ExitStack, folder: Path, kind: str, *options: str) -> Path:
     """A daemon of Spark's until the stack closes; its log."""
     log = folder / f"{kind}.log"
     main = f"org.apache.spark.deploy.{kind}.{kind.capitalize()}"
-    java = find_java()
-    argv = [str(java.executable), "-cp", f"{pyspark_home()}/jars/*", "-Xmx256m", *MODULE_OPTIONS, main, *options]
+    argv = [str(pyspark_home() / "bin" / "spark-class"), main, *options]  # which execs java
     env = {
-        **os.environ, "SPARK_HOME": str(pyspark_home()), "SPARK_LOCAL_IP": "127.0.0.1", "JAVA_HOME": str(java.home),
+        **os.environ, "SPARK_HOME": str(pyspark_home()), "SPARK_LOCAL_IP": "127.0.0.1",
+        "JAVA_HOME": str(java_home_for_spark()), "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_WORKER_DIR": str(folder / "work"),
     }  # fmt: skip
     with log.open("wb") as output:
