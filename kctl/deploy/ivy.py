@@ -15,9 +15,10 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from kctl import paths
-from kctl.deploy.java import find_java
+from kctl.deploy.java import bundled_java_home, find_java
 from kctl.deploy.maven import Update, coordinates, failure
 from kctl.deploy.process import run_logged
+from kctl.deploy.trust_store import trust_options
 from kctl.errors import NotSupported, OperationFailed
 
 REPOSITORY_VARIABLE = "KCTL_MAVEN_REPOSITORY"
@@ -70,7 +71,8 @@ def copy_jars_with_ivy(version: str, libs: Path, *, timeout_s: float, update: Up
         (folder / "settings.xml").write_text(settings(os.environ.get(REPOSITORY_VARIABLE)), encoding="utf-8")
         (folder / "ivy.xml").write_text(module(version), encoding="utf-8")
         argv = [
-            str(java.executable), "-Xmx256m", *proxy_options(os.environ), "-cp", str(jar), "org.apache.ivy.Main",
+            str(java.executable), "-Xmx256m", *proxy_options(os.environ),
+            *trust_options(java.home, bundled_java_home(), folder), "-cp", str(jar), "org.apache.ivy.Main",
             "-settings", "settings.xml", "-ivy", "ivy.xml", "-confs", "default",
             "-cache", str(paths.cache_dir() / "ivy"), "-types", "jar", "bundle",
             "-retrieve", f"{libs}/[artifact]-[revision](-[classifier]).[ext]",

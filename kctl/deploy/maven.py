@@ -119,6 +119,11 @@ def failure(version: str, tool: str, lines: list[str]) -> KctlError:
         text,
     ):
         return ConnectionFailed(f"{tool} cannot reach its repository")
+    if re.search(r"SSLHandshakeException|PKIX path building failed|certificate_unknown", text):
+        return ConnectionFailed(
+            f"{tool} does not trust its repository's certificate",
+            hint="SSL_CERT_FILE names a PEM with the CAs to trust",
+        )
     if re.search(r"Could not find artifact|not found in|UNRESOLVED DEPENDENCIES|unresolved dependency", text):
         return NotFound(f"{tool} finds no Kafka {version} in its repository")
     said = [line for line in lines if "[ERROR]" in line or "Exception" in line] or lines

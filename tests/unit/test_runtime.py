@@ -244,6 +244,7 @@ def test_proxies_for_java(environ: dict[str, str], options: list[str]) -> None:
         ("\t\t:: org.apache.kafka#kafka_2.13;9.9.9: not found", OperationFailed),
         ("\t\t::          UNRESOLVED DEPENDENCIES         ::", NotFound),
         ("java.io.IOException: No space left on device", OperationFailed),
+        ("ERROR: … (javax.net.ssl.SSLHandshakeException: PKIX path building failed: …)", ConnectionFailed),
         ("[ERROR] The JAVA_HOME environment variable is not defined correctly", OperationFailed),
     ],
 )

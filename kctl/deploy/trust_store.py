@@ -1,0 +1,95 @@
+"""The CAs that this machine trusts, as Java reads them: the JRE of the wheel knows only those it was built with.
+
+The format is sun.security.provider.JavaKeyStore's (JKS): magic, version, entries, and a SHA-1 digest over a salt and
+all of that. It is a trust store, without anything secret; its password is the customary one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import ssl
+import struct
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+_MAGIC, _VERSION, _TRUSTED_CERTIFICATE = 0xFEEDFEED, 2, 2
+_PASSWORD = "changeit"  # noqa: S105 - Java's customary one: nothing here is secret
+_SALT = b"Mighty Aphrodite"
+_MAX_BUNDLE_BYTES = 16 << 20
+_PEM = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+# Debian and Alpine; Fedora; openSUSE; macOS.
+_BUNDLES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+)
+
+
+def system_certificates(environ: Mapping[str, str]) -> list[bytes]:
+    """DER of the CAs in SSL_CERT_FILE, else in the system's bundle; [] where there is none."""
+    chosen = environ.get("SSL_CERT_FILE")
+    for path in (chosen,) if chosen else (*_BUNDLES, ssl.get_default_verify_paths().cafile):
+        if path is None:
+            continue
+        try:
+            with Path(path).open("rb") as file:
+                text = file.read(_MAX_BUNDLE_BYTES).decode("ascii", "replace")
+        except OSError:
+            continue
+        found = [der for block in _PEM.findall(text) if (der := _der(block)) is not None]
+        if found:
+            return list(dict.fromkeys(found))
+    return []
+
+
+def _der(block: str) -> bytes | None:
+    try:
+        der = ssl.PEM_cert_to_DER_cert(block)
+    except ValueError:
+        return None
+    return der if der.startswith(b"\x30") else None  # a SEQUENCE (RFC 5280)
+
+
+def trust_store(certificates: Iterable[bytes]) -> bytes:
+    """A JKS file that trusts `certificates` (DER)."""
+    entries = [
+        struct.pack(">I", _TRUSTED_CERTIFICATE)
+        + _text(f"ca-{number}")
+        + struct.pack(">Q", 0)  # when it was added
+        + _text("X.509")
+        + struct.pack(">I", len(certificate))
+        + certificate
+        for number, certificate in enumerate(certificates)
+    ]
+    body = struct.pack(">III", _MAGIC, _VERSION, len(entries)) + b"".join(entries)
+    digest = hashlib.sha1(_PASSWORD.encode("utf-16-be") + _SALT + body, usedforsecurity=False).digest()
+    return body + digest
+
+
+def _text(text: str) -> bytes:
+    """DataOutput.writeUTF, for ASCII."""
+    data = text.encode("ascii")
+    return struct.pack(">H", len(data)) + data
+
+
+def trust_options(java_home: Path, bundled_home: Path | None, folder: Path) -> list[str]:
+    """Options that make the wheel's JRE (and any Java, with SSL_CERT_FILE) trust what the machine does.
+
+    Writes the trust store into `folder`. Another Java has a trust store that its owner cares for.
+    """
+    bundled = bundled_home is not None and java_home == bundled_home.resolve()
+    if not (bundled or os.environ.get("SSL_CERT_FILE")):
+        return []
+    certificates = system_certificates(os.environ)
+    if not certificates:
+        return []
+    store = folder / "trust.jks"
+    store.write_bytes(trust_store(certificates))
+    return [
+        f"-Djavax.net.ssl.trustStore={store}",
+        "-Djavax.net.ssl.trustStoreType=JKS",
+        f"-Djavax.net.ssl.trustStorePassword={_PASSWORD}",
+    ]
