@@ -261,7 +261,7 @@ def warm(
     with undone_when_terminated(), output.progress("making Java's class archives") as progress:
         made = make_archives(
             LocalHost(),
-            java=find_java().executable,
+            java=find_java(),
             libs=runtime.libs,
             kafka_version=runtime.version,
             progress=progress,

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 from enum import Enum
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TextIO
 
 from kctl.errors import KctlError
 from kctl.text import printable
@@ -107,12 +107,12 @@ def write_json_line(value: Any) -> None:
 
 def note(text: str) -> None:
     """A line for the person, on stderr."""
-    sys.stderr.write(printable(text) + "\n")
+    sys.stderr.write(_wrapped(text, sys.stderr) + "\n")
 
 
 def warn(text: str) -> None:
     """A line that should not be overlooked, on stderr."""
-    sys.stderr.write(f"warning: {printable(text)}\n")
+    sys.stderr.write(_wrapped(f"warning: {text}", sys.stderr) + "\n")
 
 
 def error(exc: KctlError, output: str | None) -> None:
@@ -126,9 +126,21 @@ def error(exc: KctlError, output: str | None) -> None:
         }
         sys.stderr.write(json.dumps({**body, **jsonable(exc.details)}, ensure_ascii=False) + "\n")
         return
-    sys.stderr.write(f"error: {printable(exc.message)}\n")
+    sys.stderr.write(_wrapped(f"error: {exc.message}", sys.stderr) + "\n")
     for line in (exc.hint or "").splitlines():
-        sys.stderr.write(f"  {printable(line)}\n")
+        sys.stderr.write(_wrapped(line, sys.stderr, indent="  ") + "\n")
+
+
+def _wrapped(text: str, stream: TextIO, indent: str = "") -> str:
+    """One line, escaped; on a terminal broken between words, so that it does not cut them."""
+    line = indent + printable(text)
+    if not stream.isatty():
+        return line
+    import shutil
+    import textwrap
+
+    width = shutil.get_terminal_size().columns
+    return textwrap.fill(line, max(width, 20), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def _yaml(value: Any) -> str:
@@ -214,7 +226,7 @@ def _print_tables(tables: Sequence[Table]) -> None:
             write_line("")
         shown += 1
         if table.title:
-            write_line(printable(table.title))
+            write_line(_wrapped(table.title, sys.stdout))
         if sys.stdout.isatty():
             _print_rich(table)
         else:
@@ -234,16 +246,36 @@ def _print_plain(table: Table) -> None:
 
 
 def _print_rich(table: Table) -> None:
-    from rich.table import Table as RichTable
+    """Fitted to the terminal, in colour; what cannot be fitted is left to the terminal to wrap."""
+    from rich.cells import cell_len
     from rich.text import Text
 
-    grid = RichTable(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for column in table.columns:
-        grid.add_column(column.title, justify=column.align, overflow="fold")
-    for row, texts in zip(table.rows, _cells(table), strict=True):
-        styles = [(c.style(row) if c.style else None) or "" for c in table.columns]
-        grid.add_row(*(Text(text, style=style) for text, style in zip(texts, styles, strict=True)))
-    console().print(grid)
+    from kctl.commands.table_layout import Cells, fit, wrap
+
+    rows = _cells(table)
+    columns = [
+        Cells(column.title, [row[i] for row in rows], breakable=column.align == "left")
+        for i, column in enumerate(table.columns)
+    ]
+    screen = console()
+    widths, gap = fit(columns, screen.width, cell_len)
+    aligned = [(column.align, width) for column, width in zip(table.columns, widths, strict=True)]
+
+    def show(texts: Sequence[str], styles: Sequence[str]) -> None:
+        wrapped = [wrap(text, width, cell_len) for text, width in zip(texts, widths, strict=True)]
+        for number in range(max(map(len, wrapped))):
+            line = Text()
+            for lines, style, (align, width) in zip(wrapped, styles, aligned, strict=True):
+                text = lines[number] if number < len(lines) else ""
+                space = " " * (width - cell_len(text))
+                line.append(space + text if align == "right" else text + space, style)
+                line.append(" " * gap)
+            line.rstrip()
+            screen.print(line, soft_wrap=True)
+
+    show([column.title for column in table.columns], ["bold"] * len(columns))
+    for row, texts in zip(table.rows, rows, strict=True):
+        show(texts, [(c.style(row) if c.style else None) or "" for c in table.columns])
 
 
 class Progress(Protocol):

@@ -1,149 +1,24 @@
-"""The JVM's archive of Spark's classes (AppCDS), which halves an embedded Spark's start.
-
-Made once by a run that uses what the reports use (kctl.spark.warm), kept in kctl's cache folder, and used when it
-was made by the same Java from the same jars, whole: its name has a digest of both, and a file beside it has its size
-and CRC-32C. A JVM that is given a damaged archive can crash; one that does not fit it ignores. So whatever is
-not as it should be is passed over here, and Spark starts without.
-
-Java 17–24 write a dynamic archive at exit (JEP 350) upon the base archive that full JDKs have; Java 25 writes
-an AOT cache (JEP 483, 514), which needs none, so that trimmed JREs have one too.
-"""
+"""Where the archive of Spark's classes is (kctl.deploy.class_archive), for one Java and one pyspark."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import mmap
-import os
-import secrets
-from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
 from kctl import paths
+from kctl.deploy.class_archive import ClassArchive, archive_path
 from kctl.deploy.java import Java
-from kctl.errors import NotSupported, OperationFailed
 from kctl.spark.java_command import pyspark_home
 
-_AOT_CACHE_JAVA = 25
-_QUIET = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
-_MAX_SEAL_BYTES = 4096
-_PARTIAL = ".partial-"
 
-
-@dataclass(frozen=True, slots=True)
-class Seal:
-    """What is known of a whole archive."""
-
-    size_bytes: int
-    crc32c: int
-
-
-@dataclass(frozen=True, slots=True)
-class ClassArchive:
-    """Where the archive for this Java and this Spark is, whether it is there or not."""
-
-    path: Path
-    java: Java
-    spark_version: str
-
-    @property
-    def whole(self) -> bool:
-        """There, and as it was written."""
-        seal = self._seal()
-        try:
-            return seal is not None and _measure(self.path) == seal
-        except OSError:
-            return False
-
-    def options_to_use(self) -> list[str]:
-        """The JVM options that use it; none when it cannot be used."""
-        if not self.whole:
-            return []
-        if self.java.version >= _AOT_CACHE_JAVA:
-            return [f"-XX:AOTCache={self.path}", "-XX:AOTMode=auto", "-Xlog:aot=off", "-Xlog:cds=off"]
-        return [f"-XX:SharedArchiveFile={self.path}", *_QUIET]
-
-    def options_to_make(self, partial: Path) -> list[str]:
-        """The JVM options that write one to `partial` when the JVM ends. Raises NotSupported."""
-        if self.java.version >= _AOT_CACHE_JAVA:
-            return [f"-XX:AOTCacheOutput={partial}", "-Xlog:aot=off", "-Xlog:cds=off"]
-        if not any((self.java.home / "lib" / "server").glob("classes*.jsa")):
-            raise NotSupported(
-                f"the Java in {self.java.home} has no class archive of its own to build upon",
-                hint="kctl spark works without, more slowly; a full JDK 17, or a Java 25, can make one",
-            )
-        return [f"-XX:ArchiveClassesAtExit={partial}", *_QUIET]
-
-    def new_partial(self) -> Path:
-        """A name beside it to write to. Raises OperationFailed when its folder cannot be made."""
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except OSError as exc:
-            raise OperationFailed(f"cannot make {self.path.parent}: {exc.strerror}") from exc
-        return self.path.with_name(f"{_PARTIAL}{secrets.token_hex(4)}{self.path.suffix}")
-
-    def adopt(self, partial: Path) -> None:
-        """Put what was written at `partial` in its place, sealed. Raises OperationFailed."""
-        try:
-            seal = _measure(partial)
-            partial.chmod(0o600)
-            self._seal_path.unlink(missing_ok=True)  # from here until the end it counts as not there
-            partial.replace(self.path)
-            fresh = partial.with_suffix(".seal")
-            fresh.write_text(json.dumps(asdict(seal)), encoding="utf-8")
-            fresh.replace(self._seal_path)
-        except OSError as exc:
-            raise OperationFailed(f"cannot write {self.path}: {exc.strerror}") from exc
-
-    def remove_others(self) -> None:
-        """Remove archives of other versions, and what was left half-written."""
-        keep = {self.path.name, self._seal_path.name}
-        for path in self.path.parent.iterdir():
-            if path.name not in keep and path.suffix in {".jsa", ".aot", ".seal", ".config"}:
-                path.unlink(missing_ok=True)
-
-    @property
-    def _seal_path(self) -> Path:
-        return self.path.with_suffix(".seal")
-
-    def _seal(self) -> Seal | None:
-        try:
-            with self._seal_path.open(encoding="utf-8") as file:
-                found = json.loads(file.read(_MAX_SEAL_BYTES))
-            return Seal(int(found["size_bytes"]), int(found["crc32c"]))
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
+def spark_version() -> str:
+    """The installed pyspark's version."""
+    try:
+        return version("pyspark")
+    except PackageNotFoundError:
+        return "unknown"
 
 
 def class_archive(java: Java) -> ClassArchive:
     """The archive for `java` and the installed pyspark. Raises NotSupported when there is no pyspark."""
-    jars = pyspark_home() / "jars"
-    digest = hashlib.sha256()
-    digest.update(f"{java.executable}\n".encode())
-    try:
-        digest.update((java.home / "release").read_bytes())
-    except OSError:
-        digest.update(str(java.version).encode())
-    for path in sorted(jars.iterdir()):
-        found = path.stat()
-        digest.update(f"{path}\t{found.st_size}\t{found.st_mtime_ns}\n".encode())
-    try:
-        spark = version("pyspark")
-    except PackageNotFoundError:
-        spark = "unknown"
-    suffix = "aot" if java.version >= _AOT_CACHE_JAVA else "jsa"
-    name = f"spark-{spark}-java-{java.version}-{digest.hexdigest()[:12]}.{suffix}"
-    return ClassArchive(paths.cache_dir() / "spark" / name, java, spark)
-
-
-def _measure(path: Path) -> Seal:
-    """Size and CRC-32C; some 30 ms for 150 MB that are in memory, and then the JVM finds them there."""
-    from crc32c import crc32c
-
-    with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if size == 0:
-            return Seal(0, 0)
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
-            return Seal(size, crc32c(view))
+    jars = (pyspark_home() / "jars").iterdir()
+    return ClassArchive(archive_path(paths.cache_dir() / "spark", f"spark-{spark_version()}", java, jars), java)

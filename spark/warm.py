@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.context import Target
 from kctl.deadline import Deadline
+from kctl.deploy.class_archive import ClassArchive
 from kctl.deploy.java import find_java
 from kctl.errors import Busy, OperationFailed
 from kctl.spark import settings as spark_settings
-from kctl.spark.class_archive import ClassArchive, class_archive
+from kctl.spark.class_archive import class_archive, spark_version
 from kctl.spark.session import SparkDriver
 from kctl.spark.settings import SparkSettings
 from kctl.spark.watching import Progress, watched
@@ -79,7 +80,7 @@ def _result(archive: ClassArchive, made: bool, seconds: float) -> WarmResult:
         path=archive.path,
         made=made,
         size_bytes=archive.path.stat().st_size,
-        spark_version=archive.spark_version,
+        spark_version=spark_version(),
         java_version=archive.java.version,
         duration_ms=round(seconds * 1000),
     )

@@ -142,7 +142,7 @@ def create(
     nothing is left of it.
     """
     check_request(request)
-    java = find_java().executable
+    java = find_java()
     with store.lock_cluster(request.name):
         check_new(host, request.name)
         if directory is not None:

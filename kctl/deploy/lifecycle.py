@@ -70,7 +70,7 @@ def start_cluster(
     """`start`, by name; also completes what an interrupted create left, and brings its context back."""
     host = host or LocalHost()
     store.load(host, name)
-    java = find_java().executable
+    java = find_java()
     with store.lock_cluster(name):
         spec = store.load(host, name)
         only = node_names(spec, nodes)
@@ -109,7 +109,7 @@ def restart_cluster(
     """Stop, then start, under one lock; timeout_s: the limit of each. What did not run is started as well."""
     host = host or LocalHost()
     store.load(host, name)
-    java = find_java().executable
+    java = find_java()
     with store.lock_cluster(name):
         spec = store.load(host, name)
         only = node_names(spec, nodes)

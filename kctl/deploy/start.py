@@ -13,15 +13,15 @@ import signal
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from kctl.deadline import Deadline
 from kctl.deploy import health
-from kctl.deploy.class_archive import find_archives
+from kctl.deploy.class_archive import kafka_archives
 from kctl.deploy.data import check_data, check_registered_cluster
 from kctl.deploy.files import write_missing
 from kctl.deploy.host import Host
 from kctl.deploy.interrupts import deferred_interrupts
+from kctl.deploy.java import Java
 from kctl.deploy.layout import BrokerNode, ClusterSpec, Node, ZooKeeperNode
 from kctl.deploy.logs import log_excerpt
 from kctl.deploy.nodes import NodeKind, NodeProcess, java_command, kind_of, note_stopped, observe, write_record
@@ -64,7 +64,7 @@ class _Start:
 
     host: Host
     spec: ClusterSpec
-    java: Path
+    java: Java
     deadline: Deadline
     progress: Progress
     expected: Sequence[Node]
@@ -81,7 +81,7 @@ def start(
     host: Host,
     spec: ClusterSpec,
     *,
-    java: Path,
+    java: Java,
     only: Collection[str] | None = None,
     timeout_s: float = DEFAULT_TIMEOUT_S,
     progress: Progress | None = None,
@@ -128,13 +128,12 @@ def start(
 
 
 def _archive_flags(
-    spec: ClusterSpec, java: Path, given: Mapping[NodeKind, Sequence[str]] | None
+    spec: ClusterSpec, java: Java, given: Mapping[NodeKind, Sequence[str]] | None
 ) -> Mapping[NodeKind, Sequence[str]]:
     if given is not None:
         return given
-    # auto: an archive that does not fit is passed over, with a line in console.log.
-    found = find_archives(java, spec.kafka_libs)
-    return {kind: (f"-XX:SharedArchiveFile={path}", "-Xshare:auto") for kind, path in found.items()}
+    archives = kafka_archives(java, spec.kafka_libs, spec.kafka_version)
+    return {kind: archive.options_to_use() for kind, archive in archives.items()}
 
 
 def _check_runtime(spec: ClusterSpec) -> None:
@@ -216,7 +215,7 @@ def _spawn(run: _Start, node: Node) -> None:
     environment = {key: os.environ[key] for key in _KEPT_ENVIRONMENT if key in os.environ}
     environment["LANG"] = "C.UTF-8"
     identity = host.spawn(
-        java_command(spec, node, run.java, archive_flags=run.archive_flags.get(kind_of(node), ())),
+        java_command(spec, node, run.java.executable, archive_flags=run.archive_flags.get(kind_of(node), ())),
         cwd=spec.folder(node),
         env=environment,
         output=spec.console_path(node),

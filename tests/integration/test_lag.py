@@ -271,7 +271,7 @@ def test_watch_as_json_lines(kctl: Kctl, admin: Admin, filled: str) -> None:
     assert list(first) == ["time", "rows", "failures"]
     assert (first["rows"][0]["lag"], later["rows"][0]["lag"]) == (6, 1)
     assert later["time"] > first["time"]
-    assert (process.returncode, err) == (130, "")
+    assert (process.returncode, err) == (130, "interrupted\n")
 
 
 def test_watch_on_a_terminal(kctl: Kctl, admin: Admin, filled: str) -> None:

@@ -22,11 +22,11 @@ import pytest
 from kctl.client import connect
 from kctl.commands.output import jsonable
 from kctl.context import Security, Target
+from kctl.deploy.class_archive import ClassArchive
 from kctl.deploy.java import find_java
 from kctl.errors import OperationFailed, TimedOut
 from kctl.lag.retention import PartitionUsage
 from kctl.spark import java_command, lag_job, retention_job, sources
-from kctl.spark.class_archive import ClassArchive
 from kctl.spark.planning import plan_lag, plan_retention
 from kctl.spark.reading import BrokersShare, CommitRow
 from kctl.spark.session import SparkDriver
@@ -379,7 +379,7 @@ def test_max_lag_makes_exit_code_1_and_an_archive_that_does_not_fit_is_passed_ov
 ) -> None:
     # Sealed, so that it gets as far as the JVM: a damaged one is not even given to it (test_spark_parts.py).
     name = Path(warmed["path"]).name
-    archive = ClassArchive(tmp_path / "cache" / "kctl" / "spark" / name, find_java(), warmed["spark_version"])
+    archive = ClassArchive(tmp_path / "cache" / "kctl" / "spark" / name, find_java())
     partial = archive.new_partial()
     partial.write_bytes(b"no class archive" * 10_000)
     archive.adopt(partial)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kctl.deploy.class_archive import ClassArchive
 from kctl.deploy.java import Java
 from kctl.errors import (
     AlreadyExists,
@@ -25,7 +26,7 @@ from kctl.errors import (
 )
 from kctl.spark import failures, java_command, parquet, scratch
 from kctl.spark.arrow import column
-from kctl.spark.class_archive import ClassArchive, class_archive
+from kctl.spark.class_archive import class_archive
 from kctl.spark.planning import deal
 from kctl.spark.settings import SparkSettings, available_cpus, checked, parse_conf, standalone_masters
 
@@ -180,7 +181,7 @@ def test_a_jvm_that_died_says_how() -> None:
 @pytest.fixture
 def archive(tmp_path: Path) -> ClassArchive:
     """One of 100 kB, sealed."""
-    made = ClassArchive(tmp_path / "spark" / "a.jsa", Java(tmp_path / "bin" / "java", 17, tmp_path), "4.2.0")
+    made = ClassArchive(tmp_path / "spark" / "a.jsa", Java(tmp_path / "bin" / "java", 17, tmp_path))
     partial = made.new_partial()
     partial.write_bytes(os.urandom(100_000))
     made.adopt(partial)
@@ -252,7 +253,7 @@ def test_its_name_tells_java_and_spark_apart(tmp_path: Path, monkeypatch: pytest
 def test_a_java_without_a_base_archive_cannot_make_one(archive: ClassArchive, tmp_path: Path) -> None:
     with pytest.raises(NotSupported):
         archive.options_to_make(tmp_path / "new.jsa")
-    newer = ClassArchive(archive.path, Java(tmp_path / "java", 25, tmp_path), "4.2.0")
+    newer = ClassArchive(archive.path, Java(tmp_path / "java", 25, tmp_path))
     assert f"-XX:AOTCacheOutput={tmp_path / 'new.aot'}" in newer.options_to_make(tmp_path / "new.aot")
 
 

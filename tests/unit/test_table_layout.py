@@ -1,0 +1,66 @@
+"""Tables at 80 columns: what breaks, where, and what never does."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kctl.commands.table_layout import Cells, fit, wrap
+
+
+def test_what_fits_is_left_alone() -> None:
+    assert fit([Cells("NAME", ["orders"], True), Cells("LAG", ["7"], False)], 80) == ([6, 3], 2)
+
+
+def test_headers_break_first_and_only_those_that_must() -> None:
+    columns = [Cells("TOPIC", ["__consumer_offsets"], True), Cells("RETENTION BYTES", ["10 MB"], False)]
+    assert fit(columns, 29) == ([18, 9], 2)
+    assert fit(columns, 35) == ([18, 15], 2)
+
+
+def test_lists_break_behind_their_commas() -> None:
+    servers = "127.0.0.1:21760,127.0.0.1:21761,127.0.0.1:21762"
+    assert wrap(servers, 20) == ["127.0.0.1:21760,", "127.0.0.1:21761,", "127.0.0.1:21762"]
+    fitted = fit([Cells("CONTEXT", ["trio"], True), Cells("SERVERS", [servers], True)], 50)
+    assert fitted.width <= 50
+    assert fitted.widths[0] == 7
+
+
+def test_names_and_numbers_stay_whole() -> None:
+    columns = [
+        Cells("NODE", ["zookeeper-1"], True),
+        Cells("PID", ["4194303"], False),
+        Cells("NOTE", ["waits for a quorum of its ensemble"], True),
+    ]
+    fitted = fit(columns, 40)
+    assert fitted.widths[:2] == [11, 7]
+    assert fitted.width <= 40
+    assert wrap("/home/ops/.local/share/kctl/clusters/dev", 22) == ["/home/ops/.local/", "share/kctl/clusters/", "dev"]
+
+
+def test_what_cannot_fit_is_left_too_wide() -> None:
+    numbers = [Cells(f"C{n}", ["1234567890"], False) for n in range(10)]
+    assert fit(numbers, 110) == ([10] * 10, 1)
+    assert fit(numbers, 80) == ([10] * 10, 1)
+
+
+def test_a_word_that_is_too_long_is_cut_anywhere() -> None:
+    assert wrap("x" * 25, 10) == ["x" * 10, "x" * 10, "x" * 5]
+
+
+@given(st.text(max_size=200), st.integers(1, 50))
+def test_wrapping_loses_nothing_but_spaces(text: str, width: int) -> None:
+    lines = wrap(text, width)
+    assert "".join("".join(lines).split()) == "".join(text.split())
+    assert all(len(line) <= width for line in lines)
+
+
+@given(
+    st.lists(st.tuples(st.text(max_size=20), st.lists(st.text(max_size=60), max_size=5), st.booleans()), min_size=1),
+    st.integers(20, 200),
+)
+def test_columns_take_no_more_than_they_need(columns: list[tuple[str, list[str], bool]], width: int) -> None:
+    cells = [Cells(title, texts, breakable) for title, texts, breakable in columns]
+    for column, given_width in zip(cells, fit(cells, width).widths, strict=True):
+        assert given_width <= max(map(len, [column.title, *column.texts]), default=0)
+        assert column.breakable or all(len(text) <= given_width for text in column.texts)
