@@ -61,12 +61,18 @@ start_ticker() { # message
     (
         trap - INT TERM EXIT
         began=$(date +%s)
+        # A line that is longer than the terminal could not be erased.
+        columns=$(stty size <&3 2>/dev/null | awk '{ print $2 }')
+        [ "${columns:-0}" -gt 20 ] || columns=80
         while kill -0 $$ 2>/dev/null; do
             doing=$(tail -n 40 "$LOG" 2>/dev/null |
                 awk '/^===/ { line = "" }
                     /^ *(Downloading|Using cached|Building|Collecting|Installing) / { sub(/^ */, ""); line = $0 }
                     END { print line }')
-            printf '\r\033[K%s … %s s  %.60s' "$1" "$(seconds_since "$began")" "$doing" >&3
+            so_far="$1 … $(seconds_since "$began") s  "
+            room=$((columns - ${#so_far} - 1))
+            [ "$room" -gt 0 ] || room=0
+            printf "\r\033[K%s%.${room}s" "$so_far" "$doing" >&3
             sleep 1
         done
     ) &
@@ -339,7 +345,7 @@ install_packages() { # groups…
     step "Installing what builds packages" pip_install "$STATE/build.txt"
     about=
     [ "$SPARK" = no ] || about=" (pyspark is 450 MB)"
-    step "Installing $(grep -c '==' "$STATE/pins.txt") pinned packages at most$about" pip_install "$STATE/pins.txt"
+    step "Installing $(grep -c '==' "$STATE/pins.txt") pinned packages$about" pip_install "$STATE/pins.txt"
     rm -rf -- "$TMP"
     echo "$wanted" >"$STATE/packages"
 }
@@ -458,6 +464,7 @@ END
 # warm WHO GROUP: `kctl GROUP warm` makes what GROUP starts with
 warm() {
     began=$(date +%s)
+    printf '\n=== Making %s'"'"'s class archive\n' "$1" >>"$LOG"
     start_ticker "Making $1's class archive"
     if "$VENV/bin/kctl" "$2" warm >>"$LOG" 2>&1 </dev/null; then
         stop_ticker
@@ -486,7 +493,10 @@ link_kctl() {
     fi
     case :$PATH: in
     *:"$BIN_DIR":*) ;;
-    *) say "$BIN_DIR is not on PATH: add it, or run $link" ;;
+    *)
+        say "$BIN_DIR is not on PATH; this shell and ~/.profile need:"
+        say "  export PATH=\"$BIN_DIR:\$PATH\""
+        ;;
     esac
 }
 
@@ -553,16 +563,23 @@ install_all() {
 run_install() {
     install_all
     link_kctl
+    took=$(seconds_since "$STARTED")
     offer_completion
-    say "$("$VENV/bin/kctl" --version) is installed ($(seconds_since "$STARTED") s). Try: kctl demo"
+    say "$("$VENV/bin/kctl" --version) is installed ($took s). Try: kctl demo"
 }
 
 run_demo() {
     YES=yes
     install_all
     release_lock
-    trap - INT TERM EXIT
-    exec "$VENV/bin/kctl" demo "$@" 3>&-
+    trap - EXIT
+    trap : INT TERM # the demo cleans up; wait for it
+    code=0
+    "$VENV/bin/kctl" demo "$@" 3>&- || code=$?
+    [ "$code" != 0 ] || say "
+kctl is in $VENV/bin and not linked yet: ./install.sh puts it on your PATH, ./install.sh --uninstall removes
+it ($(du -sm "$VENV" | cut -f 1) MB, Kafka and caches beside it)."
+    exit "$code"
 }
 
 run_test() {
@@ -611,36 +628,29 @@ run_uninstall() {
     use_prefix "$PREFIX"
     if [ ! -d "$STATE" ]; then
         say "kctl is not installed under $PREFIX"
+        [ "$PURGE" = no ] || purge_data
         return 0
     fi
     lock_prefix
     if [ "$PURGE" = yes ]; then
         purge_clusters
     fi
-    kept=no
-    cp -- "$STATE/made" "$STATE/made.old" 2>/dev/null || : >"$STATE/made.old"
+    remove_runtimes
     while read -r kind what; do
         case $kind in
-        runtime)
-            if [ -d "$DATA_HOME/kctl/runtimes/kafka-$what" ]; then
-                "$VENV/bin/kctl" runtime remove --kafka-version "$what" --yes >/dev/null || kept=yes
-            fi
-            ;;
         link) [ "$(readlink -- "$what" 2>/dev/null)" != "$VENV/bin/kctl" ] || rm -f -- "$what" ;;
         file) rm -f -- "$what" ;;
         esac
-    done <"$STATE/made.old"
-    [ "$kept" = no ] || die 4 "a Kafka that is in use was kept, and kctl with it" \
-        "stop its clusters first (kctl cluster stop), then run this again"
+    done <"$STATE/made"
     rm -rf -- "$VENV" "$DATA_HOME/kctl/java" "$CACHE_HOME/kctl"
     rm -f -- "$DATA_HOME/kctl/runtimes/.lock"
     rmdir -- "$DATA_HOME/kctl/runtimes" 2>/dev/null || true
     if [ "$PURGE" = yes ]; then
-        rm -rf -- "$DATA_HOME/kctl/clusters" "$CONFIG_HOME/kctl"
-    elif [ -d "$DATA_HOME/kctl/clusters" ] && [ -n "$(ls -A "$DATA_HOME/kctl/clusters")" ]; then
-        say "clusters and their data are kept in $DATA_HOME/kctl/clusters (--purge removes them)"
+        purge_data
+    else
+        say_what_is_kept
     fi
-    dirs=$(sed -n 's/^dir //p' "$STATE/made.old")
+    dirs=$(sed -n 's/^dir //p' "$STATE/made")
     HAVE_LOCK=no
     rm -rf -- "$STATE"
     # Innermost first; those that hold something else stay.
@@ -648,6 +658,37 @@ run_uninstall() {
         [ -z "$dir" ] || rmdir -- "$dir" 2>/dev/null || true
     done
     say "kctl is removed"
+}
+
+# Before anything else goes: when a cluster still runs from one of them, kctl has to stay to stop it.
+remove_runtimes() {
+    [ -f "$STATE/made" ] || : >"$STATE/made"
+    while read -r kind version; do
+        if [ "$kind" = runtime ] && [ -d "$DATA_HOME/kctl/runtimes/kafka-$version" ]; then
+            if ! "$VENV/bin/kctl" --version >/dev/null 2>&1; then # the environment is broken: nothing runs from it
+                rm -rf -- "$DATA_HOME/kctl/runtimes/kafka-$version"
+                continue
+            fi
+            "$VENV/bin/kctl" runtime remove --kafka-version "$version" --yes >/dev/null </dev/null ||
+                die 4 "nothing was removed: a Kafka is in use" \
+                    "stop its clusters first (kctl cluster stop NAME), then run this again"
+        fi
+    done <"$STATE/made"
+}
+
+say_what_is_kept() {
+    if [ -n "$(ls "$DATA_HOME/kctl/clusters" 2>/dev/null)" ]; then
+        say "clusters and their data are kept in $DATA_HOME/kctl/clusters (--uninstall --purge removes them)"
+    else
+        rm -rf -- "$DATA_HOME/kctl/clusters"
+    fi
+    [ ! -f "$CONFIG_HOME/kctl/config.yaml" ] ||
+        say "contexts are kept in $CONFIG_HOME/kctl (--uninstall --purge removes them)"
+}
+
+purge_data() {
+    rm -rf -- "$DATA_HOME/kctl/clusters" "$CONFIG_HOME/kctl"
+    say "clusters and contexts are removed"
 }
 
 purge_clusters() {

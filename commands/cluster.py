@@ -125,7 +125,11 @@ def _create(
 
 def _vertical(result: dict[str, Any], *, without: Sequence[str] = ()) -> Table:
     """One thing as a table: a row for each of its keys, so that long values have room."""
-    rows = [{"key": key.replace("_", " "), "value": value} for key, value in result.items() if key not in without]
+    rows = [
+        {"key": key.replace("_", " "), "value": value}
+        for key, value in result.items()
+        if key not in without and value != []
+    ]
     return Table([Column("key", "CLUSTER"), Column("value", " ")], rows)
 
 
@@ -171,7 +175,9 @@ def start(ctx: typer.Context, name: Name, node: Nodes = None, dry_run: DryRun = 
         result = lifecycle.start_cluster(
             name, nodes=node, timeout_s=inv.timeout_s(DEFAULT_TIMEOUT_S), progress=progress
         )
-    _emit_nodes(inv, result, {"started": result.started, "runs already": result.already_running})
+    _emit_nodes(
+        inv, result, {"started": result.started, "goes on": result.resumed, "runs already": result.already_running}
+    )
 
 
 def _chosen(name: str, nodes: list[str] | None) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import sys
 import tempfile
 from pathlib import Path
 from typing import Annotated, Any
@@ -38,7 +39,8 @@ def export(
     for line in lacks:
         output.warn(line)
     if out is None:
-        text = yaml_of(state) if inv.output == "yaml" else json.dumps(state, ensure_ascii=False)
+        indent = 2 if sys.stdout.isatty() else None
+        text = yaml_of(state) if inv.output == "yaml" else json.dumps(state, ensure_ascii=False, indent=indent)
         output.write_line(text)
         return
     _write(out, yaml_of(state) if inv.output == "yaml" else json.dumps(state, ensure_ascii=False))

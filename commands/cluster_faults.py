@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kctl.commands import output
 from kctl.commands.complete import cluster_names
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
@@ -70,3 +71,5 @@ def _fault(inv: Invocation, name: str, selector: str, fault: Fault, *, dry_run: 
         confirm_interruption(inv, name, f"{fault} {chosen.node.name} (pid {chosen.identity.pid}) of cluster {name}?")
     result = lifecycle.inflict_fault(name, chosen, fault)
     inv.emit(result, [Table(columns, [jsonable(result)])])
+    if fault != "unpause":
+        output.note("the cluster notices when its session ends: a broker's after 6 s, unless configured otherwise")

@@ -12,7 +12,7 @@ import typer
 
 from kctl.commands import output
 from kctl.commands.complete import cluster_names
-from kctl.commands.invocation import invocation
+from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.errors import NotHealthy, UsageError
 from kctl.text import printable
@@ -35,6 +35,27 @@ _STATE_STYLES = {
 }
 
 
+OwnName = Annotated[
+    str | None,
+    typer.Argument(metavar="[NAME]", help="The current context's cluster without.", autocompletion=cluster_names),
+]
+
+
+def _own(inv: Invocation, name: str | None) -> str:
+    """The cluster named, or the one that the context in use names. Raises UsageError when that one is elsewhere."""
+    from kctl.context import current_context, get_context
+
+    found = name or inv.context or current_context()
+    if found is None:
+        raise UsageError("no cluster was chosen", hint="give its NAME; kctl cluster list shows them")
+    if name is None and get_context(found).cluster_dir is None:
+        raise UsageError(
+            f"context {found} names a cluster that kctl did not set up here",
+            hint="kctl context check and kctl cluster export look into any cluster",
+        )
+    return found
+
+
 def _state_style(row: Mapping[str, Any]) -> str:
     return _STATE_STYLES.get(str(row["state"]), "red")
 
@@ -43,7 +64,7 @@ def _alarm(row: Mapping[str, Any]) -> str | None:
     return "red" if row["under_replicated_partitions"] else None
 
 
-def status(ctx: typer.Context, name: Name) -> None:
+def status(ctx: typer.Context, name: OwnName = None) -> None:
     """Show each process of a cluster.
 
     Exit code 1 when something is not as it should be.
@@ -53,6 +74,7 @@ def status(ctx: typer.Context, name: Name) -> None:
     from kctl.deploy.lifecycle import status_of
 
     inv = invocation(ctx)
+    name = _own(inv, name)
     found = status_of(name)
     inv.emit(found.processes if inv.output == "csv" else found, lambda: [_status_table(found)])
     if not found.healthy:
@@ -114,7 +136,7 @@ def list_(ctx: typer.Context) -> None:
             output.warn(f"{summary.name}: {summary.problem}")
 
 
-def env(ctx: typer.Context, name: Name) -> None:
+def env(ctx: typer.Context, name: OwnName = None) -> None:
     """Print export lines for the shell.
 
     Commands and scripts use this cluster then.
@@ -123,7 +145,8 @@ def env(ctx: typer.Context, name: Name) -> None:
     """
     from kctl.deploy.lifecycle import load_cluster
 
-    spec = load_cluster(name)
+    inv = invocation(ctx)
+    spec = load_cluster(_own(inv, name))
     servers = ",".join(spec.bootstrap_servers)
     values = {
         "KCTL_CONTEXT": spec.name,
@@ -132,7 +155,6 @@ def env(ctx: typer.Context, name: Name) -> None:
         "ZOOKEEPER": spec.zookeeper_connect,
         "KAFKA_CLUSTER_DIR": str(spec.directory),
     }
-    inv = invocation(ctx)
     if inv.output in {None, "table"}:
         for key, value in values.items():
             output.write_line(f"export {key}={shlex.quote(value)}")

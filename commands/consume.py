@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 import typer
 
 from kctl.commands import output
+from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.errors import UsageError
@@ -73,7 +74,7 @@ def command(
     )
     separator = parse_separator(key_separator) if key_separator is not None else None
     sink = _sink(inv, separator, quiet=quiet)
-    with inv.connect() as client:
+    with undone_when_terminated(), inv.connect() as client:
         result = consume(client, options, sink)
     if quiet:
         _emit(inv, result)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kctl.commands import output
+from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.views import ranges
@@ -74,7 +75,7 @@ def command(
         linger_ms=0 if terminal else 5,
         timeout_s=inv.timeout_s(30),
     )
-    with inv.connect() as client:
+    with undone_when_terminated(), inv.connect() as client:
         max_bytes = check_topic(client, options)
         producer = open_producer(client, options, max_record_bytes=max_bytes)
         if terminal:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 _GAP, _SMALL_GAP = 2, 1
 _LONGEST_WORD = 40  # a name longer than that may be broken anywhere
+_SHORTEST_PART = 12  # and any name into such parts, when nothing else helps
 _SMALLEST = 6
 # Behind a comma, a slash, a space …: what stands before it stays on its line.
 _PIECES = re.compile(r"[^\s,/;|]*[,/;|]?\s*")
@@ -42,18 +43,19 @@ class Fitted(NamedTuple):
 
 def fit(columns: Sequence[Cells], width: int, length: Length = len) -> Fitted:
     """Together at most `width` where that is possible; the columns move closer together only where it must be."""
-    roomy = Fitted(_widths(columns, width, _GAP, length), _GAP)
-    if roomy.width <= width:
-        return roomy
-    return Fitted(_widths(columns, width, _SMALL_GAP, length), _SMALL_GAP)
+    for gap, longest_word in ((_GAP, _LONGEST_WORD), (_SMALL_GAP, _LONGEST_WORD), (_SMALL_GAP, _SHORTEST_PART)):
+        fitted = Fitted(_widths(columns, width, gap, longest_word, length), gap)
+        if fitted.width <= width:
+            break
+    return fitted
 
 
-def _widths(columns: Sequence[Cells], width: int, gap: int, length: Length) -> list[int]:
+def _widths(columns: Sequence[Cells], width: int, gap: int, longest_word: int, length: Length) -> list[int]:
     widths = [max([_title_width(c.title, length), *map(length, c.texts)]) for c in columns]
     natural = [max(w, length(c.title)) for w, c in zip(widths, columns, strict=True)]
     if sum(natural) + gap * (len(columns) - 1) <= width:
         return natural
-    least = [_least(c, length) if c.breakable else w for c, w in zip(columns, widths, strict=True)]
+    least = [_least(c, longest_word, length) if c.breakable else w for c, w in zip(columns, widths, strict=True)]
     over = sum(widths) + gap * (len(columns) - 1) - width
     while over > 0:
         spare = [w - m for w, m in zip(widths, least, strict=True)]
@@ -80,10 +82,10 @@ def _title_width(title: str, length: Length) -> int:
     return max(map(length, title.split()), default=0)
 
 
-def _least(column: Cells, length: Length) -> int:
+def _least(column: Cells, longest_word: int, length: Length) -> int:
     pieces = (piece for text in column.texts for piece in _PIECES.findall(text))
     longest = max((length(piece.rstrip()) for piece in pieces), default=0)
-    return max(_title_width(column.title, length), min(longest, _LONGEST_WORD), _SMALLEST)
+    return max(_title_width(column.title, length), min(longest, longest_word), _SMALLEST)
 
 
 def wrap(text: str, width: int, length: Length = len) -> list[str]:

@@ -101,9 +101,9 @@ def remarks(report: LagReport) -> None:
         output.note(f"there are commits for {name} {ranges(numbers)}, which does not exist any more")
     silent = sorted(report.groups.keys() - {row.group for row in report.rows} - report.failed.keys())
     if silent and len(silent) <= 10:
-        output.note(f"no commits and no assignment: {', '.join(silent)}")
+        output.note(f"nothing committed and no members: {', '.join(silent)}")
     elif silent:
-        output.note(f"{len(silent)} groups have no commits and no assignment")
+        output.note(f"{len(silent)} groups have committed nothing and have no members")
 
 
 def judge(rows: Sequence[Any], by: By, max_lag: int | None) -> None:

@@ -129,7 +129,7 @@ def resolve_target(
     if name is None:
         target = Target(",".join(servers) or f"ZooKeeper {zookeeper}", servers, zookeeper)
     else:
-        entry = get_context(name)
+        entry = _find(list_contexts(), name, source="" if context else os.environ.get("KCTL_CONTEXT", ""))
         target = Target(
             name=name,
             bootstrap_servers=servers or entry.bootstrap_servers,
@@ -151,7 +151,8 @@ def _default_context(*, required: bool) -> str | None:
     if name is None and required:
         raise UsageError(
             "no cluster was chosen",
-            hint="give --bootstrap-server HOST:PORT or --context NAME, or choose one with `kctl context use NAME`",
+            hint="give --bootstrap-server HOST:PORT or --context NAME, or choose one with `kctl context use NAME`;"
+            " `kctl cluster create dev --layout single` makes one here",
         )
     return name
 
@@ -175,10 +176,12 @@ def get_context(name: str) -> Context:
     return _find(list_contexts(), name)
 
 
-def _find(contexts: dict[str, Context], name: str) -> Context:
+def _find(contexts: dict[str, Context], name: str, *, source: str = "") -> Context:
+    """source: the value of KCTL_CONTEXT, when the name came from there."""
     if name not in contexts:
         known = f"known: {', '.join(contexts)}" if contexts else "none are known; see `kctl context add --help`"
-        raise NotFound(f"context {name!r} does not exist", hint=known)
+        chosen = ", which KCTL_CONTEXT names," if source == name else ""
+        raise NotFound(f"context {name!r}{chosen} does not exist", hint=known)
     return contexts[name]
 
 

@@ -38,13 +38,14 @@ _KEPT_ENVIRONMENT = ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "LD_LIBRARY_PA
 
 @dataclass(frozen=True, slots=True)
 class StartResult:
-    """started: the nodes that this call started, in order; already_running: the others."""
+    """started: the nodes that this call started, in order; resumed: paused ones that go on; already_running: others."""
 
     name: str
     bootstrap_servers: tuple[str, ...]
     zookeeper: str
     started: tuple[str, ...]
     already_running: tuple[str, ...]
+    resumed: tuple[str, ...]
     duration_ms: int
 
 
@@ -113,7 +114,7 @@ def start(
     _check_ports(host, spec, down)
     for node in down:
         check_data(host, spec, node)
-    _resume(host, wanted)
+    resumed = _resume(host, wanted)
     with _undone_on_failure(run):
         _start_zookeepers(run, [n for n in down if isinstance(n, ZooKeeperNode)])
         _start_brokers(run, [n for n in down if isinstance(n, BrokerNode)])
@@ -122,7 +123,8 @@ def start(
         bootstrap_servers=spec.bootstrap_servers,
         zookeeper=spec.zookeeper_connect,
         started=tuple(node.name for node in down),
-        already_running=tuple(n.node.name for n in wanted if n.running),
+        already_running=tuple(n.node.name for n in wanted if n.running and n.node.name not in resumed),
+        resumed=resumed,
         duration_ms=round((time.monotonic() - began) * 1000),
     )
 
@@ -167,12 +169,15 @@ def _becomes_free(host: Host, port: int) -> bool:
     return True
 
 
-def _resume(host: Host, before: list[NodeProcess]) -> None:
+def _resume(host: Host, before: list[NodeProcess]) -> tuple[str, ...]:
+    """Let paused processes go on; their names."""
+    resumed = []
     for found in before:
         if found.identity is not None:
             usage = host.usage(found.identity)
-            if usage is not None and usage.state == "T":
-                host.signal(found.identity, signal.SIGCONT)
+            if usage is not None and usage.state == "T" and host.signal(found.identity, signal.SIGCONT):
+                resumed.append(found.node.name)
+    return tuple(resumed)
 
 
 @contextlib.contextmanager

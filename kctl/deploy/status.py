@@ -177,8 +177,10 @@ def _process_status(spec: ClusterSpec, process: NodeProcess, seen: _Seen) -> Pro
         pid=process.identity.pid if process.identity and usage else None,
         port=node.port,
         rack=node.rack if isinstance(node, BrokerNode) else None,
-        leader_partitions=len(led) if broker and led is not None else None,
-        under_replicated_partitions=sum(p.under_replicated for p in led) if broker and led is not None else None,
+        leader_partitions=len(led) if usage and broker and led is not None else None,
+        under_replicated_partitions=sum(p.under_replicated for p in led)
+        if usage and broker and led is not None
+        else None,
         uptime_ms=usage.uptime_ms if usage else None,
         rss_bytes=usage.rss_bytes if usage else None,
         cpu_ms=usage.cpu_ms if usage else None,

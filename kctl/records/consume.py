@@ -16,16 +16,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from kctl.errors import (
     ConnectionFailed,
     KctlError,
-    NotAuthorized,
     NotFound,
-    NotSupported,
     OperationFailed,
     Refused,
     UsageError,
 )
 from kctl.lag.collect import LogOffsets, read_log_offsets
 from kctl.model import TopicPartition
-from kctl.records.codecs import prepare_codecs
+from kctl.records.consumer import POLL_RECORDS, failure, open_consumer, ours, theirs, unstick
 from kctl.records.record import Record, record_of
 from kctl.topics.describe import known_topics
 
@@ -33,9 +31,10 @@ if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
 _POLL_MS = 200
-_POLL_RECORDS = 500
 _LOOK_AROUND_S = 5.0  # with nothing to read: are topic and brokers still there?
 _CLOSE_MS = 5000
+_FLUSH_BYTES = 16 * 1024  # a reader that goes away (`| head`) leaves no more than that uncertain
+_ASSIGNED_S = 3.0  # a group without others has assigned its partitions by then
 
 
 class Sink(Protocol):
@@ -118,7 +117,7 @@ def consume(client: ClusterClient, options: ConsumeOptions, sink: Sink) -> Consu
     if options.max_messages == 0 or _nothing_to_read(starts, log, options):
         result.ended = "end" if options.exit_eof else "max-messages"
         return result
-    consumer = _open(client, options)
+    consumer = open_consumer(client, options)
     return _Run(client, consumer, options, sink, log, result).run(starts)
 
 
@@ -155,23 +154,6 @@ def _nothing_to_read(
     return options.exit_eof and options.group is None and all(starts[tp] >= log[tp].end for tp in starts)
 
 
-def _open(client: ClusterClient, options: ConsumeOptions) -> Any:
-    prepare_codecs()
-    return client.consumer(
-        group_id=options.group,
-        # kafka-python commits in poll() what earlier polls returned, and before a rebalance: by then it is flushed.
-        enable_auto_commit=options.group is not None,
-        auto_commit_interval_ms=1000,
-        auto_offset_reset="none",  # never jump over records without saying so
-        isolation_level="read_committed" if options.read_committed else "read_uncommitted",
-        allow_auto_create_topics=False,
-        exclude_internal_topics=False,
-        max_poll_records=_POLL_RECORDS,
-        fetch_max_bytes=8 * 1024 * 1024,
-        request_timeout_ms=max(int(options.timeout_s * 1000), 2000),
-    )
-
-
 class _Run:
     """One reading: the consumer, where it stands, and what has been delivered."""
 
@@ -186,10 +168,12 @@ class _Run:
     ) -> None:
         self._client, self._consumer, self._options, self._sink = client, consumer, options, sink
         self._ends = {tp: offsets.end for tp, offsets in log.items()} if options.exit_eof else {}
-        self._delivered: dict[TopicPartition, int] = {}  # the next offset after what was written
+        self._written: dict[TopicPartition, int] = {}  # the next offset after what was written
+        self._delivered: dict[TopicPartition, int] = {}  # and flushed
         self._result = result
         now = time.monotonic()
-        self._last_record = self._last_look = self._last_answer = now
+        self._started = self._last_record = self._last_look = self._last_answer = now
+        self._waiting_told = False
         self._leaderless: set[TopicPartition] = set()
 
     def run(self, starts: Mapping[TopicPartition, int]) -> ConsumeResult:
@@ -202,7 +186,10 @@ class _Run:
                     self._poll()
             except KeyboardInterrupt:
                 self._result.ended = "interrupted"
-                self._sink.flush()
+                self._flush()
+            except BrokenPipeError:  # `| head` has seen enough: what was flushed before was handed over
+                self._commit()
+                raise
             self._commit()
         finally:
             self._close()
@@ -213,9 +200,9 @@ class _Run:
         if self._options.group is not None:
             self._consumer.subscribe([self._options.topic])
             return
-        self._consumer.assign([_theirs(tp) for tp in starts])
+        self._consumer.assign([theirs(tp) for tp in starts])
         for tp, offset in starts.items():
-            self._consumer.seek(_theirs(tp), offset)
+            self._consumer.seek(theirs(tp), offset)
 
     def _ended(self) -> bool:
         result, options = self._result, self._options
@@ -231,14 +218,14 @@ class _Run:
 
     def _at_the_end(self) -> bool:
         """Every assigned partition has reached the end that its log had at the start."""
-        assigned = [_ours(tp) for tp in self._consumer.assignment()]
+        assigned = [ours(tp) for tp in self._consumer.assignment()]
         return bool(assigned) and all(self._position(tp) >= self._ends[tp] for tp in assigned)
 
     def _position(self, tp: TopicPartition) -> int:
         from kafka.errors import KafkaError
 
         with suppress(KafkaError):
-            position = self._consumer.position(_theirs(tp), timeout_ms=_POLL_MS)
+            position = self._consumer.position(theirs(tp), timeout_ms=_POLL_MS)
             if position is not None:
                 return int(position)
         return -1
@@ -246,20 +233,20 @@ class _Run:
     def _poll(self) -> None:
         from kafka.errors import KafkaError, NoOffsetForPartitionError, OffsetOutOfRangeError
 
-        limit = _POLL_RECORDS
+        limit = POLL_RECORDS
         if self._options.max_messages is not None:
             limit = min(limit, self._options.max_messages - self._result.records)
-        _unstick(self._consumer)
+        unstick(self._consumer)
         try:
             batches = self._consumer.poll(timeout_ms=_POLL_MS, max_records=limit)
         except NoOffsetForPartitionError as exc:
-            self._first_offsets([_ours(tp) for tp in exc.args[0]])
+            self._first_offsets([ours(tp) for tp in exc.args[0]])
             return
         except OffsetOutOfRangeError as exc:
-            self._out_of_range({_ours(tp): offset for tp, offset in exc.args[0].items()})
+            self._out_of_range({ours(tp): offset for tp, offset in exc.args[0].items()})
             return
         except KafkaError as exc:
-            raise _failure(exc, self._options) from None
+            raise failure(exc, self._options) from None
         except Exception as exc:
             raise self._undecodable(exc) from exc
         if batches:
@@ -267,10 +254,22 @@ class _Run:
             self._deliver(record_of(message) for messages in batches.values() for message in messages)
         elif time.monotonic() - self._last_look > _LOOK_AROUND_S:
             self._look_around()
+        self._say_waiting()
+
+    def _say_waiting(self) -> None:
+        """Once: why a member of a group gets nothing."""
+        if self._options.group is None or self._waiting_told or self._written:
+            return
+        if time.monotonic() - self._started > _ASSIGNED_S and not self._consumer.assignment():
+            self._waiting_told = True
+            self._sink.warn(
+                f"group {self._options.group} has assigned nothing yet: it waits for its other members,"
+                " and for the session of one that died to end"
+            )
 
     def _undecodable(self, exc: Exception) -> KctlError:
         """kafka-python lets what a codec or its own parser raises pass, and does not tell where the batch is."""
-        at = [f"{tp.partition}:{self._position(tp)}" for tp in map(_ours, sorted(self._consumer.assignment()))]
+        at = [f"{tp.partition}:{self._position(tp)}" for tp in map(ours, sorted(self._consumer.assignment()))]
         return OperationFailed(
             f"topic {self._options.topic}: a record batch cannot be decoded ({type(exc).__name__}: {exc})",
             hint=f"it stands at or after one of these positions (partition:offset): {' '.join(at[:20])};"
@@ -278,19 +277,26 @@ class _Run:
         )
 
     def _deliver(self, records: Iterator[Record]) -> None:
-        result = self._result
+        result, flushed = self._result, self._result.bytes
         for record in records:
+            if result.bytes - flushed > _FLUSH_BYTES:
+                self._flush()
+                flushed = result.bytes
             self._sink.write(record)
-            self._delivered[TopicPartition(record.topic, record.partition)] = record.offset + 1
+            self._written[TopicPartition(record.topic, record.partition)] = record.offset + 1
             result.records += 1
             result.bytes += len(record.key or b"") + len(record.value or b"")
             result.partitions[record.partition] = result.partitions.get(record.partition, 0) + 1
+        self._flush()
+
+    def _flush(self) -> None:
         self._sink.flush()
+        self._delivered |= self._written
 
     def _first_offsets(self, partitions: Collection[TopicPartition]) -> None:
         """A group that has committed nothing starts where the options say."""
         for tp, log in _log_offsets(self._client, sorted(partitions), self._options).items():
-            self._consumer.seek(_theirs(tp), _start(tp, log, self._options))
+            self._consumer.seek(theirs(tp), _start(tp, log, self._options))
 
     def _out_of_range(self, positions: Mapping[TopicPartition, int]) -> None:
         """The log was cut under the reader: deleted in front, or truncated behind (unclean election)."""
@@ -299,10 +305,10 @@ class _Run:
             if position < log.start:
                 self._result.skipped += log.start - position
                 self._sink.warn(f"{tp}: offsets {position} to {log.start - 1} were deleted before they were read")
-                self._consumer.seek(_theirs(tp), log.start)
+                self._consumer.seek(theirs(tp), log.start)
             elif position > log.end:
                 self._sink.warn(f"{tp}: the log ends at {log.end}, before the position {position}: it was truncated")
-                self._consumer.seek(_theirs(tp), log.end)
+                self._consumer.seek(theirs(tp), log.end)
 
     def _look_around(self) -> None:
         """Nothing came for a while: say why, or fail, rather than wait for what cannot come."""
@@ -317,30 +323,35 @@ class _Run:
         topic = topics.get(self._options.topic)
         if topic is None:
             raise OperationFailed(f"topic {self._options.topic} was deleted while it was read")
-        assigned = {_ours(tp) for tp in self._consumer.assignment()}
+        assigned = {ours(tp) for tp in self._consumer.assignment()}
         leaderless = {p.tp for p in topic.partitions if p.offline and p.tp in assigned}
         for tp in sorted(leaderless - self._leaderless):
             self._sink.warn(f"{tp} has no leader; waiting for one")
         self._leaderless = leaderless
 
     def _commit(self) -> None:
-        """For a group: the offsets after what was delivered, of partitions that are still its own."""
+        """For a group: the offsets after what was delivered, of partitions that are still its own.
+
+        Where nothing came it is the position, as Java's consumers commit it: an unread partition has a lag, too.
+        """
         from kafka.errors import KafkaError
         from kafka.structs import OffsetAndMetadata
 
         if self._options.group is None or self._result.committed is None:
             return
-        assigned = {_ours(tp) for tp in self._consumer.assignment()}
+        assigned = {ours(tp) for tp in self._consumer.assignment()}
         own = {tp: offset for tp, offset in self._delivered.items() if tp in assigned}
+        untouched = {tp: self._position(tp) for tp in sorted(assigned - self._written.keys())}
+        own |= {tp: offset for tp, offset in untouched.items() if offset >= 0}
         if own:
             try:
                 self._consumer.commit(
-                    {_theirs(tp): OffsetAndMetadata(offset, "", -1) for tp, offset in own.items()},
+                    {theirs(tp): OffsetAndMetadata(offset, "", -1) for tp, offset in own.items()},
                     timeout_ms=_CLOSE_MS,
                 )
             except KafkaError as exc:
                 lost = "its offsets were not committed, and will be read again"
-                raise _failure(exc, self._options, what=lost) from None
+                raise failure(exc, self._options, what=lost) from None
         self._result.committed = {tp.partition: offset for tp, offset in own.items()}
 
     def _close(self) -> None:
@@ -348,45 +359,3 @@ class _Run:
 
         with suppress(KafkaError, KeyboardInterrupt):
             self._consumer.close(autocommit=False, timeout_ms=_CLOSE_MS)
-
-
-def _unstick(consumer: Any) -> None:
-    """Make a member rejoin that has forgotten to.
-
-    kafka-python 3.0.12, pinned: when the leader of a group rejoins because metadata have changed, and poll() times
-    out while it does, nothing ever takes the result: the member stays «rebalancing», without heartbeats, for ever.
-    """
-    from kafka.structs import MemberState
-
-    if consumer.config["group_id"] is None or consumer.group_metadata().state != MemberState.REBALANCING:
-        return
-    coordinator = consumer._coordinator  # noqa: SLF001 - there is no public way to ask for a rejoin
-    if not coordinator.need_rejoin():
-        coordinator.request_rejoin()
-
-
-def _failure(exc: Any, options: ConsumeOptions, *, what: str | None = None) -> KctlError:
-    from kafka.errors import UnsupportedCodecError
-
-    from kctl.client import error_from
-
-    if isinstance(exc, UnsupportedCodecError):
-        return NotSupported(
-            f"topic {options.topic} has records whose compression needs a library that is not installed",
-            hint="install kctl with its codecs: kctl[codecs]",
-        )
-    subject = f"group {options.group}" if options.group is not None else f"topic {options.topic}"
-    error = error_from(exc, subject=subject)
-    if isinstance(error, (NotAuthorized, ConnectionFailed)) and not what:
-        return error
-    return OperationFailed(f"{error.message}; {what}" if what else error.message, hint=error.hint)
-
-
-def _theirs(tp: TopicPartition) -> Any:
-    from kafka.structs import TopicPartition as KafkaTopicPartition
-
-    return KafkaTopicPartition(tp.topic, tp.partition)
-
-
-def _ours(tp: Any) -> TopicPartition:
-    return TopicPartition(tp.topic, tp.partition)

@@ -89,7 +89,7 @@ def check_topic(client: ClusterClient, options: ProduceOptions) -> int:
     count = len(state.topics[options.topic].partitions)
     if options.partition is not None and options.partition >= count:
         raise NotFound(f"topic {options.topic} has no partition {options.partition}", hint=f"it has 0 to {count - 1}")
-    configs = fetch_topic_configs(client, [options.topic], list(state.brokers)[:1])[options.topic]
+    configs = fetch_topic_configs(client, [options.topic], state.brokers)[options.topic]
     if isinstance(configs, KctlError):
         return DEFAULT_MAX_MESSAGE_BYTES  # not allowed to look: the broker will say
     value = next((entry.value for entry in configs if entry.name == "max.message.bytes"), None)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from kctl.errors import KctlError
+from kctl.errors import ConnectionFailed, KctlError
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -55,33 +55,35 @@ def fetch_topic_configs(
 
     resource = DescribeConfigsRequest.DescribeConfigsResource
     found: dict[str, list[ConfigEntry] | KctlError] = {}
-    for asked in _rounds(sorted(topics), sorted(brokers)):
-        requests = {
-            node: DescribeConfigsRequest(
-                resources=[
-                    resource(resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=None)
-                    for name in names
-                ],
-                include_synonyms=False,
-                include_documentation=False,
-            )
-            for node, names in asked.items()
-        }
-        responses = client.send_each(requests)
-        for node, names in asked.items():
+    names = sorted(topics)
+    pending = [names[i : i + _TOPICS_PER_REQUEST] for i in range(0, len(names), _TOPICS_PER_REQUEST)]
+    able = sorted(brokers)
+    while pending and able:
+        asked = dict(zip(able, pending, strict=False))
+        pending = pending[len(asked) :]
+        responses = client.send_each(
+            {
+                node: DescribeConfigsRequest(
+                    resources=[
+                        resource(resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=None)
+                        for name in chunk
+                    ],
+                    include_synonyms=False,
+                    include_documentation=False,
+                )
+                for node, chunk in asked.items()
+            }
+        )
+        for node, chunk in asked.items():
             response = responses[node]
             if isinstance(response, KctlError):
-                found.update(dict.fromkeys(names, response))
+                found.update(dict.fromkeys(chunk, response))
             else:
-                found.update(_parse(response, names))
+                found.update(_parse(response, chunk))
+            if isinstance(response, ConnectionFailed):  # a broker that is down: the next one can tell as well
+                able.remove(node)
+                pending.append(chunk)
     return found
-
-
-def _rounds(topics: Sequence[str], brokers: Sequence[int]) -> Iterator[dict[int, Sequence[str]]]:
-    """Chunks of topics dealt out to the brokers, until all are."""
-    chunks = [topics[i : i + _TOPICS_PER_REQUEST] for i in range(0, len(topics), _TOPICS_PER_REQUEST)]
-    for start in range(0, len(chunks), len(brokers) or 1):
-        yield dict(zip(brokers, chunks[start : start + len(brokers)], strict=False))
 
 
 def _parse(response: Any, names: Sequence[str]) -> dict[str, list[ConfigEntry] | KctlError]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kctl.errors import KctlError, NotFound
+from kctl.errors import ConnectionFailed, KctlError, NotFound
 from kctl.model import ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.topics.configs import ConfigEntry, fetch_topic_configs
 from kctl.topics.names import check_name, is_internal
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
 _MIN_ISR = "min.insync.replicas"
+_AT_REST = Moving((), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class PartitionDescription:
 
     under_replicated: fewer in sync than assigned. under_min_isr: fewer in sync than min.insync.replicas (or than
     there are replicas, if that is less): acks=all is refused; None when the config could not be read.
+    adding_replicas, removing_replicas: of a reassignment; None when the controller did not tell.
     """
 
     partition: int
@@ -44,8 +46,8 @@ class PartitionDescription:
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     offline_replicas: tuple[int, ...]
-    adding_replicas: tuple[int, ...]
-    removing_replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...] | None
+    removing_replicas: tuple[int, ...] | None
     under_replicated: bool
     under_min_isr: bool | None
     offline: bool
@@ -115,14 +117,22 @@ def describe_topics(
     if not chosen:
         return []
     configs = fetch_topic_configs(client, [topic.name for topic in chosen], state.brokers)
-    moving = ongoing_reassignments(client) if state.controller_id is not None else None
-    return [describe(topic, configs[topic.name], moving or {}) for topic in chosen]
+    moving = _moving(client) if state.controller_id is not None else None
+    return [describe(topic, configs[topic.name], moving) for topic in chosen]
+
+
+def _moving(client: ClusterClient) -> Mapping[TopicPartition, Moving] | None:
+    """What is being reassigned; None when the controller cannot be asked: all else is known without it."""
+    try:
+        return ongoing_reassignments(client)
+    except ConnectionFailed:
+        return None
 
 
 def describe(
-    topic: TopicState, configs: list[ConfigEntry] | KctlError, moving: Mapping[TopicPartition, Moving]
+    topic: TopicState, configs: list[ConfigEntry] | KctlError, moving: Mapping[TopicPartition, Moving] | None
 ) -> TopicDescription:
-    """Put together what Metadata, DescribeConfigs and ListPartitionReassignments said of one topic."""
+    """Put together what Metadata, DescribeConfigs and ListPartitionReassignments (None: nothing) said of one topic."""
     known = not isinstance(configs, KctlError)
     entries = () if isinstance(configs, KctlError) else tuple(configs)
     least = _min_isr(entries) if known else None
@@ -134,7 +144,9 @@ def describe(
         replication_factor=topic.replication_factor,
         configs=entries,
         configs_error=configs.message if isinstance(configs, KctlError) else None,
-        partitions=tuple(_partition(p, moving.get(p.tp), least) for p in topic.partitions),
+        partitions=tuple(
+            _partition(p, None if moving is None else moving.get(p.tp, _AT_REST), least) for p in topic.partitions
+        ),
     )
 
 
@@ -152,8 +164,8 @@ def _partition(state: PartitionState, moving: Moving | None, min_isr: int | None
         replicas=state.replicas,
         isr=state.isr,
         offline_replicas=state.offline_replicas,
-        adding_replicas=moving.adding if moving else (),
-        removing_replicas=moving.removing if moving else (),
+        adding_replicas=None if moving is None else moving.adding,
+        removing_replicas=None if moving is None else moving.removing,
         under_replicated=state.under_replicated,
         under_min_isr=None if effective is None else len(state.isr) < effective,
         offline=state.offline,

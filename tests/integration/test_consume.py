@@ -305,3 +305,58 @@ def test_a_pipe_through_and_back(kctl: Kctl, tmp_path: Path, filled: str, topic:
     kctl.ok("produce", other, "--key-separator", ":", stdin=text)
     back = kctl.ok("consume", other, "--from-beginning", "--exit-eof", "--key-separator", ":").out
     assert sorted(back.splitlines()) == sorted(text.splitlines())
+
+
+def test_a_partition_without_records_gets_its_position(kctl: Kctl, topic: Callable[..., str]) -> None:
+    """As Java's consumers commit it: what a group did not reach counts as lag."""
+    mine = topic(partitions=4)
+    for partition in range(4):
+        kctl.ok("produce", mine, "--partition", str(partition), stdin="a\nb\nc\n")
+    kctl.ok("consume", mine, "--group", f"part-{mine}", "--from-beginning", "--max-messages", "1")
+    rows = kctl.json("lag", f"part-{mine}")
+    assert sorted(row["committed_offset"] for row in rows) == [0, 0, 0, 1]
+    assert sum(row["lag"] for row in rows) == 11
+
+
+def test_a_group_that_reads_into_head_commits_what_was_handed_over(kctl: Kctl, topic: Callable[..., str]) -> None:
+    mine = topic()
+    kctl.ok("produce", mine, stdin="".join(f"{'x' * 90} {n}\n" for n in range(5000)))
+    argv = f"{SCRIPT} consume {mine} --group head-{mine} --from-beginning | head -n 2 | wc -l; echo ${{PIPESTATUS[0]}}"
+    environment = {k: v for k, v in kctl.environment.items() if k != "PYTHONUNBUFFERED"}
+    done = subprocess.run(["bash", "-c", argv], env=environment, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split()[0] == "2"
+    assert done.stderr == ""
+    (row,) = kctl.json("lag", f"head-{mine}")
+    assert row["committed_offset"] is not None
+    assert 0 < row["committed_offset"] <= 1500, "ahead of head by what a pipe and a poll hold, and no more"
+
+
+def test_terminated_is_interrupted(kctl: Kctl, topic: Callable[..., str]) -> None:
+    """systemd, timeout and CI send SIGTERM: the group is left, and the next reader need not wait for its session."""
+    mine = topic()
+    group = f"term-{mine}"
+    kctl.ok("produce", mine, stdin="a\nb\n")
+    with kctl.running("consume", mine, "--group", group, "--from-beginning") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "a\n"
+        assert process.stdout.readline() == "b\n"
+        time.sleep(0.5)  # with an unbuffered stdout, the last line is out before it is counted
+        process.terminate()
+        assert process.wait(20) == 130
+    assert [row["committed_offset"] for row in kctl.json("lag", group)] == [2]
+    again = kctl.ok("consume", mine, "--group", group, "--exit-eof")
+    assert again.seconds < 8, str(again)
+
+
+def test_waiting_for_a_group_is_told(kctl: Kctl, topic: Callable[..., str]) -> None:
+    mine = topic()
+    group = f"wait-{mine}"
+    kctl.ok("produce", mine, stdin="a\n")
+    with kctl.running("consume", mine, "--group", group, "--from-beginning") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "a\n"
+        process.kill()
+        process.wait()
+    after = kctl.ok("consume", mine, "--group", group, "--exit-eof", timeout=60)
+    assert "has assigned nothing yet" in after.err, str(after)
+    assert after.seconds < 30

@@ -17,7 +17,7 @@ from kctl.deploy.stop import StopResult
 
 KEYS = {
     CreateResult: "name layout directory kafka_version bootstrap_servers zookeeper brokers started duration_ms",
-    StartResult: "name bootstrap_servers zookeeper started already_running duration_ms",
+    StartResult: "name bootstrap_servers zookeeper started already_running resumed duration_ms",
     StopResult: "name stopped killed already_stopped duration_ms",
     RestartResult: "name stopped started",
     DestroyResult: "name directory killed kept current_context",

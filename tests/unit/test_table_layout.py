@@ -38,6 +38,12 @@ def test_names_and_numbers_stay_whole() -> None:
     assert wrap("/home/ops/.local/share/kctl/clusters/dev", 22) == ["/home/ops/.local/", "share/kctl/clusters/", "dev"]
 
 
+def test_long_names_break_when_nothing_else_helps() -> None:
+    columns = [Cells("TOPIC", ["t" * 37], True), *(Cells("N", ["123456"], False) for _ in range(7))]
+    fitted = fit(columns, 80)
+    assert (fitted.width, fitted.gap) == (80, 1)
+
+
 def test_what_cannot_fit_is_left_too_wide() -> None:
     numbers = [Cells(f"C{n}", ["1234567890"], False) for n in range(10)]
     assert fit(numbers, 110) == ([10] * 10, 1)
