@@ -577,8 +577,8 @@ run_demo() {
     code=0
     "$VENV/bin/kctl" demo "$@" 3>&- || code=$?
     [ "$code" != 0 ] || say "
-kctl is in $VENV/bin and not linked yet: ./install.sh puts it on your PATH, ./install.sh --uninstall removes
-it ($(du -sm "$VENV" | cut -f 1) MB, Kafka and caches beside it)."
+kctl is in $VENV/bin and not linked yet:
+./install.sh links it, ./install.sh --uninstall removes it ($(du -sm "$VENV" | cut -f 1) MB; Kafka and caches beside it)."
     exit "$code"
 }
 
@@ -688,6 +688,9 @@ say_what_is_kept() {
 
 purge_data() {
     rm -rf -- "$DATA_HOME/kctl/clusters" "$CONFIG_HOME/kctl"
+    for folder in "$DATA_HOME/kctl" "$DATA_HOME" "$HOME/.local" "$CONFIG_HOME"; do
+        rmdir -- "$folder" 2>/dev/null || true # only when nothing else is in it
+    done
     say "clusters and contexts are removed"
 }
 

@@ -302,9 +302,8 @@ def destroy(ctx: typer.Context, name: Name, dry_run: DryRun = False) -> None:
     inv.emit(result, lambda: [_vertical(jsonable(result), without=("current_context",))])
     if result.kept:
         output.warn(f"{result.directory} stays: kctl did not make {', '.join(result.kept)}")
-    if was_current:
-        now = result.current_context
-        output.note(f"the current context is {now} again" if now else "no context is current now")
+    if was_current and result.current_context is not None:
+        output.note(f"the current context is {result.current_context} again")
 
 
 def _is_protected(name: str) -> bool:

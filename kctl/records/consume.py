@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _POLL_MS = 200
 _LOOK_AROUND_S = 5.0  # with nothing to read: are topic and brokers still there?
 _CLOSE_MS = 5000
-_FLUSH_BYTES = 16 * 1024  # a reader that goes away (`| head`) leaves no more than that uncertain
+_FLUSH_BYTES = 2048  # less than stdout buffers: what a reader that goes away (`| head`) has got is known
 _ASSIGNED_S = 3.0  # a group without others has assigned its partitions by then
 
 

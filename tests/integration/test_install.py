@@ -144,7 +144,32 @@ def test_install_twice_use_and_uninstall(installer: Installer) -> None:
     assert "kctl: up to date" in second
     assert "is not on PATH" not in second
 
-    assert installer.run("--uninstall").returncode == 0
+    _uninstall_beside_a_cluster(installer, link)
+
+
+def _uninstall_beside_a_cluster(installer: Installer, link: Path) -> None:
+    """Refused while it runs, with everything left in place; then its data stay, until they are purged."""
+
+    def kctl(*args: str) -> None:
+        done = subprocess.run(
+            [link, *args], env=installer.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            timeout=120, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+
+    kctl("cluster", "create", "kept", "--layout", "single", "--heap", "256m")
+    try:
+        refused = installer.run("--uninstall")
+        assert refused.returncode == 4, refused.stderr
+        assert "nothing was removed: a Kafka is in use" in refused.stderr
+    finally:
+        kctl("cluster", "stop", "kept", "--yes", "--force")
+    removed = installer.ok("--uninstall")
+    assert "clusters and their data are kept" in removed
+    assert "contexts are kept" in removed
+    assert not link.exists()
+    purged = installer.ok("--uninstall", "--purge")
+    assert "clusters and contexts are removed" in purged
     assert installer.left() == []
     assert "is not installed" in installer.ok("--uninstall")
 
