@@ -93,6 +93,8 @@ def test_a_size_is_the_leaders_and_copies_under_way_do_not_count() -> None:
 class _BigCluster:
     """100,000 partitions on 20 brokers. A fake: no test machine holds a real one."""
 
+    timeout_s = 30.0
+
     def __init__(self) -> None:
         self.sent: Counter[str] = Counter()
         nodes = range(20)
@@ -115,7 +117,7 @@ class _BigCluster:
         self.sent["ListPartitionReassignments"] += 1
         return Answer(error_code=0, topics=[])
 
-    def send_each(self, requests: Mapping[int, Any]) -> dict[int, Any]:
+    def send_each(self, requests: Mapping[int, Any], *, timeout_s: float | None = None) -> dict[int, Any]:  # noqa: ARG002
         return {node: self._answer(node, request) for node, request in requests.items()}
 
     def _answer(self, node: int, request: Any) -> Any:
