@@ -117,7 +117,7 @@ class _BigCluster:
         self.sent["ListPartitionReassignments"] += 1
         return Answer(error_code=0, topics=[])
 
-    def send_each(self, requests: Mapping[int, Any], *, timeout_s: float | None = None) -> dict[int, Any]:  # noqa: ARG002
+    def send_each(self, requests: Mapping[int, Any], *, timeout_s: float | None = None) -> dict[int, Any]:
         return {node: self._answer(node, request) for node, request in requests.items()}
 
     def _answer(self, node: int, request: Any) -> Any:
