@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,8 @@ from kctl_testing import SCRIPT, Kctl
 from shell_blocks import script, shell_blocks
 
 ROOT = Path(__file__).resolve().parents[2]
+# Each takes a minute or more: run with --all.
+LONG = {"docs/runbooks/pseudo-distributed.md", "docs/runbooks/three-node.md"}
 DOCUMENTS = [d for d in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if shell_blocks(d)]
 
 
@@ -19,7 +22,12 @@ def test_there_are_documents() -> None:
     assert ROOT / "README.md" in DOCUMENTS
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: str(d.relative_to(ROOT)))
+def _parameter(document: Path) -> Any:
+    name = str(document.relative_to(ROOT))
+    return pytest.param(document, id=name, marks=[pytest.mark.long] if name in LONG else [])
+
+
+@pytest.mark.parametrize("document", map(_parameter, DOCUMENTS))
 @pytest.mark.timeout(400)
 def test_blocks_run_as_printed(document: Path, own_kctl: Kctl, tmp_path: Path) -> None:
     environment = {**own_kctl.environment, "PATH": f"{SCRIPT.parent}{os.pathsep}{os.environ['PATH']}"}

@@ -81,6 +81,7 @@ def test_a_create_that_fails_leaves_nothing(case: str, own_kctl: Kctl, tmp_path:
     assert [p.name for p in clusters_dir(own_kctl).iterdir()] == [".ports.lock"]
 
 
+@pytest.mark.long
 def test_a_start_that_fails_stops_only_what_it_started(own_kctl: Kctl) -> None:
     own_kctl.ok(*SINGLE, timeout=120)
     before = processes_of(own_kctl.home)
@@ -97,6 +98,7 @@ def test_a_start_that_fails_stops_only_what_it_started(own_kctl: Kctl) -> None:
     assert own_kctl.json("cluster", "status", "c")["healthy"]
 
 
+@pytest.mark.long
 def test_every_process_killed_and_started_again(own_kctl: Kctl) -> None:
     own_kctl.ok(*SINGLE, timeout=120)
     own_kctl.ok("topic", "create", "t")
@@ -110,6 +112,7 @@ def test_every_process_killed_and_started_again(own_kctl: Kctl) -> None:
     assert own_kctl.ok("consume", "t", "--from-beginning", "--max-messages", "1").out == "kept\n"
 
 
+@pytest.mark.long
 def test_stop_without_zookeeper_ends_and_force_kills(own_kctl: Kctl) -> None:
     own_kctl.ok(*SINGLE, timeout=120)
     killed = own_kctl.json("cluster", "kill", "c", "zookeeper-leader", "--yes")
@@ -126,6 +129,7 @@ def test_stop_without_zookeeper_ends_and_force_kills(own_kctl: Kctl) -> None:
     assert (forced["killed"], forced["stopped"]) == (["broker-1"], ["zookeeper-1"])
 
 
+@pytest.mark.long
 def test_pause_and_unpause(own_kctl: Kctl) -> None:
     own_kctl.ok(*SINGLE, timeout=120)
     assert own_kctl.json("cluster", "pause", "c", "controller", "--dry-run")["state"] == "would pause"
@@ -153,6 +157,7 @@ SELECTORS = [
 ]
 
 
+@pytest.mark.long
 def test_selectors(own_kctl: Kctl) -> None:
     own_kctl.ok(*SINGLE, timeout=120)
     own_kctl.ok("topic", "create", "t")

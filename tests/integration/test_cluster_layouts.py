@@ -26,7 +26,11 @@ LAYOUTS = {
 }
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    "layout",
+    # The session's own cluster is a pseudo-distributed one.
+    ["single", "three-node", pytest.param("pseudo-distributed", marks=pytest.mark.long)],
+)
 def test_layout(layout: str, own_kctl: Kctl) -> None:
     options, zookeepers, brokers = LAYOUTS[layout]
     names = [f"zookeeper-{n + 1}" for n in range(zookeepers)] + [f"broker-{n + 1}" for n in range(brokers)]

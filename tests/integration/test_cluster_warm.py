@@ -25,6 +25,7 @@ def own_kctl(tmp_path: Path, kafka_home: Path) -> Kctl:
     return Kctl(tmp_path, {"KAFKA_HOME": str(kafka_home)})
 
 
+@pytest.mark.long
 def test_warm(own_kctl: Kctl) -> None:
     made = own_kctl.json("cluster", "warm", timeout=120)
     assert {row["process"] for row in made} == {"zookeeper", "broker"}

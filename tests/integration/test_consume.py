@@ -80,6 +80,7 @@ def test_partition_and_offset(kctl: Kctl, topic: Callable[..., str]) -> None:
     assert kctl.ok("consume", mine, "--from-beginning", "--max-messages", "0").out == ""
 
 
+@pytest.mark.long
 def test_the_end_of_a_compacted_log(kctl: Kctl, cluster: TestCluster, topic: Callable[..., str]) -> None:
     """Gaps, and a tail that is not a record: neither may keep --exit-eof waiting."""
     mine = topic(**{
@@ -251,6 +252,7 @@ def test_records_deleted_while_it_reads_are_told(kctl: Kctl, cluster: TestCluste
     assert "offsets 2 to 4 were deleted before they were read" in result.err
 
 
+@pytest.mark.long
 def test_a_topic_deleted_while_it_is_read(kctl: Kctl, topic: Callable[..., str]) -> None:
     mine = topic()
     kctl.ok("produce", mine, stdin="x\n")
@@ -348,6 +350,7 @@ def test_terminated_is_interrupted(kctl: Kctl, topic: Callable[..., str]) -> Non
     assert again.seconds < 8, str(again)
 
 
+@pytest.mark.long
 def test_waiting_for_a_group_is_told(kctl: Kctl, topic: Callable[..., str]) -> None:
     mine = topic()
     group = f"wait-{mine}"

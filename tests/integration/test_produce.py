@@ -188,6 +188,7 @@ def test_ctrl_c_says_what_is_acknowledged(kctl: Kctl, topic: Callable[..., str])
     assert "Traceback" not in err
 
 
+@pytest.mark.long
 def test_memory_stays_bounded(kctl: Kctl, cluster: TestCluster, topic: Callable[..., str]) -> None:
     """100 MB go through; the process never holds more than its window (16 MB) beside Python and its libraries."""
     mine = topic(**{"retention.bytes": "1", "segment.bytes": "1048576"})

@@ -280,6 +280,7 @@ class _Sleeper:
         return iter(())
 
 
+@pytest.mark.long
 def test_an_own_timeout_ends_spark_and_its_workers(cluster: TestCluster) -> None:
     # In a process of its own: pyspark has one Spark in a process, and the module's must live on.
     environment = {**os.environ, MARK: uuid.uuid4().hex, "PYTHONPATH": os.pathsep.join(map(str, _IMPORTS))}
@@ -334,6 +335,7 @@ def _nothing_left(marked: Kctl, *, seconds: float = 0.5) -> None:
     assert list(Path(marked.environment["TMPDIR"]).iterdir()) == []
 
 
+@pytest.mark.long
 def test_the_command_is_quiet_and_leaves_nothing(
     marked: Kctl, kctl: Kctl, load: Load, warmed: Mapping[str, Any], tmp_path: Path
 ) -> None:
@@ -354,6 +356,7 @@ def test_the_command_is_quiet_and_leaves_nothing(
     assert "exists" in again.err
 
 
+@pytest.mark.long
 def test_retention_as_a_table_and_as_parquet(
     marked: Kctl, load: Load, warmed: Mapping[str, Any], tmp_path: Path
 ) -> None:
@@ -374,6 +377,7 @@ def test_retention_as_a_table_and_as_parquet(
     _nothing_left(marked)
 
 
+@pytest.mark.long
 def test_max_lag_makes_exit_code_1_and_an_archive_that_does_not_fit_is_passed_over(
     marked: Kctl, load: Load, warmed: Mapping[str, Any], tmp_path: Path
 ) -> None:
@@ -391,6 +395,7 @@ def test_max_lag_makes_exit_code_1_and_an_archive_that_does_not_fit_is_passed_ov
     _nothing_left(marked)
 
 
+@pytest.mark.long
 def test_warming_again_keeps_the_archive(kctl: Kctl, warmed: Mapping[str, Any]) -> None:
     assert Path(warmed["path"]).stat().st_size == warmed["size_bytes"]
     again = kctl.json("spark", "warm")
@@ -410,6 +415,7 @@ def _started(marked: Kctl) -> subprocess.Popen[str]:
     return process
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_everything(marked: Kctl, cluster: TestCluster, warmed: Mapping[str, Any]) -> None:
     process = _started(marked)
     process.send_signal(signal.SIGINT)
@@ -419,6 +425,7 @@ def test_ctrl_c_ends_everything(marked: Kctl, cluster: TestCluster, warmed: Mapp
     _nothing_left(marked, seconds=5)
 
 
+@pytest.mark.long
 def test_kill_9_of_kctl_leaves_no_process(marked: Kctl, cluster: TestCluster, warmed: Mapping[str, Any]) -> None:
     process = _started(marked)
     process.kill()

@@ -221,6 +221,7 @@ _usage = st.builds(
 )
 
 
+@pytest.mark.long
 @FEW
 @given(usage=_usage)
 def test_the_retention_report(spark: SparkSession, usage: Usage) -> None:
