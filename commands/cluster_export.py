@@ -38,12 +38,12 @@ def export(
         state, lacks = export_cluster(client)
     for line in lacks:
         output.warn(line)
+    indent = 2 if out is None and sys.stdout.isatty() else None
+    text = yaml_of(state) if inv.output == "yaml" else json.dumps(state, ensure_ascii=False, indent=indent)
     if out is None:
-        indent = 2 if sys.stdout.isatty() else None
-        text = yaml_of(state) if inv.output == "yaml" else json.dumps(state, ensure_ascii=False, indent=indent)
         output.write_line(text)
         return
-    _write(out, yaml_of(state) if inv.output == "yaml" else json.dumps(state, ensure_ascii=False))
+    _write(out, text)
     topics = state["topics"]
     partitions = sum(len(topic["partitions"]) for topic in topics)
     output.note(f"{out}: {len(state['brokers'])} brokers, {len(topics)} topics, {partitions} partitions")

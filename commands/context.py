@@ -204,7 +204,7 @@ def add(
     Example: kctl context add prod --bootstrap-server kafka1:9093 --security-protocol SASL_SSL
     --sasl-mechanism SCRAM-SHA-512 --sasl-username ops --sasl-password-env PROD_PASSWORD --protected
     """
-    import os
+    from pathlib import Path
 
     from kctl.address import parse_servers
     from kctl.context import Context, SecuritySettings, add_context, full_path
@@ -230,7 +230,7 @@ def add(
     entry = Context(parse_servers(inv.bootstrap_server), inv.zookeeper, security, protected)
     added = add_context(name, entry, make_current=current, replace_existing=replace, dry_run=dry_run)
     for path in (security.ssl_cafile, security.ssl_certfile, security.ssl_keyfile, security.sasl_password_file):
-        if path is not None and not os.path.isfile(path):  # noqa: PTH113 - no pathlib for a text
+        if path is not None and not Path(path).is_file():
             output.warn(f"{path} is not there yet")
     _show(inv, _view(name, added.entry, added.current_context))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kctl import preflight
 from kctl.address import Address, parse_address
+from kctl.brokers import advertised_error
 from kctl.client import connect, zookeeper
 from kctl.connection import Connection, Dialer
 from kctl.deadline import Deadline
@@ -15,6 +16,7 @@ from kctl.errors import KctlError, UsageError
 
 if TYPE_CHECKING:
     from kctl.context import Target
+    from kctl.model import Broker
 
 _LOGGED_IN_S = preflight.LIMIT_S
 _MAX_ID_BYTES = 4096
@@ -58,7 +60,7 @@ def check_context(target: Target, *, timeout_s: float = 10.0) -> ContextCheck:
         with connect(target, timeout_s=timeout_s) as client:
             state = client.metadata([])
         cluster_id, controller, brokers = state.cluster_id, state.controller_id, state.brokers
-        found = _brokers(target, {Address(b.host, b.port): b.id for b in brokers.values()}, cluster_id)
+        found = _brokers(target, {Address(b.host, b.port): b for b in brokers.values()}, cluster_id)
     if target.zookeeper is not None:
         found.append(_zookeeper(target.zookeeper, cluster_id, timeout_s))
     return ContextCheck(
@@ -71,7 +73,7 @@ def check_context(target: Target, *, timeout_s: float = 10.0) -> ContextCheck:
     )
 
 
-def _brokers(target: Target, advertised: dict[Address, int], cluster_id: str | None) -> list[ServerCheck]:
+def _brokers(target: Target, advertised: dict[Address, Broker], cluster_id: str | None) -> list[ServerCheck]:
     """The bootstrap servers, then the brokers that advertise another address, all tried at once.
 
     A login that failed on one would have failed before: no account is locked here.
@@ -82,17 +84,17 @@ def _brokers(target: Target, advertised: dict[Address, int], cluster_id: str | N
     outcomes = preflight.open_all(addresses, dialer, deadline)
     checks = []
     for number, address in addresses.items():
+        outcome = outcomes[number]
         role = "bootstrap" if address in given else "broker"
-        checks.append(_judged(role, str(address), outcomes[number], cluster_id, advertised.get(address)))
+        if role == "broker" and isinstance(outcome, KctlError):
+            outcome = advertised_error(advertised[address], outcome)
+        checks.append(_judged(role, str(address), outcome, cluster_id))
     return checks
 
 
-def _judged(
-    role: str, server: str, outcome: Connection | KctlError, cluster_id: str | None, node_id: int | None
-) -> ServerCheck:
+def _judged(role: str, server: str, outcome: Connection | KctlError, cluster_id: str | None) -> ServerCheck:
     if isinstance(outcome, KctlError):
-        advertises = f" (broker {node_id} advertises this address)" if role == "broker" else ""
-        return ServerCheck(role, server, None, outcome.message + advertises)
+        return ServerCheck(role, server, None, outcome.message)
     try:
         own_id = preflight.read_cluster(outcome, Deadline(_LOGGED_IN_S)).cluster_id
     except KctlError as exc:

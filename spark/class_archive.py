@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 
 from kctl import paths
-from kctl.deploy.class_archive import ClassArchive, archive_path
+from kctl.deploy.class_archive import ClassArchive, archives_for
 from kctl.deploy.java import Java
 from kctl.spark.java_command import pyspark_home
 
@@ -21,4 +21,5 @@ def spark_version() -> str:
 def class_archive(java: Java) -> ClassArchive:
     """The archive for `java` and the installed pyspark. Raises NotSupported when there is no pyspark."""
     jars = (pyspark_home() / "jars").iterdir()
-    return ClassArchive(archive_path(paths.cache_dir() / "spark", f"spark-{spark_version()}", java, jars), java)
+    (archive,) = archives_for(paths.cache_dir() / "spark", [f"spark-{spark_version()}"], java, jars)
+    return archive

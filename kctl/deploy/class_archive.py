@@ -119,8 +119,8 @@ class ClassArchive:
             return None
 
 
-def archive_path(folder: Path, stem: str, java: Java, jars: Iterable[Path]) -> Path:
-    """The name of an archive that was made by `java` from `jars`: another Java or other jars have another name."""
+def archives_for(folder: Path, stems: Iterable[str], java: Java, jars: Iterable[Path]) -> list[ClassArchive]:
+    """An archive for each of `stems`, named after `java` and `jars`: another Java or other jars have another name."""
     digest = hashlib.sha256(f"{java.executable}\n".encode())
     try:
         digest.update((java.home / "release").read_bytes())
@@ -130,13 +130,15 @@ def archive_path(folder: Path, stem: str, java: Java, jars: Iterable[Path]) -> P
         found = path.stat()
         digest.update(f"{path}\t{found.st_size}\t{found.st_mtime_ns}\n".encode())
     suffix = "aot" if java.version >= _AOT_CACHE_JAVA else "jsa"
-    return folder / f"{stem}-java-{java.version}-{digest.hexdigest()[:12]}.{suffix}"
+    end = f"java-{java.version}-{digest.hexdigest()[:12]}.{suffix}"
+    return [ClassArchive(folder / f"{stem}-{end}", java) for stem in stems]
 
 
 def kafka_archives(java: Java, libs: Path, kafka_version: str) -> dict[NodeKind, ClassArchive]:
     """The archives of a broker and a ZooKeeper for this Java and these jars."""
-    folder, jars = paths.cache_dir() / "kafka", sorted(libs.glob("*.jar"))
-    return {kind: ClassArchive(archive_path(folder, f"{kind}-{kafka_version}", java, jars), java) for kind in KINDS}
+    stems = [f"{kind}-{kafka_version}" for kind in KINDS]
+    found = archives_for(paths.cache_dir() / "kafka", stems, java, libs.glob("*.jar"))
+    return dict(zip(KINDS, found, strict=True))
 
 
 def _measure(path: Path) -> Seal:

@@ -278,6 +278,7 @@ def _start_brokers(run: _Start, nodes: list[BrokerNode]) -> None:
             _spawn(run, node)
         _await_registered(run, registry)
     _await_answers(run)
+    _await_in_sync(run)
 
 
 def _await_expired_sessions(run: _Start, registry: health.Registry, wanted: set[int]) -> None:
@@ -325,7 +326,6 @@ def _await_answers(run: _Start) -> None:
     run.progress.update("waiting until every broker knows the others", len(run.expected), len(run.expected))
     if not wait_until(answering, run.deadline):
         raise _too_slow(run, unready)
-    _await_in_sync(run)
 
 
 def _await_in_sync(run: _Start) -> None:

@@ -166,7 +166,9 @@ def _metadata(spec: ClusterSpec, brokers: Sequence[int]) -> ClusterState | None:
 def _process_status(spec: ClusterSpec, process: NodeProcess, seen: _Seen) -> ProcessStatus:
     node, usage = process.node, seen.usages[process.node.name]
     broker = isinstance(node, BrokerNode)
-    led = [p for p in seen.partitions or () if broker and p.leader == node.id] if seen.metadata else None
+    # Of a broker that does not run, Metadata may still tell yesterday's news.
+    told = broker and usage and seen.metadata
+    led = [p for p in seen.partitions or () if p.leader == node.id] if told else None
     state = _state(process, usage, seen)
     return ProcessStatus(
         node=node.name,
@@ -177,10 +179,8 @@ def _process_status(spec: ClusterSpec, process: NodeProcess, seen: _Seen) -> Pro
         pid=process.identity.pid if process.identity and usage else None,
         port=node.port,
         rack=node.rack if isinstance(node, BrokerNode) else None,
-        leader_partitions=len(led) if usage and broker and led is not None else None,
-        under_replicated_partitions=sum(p.under_replicated for p in led)
-        if usage and broker and led is not None
-        else None,
+        leader_partitions=None if led is None else len(led),
+        under_replicated_partitions=None if led is None else sum(p.under_replicated for p in led),
         uptime_ms=usage.uptime_ms if usage else None,
         rss_bytes=usage.rss_bytes if usage else None,
         cpu_ms=usage.cpu_ms if usage else None,

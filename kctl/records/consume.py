@@ -168,7 +168,7 @@ class _Run:
     ) -> None:
         self._client, self._consumer, self._options, self._sink = client, consumer, options, sink
         self._ends = {tp: offsets.end for tp, offsets in log.items()} if options.exit_eof else {}
-        self._written: dict[TopicPartition, int] = {}  # the next offset after what was written
+        self._unflushed: dict[TopicPartition, int] = {}  # the next offset after what was written
         self._delivered: dict[TopicPartition, int] = {}  # and flushed
         self._result = result
         now = time.monotonic()
@@ -258,7 +258,7 @@ class _Run:
 
     def _say_waiting(self) -> None:
         """Once: why a member of a group gets nothing."""
-        if self._options.group is None or self._waiting_told or self._written:
+        if self._options.group is None or self._waiting_told or self._result.records:
             return
         if time.monotonic() - self._started > _ASSIGNED_S and not self._consumer.assignment():
             self._waiting_told = True
@@ -283,7 +283,7 @@ class _Run:
                 self._flush()
                 flushed = result.bytes
             self._sink.write(record)
-            self._written[TopicPartition(record.topic, record.partition)] = record.offset + 1
+            self._unflushed[TopicPartition(record.topic, record.partition)] = record.offset + 1
             result.records += 1
             result.bytes += len(record.key or b"") + len(record.value or b"")
             result.partitions[record.partition] = result.partitions.get(record.partition, 0) + 1
@@ -291,7 +291,8 @@ class _Run:
 
     def _flush(self) -> None:
         self._sink.flush()
-        self._delivered |= self._written
+        self._delivered |= self._unflushed
+        self._unflushed.clear()
 
     def _first_offsets(self, partitions: Collection[TopicPartition]) -> None:
         """A group that has committed nothing starts where the options say."""
@@ -341,8 +342,9 @@ class _Run:
             return
         assigned = {ours(tp) for tp in self._consumer.assignment()}
         own = {tp: offset for tp, offset in self._delivered.items() if tp in assigned}
-        untouched = {tp: self._position(tp) for tp in sorted(assigned - self._written.keys())}
-        own |= {tp: offset for tp, offset in untouched.items() if offset >= 0}
+        untouched = assigned - self._delivered.keys() - self._unflushed.keys()
+        positions = {tp: self._position(tp) for tp in sorted(untouched)}
+        own |= {tp: offset for tp, offset in positions.items() if offset >= 0}
         if own:
             try:
                 self._consumer.commit(
