@@ -143,20 +143,19 @@ def create(
     """
     check_request(request)
     java = find_java()
-    with store.lock_cluster(request.name):
+    with store.lock_cluster(request.name), contextlib.ExitStack() as undo:
         check_new(host, request.name)
         if directory is not None:
             _check_folder(host, check_directory(Path(os.path.realpath(directory))))
         with store.lock_ports():
             spec = plan(host, request, runtime=runtime, base_port=base_port, directory=directory)
-            with _removed_on_failure(host, spec):
-                _lay_ground(host, spec)
-        with _removed_on_failure(host, spec):
-            write_missing(host, spec)
-            started = None
-            if start_it:
-                started = start(host, spec, java=java, timeout_s=timeout_s, progress=progress)
-            put_cluster_context(spec, make_current=True)
+            undo.enter_context(_removed_on_failure(host, spec))  # also for what fails while the ports are released
+            _lay_ground(host, spec)
+        write_missing(host, spec)
+        started = None
+        if start_it:
+            started = start(host, spec, java=java, timeout_s=timeout_s, progress=progress)
+        put_cluster_context(spec, make_current=True)
     return _created(spec, started)
 
 

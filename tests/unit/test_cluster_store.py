@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
 from kctl import paths
+from kctl.deploy import create as create_module
 from kctl.deploy import store
 from kctl.deploy.create import create
 from kctl.deploy.destroy import destroy, destroy_plan
@@ -197,3 +200,60 @@ def test_writes_are_whole_or_not_at_all(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
     with pytest.raises(OperationFailed, match="cannot write /proc/"):
         HOST.write_file(Path("/proc/kctl"), b"x")
+
+
+def _interrupted_create(name: str, at: int) -> bool:
+    """Create a cluster, with a Ctrl-C before the at-th line of create.py or store.py; False: it was over before.
+
+    In a process of its own, whose end releases the locks, as after a real Ctrl-C.
+    """
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            sys.settrace(_interrupting(at))
+            make(name)
+            code = 0
+        except KeyboardInterrupt:
+            code = 130
+        finally:
+            os._exit(code)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code in {0, 130}
+    return code == 130
+
+
+def _interrupting(at: int) -> Callable[[FrameType, str, object], object]:
+    seen = 0
+    files = {create_module.__file__, store.__file__}
+
+    def trace(frame: FrameType, event: str, _: object) -> object:
+        nonlocal seen
+        if frame.f_code.co_filename not in files:
+            return None
+        if event == "line":
+            seen += 1
+            if seen == at:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return trace
+
+    return trace
+
+
+def test_a_create_interrupted_at_any_line_leaves_nothing() -> None:
+    """All of it or nothing: not one line on the way, releasing the locks included, where a Ctrl-C leaves a part."""
+    from kctl.context import list_contexts
+
+    paths.clusters_dir().mkdir(parents=True)
+    moments = 0
+    while _interrupted_create("dev", moments + 1):
+        moments += 1
+        made = [c.name for c in store.list_clusters(HOST)]
+        assert made in ([], ["dev"]), f"line {moments}"
+        assert list(list_contexts()) == made, f"line {moments}"
+        if made:  # the last lines, after the context stands
+            assert destroy(HOST, "dev").kept == ()
+        else:
+            assert set(_names(paths.clusters_dir())) <= {".ports.lock", ".dev.lock"}, f"line {moments}"
+    assert moments > 100
