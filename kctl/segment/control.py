@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 
+from kctl.segment.messages import BadMessage, Reader, json_text, message, read, to_json
 from kctl.segment.record import BadRecords, Record
 
 _KEY = struct.Struct(">hh")  # version, type
@@ -18,6 +19,13 @@ NAMES = {
     6: "KRAFT_VOTERS",
 }
 ABORT, COMMIT = 0, 1
+# KRaft's that are shown with their content: what DumpLogSegments calls them, their definition.
+_MESSAGES = {
+    3: ("SnapshotHeader", "SnapshotHeaderRecord"),
+    4: ("SnapshotFooter", "SnapshotFooterRecord"),
+    5: ("KRaftVersion", "KRaftVersionRecord"),
+    6: ("KRaftVoters", "VotersRecord"),
+}
 
 
 def control_type(record: Record) -> int:
@@ -38,4 +46,11 @@ def control_text(record: Record) -> str:
             raise BadRecords("a transaction marker that is too short")
         _, epoch = _END_MARKER.unpack_from(record.value)
         return f" endTxnMarker: {NAMES[kind]} coordinatorEpoch: {epoch}"
+    if kind in _MESSAGES:
+        label, definition = _MESSAGES[kind][0], message(_MESSAGES[kind][1])
+        try:
+            values = read(definition, Reader(record.value or b""), 0)
+        except BadMessage as exc:
+            raise BadRecords(f"a control record of type {NAMES[kind]} that cannot be read: {exc}") from None
+        return f" {label} {json_text(to_json(definition.fields, values, values['version']))}"
     return f" controlType: {NAMES.get(kind, 'UNKNOWN')}({kind})"

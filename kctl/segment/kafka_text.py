@@ -6,7 +6,6 @@ damage. Mismatches of indexes and offsets are collected, and printed on stderr a
 
 from __future__ import annotations
 
-import codecs
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from kctl.segment import indexes
 from kctl.segment.batch import CODECS, V2_HEADER, Batch, crc_is_valid
 from kctl.segment.compression import BadPayload, decompress
 from kctl.segment.control import control_text
+from kctl.segment.java_text import java_utf8
 from kctl.segment.legacy import legacy_records
 from kctl.segment.producer_snapshot import BadSnapshot, parse_snapshot
 from kctl.segment.record import BadRecords, Record, records_of
@@ -439,21 +439,3 @@ def _as_java(name: str) -> str:
     while "//" in name:
         name = name.replace("//", "/")
     return name.rstrip("/") if len(name) > 1 else name
-
-
-def _java_malformed(exc: UnicodeError) -> tuple[str, int]:
-    """One U+FFFD where Java's decoder has one: a surrogate in UTF-8 is three bytes, or what there is of them."""
-    assert isinstance(exc, UnicodeDecodeError)
-    data, start, end = exc.object, exc.start, exc.end
-    if data[start] == 0xED and start + 1 < len(data) and 0xA0 <= data[start + 1] <= 0xBF:
-        third = start + 2 < len(data) and 0x80 <= data[start + 2] <= 0xBF
-        end = start + (3 if third else 2)
-    return "\ufffd", end
-
-
-codecs.register_error("kctl-java", _java_malformed)
-
-
-def java_utf8(data: bytes) -> str:
-    """Text as new String(data, UTF_8) has it."""
-    return data.decode("utf-8", "kctl-java")
