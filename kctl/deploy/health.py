@@ -180,3 +180,16 @@ def unready_brokers(spec: ClusterSpec, expected: Collection[int], *, timeout_s: 
         elif answer.controller_id is None:
             missing.append(f"broker {broker_id} knows no controller")
     return missing
+
+
+def behind(spec: ClusterSpec, running: Collection[int], *, timeout_s: float = 3.0) -> int | None:
+    """How many partitions are not in sync although all of their replicas are on `running` brokers; None: unknown."""
+    from kctl.client import connect
+
+    try:
+        with connect(target_of(spec, running), timeout_s=timeout_s) as client:
+            state = client.metadata(timeout_s=timeout_s)
+    except KctlError:
+        return None
+    partitions = (p for topic in state.topics.values() for p in topic.partitions)
+    return sum((p.under_replicated or p.offline) and set(p.replicas) <= set(running) for p in partitions)

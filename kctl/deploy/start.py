@@ -31,6 +31,7 @@ from kctl.errors import Busy, ConnectionFailed, NotFound, OperationFailed, Timed
 
 DEFAULT_TIMEOUT_S = 120.0
 _UNDO_S = 10.0
+_IN_SYNC_S = 10.0
 _LINGER_S = 3.0
 # What a JVM gets to see: nothing that changes how it runs (JAVA_TOOL_OPTIONS, KAFKA_OPTS …), nothing secret.
 _KEPT_ENVIRONMENT = ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "LD_LIBRARY_PATH")
@@ -324,3 +325,17 @@ def _await_answers(run: _Start) -> None:
     run.progress.update("waiting until every broker knows the others", len(run.expected), len(run.expected))
     if not wait_until(answering, run.deadline):
         raise _too_slow(run, unready)
+    _await_in_sync(run)
+
+
+def _await_in_sync(run: _Start) -> None:
+    """Replicas that were down catch up within seconds where little was written; more is not waited for."""
+
+    def in_sync() -> bool:
+        _check_alive(run)
+        behind = health.behind(run.spec, run.broker_ids)
+        if behind:
+            run.progress.update(f"waiting until {behind} partitions are in sync again")
+        return behind == 0
+
+    wait_until(in_sync, run.deadline.at_most(_IN_SYNC_S))

@@ -31,6 +31,7 @@ _WINDOW_RECORDS = 10_000
 _WINDOW_BYTES = 16 * 1024 * 1024
 _BATCH_BYTES = 64 * 1024
 _INTERRUPTED_S = 5.0
+_CONFIGS_S = 3.0  # the size limit is good to know, and no reason to wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ def check_topic(client: ClusterClient, options: ProduceOptions) -> int:
     count = len(state.topics[options.topic].partitions)
     if options.partition is not None and options.partition >= count:
         raise NotFound(f"topic {options.topic} has no partition {options.partition}", hint=f"it has 0 to {count - 1}")
-    configs = fetch_topic_configs(client, [options.topic], state.brokers)[options.topic]
+    configs = fetch_topic_configs(client, [options.topic], state.brokers, limit_s=_CONFIGS_S)[options.topic]
     if isinstance(configs, KctlError):
         return DEFAULT_MAX_MESSAGE_BYTES  # not allowed to look: the broker will say
     value = next((entry.value for entry in configs if entry.name == "max.message.bytes"), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 TOPIC_RESOURCE = 2
 _TOPICS_PER_REQUEST = 500  # a topic's configs take some 2 kB in a response
 _DEFAULT_SOURCE = 5
+_SILENT_S = 10.0
 
 
 class ConfigSource(Enum):
@@ -45,11 +47,12 @@ class ConfigEntry:
 
 
 def fetch_topic_configs(
-    client: ClusterClient, topics: Collection[str], brokers: Collection[int]
+    client: ClusterClient, topics: Collection[str], brokers: Collection[int], *, limit_s: float = _SILENT_S
 ) -> dict[str, list[ConfigEntry] | KctlError]:
     """The configs of each topic that are not the default, sorted by name; a topic's failure is its value.
 
-    Some hundred topics are asked of each broker at once: any broker can answer for any topic.
+    Some hundred topics are asked of each broker at once: any broker can answer for any topic. limit_s: for one
+    answer. While ZooKeeper is down no broker gives one; then the others are not waited for as well.
     """
     from kafka.protocol.admin import DescribeConfigsRequest
 
@@ -58,9 +61,11 @@ def fetch_topic_configs(
     names = sorted(topics)
     pending = [names[i : i + _TOPICS_PER_REQUEST] for i in range(0, len(names), _TOPICS_PER_REQUEST)]
     able = sorted(brokers)
+    last: KctlError = ConnectionFailed("there is no broker that could tell a topic's configs")
     while pending and able:
         asked = dict(zip(able, pending, strict=False))
         pending = pending[len(asked) :]
+        began = time.monotonic()
         responses = client.send_each(
             {
                 node: DescribeConfigsRequest(
@@ -72,8 +77,10 @@ def fetch_topic_configs(
                     include_documentation=False,
                 )
                 for node, chunk in asked.items()
-            }
+            },
+            timeout_s=min(limit_s, client.timeout_s),
         )
+        silent = time.monotonic() - began > limit_s / 2  # connecting fails sooner
         for node, chunk in asked.items():
             response = responses[node]
             if isinstance(response, KctlError):
@@ -81,8 +88,11 @@ def fetch_topic_configs(
             else:
                 found.update(_parse(response, chunk))
             if isinstance(response, ConnectionFailed):  # a broker that is down: the next one can tell as well
-                able.remove(node)
+                able = [] if silent else [other for other in able if other != node]
                 pending.append(chunk)
+                last = response
+    for chunk in pending:
+        found.update(dict.fromkeys(chunk, last))
     return found
 
 
