@@ -16,6 +16,7 @@ from kctl.segment import indexes
 from kctl.segment.batch import CODECS, V2_HEADER, Batch, crc_is_valid
 from kctl.segment.compression import BadPayload, decompress
 from kctl.segment.control import control_text
+from kctl.segment.fast_text import FastText, records_text
 from kctl.segment.java_text import java_utf8
 from kctl.segment.legacy import legacy_records
 from kctl.segment.producer_snapshot import BadSnapshot, parse_snapshot
@@ -24,6 +25,7 @@ from kctl.segment.source import Source
 from kctl.segment.walk import Damage, batch_at, resync
 
 MAX_BYTES = 2**31 - 1
+_FAST_PIECES = 32
 MAX_MESSAGE_BYTES = 5 * 1024 * 1024
 Write = Callable[[bytes], object]
 # (record) → key text, value text; None: not printed. Raises Dies where the JVM's tool does.
@@ -53,6 +55,7 @@ class KafkaTextOptions:
 
     deep: bool = False
     parser: Parser | None = None  # None: contents are not printed
+    plain: bool = False  # the parser shows both as UTF-8 text
     skip_record_metadata: bool = False
     verify_only: bool = False
     sanity_only: bool = False
@@ -165,12 +168,41 @@ class KafkaText:
         self._open_line = False
         if not self.options.deep:
             return last_offset
+        if not (batch.legacy or batch.control) and (self.options.parser is None or self.options.plain):
+            fast = self._fast(batch, content)
+            if fast is not None:
+                if last_offset != -1 and fast.first_offset != last_offset + 1:
+                    self._gap(path, last_offset, fast.first_offset)
+                for first, second in fast.gaps:
+                    self._gap(path, first, second)
+                self.write(fast.lines)
+                return fast.last_offset
         for record in _records(batch, content, self.options.max_message_bytes):
             if last_offset != -1 and record.offset != last_offset + 1:
-                self._gaps.setdefault(os.path.abspath(path), []).insert(0, (last_offset, record.offset))  # noqa: PTH100
+                self._gap(path, last_offset, record.offset)
             last_offset = record.offset
             self._record(batch, record)
         return last_offset
+
+    def _gap(self, path: Path, first: int, second: int) -> None:
+        self._gaps.setdefault(os.path.abspath(path), []).insert(0, (first, second))  # noqa: PTH100
+
+    def _fast(self, batch: Batch, content: memoryview) -> FastText | None:
+        payload = bytes(content[V2_HEADER:])
+        if batch.codec:
+            pieces = []
+            try:
+                for piece in decompress(batch.codec, content[V2_HEADER:], magic=2, limit=self.options.max_message_bytes):
+                    pieces.append(piece)
+                    if len(pieces) > _FAST_PIECES:
+                        return None
+            except BadPayload:
+                return None
+            payload = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        options = self.options
+        return records_text(
+            batch, payload, contents=options.parser is not None, metadata=not options.skip_record_metadata
+        )
 
     def _record(self, batch: Batch, record: Record) -> None:
         options = self.options
