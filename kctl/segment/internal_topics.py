@@ -89,7 +89,10 @@ def _shown(word: str, version: int, data: dict[str, Any]) -> str:
 def _open_members(members: list[dict[str, Any]]) -> None:
     """Members of a consumer group carry their subscription and assignment as bytes (ConsumerProtocol)."""
     for member in members:
-        for field, name in (("subscription", "ConsumerProtocolSubscription"), ("assignment", "ConsumerProtocolAssignment")):
+        for field, name in (
+            ("subscription", "ConsumerProtocolSubscription"),
+            ("assignment", "ConsumerProtocolAssignment"),
+        ):
             data = base64.b64decode(member[field])
             if len(data) < _VERSION.size:
                 continue

@@ -18,9 +18,9 @@ from kctl.segment.compression import BadPayload, decompress
 from kctl.segment.control import control_text
 from kctl.segment.fast_text import FastText, records_text
 from kctl.segment.java_text import java_utf8
-from kctl.segment.legacy import legacy_records
 from kctl.segment.producer_snapshot import BadSnapshot, parse_snapshot
-from kctl.segment.record import BadRecords, Record, records_of
+from kctl.segment.query import all_records
+from kctl.segment.record import BadRecords, Record
 from kctl.segment.source import Source
 from kctl.segment.walk import Damage, batch_at, resync
 
@@ -32,7 +32,7 @@ Write = Callable[[bytes], object]
 Parser = Callable[[Record], tuple[str | None, str | None]]
 
 
-class Dies(Exception):  # noqa: N818 - what happens to the JVM's tool
+class Dies(Exception):
     """The JVM's tool would end here with an exception: `message` is what it is about."""
 
     def __init__(self, message: str) -> None:
@@ -177,7 +177,7 @@ class KafkaText:
                     self._gap(path, first, second)
                 self.write(fast.lines)
                 return fast.last_offset
-        for record in _records(batch, content, self.options.max_message_bytes):
+        for record in all_records(batch, content, limit=self.options.max_message_bytes):
             if last_offset != -1 and record.offset != last_offset + 1:
                 self._gap(path, last_offset, record.offset)
             last_offset = record.offset
@@ -192,7 +192,9 @@ class KafkaText:
         if batch.codec:
             pieces = []
             try:
-                for piece in decompress(batch.codec, content[V2_HEADER:], magic=2, limit=self.options.max_message_bytes):
+                for piece in decompress(
+                    batch.codec, content[V2_HEADER:], magic=2, limit=self.options.max_message_bytes
+                ):
                     pieces.append(piece)
                     if len(pieces) > _FAST_PIECES:
                         return None
@@ -286,7 +288,9 @@ class KafkaText:
                 self._not_found.setdefault(name, []).append((entry.offset, batch.last_offset))
                 return
             content = log.read(batch.position, batch.size)
-            youngest = max((r.timestamp for r in _records(batch, content, self.options.max_message_bytes)), default=-1)
+            youngest = max(
+                (r.timestamp for r in all_records(batch, content, limit=self.options.max_message_bytes)), default=-1
+            )
             youngest = max(youngest, -1)
             if youngest != entry.timestamp:
                 self._time_mismatches.setdefault(name, []).append((entry.timestamp, youngest))
@@ -382,15 +386,6 @@ def record_text(batch: Batch, record: Record) -> str:
     keys = ",".join(java_utf8(key) for key, _ in record.headers)
     text += f" sequence: {record.sequence} headerKeys: [{keys}]"
     return text + control_text(record) if batch.control else text
-
-
-def _records(batch: Batch, content: memoryview, limit: int) -> Iterator[Record]:
-    if batch.legacy:
-        yield from legacy_records(batch, content, limit=limit)
-        return
-    payload = content[V2_HEADER:]
-    pieces = decompress(batch.codec, payload, magic=batch.magic, limit=limit) if batch.codec else [payload]
-    yield from records_of(batch, pieces, limit=limit)
 
 
 def _java_batches(log: Source, position: int) -> Iterator[Batch]:

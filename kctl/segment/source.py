@@ -33,7 +33,9 @@ class Source:
     def __enter__(self) -> Source:
         return self
 
-    def __exit__(self, _kind: type[BaseException] | None, _exc: BaseException | None, _tb: TracebackType | None) -> None:
+    def __exit__(
+        self, _kind: type[BaseException] | None, _exc: BaseException | None, _tb: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
