@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
 from kctl.errors import NotSupported
 from kctl.segment.batch import CODECS
@@ -48,12 +50,13 @@ def _library(name: str, codec: int) -> None:
         )
 
 
-def _gzip(data: memoryview, _magic: int, _limit: int) -> Iterator[bytes]:
-    try:
-        from isal import isal_zlib as zlib
-    except ImportError:
-        import zlib  # type: ignore[no-redef]  # the same interface, half as fast
+def _zlib() -> Any:
+    """isal's zlib, or Python's: the same interface, half as fast."""
+    return import_module("isal.isal_zlib" if find_spec("isal") else "zlib")
 
+
+def _gzip(data: memoryview, _magic: int, _limit: int) -> Iterator[bytes]:
+    zlib = _zlib()
     pending = bytes(data)
     while pending:  # several members may follow each other
         member = zlib.decompressobj(31)
@@ -112,7 +115,7 @@ def _snappy_block(block: memoryview, limit: int) -> bytes:
         raise BadPayload(f"not snappy: {exc}") from None
 
 
-def _lz4(data: memoryview, magic: int, limit: int) -> Iterator[bytes]:
+def _lz4(data: memoryview, magic: int, _limit: int) -> Iterator[bytes]:
     _library("lz4", LZ4)
     if magic == 0:
         yield from _lz4_blocks(data)

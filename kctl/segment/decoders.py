@@ -66,3 +66,6 @@ def parser(key: Decoder, value: Decoder) -> Parser:
         return shown, None if record.value is None else value(record.value)
 
     return parse
+
+
+TEXT = parser(java_utf8, java_utf8)  # what --print-data-log shows

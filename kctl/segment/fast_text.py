@@ -24,7 +24,9 @@ class FastText(NamedTuple):
     gaps: list[tuple[int, int]]
 
 
-def records_text(batch: Batch, payload: bytes, *, contents: bool, metadata: bool) -> FastText | None:
+def records_text(  # noqa: C901, PLR0912, PLR0915 - calls cost more than all else here
+    batch: Batch, payload: bytes, *, contents: bool, metadata: bool
+) -> FastText | None:
     """The lines of all records, or None when the plain way has to be taken.
 
     payload: what stands behind the header, decompressed. contents: with key and value (string decoder).
@@ -38,7 +40,7 @@ def records_text(batch: Batch, payload: bytes, *, contents: bool, metadata: bool
     sequenced = base_sequence >= 0
     if sequenced and base_sequence + batch.last_offset_delta > 2**31 - 1:
         return None
-    position, end, count = 0, len(payload), batch.count
+    position, end, count = 0, len(payload), batch.record_count
     if count < 1 or base_offset < 0 or base_timestamp < 0 or base_timestamp > 2**62 or base_offset > 2**62:
         return None
     lines: list[str] = []

@@ -166,23 +166,29 @@ class KafkaText:
             raise Dies(f"Unknown compression type id: {batch.codec}")
         self._line(tail)
         self._open_line = False
-        if not self.options.deep:
-            return last_offset
-        if not (batch.legacy or batch.control) and (self.options.parser is None or self.options.plain):
+        return self._contents(path, batch, content, last_offset) if self.options.deep else last_offset
+
+    def _contents(self, path: Path, batch: Batch, content: memoryview, last_offset: int) -> int:
+        """The records' lines; the last record's offset."""
+        plain = self.options.parser is None or self.options.plain
+        if plain and not (batch.legacy or batch.control):
             fast = self._fast(batch, content)
             if fast is not None:
-                if last_offset != -1 and fast.first_offset != last_offset + 1:
-                    self._gap(path, last_offset, fast.first_offset)
-                for first, second in fast.gaps:
-                    self._gap(path, first, second)
+                self._gaps_between(path, last_offset, fast)
                 self.write(fast.lines)
                 return fast.last_offset
         for record in all_records(batch, content, limit=self.options.max_message_bytes):
-            if last_offset != -1 and record.offset != last_offset + 1:
+            if last_offset not in {-1, record.offset - 1}:
                 self._gap(path, last_offset, record.offset)
             last_offset = record.offset
             self._record(batch, record)
         return last_offset
+
+    def _gaps_between(self, path: Path, last_offset: int, fast: FastText) -> None:
+        if last_offset not in {-1, fast.first_offset - 1}:
+            self._gap(path, last_offset, fast.first_offset)
+        for first, second in fast.gaps:
+            self._gap(path, first, second)
 
     def _gap(self, path: Path, first: int, second: int) -> None:
         self._gaps.setdefault(os.path.abspath(path), []).insert(0, (first, second))  # noqa: PTH100
@@ -357,7 +363,7 @@ def batch_text(batch: Batch, *, valid: bool) -> tuple[str, str | None]:
     else:
         horizon = batch.delete_horizon_ms
         head = (
-            f"baseOffset: {batch.base_offset} lastOffset: {batch.last_offset} count: {batch.count} "
+            f"baseOffset: {batch.base_offset} lastOffset: {batch.last_offset} count: {batch.record_count} "
             f"baseSequence: {batch.base_sequence} lastSequence: {batch.last_sequence} "
             f"producerId: {batch.producer_id} producerEpoch: {batch.producer_epoch} "
             f"partitionLeaderEpoch: {batch.partition_leader_epoch} "

@@ -26,6 +26,7 @@ _NUMBERS = {
     "float64": struct.Struct(">d"),
 }
 _UUID_BYTES = 16
+_LONGEST_STRING = 0x7FFF
 
 
 class BadMessage(ValueError):
@@ -200,15 +201,7 @@ def _struct(fields: tuple[Field, ...], reader: Reader, version: int, *, flexible
 def _value(field: Field, reader: Reader, version: int, *, flexible: bool) -> Any:
     kind = field.type
     if kind.startswith("[]"):
-        length = _length(reader, "int32", flexible=flexible)
-        if length < 0:
-            return _null(field, version)
-        if length > reader.left:
-            raise BadMessage(
-                f"Tried to allocate a collection of size {length}, but there are only {reader.left} bytes remaining."
-            )
-        inner = field._replace(type=kind[2:], nullable=None)
-        return [_value(inner, reader, version, flexible=flexible) for _ in range(length)]
+        return _array(field, reader, version, flexible=flexible)
     if kind in _NUMBERS:
         return reader.number(kind)
     if kind == "bool":
@@ -216,16 +209,33 @@ def _value(field: Field, reader: Reader, version: int, *, flexible: bool) -> Any
     if kind == "uuid":
         return reader.take(_UUID_BYTES)
     if kind in {"string", "bytes"}:
-        length = _length(reader, "int16" if kind == "string" else "int32", flexible=flexible)
-        if length < 0:
-            return _null(field, version)
-        if kind == "string" and length > 0x7FFF:
-            raise BadMessage(f"string field {field.name} had invalid length {length}")
-        data = reader.take(length)
-        return java_utf8(data) if kind == "string" else data
+        return _text_or_bytes(field, reader, version, flexible=flexible)
     if _in(version, field.nullable) and reader.number("int8") < 0:
         return None
     return _struct(field.fields, reader, version, flexible=flexible)
+
+
+def _array(field: Field, reader: Reader, version: int, *, flexible: bool) -> list[Any] | None:
+    length = _length(reader, "int32", flexible=flexible)
+    if length < 0:
+        return _null(field, version)
+    if length > reader.left:
+        raise BadMessage(
+            f"Tried to allocate a collection of size {length}, but there are only {reader.left} bytes remaining."
+        )
+    inner = field._replace(type=field.type[2:], nullable=None)
+    return [_value(inner, reader, version, flexible=flexible) for _ in range(length)]
+
+
+def _text_or_bytes(field: Field, reader: Reader, version: int, *, flexible: bool) -> str | bytes | None:
+    text = field.type == "string"
+    length = _length(reader, "int16" if text else "int32", flexible=flexible)
+    if length < 0:
+        return _null(field, version)
+    if text and length > _LONGEST_STRING:
+        raise BadMessage(f"string field {field.name} had invalid length {length}")
+    data = reader.take(length)
+    return java_utf8(data) if text else data
 
 
 def _length(reader: Reader, kind: str, *, flexible: bool) -> int:

@@ -7,12 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kctl.segment.batch import V2_HEADER, Batch, crc_is_valid
+from kctl.segment.batch import V2_HEADER, Batch
 from kctl.segment.compression import decompress
 from kctl.segment.legacy import legacy_records
 from kctl.segment.record import Record, records_of
-from kctl.segment.source import Source
-from kctl.segment.walk import Damage, batches
 
 MAX_MESSAGE_BYTES = 100 * 1024 * 1024
 
@@ -84,16 +82,6 @@ class Found(NamedTuple):
     batch: Batch
     content: memoryview
     valid: bool
-
-
-def find_batches(source: Source, query: Query, *, start: int = 0, end: int | None = None) -> Iterator[Found | Damage]:
-    """The batches that are wanted, and all damage."""
-    for item in batches(source, start, end):
-        if isinstance(item, Damage):
-            yield item
-        elif query.wants_batch(item):
-            content = source.read(item.position, item.size)
-            yield Found(item, content, crc_is_valid(item, content))
 
 
 def find_records(found: Found, query: Query, *, limit: int = MAX_MESSAGE_BYTES) -> Iterator[Record]:

@@ -57,11 +57,11 @@ def records_of(batch: Batch, pieces: Iterable[bytes | memoryview], *, limit: int
     limit: the most bytes that a record may have. Raises BadRecords where reading on makes no sense; what came before
     is good. Also raises what `pieces` raises.
     """
-    if batch.count < 0:
-        raise BadRecords(f"the record count is {batch.count}")
+    if batch.record_count < 0:
+        raise BadRecords(f"the record count is {batch.record_count}")
     stream = _Stream(pieces)
-    for number in range(batch.count):
-        body = stream.record(limit, last=number == batch.count - 1)
+    for number in range(batch.record_count):
+        body = stream.record(limit, last=number == batch.record_count - 1)
         yield _parse(batch, body)
 
 

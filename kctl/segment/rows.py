@@ -118,7 +118,7 @@ def batch_row(file: str, batch: Batch, *, valid: bool) -> BatchRow:
         magic=batch.magic,
         base_offset=batch.base_offset,
         last_offset=batch.last_offset,
-        count=None if old else batch.count,
+        count=None if old else batch.record_count,
         partition_leader_epoch=None if old else _or_none(batch.partition_leader_epoch),
         timestamp_type=timestamp_type(batch),
         base_timestamp=None if old else timestamp_text(batch.base_timestamp),

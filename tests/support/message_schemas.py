@@ -48,9 +48,8 @@ def main() -> None:
     for jar, wanted in JARS.items():
         (path,) = libs.glob(f"{jar}-[0-9]*.jar")
         with zipfile.ZipFile(path) as archive:
-            for name in sorted(archive.namelist()):
-                if name.endswith(".json") and re.fullmatch(wanted, Path(name).stem):
-                    messages.append(definition(archive.read(name).decode()))
+            names = [n for n in archive.namelist() if n.endswith(".json") and re.fullmatch(wanted, Path(n).stem)]
+            messages += [definition(archive.read(name).decode()) for name in sorted(names)]
     lines = ",\n".join(json.dumps(message, separators=(",", ":")) for message in messages)
     OUT.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 
