@@ -218,7 +218,8 @@ def _value(field: Field, reader: Reader, version: int, *, flexible: bool) -> Any
 def _array(field: Field, reader: Reader, version: int, *, flexible: bool) -> list[Any] | None:
     length = _length(reader, "int32", flexible=flexible)
     if length < 0:
-        return _null(field, version)
+        _check_nullable(field, version)
+        return None
     if length > reader.left:
         raise BadMessage(
             f"Tried to allocate a collection of size {length}, but there are only {reader.left} bytes remaining."
@@ -231,7 +232,8 @@ def _text_or_bytes(field: Field, reader: Reader, version: int, *, flexible: bool
     text = field.type == "string"
     length = _length(reader, "int16" if text else "int32", flexible=flexible)
     if length < 0:
-        return _null(field, version)
+        _check_nullable(field, version)
+        return None
     if text and length > _LONGEST_STRING:
         raise BadMessage(f"string field {field.name} had invalid length {length}")
     data = reader.take(length)
@@ -245,7 +247,7 @@ def _length(reader: Reader, kind: str, *, flexible: bool) -> int:
     return length
 
 
-def _null(field: Field, version: int) -> None:
+def _check_nullable(field: Field, version: int) -> None:
     if not _in(version, field.nullable):
         raise BadMessage(f"non-nullable field {field.name} was serialized as null")
 
