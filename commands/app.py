@@ -28,6 +28,7 @@ GROUPS: dict[str, tuple[str, str]] = {
     "consume": ("kctl.commands.consume", "Read records from a topic."),
     "group": ("kctl.commands.group", "List and describe consumer groups."),
     "lag": ("kctl.commands.lag", "Show how far consumer groups are behind."),
+    "segment": ("kctl.commands.segment", "Read, check and repair log files, without a broker."),
     "spark": ("kctl.commands.spark", "Compute lag and retention usage with PySpark."),
     "runtime": ("kctl.commands.runtime", "Provision Kafka itself."),
     "demo": ("kctl.commands.demo", "See a cluster come up, fail, recover and report its lag."),

@@ -10,19 +10,22 @@ import dataclasses
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from enum import Enum
+from itertools import islice
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TextIO
 
+from kctl.commands.table_layout import Cells, Length, fit, wrap
 from kctl.errors import KctlError
 from kctl.text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+_STREAM_ROWS = 200
 FORMATS = ("table", "json", "yaml", "csv")
 
 
@@ -87,6 +90,27 @@ def emit(result: Any, tables: Sequence[Table] | Callable[[], Sequence[Table]], o
         _write_csv(result if isinstance(result, Sequence) else [result])
     else:
         _print_tables(tables() if callable(tables) else tables)
+
+
+def stream(rows: Iterable[Any], columns: Sequence[Column], output: str | None) -> None:
+    """Rows that may be very many, written as they come. A table takes its widths from the first ones."""
+    if output == "json":
+        for row in rows:
+            write_json_line(row)
+        return
+    if output == "csv":
+        _stream_csv(rows)
+        return
+    pending = iter(rows)
+    first = True
+    while chunk := [jsonable(row) for row in islice(pending, _STREAM_ROWS if first else 1)]:
+        table = Table(columns, chunk)
+        if first:
+            writer = _TableWriter(table, _cells(table))
+            writer.heading()
+            first = False
+        for row, texts in zip(chunk, _cells(table), strict=True):
+            writer.row(row, texts)
 
 
 def write_line(text: str) -> None:
@@ -161,6 +185,18 @@ def _write_csv(rows: Sequence[Any]) -> None:
     writer.writerows(flat)
 
 
+def _stream_csv(rows: Iterable[Any]) -> None:
+    import csv
+
+    writer = None
+    for row in rows:
+        flat = _flatten(jsonable(row))
+        if writer is None:
+            writer = csv.DictWriter(sys.stdout, list(flat), lineterminator="\n", restval="", extrasaction="ignore")
+            writer.writeheader()
+        writer.writerow(flat)
+
+
 def _flatten(row: Any, prefix: str = "") -> dict[str, Any]:
     """Nested objects become dotted columns; lists of scalars one cell, separated by spaces; others JSON."""
     if not isinstance(row, Mapping):
@@ -227,55 +263,66 @@ def _print_tables(tables: Sequence[Table]) -> None:
         shown += 1
         if table.title:
             write_line(_wrapped(table.title, sys.stdout))
-        if sys.stdout.isatty():
-            _print_rich(table)
-        else:
-            _print_plain(table)
+        rows = _cells(table)
+        writer = _TableWriter(table, rows)
+        writer.heading()
+        for row, texts in zip(table.rows, rows, strict=True):
+            writer.row(row, texts)
 
 
-def _print_plain(table: Table) -> None:
-    """Columns padded with spaces, never cut: for pipes, grep and awk. No rich, so that scripts start fast."""
-    rows = [[c.title for c in table.columns], *_cells(table)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(table.columns))]
-    for row in rows:
-        padded = [
-            text.rjust(width) if column.align == "right" else text.ljust(width)
-            for text, width, column in zip(row, widths, table.columns, strict=True)
+class _TableWriter:
+    """Writes rows one after the other: padded with spaces and never cut for pipes, grep and awk; on a terminal fitted
+    to it, in colour, and what cannot be fitted left to the terminal to wrap.
+    """
+
+    def __init__(self, table: Table, rows: Sequence[Sequence[str]]) -> None:
+        """rows: those that decide on the widths."""
+        self._columns = table.columns
+        self._console: Console | None = None
+        cells = [
+            Cells(column.title, [row[i] for row in rows], breakable=column.align == "left")
+            for i, column in enumerate(table.columns)
         ]
-        write_line("  ".join(padded).rstrip())
+        if sys.stdout.isatty():
+            from rich.cells import cell_len
 
+            self._console = console()
+            self._length: Length = cell_len
+            self._widths, self._gap = fit(cells, self._console.width, cell_len)
+        else:  # no rich, so that scripts start fast
+            self._length = len
+            self._widths, self._gap = [max(map(len, [c.title, *c.texts])) for c in cells], 2
 
-def _print_rich(table: Table) -> None:
-    """Fitted to the terminal, in colour; what cannot be fitted is left to the terminal to wrap."""
-    from rich.cells import cell_len
-    from rich.text import Text
+    def heading(self) -> None:
+        """The columns' titles."""
+        self._write([column.title for column in self._columns], ["bold"] * len(self._columns))
 
-    from kctl.commands.table_layout import Cells, fit, wrap
+    def row(self, row: Mapping[str, Any], texts: Sequence[str]) -> None:
+        """A row: as JSON has it for the styles, as text for the rest."""
+        if self._console is None:
+            self._write(texts, [])
+        else:
+            self._write(texts, [(c.style(row) if c.style else None) or "" for c in self._columns])
 
-    rows = _cells(table)
-    columns = [
-        Cells(column.title, [row[i] for row in rows], breakable=column.align == "left")
-        for i, column in enumerate(table.columns)
-    ]
-    screen = console()
-    widths, gap = fit(columns, screen.width, cell_len)
-    aligned = [(column.align, width) for column, width in zip(table.columns, widths, strict=True)]
+    def _write(self, texts: Sequence[str], styles: Sequence[str]) -> None:
+        if self._console is None:
+            cells = (self._padded(i, text) for i, text in enumerate(texts))
+            write_line((" " * self._gap).join(cells).rstrip())
+            return
+        from rich.text import Text
 
-    def show(texts: Sequence[str], styles: Sequence[str]) -> None:
-        wrapped = [wrap(text, width, cell_len) for text, width in zip(texts, widths, strict=True)]
+        wrapped = [wrap(text, width, self._length) for text, width in zip(texts, self._widths, strict=True)]
         for number in range(max(map(len, wrapped))):
             line = Text()
-            for lines, style, (align, width) in zip(wrapped, styles, aligned, strict=True):
-                text = lines[number] if number < len(lines) else ""
-                space = " " * (width - cell_len(text))
-                line.append(space + text if align == "right" else text + space, style)
-                line.append(" " * gap)
+            for i, (lines, style) in enumerate(zip(wrapped, styles, strict=True)):
+                line.append(self._padded(i, lines[number] if number < len(lines) else ""), style)
+                line.append(" " * self._gap)
             line.rstrip()
-            screen.print(line, soft_wrap=True)
+            self._console.print(line, soft_wrap=True)
 
-    show([column.title for column in table.columns], ["bold"] * len(columns))
-    for row, texts in zip(table.rows, rows, strict=True):
-        show(texts, [(c.style(row) if c.style else None) or "" for c in table.columns])
+    def _padded(self, index: int, text: str) -> str:
+        space = " " * (self._widths[index] - self._length(text))
+        return space + text if self._columns[index].align == "right" else text + space
 
 
 class Progress(Protocol):

@@ -1,0 +1,237 @@
+"""kctl segment dump: what log files hold, for people, for programs, and as kafka-dump-log.sh prints it."""
+
+# ruff: noqa: ARG001 - a command with this many options reads them from ctx.params
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kctl.commands import output
+from kctl.commands.invocation import Invocation, invocation, more_formats
+from kctl.commands.output import Column
+from kctl.errors import NotHealthy, UsageError
+
+if TYPE_CHECKING:
+    from kctl.segment.dump import Row
+    from kctl.segment.kafka_text import KafkaTextOptions, Parser
+    from kctl.segment.query import Query
+
+
+def _alarm(row: Mapping[str, Any]) -> str | None:
+    return None if row["valid"] else "red"
+
+
+_BATCH_COLUMNS = [
+    Column("position", align="right"),
+    Column("base_offset", "FIRST", align="right"),
+    Column("last_offset", "LAST", align="right"),
+    Column("count", align="right"),
+    Column("max_timestamp", "LATEST"),
+    Column("size_bytes", "BYTES", align="right"),
+    Column("codec"),
+    Column("producer_id", "PRODUCER", align="right"),
+    Column("partition_leader_epoch", "EPOCH", align="right"),
+    Column("transactional", "TXN"),
+    Column("control"),
+    Column("valid", "CRC", show=lambda valid: "ok" if valid else "WRONG", style=_alarm),
+]
+_RECORD_COLUMNS = [
+    Column("offset", align="right"),
+    Column("timestamp"),
+    Column("key"),
+    Column("value"),
+    Column("headers", show=lambda headers: " ".join(f"{h['key']}={h['value']}" for h in headers)),
+    Column("control"),
+]
+_DECODERS = "string, long, integer, double, bytes, or Kafka's class."
+Size = Annotated[str | None, typer.Option(metavar="SIZE", help="The largest record; more is damage.")]
+
+
+@more_formats("kafka")
+def dump(
+    ctx: typer.Context,
+    paths: Annotated[list[str] | None, typer.Argument(metavar="FILE…", help="Files, or a partition's folder.")] = None,
+    files: Annotated[str | None, typer.Option(metavar="A,B", help="Files as DumpLogSegments takes them.")] = None,
+    records: Annotated[bool, typer.Option("--records", help="A row for each record, not for each batch.")] = False,
+    offsets: Annotated[str | None, typer.Option(metavar="A..B", help="Only these, both included.")] = None,
+    since: Annotated[str | None, typer.Option(metavar="TIME", help="Only from then on, for example -2h.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Only before then.")] = None,
+    key: Annotated[str | None, typer.Option(metavar="TEXT", help="Only records with this key.")] = None,
+    key_regex: Annotated[str | None, typer.Option(metavar="REGEX", help="Only where it occurs in the key.")] = None,
+    grep: Annotated[str | None, typer.Option(metavar="REGEX", help="In key, value or a header.")] = None,
+    producer_id: Annotated[int | None, typer.Option(help="Only of this producer.")] = None,
+    transactional: Annotated[bool | None, typer.Option(help="Only in transactions, or only outside.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as the last file grows.")] = False,
+    print_data_log: Annotated[bool, typer.Option("--print-data-log", help="-o kafka: with keys and values.")] = False,
+    deep_iteration: Annotated[bool, typer.Option("--deep-iteration", help="-o kafka: each record.")] = False,
+    index_sanity_check: Annotated[bool, typer.Option("--index-sanity-check", help="-o kafka.")] = False,
+    verify_index_only: Annotated[bool, typer.Option("--verify-index-only", help="-o kafka.")] = False,
+    skip_record_metadata: Annotated[bool, typer.Option("--skip-record-metadata", help="-o kafka.")] = False,
+    max_bytes: Annotated[int, typer.Option(min=0, help="Read so much of each log.")] = 2**31 - 1,
+    max_message_size: Size = None,
+    key_decoder_class: Annotated[str | None, typer.Option(metavar="NAME", help=_DECODERS)] = None,
+    value_decoder_class: Annotated[str | None, typer.Option(metavar="NAME", help=_DECODERS)] = None,
+    offsets_decoder: Annotated[bool, typer.Option("--offsets-decoder", help="It is __consumer_offsets.")] = False,
+    transaction_log_decoder: Annotated[
+        bool, typer.Option("--transaction-log-decoder", help="It is __transaction_state.")
+    ] = False,
+    cluster_metadata_decoder: Annotated[
+        bool, typer.Option("--cluster-metadata-decoder", help="It is __cluster_metadata.")
+    ] = False,
+    remote_log_metadata_decoder: Annotated[
+        bool, typer.Option("--remote-log-metadata-decoder", help="It is __remote_log_metadata.")
+    ] = False,
+) -> None:
+    """Show what log files hold: batches, or records. Exits 1 when damage was found.
+
+    -o kafka prints what kafka-dump-log.sh prints, and takes its options.
+
+    Example: kctl segment dump --records --offsets 1000..1010 00000000000000000000.log
+    """
+    inv = invocation(ctx)
+    chosen = _paths(paths, files)
+    if inv.output == "kafka":
+        _as_kafka_prints_it(chosen, ctx.params)
+    else:
+        _for_people_and_programs(inv, chosen, ctx.params)
+
+
+def _paths(paths: list[str] | None, files: str | None) -> list[str]:
+    """Files as they were given; a folder stands for its logs."""
+    found = [*(paths or []), *(name for name in (files or "").split(",") if name)]
+    if not found:
+        raise UsageError("no file was given", hint="for example: kctl segment dump 00000000000000000000.log")
+    return [name for each in found for name in (_logs_of(each) if Path(each).is_dir() else [each])]
+
+
+def _logs_of(folder: str) -> list[str]:
+    names = sorted(str(path) for path in Path(folder).glob("*.log"))
+    if not names:
+        raise UsageError(f"{folder} has no log segment", hint="give a partition's folder, or files")
+    return names
+
+
+# --- -o kafka -------------------------------------------------------------------------------------------------------
+
+
+def _as_kafka_prints_it(names: list[str], given: Mapping[str, Any]) -> None:
+    from kctl.segment.kafka_text import KafkaText
+
+    text = KafkaText(_kafka_options(given), sys.stdout.buffer.write)
+    for name in names:
+        text.dump(name)
+    sys.stdout.flush()
+    for found in text.found:
+        ignored = found.message.startswith("Ignoring")
+        where = "" if found.position is None else f" at {found.position}"
+        sys.stderr.write(f"{found.message}\n" if ignored else f"damage: {found.path}{where}: {found.message}\n")
+    mismatches = list(text.mismatches())
+    for line in mismatches:
+        sys.stderr.write(f"{line}\n")
+    _end(len(text.found) + len(mismatches))
+
+
+def _kafka_options(given: Mapping[str, Any]) -> KafkaTextOptions:
+    from kctl.segment.kafka_text import MAX_MESSAGE_BYTES, KafkaTextOptions
+    from kctl.units import parse_size
+
+    parser, plain = _parser(given)
+    size = given["max_message_size"]
+    return KafkaTextOptions(
+        deep=given["deep_iteration"] or given["records"] or parser is not None,
+        parser=parser,
+        plain=plain,
+        skip_record_metadata=given["skip_record_metadata"],
+        verify_only=given["verify_index_only"],
+        sanity_only=given["index_sanity_check"],
+        max_bytes=given["max_bytes"],
+        max_message_bytes=MAX_MESSAGE_BYTES if size is None else parse_size(size),
+    )
+
+
+def _parser(given: Mapping[str, Any]) -> tuple[Parser | None, bool]:
+    """What prints keys and values, and whether it prints them as they are."""
+    from kctl.segment import decoders, internal_topics
+
+    special = {
+        "offsets_decoder": internal_topics.offsets_text,
+        "transaction_log_decoder": internal_topics.transaction_text,
+        "cluster_metadata_decoder": internal_topics.metadata_text,
+        "remote_log_metadata_decoder": internal_topics.remote_text,
+    }
+    for option, parser in special.items():
+        if given[option]:
+            return parser, False
+    names = given["key_decoder_class"], given["value_decoder_class"]
+    if names == (None, None):
+        return (decoders.TEXT, True) if given["print_data_log"] else (None, True)
+    key, value = (decoders.decoder(name or "string") for name in names)
+    return decoders.parser(key, value), False
+
+
+# --- tables, JSON Lines, CSV ----------------------------------------------------------------------------------------
+
+
+def _for_people_and_programs(inv: Invocation, names: list[str], given: Mapping[str, Any]) -> None:
+    from kctl.segment.dump import DumpOptions, DumpRun
+    from kctl.units import parse_size
+
+    if inv.output == "yaml":
+        raise UsageError("-o yaml is not a format of kctl segment dump", hint="use -o json for programs")
+    options = DumpOptions(
+        query=_query(given),
+        records=given["records"] or given["print_data_log"],
+        limit=given["limit"],
+        follow=given["follow"],
+        max_message_bytes=parse_size(given["max_message_size"] or "100MB"),
+    )
+    run = DumpRun([Path(name) for name in names], options)
+    _show_rows(run.rows(), inv.output, records=options.records)
+    _end(run.damaged)
+
+
+def _query(given: Mapping[str, Any]) -> Query:
+    from kctl.segment.query import Query
+    from kctl.segment.ranges import parse_offsets, parse_pattern, parse_time
+
+    first, last = parse_offsets(given["offsets"]) if given["offsets"] else (None, None)
+    return Query(
+        first=first,
+        last=last,
+        since_ms=parse_time(given["since"]) if given["since"] else None,
+        until_ms=parse_time(given["until"]) if given["until"] else None,
+        key=None if given["key"] is None else given["key"].encode("utf-8", "surrogateescape"),
+        key_pattern=parse_pattern("--key-regex", given["key_regex"]) if given["key_regex"] else None,
+        pattern=parse_pattern("--grep", given["grep"]) if given["grep"] else None,
+        producer_id=given["producer_id"],
+        transactional=given["transactional"],
+    )
+
+
+def _show_rows(rows: Iterator[Row], chosen: str | None, *, records: bool) -> None:
+    from kctl.segment.dump import DamageRow
+
+    if chosen == "json":
+        for row in rows:
+            output.write_json_line(row)
+        return
+    good = (row for row in rows if not _told(row, DamageRow))
+    output.stream(good, _RECORD_COLUMNS if records else _BATCH_COLUMNS, chosen)
+
+
+def _told(row: Row, kind: type) -> bool:
+    if not isinstance(row, kind):
+        return False
+    output.warn(f"{row.file} at {row.position}: {row.damage}; {row.size_bytes} bytes are passed over")  # type: ignore[union-attr]
+    return True
+
+
+def _end(damaged: int) -> None:
+    if damaged:
+        raise NotHealthy(f"damage was found in {damaged} places", hint="kctl segment verify says what it means")

@@ -1,0 +1,56 @@
+"""What people write for offsets, times and keys of a segment."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta, timezone
+
+from kctl.errors import UsageError
+
+_OFFSETS = re.compile(r"(\d*)\.\.(\d*)")
+_AGO = re.compile(r"-(\d+)([smhd])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+def parse_offsets(text: str) -> tuple[int | None, int | None]:
+    """«A..B», both included, either left out; «A» alone. Raises UsageError."""
+    if text.isascii() and text.isdigit():
+        return int(text), int(text)
+    match = _OFFSETS.fullmatch(text)
+    if match is None or not (match[1] or match[2]):
+        raise UsageError(f"--offsets {text!r} is no range", hint="write A..B, A.. or ..B, for example 1000..2000")
+    first, last = (int(part) if part else None for part in match.groups())
+    if first is not None and last is not None and first > last:
+        raise UsageError(f"--offsets {text}: {first} is behind {last}")
+    return first, last
+
+
+def parse_time(text: str, *, now: datetime | None = None) -> int:
+    """A moment in ms since 1970: ISO 8601 (UTC without a zone), milliseconds, or «-90m» for so long ago.
+
+    Raises UsageError.
+    """
+    if text.isascii() and text.isdigit() and len(text) >= 10:
+        return int(text) if len(text) > 10 else int(text) * 1000
+    ago = _AGO.fullmatch(text)
+    if ago is not None:
+        moment = (now or datetime.now(timezone.utc)) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+        return round(moment.timestamp() * 1000)
+    try:
+        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"{text!r} is not a time",
+            hint="write 2024-05-01T12:00:00Z, 2024-05-01, milliseconds, or -90m for so long ago",
+        ) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=timezone.utc)
+    return round(moment.timestamp() * 1000)
+
+
+def parse_pattern(option: str, text: str) -> re.Pattern[bytes]:
+    """A regular expression for bytes. Raises UsageError."""
+    try:
+        return re.compile(text.encode())
+    except re.error as exc:
+        raise UsageError(f"{option} {text!r} is no regular expression: {exc}") from None

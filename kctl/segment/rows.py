@@ -1,0 +1,180 @@
+"""What a dump says of batches and records, as programs read it: typed, times in ISO 8601, bytes as text or base64."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+from kctl.segment.batch import CODECS, NO_SEQUENCE, Batch
+from kctl.segment.control import NAMES, control_type
+from kctl.segment.record import BadRecords, Record
+
+_MAX_MS = 253_402_300_799_999  # the last millisecond of the year 9999
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRow:
+    """A batch. valid: its CRC. Timestamps are None where there is none; producer_id and the like as well."""
+
+    file: str
+    position: int
+    size_bytes: int
+    magic: int
+    base_offset: int
+    last_offset: int
+    count: int | None
+    partition_leader_epoch: int | None
+    timestamp_type: str | None
+    base_timestamp: str | None
+    max_timestamp: str | None
+    codec: str
+    producer_id: int | None
+    producer_epoch: int | None
+    base_sequence: int | None
+    last_sequence: int | None
+    transactional: bool
+    control: bool
+    delete_horizon: str | None
+    crc: int
+    valid: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderRow:
+    """A record's header."""
+
+    key: str
+    key_encoding: str
+    value: str | None
+    value_encoding: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRow:
+    """A record. position: of its batch in the file. The encodings are utf-8 or base64; None with null.
+
+    control: ABORT, COMMIT, …; valid: the CRC, of the batch or (magic 0 and 1) of the message.
+    """
+
+    file: str
+    position: int
+    offset: int
+    timestamp: str | None
+    timestamp_type: str | None
+    key: str | None
+    key_encoding: str | None
+    value: str | None
+    value_encoding: str | None
+    key_size_bytes: int | None
+    value_size_bytes: int | None
+    headers: tuple[HeaderRow, ...]
+    producer_id: int | None
+    sequence: int | None
+    transactional: bool
+    control: str | None
+    valid: bool
+
+
+def timestamp_text(ms: int) -> str | None:
+    """ISO 8601 UTC; None for −1; a number outside of years 1 to 9999 stays a number of milliseconds."""
+    if ms == -1:
+        return None
+    if not 0 <= ms <= _MAX_MS:
+        return f"{ms} ms"
+    moment = datetime.fromtimestamp(ms // 1000, timezone.utc)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{ms % 1000:03d}Z"
+
+
+def encoded(data: bytes | None) -> tuple[str | None, str | None]:
+    """(text, encoding): as UTF-8 where it is that, else as base64."""
+    if data is None:
+        return None, None
+    try:
+        return data.decode("utf-8"), "utf-8"
+    except UnicodeDecodeError:
+        return base64.b64encode(data).decode(), "base64"
+
+
+def codec_name(batch: Batch) -> str:
+    """The codec, or «unknown N»."""
+    return CODECS[batch.codec] if batch.codec < len(CODECS) else f"unknown {batch.codec}"
+
+
+def timestamp_type(batch: Batch) -> str | None:
+    """CreateTime or LogAppendTime; None for magic 0, which has no timestamps."""
+    if batch.magic == 0:
+        return None
+    return "LogAppendTime" if batch.log_append_time else "CreateTime"
+
+
+def batch_row(file: str, batch: Batch, *, valid: bool) -> BatchRow:
+    """What a batch's header says."""
+    old = batch.legacy
+    return BatchRow(
+        file=file,
+        position=batch.position,
+        size_bytes=batch.size,
+        magic=batch.magic,
+        base_offset=batch.base_offset,
+        last_offset=batch.last_offset,
+        count=None if old else batch.record_count,
+        partition_leader_epoch=None if old else _or_none(batch.partition_leader_epoch),
+        timestamp_type=timestamp_type(batch),
+        base_timestamp=None if old else timestamp_text(batch.base_timestamp),
+        max_timestamp=timestamp_text(batch.max_timestamp),
+        codec=codec_name(batch),
+        producer_id=_or_none(batch.producer_id),
+        producer_epoch=_or_none(batch.producer_epoch),
+        base_sequence=_or_none(batch.base_sequence),
+        last_sequence=None if old else _or_none(batch.last_sequence),
+        transactional=batch.transactional,
+        control=batch.control,
+        delete_horizon=None if batch.delete_horizon_ms is None else timestamp_text(batch.delete_horizon_ms),
+        crc=batch.crc,
+        valid=valid,
+    )
+
+
+def record_row(file: str, batch: Batch, record: Record, *, valid: bool) -> RecordRow:
+    """A record with what its batch says of it."""
+    key, key_encoding = encoded(record.key)
+    value, value_encoding = encoded(record.value)
+    return RecordRow(
+        file=file,
+        position=batch.position,
+        offset=record.offset,
+        timestamp=timestamp_text(record.timestamp),
+        timestamp_type=timestamp_type(batch),
+        key=key,
+        key_encoding=key_encoding,
+        value=value,
+        value_encoding=value_encoding,
+        key_size_bytes=None if record.key is None else len(record.key),
+        value_size_bytes=None if record.value is None else len(record.value),
+        headers=tuple(_header(*header) for header in record.headers),
+        producer_id=_or_none(batch.producer_id),
+        sequence=None if record.sequence == NO_SEQUENCE else record.sequence,
+        transactional=batch.transactional,
+        control=_control(record) if batch.control else None,
+        valid=valid and record.legacy_valid,
+    )
+
+
+def _header(key: bytes, value: bytes | None) -> HeaderRow:
+    text, encoding = encoded(key)
+    assert text is not None
+    assert encoding is not None
+    return HeaderRow(text, encoding, *encoded(value))
+
+
+def _control(record: Record) -> str:
+    try:
+        kind = control_type(record)
+    except BadRecords:
+        return "unknown"
+    return NAMES.get(kind, f"unknown {kind}")
+
+
+def _or_none(number: int) -> int | None:
+    return None if number == -1 else number

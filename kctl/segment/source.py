@@ -1,0 +1,93 @@
+"""Bytes of a log file by position, through one window that moves over it.
+
+Not mmap: a broker may truncate a file while it is read, and a mapped page that is gone ends the process (SIGBUS).
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from types import TracebackType
+
+from kctl.errors import NotAuthorized, NotFound, OperationFailed, UsageError
+
+WINDOW_BYTES = 4 << 20
+
+
+class Source:
+    """An open file. size: when it was opened, or last looked at; what is behind it is not read.
+
+    window: the bytes from `start` on; valid until the next call of `load`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raises NotFound, NotAuthorized, UsageError for what is no regular file, OperationFailed."""
+        self.path = path
+        self._fd = _open(path)
+        self.size = os.fstat(self._fd).st_size
+        self._buffer = bytearray()
+        self.window = memoryview(b"")
+        self.start = 0
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _exc: BaseException | None, _tb: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self.window = memoryview(b"")
+        os.close(self._fd)
+
+    def refresh(self) -> int:
+        """Look at the size again, for a file that grows; the new one."""
+        self.size = os.fstat(self._fd).st_size
+        return self.size
+
+    def load(self, position: int, need: int) -> memoryview:
+        """Move the window to `position`; at least `need` bytes where the file has them. It is returned as well."""
+        wanted = min(max(need, WINDOW_BYTES), max(self.size - position, 0))
+        if len(self._buffer) < wanted:
+            self.window = memoryview(b"")  # an exported buffer cannot grow
+            self._buffer = bytearray(wanted)
+        target = memoryview(self._buffer)
+        got = 0
+        while got < wanted:
+            try:
+                count = os.preadv(self._fd, [target[got:wanted]], position + got)
+            except OSError as exc:
+                raise OperationFailed(f"cannot read {self.path}: {exc.strerror}") from None
+            if count == 0:  # truncated meanwhile
+                self.size = min(self.size, position + got)
+                break
+            got += count
+        self.start, self.window = position, target[:got]
+        return self.window
+
+    def read(self, position: int, length: int) -> memoryview:
+        """`length` bytes at `position`, fewer at the end of the file."""
+        offset = position - self.start
+        if offset < 0 or offset + length > len(self.window):
+            self.load(position, length)
+            offset = 0
+        return self.window[offset : offset + length]
+
+
+def _open(path: Path) -> int:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO must not block
+    except FileNotFoundError:
+        raise NotFound(f"{path} does not exist") from None
+    except PermissionError:
+        raise NotAuthorized(f"{path} cannot be read: permission denied", hint="run kctl as the broker's user") from None
+    except OSError as exc:
+        raise OperationFailed(f"cannot open {path}: {exc.strerror}") from None
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        kind = "a folder" if path.is_dir() else "not a file"
+        raise UsageError(f"{path} is {kind}", hint="give a file of a partition's folder")
+    return fd

@@ -1,0 +1,6 @@
+class LZ4FrameDecompressor:
+    eof: bool
+    needs_input: bool
+    unused_data: bytes | None
+    def __init__(self) -> None: ...
+    def decompress(self, data: bytes | memoryview, max_length: int = ...) -> bytes: ...

@@ -1,0 +1,58 @@
+"""Write kctl/segment/message_schemas.json from the message definitions in Kafka's jars.
+
+    python tests/support/message_schemas.py KAFKA_HOME
+
+What is kept of a definition is its interface: names, types, versions, tags and defaults.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+OUT = Path(__file__).parents[2] / "kctl" / "segment" / "message_schemas.json"
+JARS = {
+    "kafka-clients": r"(ConsumerProtocol(Subscription|Assignment)|VotersRecord|KRaftVersionRecord|Snapshot\w+Record)",
+    "kafka-group-coordinator": r"\w+",
+    "kafka-transaction-coordinator": r"\w+",
+    "kafka-metadata": r"\w+Record",
+    "kafka-storage": r"Remote\w+",
+}
+_KEPT = ("name", "type", "versions", "nullableVersions", "taggedVersions", "tag", "default")
+
+
+def definition(text: str) -> dict[str, Any]:
+    """One message: its fields, with those of the structs that they share put where they are used."""
+    found = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))
+    structs = {struct["name"]: struct["fields"] for struct in found.get("commonStructs", [])}
+    kept = {key: found[key] for key in ("apiKey", "validVersions", "flexibleVersions") if key in found}
+    return {"name": found["name"], **kept, "fields": [_field(field, structs) for field in found["fields"]]}
+
+
+def _field(field: dict[str, Any], structs: dict[str, Any]) -> dict[str, Any]:
+    kept = {key: field[key] for key in _KEPT if key in field}
+    inner = field.get("fields") or structs.get(field["type"].removeprefix("[]"))
+    if inner:
+        kept["fields"] = [_field(each, structs) for each in inner]
+    return kept
+
+
+def main() -> None:
+    """Read the jars, write the file."""
+    libs = Path(sys.argv[1]) / "libs"
+    messages = []
+    for jar, wanted in JARS.items():
+        (path,) = libs.glob(f"{jar}-[0-9]*.jar")
+        with zipfile.ZipFile(path) as archive:
+            names = [n for n in archive.namelist() if n.endswith(".json") and re.fullmatch(wanted, Path(n).stem)]
+            messages += [definition(archive.read(name).decode()) for name in sorted(names)]
+    lines = ",\n".join(json.dumps(message, separators=(",", ":")) for message in messages)
+    OUT.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
