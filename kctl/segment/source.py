@@ -5,6 +5,7 @@ Not mmap: a broker may truncate a file while it is read, and a mapped page that 
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -67,6 +68,23 @@ class Source:
             got += count
         self.start, self.window = position, target[:got]
         return self.window
+
+    def peek(self, position: int, length: int) -> memoryview | bytes:
+        """A few bytes at `position`, fewer at the end of the file; the window stays where it is."""
+        offset = position - self.start
+        if offset >= 0 and offset + length <= len(self.window):
+            return self.window[offset : offset + length]
+        try:
+            return os.pread(self._fd, length, position)
+        except OSError as exc:
+            raise OperationFailed(f"cannot read {self.path}: {exc.strerror}") from None
+
+    def next_data(self, position: int) -> int:
+        """The first position from `position` on that is not in a hole of a sparse file; the size when there is none."""
+        try:
+            return os.lseek(self._fd, position, os.SEEK_DATA)
+        except OSError as exc:
+            return self.size if exc.errno == errno.ENXIO else position  # other errors: a file system without holes
 
     def read(self, position: int, length: int) -> memoryview:
         """`length` bytes at `position`, fewer at the end of the file."""

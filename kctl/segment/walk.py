@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -17,17 +18,35 @@ from kctl.segment.batch import (
     parse_legacy,
     parse_v2,
 )
+from kctl.segment.record import BadRecords
 from kctl.segment.source import WINDOW_BYTES, Source
 
 _LENGTH = struct.Struct(">i")
 # Where a batch may begin: a plausible offset, length, magic and attributes (lookahead: candidates may overlap).
-# The magic byte is 16 bytes in; offsets are below 2⁵⁶, lengths below 2³¹.
+# The magic byte is 16 bytes in; offsets are below 2⁵⁶, lengths from 14 to 2³¹.
 _CANDIDATE = re.compile(
-    rb"(?=\x00.{7}[\x00-\x7f].{7}(?:\x02.{4}\x00[\x00-\x7f][\x00-\x7f]|[\x00\x01][\x00-\x0f]))", re.DOTALL
+    rb"(?=\x00.{7}[\x00-\x7f](?!\x00\x00[\x00-\x0d]).{7}"
+    rb"(?:\x02.{4}\x00[\x00-\x7f][\x00-\x7f]|[\x00\x01][\x00-\x0f]))",
+    re.DOTALL,
 )
+_REACH = 24  # bytes that the pattern looks at
+# Among so many zeros no batch begins: its length would be 0. They are passed over at the speed of memory.
+_ZEROS = re.compile(rb"\x00{64,}")
 _OVERLAP = 32
-# CRCs of false candidates: at most this many times the bytes that are searched, and one window beyond.
+_V0_KEY, _V1_KEY = 6, 14  # where a message's key begins
+_FIRST_SEARCH = 1 << 12
 _EFFORT = 4
+
+
+class Effort:
+    """What searches in one file may cost: CRCs of false candidates over `left` more bytes."""
+
+    def __init__(self, size: int) -> None:
+        self.left = size * _EFFORT + WINDOW_BYTES
+
+    def allows(self, size: int) -> bool:
+        """Whether one of `size` bytes may be tried: a large false one must not keep small true ones from it."""
+        return size * _EFFORT <= self.left
 
 
 class Damage(NamedTuple):
@@ -73,6 +92,7 @@ def batches(source: Source, start: int = 0, end: int | None = None) -> Iterator[
     """Every batch from `start` on, and what lies between them; after damage it goes on at the next batch that is
     whole and has a valid CRC."""
     position, last = start, source.size if end is None else min(end, source.size)
+    effort = Effort(last - start)
     while True:
         found = batch_at(source, position, last)
         if found is None:
@@ -81,33 +101,93 @@ def batches(source: Source, start: int = 0, end: int | None = None) -> Iterator[
             yield found
             position += found.size
             continue
-        following = resync(source, position + 1, last)
+        following = resync(source, position + 1, last, effort)
         yield found._replace(length=(last if following is None else following) - position)
         if following is None:
             return
         position = following
 
 
-def resync(source: Source, start: int, end: int) -> int | None:
+def is_valid(source: Source, batch: Batch) -> bool:
+    """Whether the checksum is that of the batch's bytes; in little memory, however large it says it is."""
+    if batch.size <= WINDOW_BYTES:
+        return crc_is_valid(batch, source.read(batch.position, batch.size))
+    begin = 16 if batch.legacy else 21  # what the CRC covers, behind it
+    value, position, end = 0, batch.position + begin, batch.next_position
+    while position < end:
+        piece = source.read(position, min(WINDOW_BYTES, end - position))
+        if not len(piece):
+            return False
+        value = zlib.crc32(piece, value) if batch.legacy else _crc32c(piece, value)
+        position += len(piece)
+    return value == batch.crc
+
+
+def _crc32c(piece: memoryview, value: int) -> int:
+    from crc32c import crc32c
+
+    return crc32c(piece, value)
+
+
+def content_of(source: Source, batch: Batch, limit: int) -> memoryview:
+    """The whole batch. limit: of one message, in bytes. Raises BadRecords when it is larger than both that and a
+    window, or when the file became shorter."""
+    if batch.size > max(limit, WINDOW_BYTES):
+        raise BadRecords(f"a batch of {batch.size} bytes is larger than the largest message, {limit} bytes")
+    content = source.read(batch.position, batch.size)
+    if len(content) < batch.size:
+        raise BadRecords("the file became shorter")
+    return content
+
+
+def resync(source: Source, start: int, end: int, effort: Effort | None = None) -> int | None:
     """The first position from `start` on where a whole batch with a valid CRC begins; None when there is none.
 
-    Bounded: garbage that is full of false beginnings is searched with a limited effort.
+    effort: of all searches in this file. It bounds the time in garbage that is full of false beginnings: candidates
+    that are too large for what is left of it are passed over.
     """
-    effort = (end - start) * _EFFORT + WINDOW_BYTES
-    position = start
+    effort = effort or Effort(end - start)
+    position, size = start, _FIRST_SEARCH  # the next batch is mostly near
     while position + HEADER_UP_TO_MAGIC < end:
-        data = bytes(source.read(position, min(WINDOW_BYTES, end - position)))
-        for match in _CANDIDATE.finditer(data):
-            candidate = position + match.start()
-            batch = batch_at(source, candidate, end)
-            if not isinstance(batch, Batch) or batch.last_offset < batch.base_offset:
+        position = max(position, source.next_data(position) - _OVERLAP)
+        data = bytes(source.read(position, min(size, end - position)))
+        for offset in _candidates(data):
+            batch = batch_at(source, position + offset, end)
+            if not isinstance(batch, Batch) or not _plausible(source, batch) or not effort.allows(batch.size):
                 continue
-            effort -= batch.size
-            if effort < 0:
-                return None
-            if crc_is_valid(batch, source.read(candidate, batch.size)):
-                return candidate
+            if is_valid(source, batch):
+                return batch.position
+            effort.left -= batch.size
         if position + len(data) >= end or len(data) <= _OVERLAP:
             return None
         position += len(data) - _OVERLAP
+        size = min(size * 4, WINDOW_BYTES)
     return None
+
+
+def _plausible(source: Source, batch: Batch) -> bool:
+    """Whether a header can be true: offsets in order; in magic 0 and 1 key and value fill the message exactly."""
+    if not batch.legacy:
+        return batch.last_offset_delta >= 0
+    position = batch.position + LOG_OVERHEAD + (_V0_KEY if batch.magic == 0 else _V1_KEY)
+    for _ in ("key", "value"):
+        field = source.peek(position, _LENGTH.size)
+        if len(field) < _LENGTH.size:
+            return False
+        position += _LENGTH.size + max(_LENGTH.unpack(field)[0], 0)
+        if position > batch.next_position:
+            return False
+    return position == batch.next_position
+
+
+def _candidates(data: bytes) -> Iterator[int]:
+    """Where in `data` a batch may begin."""
+    begin = 0
+    while begin < len(data):
+        zeros = _ZEROS.search(data, begin)
+        end = len(data) if zeros is None else min(zeros.start() + _REACH, len(data))
+        for match in _CANDIDATE.finditer(data, begin, end):
+            yield match.start()
+        if zeros is None:
+            return
+        begin = max(end, zeros.end() - _REACH)
