@@ -22,9 +22,11 @@ class Source:
     window: the bytes from `start` on; valid until the next call of `load`.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Raises NotFound, NotAuthorized, UsageError for what is no regular file, OperationFailed."""
+    def __init__(self, path: Path, *, window_bytes: int = WINDOW_BYTES) -> None:
+        """window_bytes: the least that is read at once. Raises NotFound, NotAuthorized, UsageError for what is no
+        regular file, OperationFailed."""
         self.path = path
+        self._least = window_bytes
         self._fd = _open(path)
         self.size = os.fstat(self._fd).st_size
         self._buffer = bytearray()
@@ -51,7 +53,7 @@ class Source:
 
     def load(self, position: int, need: int) -> memoryview:
         """Move the window to `position`; at least `need` bytes where the file has them. It is returned as well."""
-        wanted = min(max(need, WINDOW_BYTES), max(self.size - position, 0))
+        wanted = min(max(need, self._least), max(self.size - position, 0))
         if len(self._buffer) < wanted:
             self.window = memoryview(b"")  # an exported buffer cannot grow
             self._buffer = bytearray(wanted)
@@ -85,6 +87,13 @@ class Source:
             return os.lseek(self._fd, position, os.SEEK_DATA)
         except OSError as exc:
             return self.size if exc.errno == errno.ENXIO else position  # other errors: a file system without holes
+
+    def peek(self, position: int, length: int) -> bytes:
+        """As read, for a few bytes here and there: the window stays where it is."""
+        try:
+            return os.pread(self._fd, length, position)
+        except OSError as exc:
+            raise OperationFailed(f"cannot read {self.path}: {exc.strerror}") from None
 
     def read(self, position: int, length: int) -> memoryview:
         """`length` bytes at `position`, fewer at the end of the file."""
