@@ -19,12 +19,16 @@ from kctl.segment.producer_snapshot import ProducerEntry
 from kctl.segment.query import MAX_MESSAGE_BYTES, all_records
 from kctl.segment.record import Record
 
+MAX_OPEN = 100_000  # far more than any broker has in one partition; what is hostile must not fill the memory
+
 
 @dataclass(slots=True)
 class OpenTransaction:
-    """A transaction without a marker so far. last_offset, last_timestamp (ms): of its latest batch in this log.
+    """A transaction without a marker so far. first_timestamp (ms): of its first batch; last_offset, last_timestamp: of
+    its latest batch in this log.
 
-    Of one that a snapshot tells of, records, batches and size_bytes count what came after the snapshot.
+    Of one that a snapshot tells of, records, batches and size_bytes count what came after the snapshot, and
+    first_timestamp is the snapshot's: it began then or before.
     """
 
     producer_id: int
@@ -32,6 +36,7 @@ class OpenTransaction:
     first_offset: int
     last_offset: int
     last_timestamp: int
+    first_timestamp: int
     records: int = 0
     batches: int = 0
     size_bytes: int = 0
@@ -53,16 +58,20 @@ class EndedTransaction(NamedTuple):
 
 
 class TransactionTracker:
-    """open: by producer id, oldest first (in the order of their first offsets)."""
+    """open: by producer id, oldest first (in the order of their first offsets).
 
-    def __init__(self, known: Iterable[ProducerEntry] = ()) -> None:
+    untracked: batches of transactions that were not followed, because too many were open.
+    """
+
+    def __init__(self, known: Iterable[ProducerEntry] = (), *, max_open: int = MAX_OPEN) -> None:
         """known: the entries of the producer snapshot at which the log begins."""
+        self._max_open, self.untracked = max_open, 0
         begun = [entry for entry in known if entry.current_transaction_first_offset >= 0]
         begun.sort(key=lambda entry: entry.current_transaction_first_offset)
         self.open = {
             entry.producer_id: OpenTransaction(
                 entry.producer_id, entry.producer_epoch, entry.current_transaction_first_offset, entry.last_offset,
-                entry.timestamp,
+                entry.timestamp, entry.timestamp,
             )
             for entry in begun
         }  # fmt: skip
@@ -83,9 +92,13 @@ class TransactionTracker:
     def _data(self, batch: Batch) -> None:
         found = self.open.get(batch.producer_id)
         if found is None:
+            if len(self.open) >= self._max_open:
+                self.untracked += 1
+                return
             found = self.open[batch.producer_id] = OpenTransaction(
-                batch.producer_id, batch.producer_epoch, batch.base_offset, batch.last_offset, batch.max_timestamp
-            )
+                batch.producer_id, batch.producer_epoch, batch.base_offset, batch.last_offset, batch.max_timestamp,
+                batch.max_timestamp,
+            )  # fmt: skip
         found.producer_epoch = batch.producer_epoch
         found.last_offset, found.last_timestamp = batch.last_offset, batch.max_timestamp
         found.records += max(batch.record_count, 0)
