@@ -18,7 +18,7 @@ from kctl.errors import NotHealthy, UsageError
 
 if TYPE_CHECKING:
     from kctl.segment.dump import Row
-    from kctl.segment.kafka_text import KafkaTextOptions, Parser
+    from kctl.segment.kafka_text_options import KafkaTextOptions, Parser
     from kctl.segment.query import Query
 
 
@@ -127,18 +127,19 @@ def _as_kafka_prints_it(names: list[str], given: Mapping[str, Any]) -> None:
     for name in names:
         text.dump(name)
     sys.stdout.flush()
+    for name in text.ignored:
+        sys.stderr.write(f"Ignoring unknown file {name}\n")
     for found in text.found:
-        ignored = found.message.startswith("Ignoring")
         where = "" if found.position is None else f" at {found.position}"
-        sys.stderr.write(f"{found.message}\n" if ignored else f"damage: {found.path}{where}: {found.message}\n")
-    mismatches = list(text.mismatches())
-    for line in mismatches:
+        sys.stderr.write(f"damage: {found.path}{where}: {found.message}\n")
+    mismatches = 0
+    for mismatches, line in enumerate(text.mismatches(), start=1):  # noqa: B007 - their number is used behind the loop
         sys.stderr.write(f"{line}\n")
-    _end(len(text.found) + len(mismatches))
+    _end(text.found_count + mismatches)
 
 
 def _kafka_options(given: Mapping[str, Any]) -> KafkaTextOptions:
-    from kctl.segment.kafka_text import MAX_MESSAGE_BYTES, KafkaTextOptions
+    from kctl.segment.kafka_text_options import MAX_MESSAGE_BYTES, KafkaTextOptions
     from kctl.units import parse_size
 
     parser, plain = _parser(given)

@@ -116,7 +116,7 @@ def increment_sequence(sequence: int, increment: int) -> int:
     return sequence + increment
 
 
-def parse_v2(data: memoryview, offset: int, position: int) -> Batch:
+def parse_v2(data: bytes | memoryview, offset: int, position: int) -> Batch:
     """The header of magic 2 at `offset` of `data`, which has V2_HEADER bytes there. position: in the file."""
     (base, length, epoch, magic, crc, attributes, delta, first, last, producer, producer_epoch, sequence, count) = (
         HEADER_V2.unpack_from(data, offset)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from kctl.errors import UsageError
 from kctl.segment.java_text import java_double, java_utf8
-from kctl.segment.kafka_text import Dies, Parser
+from kctl.segment.kafka_text_options import Dies, Parser
 from kctl.segment.record import Record
 
 Decoder = Callable[[bytes], str]

@@ -9,17 +9,18 @@ An active segment's first two are preallocated, with zeros behind the entries; a
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from struct import Struct
+from typing import Generic, NamedTuple, TypeVar, overload
 
-OFFSET_ENTRY = 8
-TIME_ENTRY = 12
-TXN_ENTRY = 34
+from kctl.segment.source import Source
+
+_OFFSET = Struct(">ii")
+_TIME = Struct(">qi")
+_TXN = Struct(">hqqqq")
+OFFSET_ENTRY, TIME_ENTRY, TXN_ENTRY = _OFFSET.size, _TIME.size, _TXN.size
 _WARM_BYTES = 8192
-_OFFSET = struct.Struct(">ii")
-_TIME = struct.Struct(">qi")
-_TXN = struct.Struct(">hqqqq")
+_PIECE_ENTRIES = 1024
 
 
 class OffsetEntry(NamedTuple):
@@ -46,22 +47,72 @@ class AbortedTransaction(NamedTuple):
     last_stable_offset: int
 
 
-def offset_entries(data: bytes, base_offset: int) -> list[OffsetEntry]:
-    """Every whole entry, zeros behind the last one included."""
-    whole = len(data) // OFFSET_ENTRY * OFFSET_ENTRY
-    return [OffsetEntry(base_offset + relative, position) for relative, position in _OFFSET.iter_unpack(data[:whole])]
+Entry = TypeVar("Entry", OffsetEntry, TimeEntry, AbortedTransaction)
 
 
-def time_entries(data: bytes, base_offset: int) -> list[TimeEntry]:
-    """Every whole entry, zeros behind the last one included."""
-    whole = len(data) // TIME_ENTRY * TIME_ENTRY
-    return [TimeEntry(timestamp, base_offset + relative) for timestamp, relative in _TIME.iter_unpack(data[:whole])]
+class _Slots(Sequence[Entry], Generic[Entry]):
+    """Every whole entry of an index file, zeros behind the last one included; read piece by piece as needed."""
+
+    layout: Struct
+
+    def __init__(self, source: Source, base_offset: int) -> None:
+        """base_offset: of the segment."""
+        self._source, self._base = source, base_offset
+        self._piece, self._first = b"", 0
+        self.size_bytes = source.size
+
+    def __len__(self) -> int:
+        return self.size_bytes // self.layout.size
+
+    @overload
+    def __getitem__(self, number: int) -> Entry: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[Entry]: ...
+
+    def __getitem__(self, number: int | slice) -> Entry | Sequence[Entry]:
+        if isinstance(number, slice):
+            return [self[each] for each in range(len(self))[number]]
+        number, size = range(len(self))[number], self.layout.size
+        offset = (number - self._first) * size
+        if not 0 <= offset < len(self._piece):
+            piece = self._source.peek(number * size, _PIECE_ENTRIES * size)
+            self._piece, self._first, offset = piece[: len(piece) // size * size] or bytes(size), number, 0
+        return self._made(*self.layout.unpack_from(self._piece, offset))
+
+    def __iter__(self) -> Iterator[Entry]:
+        for number in range(len(self)):
+            yield self[number]
+
+    def _made(self, *fields: int) -> Entry:
+        raise NotImplementedError
 
 
-def transaction_entries(data: bytes) -> list[AbortedTransaction]:
-    """Every whole entry."""
-    whole = len(data) // TXN_ENTRY * TXN_ENTRY
-    return [AbortedTransaction(*fields) for fields in _TXN.iter_unpack(data[:whole])]
+class OffsetSlots(_Slots[OffsetEntry]):
+    """Of a .index."""
+
+    layout = _OFFSET
+
+    def _made(self, *fields: int) -> OffsetEntry:
+        return OffsetEntry(self._base + fields[0], fields[1])
+
+
+class TimeSlots(_Slots[TimeEntry]):
+    """Of a .timeindex."""
+
+    layout = _TIME
+
+    def _made(self, *fields: int) -> TimeEntry:
+        return TimeEntry(fields[0], self._base + fields[1])
+
+
+class TransactionSlots(_Slots[AbortedTransaction]):
+    """Of a .txnindex."""
+
+    layout = _TXN
+
+    def _made(self, *fields: int) -> AbortedTransaction:
+        return AbortedTransaction(*fields)
 
 
 def lookup(entries: Sequence[OffsetEntry], offset: int) -> int:
@@ -92,20 +143,18 @@ def _search(value: Callable[[int], int], target: int, low: int, high: int) -> in
     return low
 
 
-def offset_index_problem(path: str, data: bytes, base_offset: int) -> str | None:
+def offset_index_problem(path: str, entries: OffsetSlots, base_offset: int) -> str | None:
     """What OffsetIndex.sanityCheck says: then a broker builds the index anew when it starts."""
-    entries = offset_entries(data, base_offset)
     if entries and entries[-1].offset < base_offset:
         return (
             f"Corrupt index found, index file ({path}) has non-zero size but the last offset is {entries[-1].offset} "
             f"which is less than the base offset {base_offset}."
         )
-    return _odd_length(f"Index file {path}", len(data), OFFSET_ENTRY)
+    return _odd_length(f"Index file {path}", entries.size_bytes, OFFSET_ENTRY)
 
 
-def time_index_problem(path: str, data: bytes, base_offset: int) -> str | None:
+def time_index_problem(path: str, entries: TimeSlots, base_offset: int) -> str | None:
     """What TimeIndex.sanityCheck says."""
-    entries = time_entries(data, base_offset)
     if entries:
         first, last = entries[0], entries[-1]
         begin = f"Corrupt time index found, time index file ({path}) has non-zero size but the last"
@@ -113,7 +162,7 @@ def time_index_problem(path: str, data: bytes, base_offset: int) -> str | None:
             return f"{begin} timestamp is {last.timestamp} which is less than the first timestamp {first.timestamp}"
         if last.offset < base_offset:
             return f"{begin} offset is {last.offset} which is less than the first offset {base_offset}"
-    return _odd_length(f"Time index file {path}", len(data), TIME_ENTRY)
+    return _odd_length(f"Time index file {path}", entries.size_bytes, TIME_ENTRY)
 
 
 def _odd_length(what: str, length: int, entry: int) -> str | None:

@@ -13,7 +13,7 @@ import struct
 from functools import lru_cache
 from typing import Any
 
-from kctl.segment.kafka_text import Dies
+from kctl.segment.kafka_text_options import Dies
 from kctl.segment.messages import BadMessage, Message, Reader, json_text, message, messages, read, to_json, uuid_text
 from kctl.segment.record import Record
 from kctl.segment.scala_order import mutable_set_order

@@ -113,7 +113,7 @@ def _parse(batch: Batch, body: bytes | memoryview) -> Record:
         offset_delta, position = read_varint(body, position)
         key, position = _bytes(body, position)
         value, position = _bytes(body, position)
-        headers, position = _headers(body, position)
+        headers, position = parse_headers(body, position)
     except IndexError:
         raise BadRecords("a record ends too early") from None
     if position != len(body):
@@ -133,7 +133,8 @@ def _bytes(body: bytes | memoryview, position: int) -> tuple[bytes | None, int]:
     return bytes(body[position:end]), end
 
 
-def _headers(body: bytes | memoryview, position: int) -> tuple[tuple[Header, ...], int]:
+def parse_headers(body: bytes | memoryview, position: int) -> tuple[tuple[Header, ...], int]:
+    """A record's headers and the position behind them. Raises BadRecords, and IndexError at the end of `body`."""
     count, position = read_varint(body, position)
     if count == 0:
         return (), position

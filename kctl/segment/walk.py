@@ -94,6 +94,14 @@ def batches(source: Source, start: int = 0, end: int | None = None) -> Iterator[
     position, last = start, source.size if end is None else min(end, source.size)
     effort = Effort(last - start)
     while True:
+        # Nearly all: a header of magic 2 within the window, of a batch that ends before `last`.
+        offset = position - source.start
+        if 0 <= offset <= len(source.window) - V2_HEADER:
+            batch = parse_v2(source.window, offset, position)
+            if batch.magic > 1 and batch.size >= V2_HEADER and position + batch.size <= last:
+                yield batch
+                position += batch.size
+                continue
         found = batch_at(source, position, last)
         if found is None:
             return

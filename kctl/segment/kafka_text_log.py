@@ -1,0 +1,213 @@
+"""The batches and records of a log as DumpLogSegments prints them."""
+
+from __future__ import annotations
+
+from array import array
+from pathlib import Path
+
+from kctl.segment.batch import (
+    CODECS,
+    CONTROL_MASK,
+    DELETE_HORIZON_MASK,
+    TRANSACTIONAL_MASK,
+    V2_HEADER,
+    Batch,
+    crc_is_valid,
+)
+from kctl.segment.compression import BadPayload, decompress
+from kctl.segment.control import control_text
+from kctl.segment.fast_text import FastText, records_text
+from kctl.segment.java_text import java_utf8
+from kctl.segment.kafka_text_options import Dies, Findings, KafkaTextOptions, Write
+from kctl.segment.query import all_records
+from kctl.segment.record import BadRecords, Record
+from kctl.segment.rows import codec_name
+from kctl.segment.source import Source
+from kctl.segment.walk import Damage, Effort, batches, resync
+
+_FAST_PIECES = 32
+_NO_OFFSET = -1
+
+
+class LogText:
+    """A part of a log. After `dump`:
+
+    gaps: pairs of offsets that follow each other without being consecutive, in their order. first_offset, last_offset:
+    of the records, −1 for none. valid_bytes: of the batches. dead: whether the JVM's tool would have ended in it.
+    """
+
+    def __init__(self, path: Path, options: KafkaTextOptions, write: Write, found: Findings) -> None:
+        self.gaps = array("q")
+        self.first_offset = self.last_offset = _NO_OFFSET
+        self.valid_bytes = 0
+        self.dead = False
+        self._path, self._options, self._write, self._found = path, options, write, found
+        self._open_line = False
+        self._effort = Effort(0)
+
+    def dump(self, source: Source, start: int, end: int) -> None:
+        """Write the text of the batches from `start` on, up to `end`."""
+        position: int | None = start
+        self._effort = Effort(end - start)
+        while position is not None:
+            position = self._stretch(source, position, end)
+
+    def _stretch(self, source: Source, start: int, end: int) -> int | None:
+        """Up to where the JVM's tool would die; where to go on."""
+        for item in batches(source, start, end):
+            if isinstance(item, Damage):
+                return self._damage(source, item, end)
+            try:
+                self._batch(source, item)
+            except (Dies, BadRecords, BadPayload) as exc:
+                self._end_line()
+                self._found.add(self._path, item.position, str(exc))
+                self.dead = True
+                return resync(source, item.position + (1 if item.magic < 0 else item.size), end, self._effort)
+            self.valid_bytes += item.size
+        return None
+
+    def _damage(self, source: Source, damage: Damage, end: int) -> int | None:
+        if not damage.dies:  # what is not whole is the end for a broker as well
+            if end == source.size:
+                self._found.add(self._path, damage.position, damage.message)
+            return None
+        self.dead = True
+        self._found.add(self._path, damage.position, damage.message)
+        following = damage.position + damage.length
+        return following if following < end else None
+
+    # --- lines ------------------------------------------------------------------------------------------------------
+
+    def _line(self, text: str) -> None:
+        self._write(text.encode("utf-8", "surrogateescape") + b"\n")
+        self._open_line = False
+
+    def _partial(self, text: str) -> None:
+        """A part of a line, flushed as the JVM's tool does before it may die."""
+        self._write(text.encode("utf-8", "surrogateescape"))
+        self._open_line = True
+
+    def _end_line(self) -> None:
+        if self._open_line:
+            self._write(b"\n")
+            self._open_line = False
+
+    # --- batches and records ----------------------------------------------------------------------------------------
+
+    def _batch(self, source: Source, batch: Batch) -> None:
+        content = source.read(batch.position, batch.size)
+        valid = crc_is_valid(batch, content)
+        if not valid:
+            self._found.add(self._path, batch.position, "the CRC is not that of the batch")
+        head, tail = batch_text(batch, valid=valid)
+        if batch.magic < 0 or batch.codec >= len(CODECS):
+            self._partial(head)
+            what = f"magic {batch.magic}" if batch.magic < 0 else f"compression type {batch.codec}"
+            raise Dies(f"{what} is unknown")
+        self._line(head + tail)
+        if self._options.deep:
+            self._contents(batch, content)
+
+    def _contents(self, batch: Batch, content: memoryview) -> None:
+        plain = self._options.parser is None or self._options.plain
+        if plain and not (batch.legacy or batch.control):
+            fast = self._fast(batch, content)
+            if fast is not None:
+                self._follow(fast.first_offset)
+                for pair in fast.gaps:
+                    self.gaps.extend(pair)
+                self._write(fast.lines)
+                self.last_offset = fast.last_offset
+                return
+        for record in all_records(batch, content, limit=self._options.max_message_bytes):
+            self._follow(record.offset)
+            self.last_offset = record.offset
+            self._record(batch, record)
+
+    def _follow(self, offset: int) -> None:
+        if self.last_offset not in {_NO_OFFSET, offset - 1}:
+            self.gaps.extend((self.last_offset, offset))
+        if self.first_offset == _NO_OFFSET:
+            self.first_offset = offset
+
+    def _fast(self, batch: Batch, content: memoryview) -> FastText | None:
+        payload = bytes(content[V2_HEADER:])
+        if batch.codec:
+            pieces = []
+            try:
+                for piece in decompress(
+                    batch.codec, content[V2_HEADER:], magic=2, limit=self._options.max_message_bytes
+                ):
+                    pieces.append(piece)
+                    if len(pieces) > _FAST_PIECES:
+                        return None
+            except BadPayload:
+                return None
+            payload = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        options = self._options
+        return records_text(
+            batch, payload, contents=options.parser is not None, metadata=not options.skip_record_metadata
+        )
+
+    def _record(self, batch: Batch, record: Record) -> None:
+        options = self._options
+        text = "" if options.skip_record_metadata else record_text(batch, record)
+        if options.parser is not None and not batch.control:
+            self._partial(text)
+            key, value = options.parser(record)
+            text = ""
+            if key is not None:
+                text = f"{'| ' if options.skip_record_metadata else ' '}key: {key}"
+            if value is not None:
+                text += f" payload: {value}"
+        self._line(text)
+
+
+def batch_text(batch: Batch, *, valid: bool) -> tuple[str, str]:
+    """A batch's line in two parts: the JVM's tool dies between them for a codec or magic that it does not know."""
+    if batch.legacy:
+        kind = "NoTimestampType" if batch.magic == 0 else _timestamp_type(batch)
+        return f"offset: {batch.base_offset}", _tail(batch, kind, valid=valid)
+    first = batch.base_timestamp
+    attributes = batch.attributes
+    head = (
+        f"baseOffset: {batch.base_offset} lastOffset: {batch.last_offset} count: {batch.record_count} "
+        f"baseSequence: {batch.base_sequence} lastSequence: {batch.last_sequence} "
+        f"producerId: {batch.producer_id} producerEpoch: {batch.producer_epoch} "
+        f"partitionLeaderEpoch: {batch.partition_leader_epoch} "
+        f"isTransactional: {'true' if attributes & TRANSACTIONAL_MASK else 'false'} "
+        f"isControl: {'true' if attributes & CONTROL_MASK else 'false'} "
+        f"deleteHorizonMs: {f'OptionalLong[{first}]' if attributes & DELETE_HORIZON_MASK else 'OptionalLong.empty'}"
+    )
+    return head, _tail(batch, _timestamp_type(batch), valid=valid)
+
+
+def _tail(batch: Batch, kind: str, *, valid: bool) -> str:
+    return (
+        f" position: {batch.position} {kind}: {batch.max_timestamp} size: {batch.size} magic: {batch.magic} "
+        f"compresscodec: {codec_name(batch)} crc: {batch.crc} isvalid: {'true' if valid else 'false'}"
+    )
+
+
+def record_text(batch: Batch, record: Record) -> str:
+    """A record's line without its content."""
+    kind = "NoTimestampType" if batch.magic == 0 else _timestamp_type(batch)
+    text = (
+        f"| offset: {record.offset} {kind}: {record.timestamp} keySize: {_length(record.key)} "
+        f"valueSize: {_length(record.value)}"
+    )
+    if batch.legacy:
+        # The brace is the tool's own.
+        return f"{text} isValid: {'true' if record.legacy_valid else 'false'} crc: {record.legacy_crc}}}"
+    keys = ",".join(java_utf8(key) for key, _ in record.headers)
+    text += f" sequence: {record.sequence} headerKeys: [{keys}]"
+    return text + control_text(record) if batch.control else text
+
+
+def _timestamp_type(batch: Batch) -> str:
+    return "LogAppendTime" if batch.log_append_time else "CreateTime"
+
+
+def _length(data: bytes | None) -> int:
+    return -1 if data is None else len(data)

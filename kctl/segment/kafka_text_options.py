@@ -1,0 +1,61 @@
+"""What a dump as DumpLogSegments is asked for, and what it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kctl.segment.record import Record
+
+MAX_BYTES = 2**31 - 1
+MAX_MESSAGE_BYTES = 5 * 1024 * 1024
+KEPT = 1000
+Write = Callable[[bytes], object]
+# (record) → key text, value text; None: not printed. Raises Dies where the JVM's tool does.
+Parser = Callable[[Record], tuple[str | None, str | None]]
+
+
+class Dies(Exception):
+    """The JVM's tool would end here with an exception: `message` is what it is about."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Damage, for the exit code and for stderr. position: in the file, None when it is about the whole."""
+
+    path: Path
+    position: int | None
+    message: str
+
+
+class Findings:
+    """All damage of a run. count: of it; kept: the first KEPT."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.kept: list[Found] = []
+
+    def add(self, path: Path, position: int | None, message: str) -> None:
+        """One more."""
+        self.count += 1
+        if len(self.kept) < KEPT:
+            self.kept.append(Found(path, position, message))
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaTextOptions:
+    """The options of DumpLogSegments."""
+
+    deep: bool = False
+    parser: Parser | None = None  # None: contents are not printed
+    plain: bool = False  # the parser shows both as UTF-8 text
+    skip_record_metadata: bool = False
+    verify_only: bool = False
+    sanity_only: bool = False
+    max_bytes: int = MAX_BYTES
+    max_message_bytes: int = MAX_MESSAGE_BYTES

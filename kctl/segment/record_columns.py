@@ -1,0 +1,301 @@
+"""All records of a batch at once, by columns: several times faster than one after the other (record.records_of).
+
+Records that follow each other mostly look alike: lengths of the same size stand at the same places. Such a run is cut
+by one struct; what is left is parsed in one tight loop. Whatever is unusual makes both give up, and the caller takes
+the plain way: there is one place that says what is right, and this one says the same or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from struct import Struct
+from typing import NamedTuple
+
+from kctl.segment.batch import Batch
+from kctl.segment.record import BadRecords, Header, parse_headers
+
+_SMALLEST_RUN = 8  # records; below that, a loop is faster
+_MAX_DELTA = 1 << 13  # offset deltas that are varints of two bytes
+_LONGEST_RUN = 1 << 12
+_MOST_RECORDS = 1 << 17  # all of them are in memory at once
+_FARTHEST = 2**62  # of offsets and times in ms: sums of these stay 64 bits wide
+_NULL = 1  # the varint of −1
+# The varints of offset deltas 0, 1, 2, …: of one byte, and both bytes of two.
+_ONE = bytes(delta << 1 for delta in range(64))
+_LOW = bytes(delta << 1 & 0x7F | 0x80 for delta in range(_MAX_DELTA))
+_HIGH = bytes(delta >> 6 for delta in range(_MAX_DELTA))
+
+
+class Columns(NamedTuple):
+    """A batch's records, first to last. offsets: absolute; timestamps: ms; headers: by number, of those that have any.
+
+    consecutive: whether each offset is the one before plus 1.
+    """
+
+    offsets: Sequence[int]
+    timestamps: Sequence[int]
+    keys: list[bytes | None]
+    values: list[bytes | None]
+    headers: dict[int, tuple[Header, ...]]
+    consecutive: bool
+
+
+def record_columns(batch: Batch, payload: bytes) -> Columns | None:
+    """The records of a batch of magic 2, or None when the plain way has to be taken.
+
+    payload: what stands behind the header, decompressed.
+    """
+    count = batch.record_count
+    if (
+        not 1 <= count <= _MOST_RECORDS
+        or count > len(payload)
+        or not 0 <= batch.base_offset <= _FARTHEST
+        or not 0 <= batch.base_timestamp <= _FARTHEST
+    ):
+        return None
+    parser = _Parser(batch, payload)
+    try:
+        complete = parser.runs() and parser.rest()
+    except (IndexError, BadRecords):
+        return None
+    return parser.columns() if complete else None
+
+
+class _Parser:
+    """deltas, times: of offsets and timestamps against the batch's."""
+
+    def __init__(self, batch: Batch, payload: bytes) -> None:
+        self._batch, self._data = batch, payload
+        self._position = 0
+        self._deltas: list[int] = []
+        self._times: list[int] = []
+        self._keys: list[bytes | None] = []
+        self._values: list[bytes | None] = []
+        self._headers: dict[int, tuple[Header, ...]] = {}
+
+    def columns(self) -> Columns:
+        batch, deltas = self._batch, self._deltas
+        base, first, count = batch.base_offset, deltas[0], len(deltas)
+        consecutive = deltas[-1] - first == count - 1 and deltas == list(range(first, first + count))
+        offsets: Sequence[int] = (
+            range(base + first, base + first + count) if consecutive else [base + delta for delta in deltas]
+        )
+        start = batch.base_timestamp
+        times = [batch.max_timestamp] * count if batch.log_append_time else [start + time for time in self._times]
+        return Columns(offsets, times, self._keys, self._values, self._headers, consecutive)
+
+    def runs(self) -> bool:
+        """Take runs while they are long enough. False when the records do not fit."""
+        left = self._batch.record_count - len(self._keys)
+        while left >= _SMALLEST_RUN:
+            taken = self._run(left)
+            if taken < _SMALLEST_RUN:
+                break
+            left -= taken
+        return True
+
+    def _run(self, left: int) -> int:
+        """Take the records that look like the one that follows; how many."""
+        data, start = self._data, self._position
+        # The first one: where is what? length | attributes | time | offset | key length, key | value length, value | 0
+        position = start
+        while data[position] >= 0x80:
+            position += 1
+        position += 1
+        time_at = position + 1 - start
+        offset_at = _behind_varint(data, start + time_at) - start
+        key_length_at = _behind_varint(data, start + offset_at) - start
+        key_byte = data[start + key_length_at]
+        if (key_byte != _NULL and key_byte & 0x81) or offset_at - time_at > 2 or key_length_at - offset_at > 2:
+            return 0  # a key longer than 63 bytes, or far from the first one
+        key_length = 0 if key_byte == _NULL else key_byte >> 1
+        key_end = key_length_at + 1 + key_length
+        value_at = _behind_varint(data, start + key_end) - start
+        if value_at - key_end > 2 or data[start + key_end] & 1:
+            return 0
+        value_length = (
+            data[start + key_end] >> 1
+            if value_at - key_end == 1
+            else ((data[start + key_end] & 0x7F) >> 1 | data[start + key_end + 1] << 6)
+        )
+        size = value_at + value_length + 1
+        count = min(left, _LONGEST_RUN, (len(data) - start) // size)
+        same = (*range(time_at - 1), key_length_at, *range(key_end, value_at), size - 1)
+        for column in same:
+            count = _equal(data, start + column, size, count)
+        if count < _SMALLEST_RUN or data[start + size - 1] or not self._fits(size, time_at - 1):
+            return 0
+        deltas = self._run_deltas(start + offset_at, key_length_at - offset_at, size, count)
+        times = self._run_times(start + time_at, offset_at - time_at, size, len(deltas))
+        count = len(times)
+        self._deltas += deltas[:count]
+        self._times += times
+        cut = _layout(key_length_at + 1, key_length, value_at - key_end, value_length, count)
+        flat = cut.unpack_from(data, start)
+        self._keys += [None] * count if key_byte == _NULL else flat[0::2]
+        self._values += flat[1::2]
+        self._position = start + size * count
+        return count
+
+    def _fits(self, size: int, length_size: int) -> bool:
+        """Whether the length that the record has says the size that its parts make."""
+        data, start = self._data, self._position
+        length = shift = 0
+        for position in range(start, start + length_size):
+            length |= (data[position] & 0x7F) << shift
+            shift += 7
+        return length == (size - length_size) << 1
+
+    def _run_deltas(self, at: int, width: int, size: int, count: int) -> range:
+        data = self._data
+        end = at + size * (count - 1) + 1
+        if width == 1:
+            first, column = data[at] >> 1, data[at:end:size]
+            count = _common(column, _ONE[first : first + count])
+            if data[at] & 1:
+                count = 0
+            return range(first, first + count)
+        first = (data[at] & 0x7F) >> 1 | data[at + 1] << 6
+        if data[at] & 1 or data[at + 1] >= 0x80:
+            return range(0)
+        count = _common(data[at:end:size], _LOW[first : first + count])
+        count = min(count, _common(data[at + 1 : end + 1 : size], _HIGH[first : first + count]))
+        return range(first, first + count)
+
+    def _run_times(self, at: int, width: int, size: int, count: int) -> list[int]:
+        data = self._data
+        end = at + size * (count - 1) + 1
+        if count == 0:
+            return []
+        low = data[at:end:size]
+        if width == 1:
+            if not low.isascii():
+                low = low[: next(i for i, byte in enumerate(low) if byte >= 0x80)]
+            return [byte >> 1 ^ -(byte & 1) for byte in low]
+        high = data[at + 1 : end + 1 : size]
+        if min(low) < 0x80 or not high.isascii():
+            return []
+        return [((a & 0x7F) >> 1 | b << 6) ^ -(a & 1) for a, b in zip(low, high, strict=True)]
+
+    def rest(self) -> bool:  # noqa: C901, PLR0912, PLR0915 - calls cost more than all else here
+        """Parse what is left, record by record. False when it is not as it should be. Raises IndexError, BadRecords."""
+        data, position = self._data, self._position
+        add_delta, add_time = self._deltas.append, self._times.append
+        add_key, add_value = self._keys.append, self._values.append
+        for number in range(len(self._keys), self._batch.record_count):
+            byte = data[position]  # the record's length
+            position += 1
+            if byte >= 0x80:
+                second = data[position]
+                position += 1
+                if second >= 0x80:
+                    third = data[position]
+                    position += 1
+                    if third >= 0x80:
+                        return False
+                    byte = byte & 0x7F | (second & 0x7F) << 7 | third << 14
+                else:
+                    byte = byte & 0x7F | second << 7
+            if byte & 1:
+                return False
+            end = position + (byte >> 1)
+            byte = data[position + 1]  # behind the attributes: the time
+            position += 2
+            if byte >= 0x80:
+                byte &= 0x7F
+                shift = 7
+                while True:
+                    second = data[position]
+                    position += 1
+                    byte |= (second & 0x7F) << shift
+                    if second < 0x80:
+                        break
+                    shift += 7
+                    if shift > 56:
+                        return False
+            add_time(byte >> 1 ^ -(byte & 1))
+            byte = data[position]  # the offset
+            position += 1
+            if byte >= 0x80:
+                second = data[position]
+                position += 1
+                if second >= 0x80:
+                    third = data[position]
+                    position += 1
+                    if third >= 0x80:
+                        return False
+                    byte = byte & 0x7F | (second & 0x7F) << 7 | third << 14
+                else:
+                    byte = byte & 0x7F | second << 7
+            if byte & 1:
+                return False
+            add_delta(byte >> 1)
+            byte = data[position]  # the key
+            position += 1
+            if byte >= 0x80:
+                second = data[position]
+                position += 1
+                if second >= 0x80:
+                    return False
+                byte = byte & 0x7F | second << 7
+            if byte & 1:
+                if byte != _NULL:
+                    return False
+                add_key(None)
+            else:
+                start = position
+                position += byte >> 1
+                add_key(data[start:position])
+            byte = data[position]  # the value
+            position += 1
+            if byte >= 0x80:
+                second = data[position]
+                position += 1
+                if second >= 0x80:
+                    third = data[position]
+                    position += 1
+                    if third >= 0x80:
+                        return False
+                    byte = byte & 0x7F | (second & 0x7F) << 7 | third << 14
+                else:
+                    byte = byte & 0x7F | second << 7
+            if byte & 1:
+                if byte != _NULL:
+                    return False
+                add_value(None)
+            else:
+                start = position
+                position += byte >> 1
+                add_value(data[start:position])
+            if data[position]:
+                self._headers[number], position = parse_headers(memoryview(data)[:end], position)
+            else:
+                position += 1
+            if position != end:
+                return False
+        return position == len(data)
+
+
+def _behind_varint(data: bytes, position: int) -> int:
+    while data[position] >= 0x80:
+        position += 1
+    return position + 1
+
+
+def _equal(data: bytes, at: int, size: int, count: int) -> int:
+    """How many of `count` bytes, `size` apart, are the same as the first, from the first on."""
+    column = data[at : at + size * count : size]
+    return len(column) - len(column.lstrip(column[:1]))
+
+
+def _common(one: bytes, other: bytes) -> int:
+    """The length of what both begin with."""
+    if one == other:
+        return len(one)
+    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+@lru_cache(maxsize=256)
+def _layout(key_at: int, key_size: int, value_length_size: int, value_size: int, count: int) -> Struct:
+    return Struct(f"{key_at}x{key_size}s{value_length_size}x{value_size}s1x" * count)
