@@ -13,7 +13,7 @@ from kctl.errors import KctlError
 from kctl.segment.compression import BadPayload
 from kctl.segment.kafka_text_index import IndexText, Mismatches
 from kctl.segment.kafka_text_log import LogText
-from kctl.segment.kafka_text_names import as_java, base_offset_of, snapshot_id, suffix_of
+from kctl.segment.kafka_text_names import absolute, as_java, base_offset_of, snapshot_id, suffix_of
 from kctl.segment.kafka_text_options import MAX_BYTES, Dies, Findings, Found, KafkaTextOptions, Write
 from kctl.segment.record import BadRecords
 from kctl.segment.source import Source
@@ -56,6 +56,7 @@ class KafkaText:
         shown = as_java(name)
         self._line(f"Dumping {shown}")
         path = Path(name)
+        self._mismatches.file = absolute(name)
         try:
             dumper = self._dumpers.get(suffix_of(path.name))
             if dumper is None:
@@ -82,7 +83,7 @@ class KafkaText:
             end = min(source.size, self._options.max_bytes)
             text = LogText(path, self._options, self._write, self._findings)
             text.dump(source, 0, end)
-        self._mismatches.add(self._mismatches.gaps, path, *text.gaps)
+        self._mismatches.add(self._mismatches.gaps, *text.gaps)
         trailing = end - text.valid_bytes
         if trailing > 0 and self._options.max_bytes == MAX_BYTES and not text.dead:
             self._line(f"Found {trailing} invalid bytes at the end of {path.name}")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from kctl.segment import indexes
 from kctl.segment.batch import Batch
-from kctl.segment.kafka_text_names import as_java, base_offset_of
+from kctl.segment.kafka_text_names import absolute, base_offset_of
 from kctl.segment.kafka_text_options import Dies, Findings, KafkaTextOptions
 from kctl.segment.producer_snapshot import BadSnapshot, ProducerEntry, parse_snapshot
 from kctl.segment.query import all_records
+from kctl.segment.scala_order import mutable_map_order
 from kctl.segment.source import Source, read_whole
 from kctl.segment.walk import Damage, batch_at, batches
 
@@ -22,45 +22,50 @@ _MOST_STEPS = 20_000_000
 
 
 class Mismatches:
-    """What does not fit, by kind and file, in pairs of numbers; told at the end of all files."""
+    """What does not fit, by kind and file, in pairs of numbers; told at the end of all files.
+
+    file: the one that is dumped now, with its folder (java.io.File.getAbsolutePath).
+    """
 
     def __init__(self) -> None:
+        self.file = ""
         self.offsets: dict[str, array[int]] = {}
         self.timestamps: dict[str, array[int]] = {}
         self.out_of_order: dict[str, array[int]] = {}
         self.not_found: dict[str, array[int]] = {}
         self.gaps: dict[str, array[int]] = {}
 
-    @staticmethod
-    def add(kind: dict[str, array[int]], path: Path, *numbers: int) -> None:
+    def add(self, kind: dict[str, array[int]], *numbers: int) -> None:
         """Pairs of numbers, of one of the kinds."""
         if numbers:
-            kind.setdefault(absolute(path), array("q")).extend(numbers)
+            kind.setdefault(self.file, array("q")).extend(numbers)
 
     def lines(self) -> Iterator[str]:
         """The lines for stderr, in the JVM tool's order: offsets latest first, times as they were found."""
-        for name, pairs in self.offsets.items():
-            yield f"Mismatches in :{as_java(name)}"
+        for name, pairs in _in_maps_order(self.offsets, replaced=True):
+            yield f"Mismatches in :{name}"
             yield from (f"  Index offset: {index}, log offset: {log}" for index, log in _latest_first(pairs))
-        for name, pairs in self.timestamps.items():
-            yield f"Found timestamp mismatch in :{as_java(name)}"
+        for name, pairs in _in_maps_order(self.timestamps):
+            yield f"Found timestamp mismatch in :{name}"
             yield from (f"  Index timestamp: {index}, log timestamp: {log}" for index, log in _pairs(pairs))
-        for name, pairs in self.out_of_order.items():
-            yield f"Found out of order timestamp in :{as_java(name)}"
+        for name, pairs in _in_maps_order(self.out_of_order):
+            yield f"Found out of order timestamp in :{name}"
             yield from (
                 f"  Index timestamp: {now}, Previously indexed timestamp: {last}" for now, last in _pairs(pairs)
             )
-        for pairs in self.not_found.values():
+        for _, pairs in _in_maps_order(self.not_found):
             yield "The following indexed offsets are not found in the log."
             yield from (f"Indexed offset: {index}, found log offset: {log}" for index, log in _pairs(pairs))
-        for name, pairs in self.gaps.items():
-            yield f"Non-consecutive offsets in {as_java(name)}"
+        for name, pairs in _in_maps_order(self.gaps, replaced=True):
+            yield f"Non-consecutive offsets in {name}"
             yield from (f"  {first} is followed by {second}" for first, second in _latest_first(pairs))
 
 
-def absolute(path: Path) -> str:
-    """As java.io.File has it: links are not followed."""
-    return os.path.abspath(path)  # noqa: PTH100
+def _in_maps_order(kind: dict[str, array[int]], *, replaced: bool = False) -> Iterator[tuple[str, array[int]]]:
+    """The files with their pairs as the JVM tool's map gives them. replaced: it puts its lists anew for each pair."""
+    names = list(kind)
+    put_again = replaced and bool(names) and len(kind[names[-1]]) > 2
+    return ((name, kind[name]) for name in mutable_map_order(names, put_again=put_again))
 
 
 def _pairs(numbers: array[int]) -> Iterator[tuple[int, int]]:
@@ -89,14 +94,14 @@ class IndexText:
                 self._line(f"{shown} is empty.")
                 return
             if self._options.sanity_only:
-                self._sanity(indexes.offset_index_problem(absolute(path), entries, base), shown)
+                self._sanity(indexes.offset_index_problem(absolute(shown), entries, base), shown)
                 return
             for number, entry in enumerate(entries):
                 if entry.offset == base and number > 0:
                     return
                 found = self._first_in_slice(log, entry.position)
                 if found.last_offset != entry.offset:
-                    Mismatches.add(self._mismatches.offsets, path, entry.offset, found.last_offset)
+                    self._mismatches.add(self._mismatches.offsets, entry.offset, found.last_offset)
                 if not self._options.verify_only:
                     self._line(f"offset: {entry.offset} position: {entry.position}")
 
@@ -120,7 +125,7 @@ class IndexText:
         with Source(_beside(path, ".log")) as log, Source(path) as source:
             entries = indexes.TimeSlots(source, base)
             if self._options.sanity_only:
-                self._sanity(indexes.time_index_problem(absolute(path), entries, base), shown)
+                self._sanity(indexes.time_index_problem(absolute(shown), entries, base), shown)
                 return
             if not offsets_path.exists():
                 raise Dies(f"{offsets_path} does not exist")  # the JVM's tool makes an empty one here, and dies
@@ -130,28 +135,28 @@ class IndexText:
                 for number, entry in enumerate(entries):
                     if entry.offset == base and number > 0:
                         return
-                    self._check_time(log, path, entry, indexes.lookup(offsets, entry.offset), previous)
+                    self._check_time(log, entry, indexes.lookup(offsets, entry.offset), previous)
                     if not self._options.verify_only:
                         self._line(f"timestamp: {entry.timestamp} offset: {entry.offset}")
                     previous = entry.timestamp
 
-    def _check_time(self, log: Source, path: Path, entry: indexes.TimeEntry, position: int, previous: int) -> None:
+    def _check_time(self, log: Source, entry: indexes.TimeEntry, position: int, previous: int) -> None:
         if position > log.size or position < 0:
             raise Dies(f"Slice from position {position} exceeds end position of the log")
         mismatches = self._mismatches
         batch = self._first_up_to(log, position, entry.offset)
         if batch is None or batch.last_offset != entry.offset:
             found = -1 if batch is None else batch.last_offset
-            mismatches.add(mismatches.not_found, path, entry.offset, found)
+            mismatches.add(mismatches.not_found, entry.offset, found)
             return
         content = log.read(batch.position, batch.size)
         records = all_records(batch, content, limit=self._options.max_message_bytes)
         youngest = max((record.timestamp for record in records), default=_NO_TIMESTAMP)
         youngest = max(youngest, _NO_TIMESTAMP)
         if youngest != entry.timestamp:
-            mismatches.add(mismatches.timestamps, path, entry.timestamp, youngest)
+            mismatches.add(mismatches.timestamps, entry.timestamp, youngest)
         if previous >= entry.timestamp:
-            mismatches.add(mismatches.out_of_order, path, entry.timestamp, previous)
+            mismatches.add(mismatches.out_of_order, entry.timestamp, previous)
 
     def _first_up_to(self, log: Source, position: int, offset: int) -> Batch | None:
         """The first batch from `position` on that ends at or behind `offset`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from kctl.segment.kafka_text_options import Dies
@@ -36,3 +37,8 @@ def as_java(name: str) -> str:
     while "//" in name:
         name = name.replace("//", "/")
     return name.rstrip("/") if len(name) > 1 else name
+
+
+def absolute(name: str) -> str:
+    """java.io.File.getAbsolutePath: with the working folder in front, dots and links as they are."""
+    return as_java(os.path.join(os.getcwd(), name))  # noqa: PTH109, PTH118 - a Path drops dots

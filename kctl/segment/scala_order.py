@@ -1,11 +1,14 @@
-"""The order in which a scala.collection.mutable.HashSet of TopicPartitions gives its elements (Scala 2.13).
+"""The order in which scala.collection.mutable's HashSet and HashMap give their elements (Scala 2.13).
 
-DumpLogSegments prints the partitions of a transaction in it.
+DumpLogSegments prints the partitions of a transaction, and the files with mismatches, in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TypeVar
+
+_Element = TypeVar("_Element", bound=Hashable)
 
 _FIRST_TABLE = 16
 _LOAD = 0.75
@@ -14,13 +17,25 @@ _LOAD = 0.75
 def mutable_set_order(partitions: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
     """(topic, partition), each once, as the set would give them after they were added in this order."""
     unique = list(dict.fromkeys(partitions))
+    return _in_buckets(unique, [_topic_partition_hash(*each) for each in unique], len(unique))
+
+
+def mutable_map_order(names: Sequence[str], *, put_again: bool = False) -> list[str]:
+    """The keys of a map, each once, in the order in which they were put.
+
+    put_again: the last one's value was replaced later, for which the table grows as for a new one.
+    """
+    return _in_buckets(names, [string_hash(name) for name in names], len(names) + put_again)
+
+
+def _in_buckets(elements: Sequence[_Element], hashes: Sequence[int], puts: int) -> list[_Element]:
     size = _FIRST_TABLE
-    while len(unique) + 1 > size * _LOAD:
+    while puts + 1 > size * _LOAD:
         size *= 2
-    hashed = [(_improved(_topic_partition_hash(*each)), number, each) for number, each in enumerate(unique)]
+    hashed = [(_improved(value), number) for number, value in enumerate(hashes)]
     # Buckets in order; within one by hash, equal hashes in the order in which they came.
     hashed.sort(key=lambda item: (item[0] & (size - 1), _signed(item[0]), item[1]))
-    return [each for _, _, each in hashed]
+    return [elements[number] for _, number in hashed]
 
 
 def _improved(value: int) -> int:
