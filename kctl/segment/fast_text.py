@@ -62,18 +62,14 @@ def _is_utf8(lines: bytes) -> bool:
 
 
 def _lines(batch: Batch, columns: Columns, *, contents: bool, metadata: bool) -> bytes:
-    keys, values = columns.keys, columns.values
-    count, no_keys = len(keys), keys.count(None)
-    if None in values or 0 < no_keys < count:
+    keys, values, sizes = columns.keys, columns.values, columns.sizes
+    count = len(keys)
+    no_keys = keys.count(None) if sizes is None or sizes[0] < 0 else 0
+    if sizes is None and (None in values or 0 < no_keys < count):
         return _lines_with_nulls(batch, columns, contents=contents, metadata=metadata)
     parts: list[Sequence[object]] = []
-    sizes: tuple[int, int] | None = None
     if metadata:
-        key_sizes = [-1] * count if no_keys else list(map(len, keys))  # type: ignore[arg-type]
-        value_sizes = list(map(len, values))  # type: ignore[arg-type]
-        if key_sizes.count(key_sizes[0]) == count == value_sizes.count(value_sizes[0]):
-            sizes = key_sizes[0], value_sizes[0]
-        parts += _metadata(batch, columns, None if sizes else (key_sizes, value_sizes))
+        parts += _metadata(batch, columns)
     if contents:
         parts += (values,) if no_keys else (keys, values)
     template = _template(
@@ -82,11 +78,13 @@ def _lines(batch: Batch, columns: Columns, *, contents: bool, metadata: bool) ->
     return (_repeated(template, count) if count <= _KEPT else template * count) % _interleaved(parts, count)
 
 
-def _metadata(batch: Batch, columns: Columns, sizes: tuple[list[int], list[int]] | None) -> Iterator[Sequence[object]]:
+def _metadata(batch: Batch, columns: Columns) -> Iterator[Sequence[object]]:
     yield columns.offsets
     yield columns.timestamps
-    if sizes is not None:
-        yield from sizes
+    if columns.sizes is None:
+        keys, values = columns.keys, columns.values
+        yield [-1] * len(keys) if keys[0] is None else list(map(len, keys))  # type: ignore[arg-type]
+        yield list(map(len, values))  # type: ignore[arg-type]
     if batch.base_sequence >= 0:
         shift = batch.base_sequence - batch.base_offset
         yield [offset + shift for offset in columns.offsets]

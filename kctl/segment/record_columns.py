@@ -20,6 +20,9 @@ _MAX_DELTA = 1 << 13  # offset deltas that are varints of two bytes
 _LONGEST_RUN = 1 << 12
 _MOST_RECORDS = 1 << 17  # all of them are in memory at once
 _FARTHEST = 2**62  # of offsets and times in ms: sums of these stay 64 bits wide
+# What zigzag varints of one byte mean, for those that are not negative.
+_HALVES = bytes(byte >> 1 for byte in range(256))
+_EVEN = bytes(range(0, 128, 2))
 _NULL = 1  # the varint of −1
 # The varints of offset deltas 0, 1, 2, …: of one byte, and both bytes of two.
 _ONE = bytes(delta << 1 for delta in range(64))
@@ -30,7 +33,8 @@ _HIGH = bytes(delta >> 6 for delta in range(_MAX_DELTA))
 class Columns(NamedTuple):
     """A batch's records, first to last. offsets: absolute; timestamps: ms; headers: by number, of those that have any.
 
-    consecutive: whether each offset is the one before plus 1.
+    consecutive: whether each offset is the one before plus 1. sizes: of key (−1: null) and value, when all records are
+    known to have the same.
     """
 
     offsets: Sequence[int]
@@ -39,6 +43,7 @@ class Columns(NamedTuple):
     values: list[bytes | None]
     headers: dict[int, tuple[Header, ...]]
     consecutive: bool
+    sizes: tuple[int, int] | None
 
 
 def record_columns(batch: Batch, payload: bytes) -> Columns | None:
@@ -73,6 +78,7 @@ class _Parser:
         self._keys: list[bytes | None] = []
         self._values: list[bytes | None] = []
         self._headers: dict[int, tuple[Header, ...]] = {}
+        self._sizes: tuple[int, int] | None = None
 
     def columns(self) -> Columns:
         batch, deltas = self._batch, self._deltas
@@ -83,7 +89,7 @@ class _Parser:
         )
         start = batch.base_timestamp
         times = [batch.max_timestamp] * count if batch.log_append_time else [start + time for time in self._times]
-        return Columns(offsets, times, self._keys, self._values, self._headers, consecutive)
+        return Columns(offsets, times, self._keys, self._values, self._headers, consecutive, self._sizes)
 
     def runs(self) -> bool:
         """Take runs while they are long enough. False when the records do not fit."""
@@ -135,6 +141,8 @@ class _Parser:
         flat = cut.unpack_from(data, start)
         self._keys += [None] * count if key_byte == _NULL else flat[0::2]
         self._values += flat[1::2]
+        sizes = -1 if key_byte == _NULL else key_length, value_length
+        self._sizes = sizes if not start or self._sizes == sizes else None
         self._position = start + size * count
         return count
 
@@ -172,6 +180,8 @@ class _Parser:
         if width == 1:
             if not low.isascii():
                 low = low[: next(i for i, byte in enumerate(low) if byte >= 0x80)]
+            if not low.translate(None, _EVEN):
+                return list(low.translate(_HALVES))
             return [byte >> 1 ^ -(byte & 1) for byte in low]
         high = data[at + 1 : end + 1 : size]
         if min(low) < 0x80 or not high.isascii():
@@ -183,6 +193,8 @@ class _Parser:
         data, position = self._data, self._position
         add_delta, add_time = self._deltas.append, self._times.append
         add_key, add_value = self._keys.append, self._values.append
+        if len(self._keys) < self._batch.record_count:
+            self._sizes = None
         for number in range(len(self._keys), self._batch.record_count):
             byte = data[position]  # the record's length
             position += 1
