@@ -9,7 +9,7 @@ partition.metadata        «version: 0» and «topic_id: …» (PartitionMetadat
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 OFFSET_CHECKPOINTS = (
@@ -38,6 +38,7 @@ class BadCheckpoint(ValueError):
 class OffsetRow:
     """A line of an offset checkpoint."""
 
+    kind: str = field(default="checkpoint_offset", init=False)
     file: str
     topic: str
     partition: int
@@ -48,6 +49,7 @@ class OffsetRow:
 class EpochRow:
     """A line of leader-epoch-checkpoint: the first offset of a leader's time."""
 
+    kind: str = field(default="leader_epoch", init=False)
     file: str
     epoch: int
     start_offset: int
@@ -57,6 +59,7 @@ class EpochRow:
 class SettingRow:
     """A line of meta.properties or partition.metadata."""
 
+    kind: str = field(default="setting", init=False)
     file: str
     key: str
     value: str

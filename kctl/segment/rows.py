@@ -1,10 +1,15 @@
-"""What a dump says of batches and records, as programs read it: typed, times in ISO 8601, bytes as text or base64."""
+"""What a dump says of batches and records, as programs read it: typed, times in ISO 8601, bytes as text or base64.
+
+Every row says of which kind it is, so that rows of several kinds may stand in one stream.
+"""
 
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from typing import Any
 
 from kctl.segment.batch import CODECS, NO_SEQUENCE, Batch
 from kctl.segment.control import NAMES, control_type
@@ -17,6 +22,7 @@ _MAX_MS = 253_402_300_799_999  # the last millisecond of the year 9999
 class BatchRow:
     """A batch. valid: its CRC. Timestamps are None where there is none; producer_id and the like as well."""
 
+    kind: str = field(default="batch", init=False)
     file: str
     position: int
     size_bytes: int
@@ -52,19 +58,22 @@ class HeaderRow:
 
 @dataclass(frozen=True, slots=True)
 class RecordRow:
-    """A record. position: of its batch in the file. The encodings are utf-8 or base64; None with null.
+    """A record. position: of its batch in the file. The encodings are utf-8 or base64, None with null; of a decoder:
+    json (an object), long, integer or double (a number).
 
-    control: ABORT, COMMIT, …; valid: the CRC, of the batch or (magic 0 and 1) of the message.
+    control: ABORT, COMMIT, …; valid: the CRC, of the batch or (magic 0 and 1) of the message. decode_error: why a
+    decoder that was asked for could not read it.
     """
 
+    kind: str = field(default="record", init=False)
     file: str
     position: int
     offset: int
     timestamp: str | None
     timestamp_type: str | None
-    key: str | None
+    key: Any
     key_encoding: str | None
-    value: str | None
+    value: Any
     value_encoding: str | None
     key_size_bytes: int | None
     value_size_bytes: int | None
@@ -74,6 +83,48 @@ class RecordRow:
     transactional: bool
     control: str | None
     valid: bool
+    decode_error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DamageRow:
+    """Bytes that cannot be read. position: in the file; size_bytes: how many are passed over."""
+
+    kind: str = field(default="damage", init=False)
+    file: str
+    position: int
+    size_bytes: int
+    damage: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoteRow:
+    """Something about a file that is no damage: unused bytes, or that it became shorter while it was followed."""
+
+    kind: str = field(default="note", init=False)
+    file: str
+    position: int
+    size_bytes: int
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Key and value of a record as a row has them. error: why they could not be decoded."""
+
+    key: Any
+    key_encoding: str | None
+    value: Any
+    value_encoding: str | None
+    error: str | None = None
+
+
+RowDecoder = Callable[[Record], Shown]
+
+
+def plain(record: Record, *, error: str | None = None) -> Shown:
+    """As text or base64."""
+    return Shown(*encoded(record.key), *encoded(record.value), error)
 
 
 def timestamp_text(ms: int) -> str | None:
@@ -86,14 +137,16 @@ def timestamp_text(ms: int) -> str | None:
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{ms % 1000:03d}Z"
 
 
-def encoded(data: bytes | None) -> tuple[str | None, str | None]:
-    """(text, encoding): as UTF-8 where it is that, else as base64."""
+def encoded(data: bytes | None, *, text: bool = True) -> tuple[str | None, str | None]:
+    """(text, encoding): as UTF-8 where it is that and wanted, else as base64."""
     if data is None:
         return None, None
     try:
-        return data.decode("utf-8"), "utf-8"
+        if text:
+            return data.decode("utf-8"), "utf-8"
     except UnicodeDecodeError:
-        return base64.b64encode(data).decode(), "base64"
+        pass
+    return base64.b64encode(data).decode(), "base64"
 
 
 def codec_name(batch: Batch) -> str:
@@ -136,20 +189,19 @@ def batch_row(file: str, batch: Batch, *, valid: bool) -> BatchRow:
     )
 
 
-def record_row(file: str, batch: Batch, record: Record, *, valid: bool) -> RecordRow:
-    """A record with what its batch says of it."""
-    key, key_encoding = encoded(record.key)
-    value, value_encoding = encoded(record.value)
+def record_row(file: str, batch: Batch, record: Record, *, valid: bool, decode: RowDecoder | None = None) -> RecordRow:
+    """A record with what its batch says of it. decode: instead of text or base64; not of control records."""
+    shown = plain(record) if decode is None or batch.control else decode(record)
     return RecordRow(
         file=file,
         position=batch.position,
         offset=record.offset,
         timestamp=timestamp_text(record.timestamp),
         timestamp_type=timestamp_type(batch),
-        key=key,
-        key_encoding=key_encoding,
-        value=value,
-        value_encoding=value_encoding,
+        key=shown.key,
+        key_encoding=shown.key_encoding,
+        value=shown.value,
+        value_encoding=shown.value_encoding,
         key_size_bytes=None if record.key is None else len(record.key),
         value_size_bytes=None if record.value is None else len(record.value),
         headers=tuple(_header(*header) for header in record.headers),
@@ -158,6 +210,7 @@ def record_row(file: str, batch: Batch, record: Record, *, valid: bool) -> Recor
         transactional=batch.transactional,
         control=_control(record) if batch.control else None,
         valid=valid and record.legacy_valid,
+        decode_error=shown.error,
     )
 
 

@@ -2,7 +2,9 @@
 
     python tests/support/message_schemas.py KAFKA_HOME
 
-What is kept of a definition is its interface: names, types, versions, tags and defaults.
+What is kept of a definition is its interface: names, types, versions, tags and defaults. share_group_messages.json beside
+this file is added to them: the records of __share_group_state are of Kafka 4.1 and later (KIP-932, KIP-1226), which the
+jars do not have. 4.0, where share groups were a preview, wrote others under the same version.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ JARS = {
     "kafka-metadata": r"\w+Record",
     "kafka-storage": r"Remote\w+",
 }
+LATER = Path(__file__).with_name("share_group_messages.json")
 _KEPT = ("name", "type", "versions", "nullableVersions", "taggedVersions", "tag", "default")
 
 
@@ -50,6 +53,7 @@ def main() -> None:
         with zipfile.ZipFile(path) as archive:
             names = [n for n in archive.namelist() if n.endswith(".json") and re.fullmatch(wanted, Path(n).stem)]
             messages += [definition(archive.read(name).decode()) for name in sorted(names)]
+    messages += [definition(json.dumps(found)) for found in json.loads(LATER.read_text(encoding="utf-8"))]
     lines = ",\n".join(json.dumps(message, separators=(",", ":")) for message in messages)
     OUT.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 

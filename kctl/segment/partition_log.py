@@ -1,0 +1,88 @@
+"""A partition's log as one thing: its segments in order, and what the log dir's checkpoints say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kctl.errors import KctlError, NotFound, UsageError
+from kctl.segment.checkpoints import BadCheckpoint, parse_offsets
+from kctl.segment.partition import SegmentFiles, companions, parse_folder_name, read_partition
+from kctl.segment.source import Source
+
+LOG_STARTS = "log-start-offset-checkpoint"
+CLEANED = "cleaner-offset-checkpoint"
+MOST_CHECKPOINT_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLog:
+    """path: the folder, or the log file. segments: those that have a log, by base offset.
+
+    start: the log start offset, where the log dir's checkpoint says so; it may be within the first segment.
+    cleaned: compaction has been here up to this offset. leader_epochs: the checkpoint file, None without one.
+    """
+
+    path: Path
+    segments: tuple[SegmentFiles, ...]
+    start: int | None = None
+    cleaned: int | None = None
+    leader_epochs: Path | None = None
+
+
+def partition_log(path: Path) -> PartitionLog:
+    """The log of a partition's folder, or of one log file. Raises NotFound, NotAuthorized, UsageError."""
+    return partition_log_of_files([path]) if not path.is_dir() else _of_folder(path)
+
+
+def partition_logs(paths: Iterable[Path]) -> list[PartitionLog]:
+    """Folders each by itself, log files by the folder that they are in; in the order in which they were given."""
+    groups: dict[tuple[Path, bool], list[Path]] = {}
+    for path in paths:
+        folder = path.is_dir()
+        groups.setdefault((path if folder else path.parent, folder), []).append(path)
+    return [_of_folder(place) if folder else partition_log_of_files(files) for (place, folder), files in groups.items()]
+
+
+def partition_log_of_files(files: list[Path]) -> PartitionLog:
+    """Some segments of one folder by their log files."""
+    segments = {}
+    for file in files:
+        if file.suffix != ".log":
+            raise UsageError(f"{file} is no log file", hint="give a partition's folder, or files that end in .log")
+        found = companions(file)
+        if found.log is None:
+            raise NotFound(f"{file} does not exist")
+        segments[found.base_offset] = found
+    path = files[0] if len(segments) == 1 else files[0].parent
+    return PartitionLog(path, tuple(segments[offset] for offset in sorted(segments)))
+
+
+def _of_folder(path: Path) -> PartitionLog:
+    folder = read_partition(path)
+    segments = tuple(files for files in folder.segments if files.log is not None)
+    if not segments:
+        raise UsageError(f"{path} has no log segment", hint="give a partition's folder, or a file that ends in .log")
+    return PartitionLog(
+        path, segments, checkpointed(path, LOG_STARTS), checkpointed(path, CLEANED), folder.leader_epochs
+    )
+
+
+def checkpointed(folder: Path, name: str) -> int | None:
+    """What a checkpoint of the log dir says of a partition's folder in it; None when it does not."""
+    folder = folder.resolve()
+    topic, partition, _ = parse_folder_name(folder.name)
+    try:
+        rows = parse_offsets(read_small(folder.parent / name))
+    except (KctlError, BadCheckpoint):
+        return None
+    return next((offset for found, number, offset in rows if (found, number) == (topic, partition)), None)
+
+
+def read_small(path: Path) -> bytes:
+    """A file that should be small. Raises UsageError when it is not, and what Source raises."""
+    with Source(path, window_bytes=0) as source:
+        if source.size > MOST_CHECKPOINT_BYTES:
+            raise UsageError(f"{path} is too large for what it is called: {source.size} bytes")
+        return bytes(source.read(0, source.size))

@@ -1,0 +1,125 @@
+"""Keys and values of rows through a decoder: the messages of Kafka's own topics as objects, numbers as numbers."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kctl.segment.internal_messages import (
+    DELETE_STATES,
+    SEGMENT_STATES,
+    TRANSACTION_STATES,
+    UnknownType,
+    coordinator_record,
+    group_keys,
+    metadata_part,
+    share_keys,
+    transaction_part,
+)
+from kctl.segment.messages import BadMessage, Message, to_json
+from kctl.segment.record import Record
+from kctl.segment.rows import RowDecoder, Shown, encoded, plain
+
+JSON = "json"
+_NUMBERS = {"long": struct.Struct(">q"), "integer": struct.Struct(">i"), "double": struct.Struct(">d")}
+
+
+# --- Kafka's own topics: {"type": the message's name, "version": …, "data": its fields under Kafka's names} ---------
+
+
+def _coordinator(keys: Callable[[], Mapping[int, Message]]) -> RowDecoder:
+    def decode(record: Record) -> Shown:
+        if record.key is None:
+            return plain(record, error="a record without a key")
+        try:
+            key, value = coordinator_record(record.key, record.value, keys())
+        except (UnknownType, BadMessage) as exc:
+            return plain(record, error=str(exc))
+        if value is None:
+            return Shown(_object(*key), JSON, None, None)
+        return Shown(_object(*key), JSON, _object(*value), JSON)
+
+    return decode
+
+
+def _transaction(record: Record) -> Shown:
+    if record.key is None:
+        return plain(record, error="a record without a key")
+    try:
+        key = _transaction_part(record.key, "TransactionLogKey")
+        value = None if record.value is None else _transaction_part(record.value, "TransactionLogValue")
+    except BadMessage as exc:
+        return plain(record, error=str(exc))
+    return Shown(key, JSON, value, None if value is None else JSON)
+
+
+def _transaction_part(data: bytes, name: str) -> dict[str, Any]:
+    definition, version, values = transaction_part(data, name)
+    if values is None:
+        raise BadMessage(f"{name} of the unknown version {version}")
+    return _object(definition, version, to_json(definition.fields, values, version))
+
+
+def _metadata(*, remote: bool) -> RowDecoder:
+    def decode(record: Record) -> Shown:
+        try:
+            part = metadata_part(record, remote=remote)
+        except BadMessage as exc:
+            return plain(record, error=str(exc))
+        return Shown(*encoded(record.key), _object(*part), JSON)
+
+    return decode
+
+
+# Fields that are numbers of a state → the states' names.
+_STATES = {
+    "transactionStatus": TRANSACTION_STATES,
+    "remoteLogSegmentState": SEGMENT_STATES,
+    "remotePartitionDeleteState": DELETE_STATES,
+}
+
+
+def _object(definition: Message, version: int, data: dict[str, Any]) -> dict[str, Any]:
+    for field, names in _STATES.items():
+        number = data.get(field)
+        if isinstance(number, int) and 0 <= number < len(names):
+            data[field] = names[number]
+    return {"type": definition.name, "version": version, "data": data}
+
+
+INTERNAL_TOPICS: dict[str, RowDecoder] = {
+    "offsets": _coordinator(group_keys),
+    "share_group_state": _coordinator(share_keys),
+    "transaction_log": _transaction,
+    "cluster_metadata": _metadata(remote=False),
+    "remote_log_metadata": _metadata(remote=True),
+}
+
+
+# --- string, long, integer, double, bytes ---------------------------------------------------------------------------
+
+
+def of_types(key: str, value: str) -> RowDecoder:
+    """A decoder of two of decoders.DECODERS, by their names."""
+
+    def decode(record: Record) -> Shown:
+        first, second = _typed(record.key, key), _typed(record.value, value)
+        return Shown(*first[:2], *second[:2], first[2] or second[2])
+
+    return decode
+
+
+def _typed(data: bytes | None, name: str) -> tuple[Any, str | None, str | None]:
+    """(value, encoding, error)."""
+    layout = _NUMBERS.get(name)
+    if data is None or name == "string":
+        return *encoded(data), None
+    if layout is None:
+        return *encoded(data, text=False), None
+    if len(data) != layout.size:
+        return *encoded(data), f"{len(data)} bytes are no {name}"
+    (number,) = layout.unpack(data)
+    # JSON has neither NaN nor infinity.
+    return (str(number) if isinstance(number, float) and not math.isfinite(number) else number), name, None
