@@ -19,6 +19,7 @@ from kctl.errors import NotHealthy, UsageError
 if TYPE_CHECKING:
     from kctl.segment.dump import Row
     from kctl.segment.kafka_text_options import KafkaTextOptions, Parser
+    from kctl.segment.parallel import Processes
     from kctl.segment.query import Query
 
 
@@ -75,6 +76,7 @@ def dump(
     skip_record_metadata: Annotated[bool, typer.Option("--skip-record-metadata", help="-o kafka.")] = False,
     max_bytes: Annotated[int, typer.Option(min=0, help="Read so much of each log.")] = 2**31 - 1,
     max_message_size: Size = None,
+    jobs: Annotated[int, typer.Option(min=1, max=64, help="So many processes, for records; the order stays.")] = 1,
     key_decoder_class: Annotated[str | None, typer.Option(metavar="NAME", help=_DECODERS)] = None,
     value_decoder_class: Annotated[str | None, typer.Option(metavar="NAME", help=_DECODERS)] = None,
     offsets_decoder: Annotated[bool, typer.Option("--offsets-decoder", help="It is __consumer_offsets.")] = False,
@@ -123,7 +125,8 @@ def _logs_of(folder: str) -> list[str]:
 def _as_kafka_prints_it(names: list[str], given: Mapping[str, Any]) -> None:
     from kctl.segment.kafka_text import KafkaText
 
-    text = KafkaText(_kafka_options(given), sys.stdout.buffer.write)
+    out = sys.stdout.buffer
+    text = KafkaText(_kafka_options(given), out.write, _processes(given["jobs"]))
     for name in names:
         text.dump(name)
     sys.stdout.flush()
@@ -136,6 +139,12 @@ def _as_kafka_prints_it(names: list[str], given: Mapping[str, Any]) -> None:
     for mismatches, line in enumerate(text.mismatches(), start=1):  # noqa: B007 - their number is used behind the loop
         sys.stderr.write(f"{line}\n")
     _end(text.found_count + mismatches)
+
+
+def _processes(jobs: int) -> Processes | None:
+    from kctl.segment.parallel import Processes
+
+    return Processes(jobs, sys.stdout.fileno(), sys.stdout.buffer.flush) if jobs > 1 else None
 
 
 def _kafka_options(given: Mapping[str, Any]) -> KafkaTextOptions:

@@ -12,9 +12,10 @@ from pathlib import Path
 from kctl.errors import KctlError
 from kctl.segment.compression import BadPayload
 from kctl.segment.kafka_text_index import IndexText, Mismatches
-from kctl.segment.kafka_text_log import LogText
+from kctl.segment.kafka_text_log import LogText, TextResult
 from kctl.segment.kafka_text_names import absolute, as_java, base_offset_of, snapshot_id, suffix_of
 from kctl.segment.kafka_text_options import MAX_BYTES, Dies, Findings, Found, KafkaTextOptions, Write
+from kctl.segment.parallel import PART_BYTES, Processes, in_order, parts
 from kctl.segment.record import BadRecords
 from kctl.segment.source import Source
 
@@ -22,9 +23,10 @@ from kctl.segment.source import Source
 class KafkaText:
     """One run over several files. ignored: files that are none of Kafka's, by name."""
 
-    def __init__(self, options: KafkaTextOptions, write: Write) -> None:
+    def __init__(self, options: KafkaTextOptions, write: Write, processes: Processes | None = None) -> None:
+        """processes: work on the parts of large logs; they write where `write` does."""
         self.ignored: list[str] = []
-        self._options, self._write = options, write
+        self._options, self._write, self._processes = options, write, processes
         self._findings = Findings()
         self._mismatches = Mismatches()
         beside = IndexText(options, self._line, self._findings, self._mismatches)
@@ -81,9 +83,26 @@ class KafkaText:
             self._line(f"Snapshot end offset: {offset}, epoch: {epoch}")
         with Source(path) as source:
             end = min(source.size, self._options.max_bytes)
-            text = LogText(path, self._options, self._write, self._findings)
-            text.dump(source, 0, end)
-        self._mismatches.add(self._mismatches.gaps, *text.gaps)
-        trailing = end - text.valid_bytes
-        if trailing > 0 and self._options.max_bytes == MAX_BYTES and not text.dead:
+            result = self._text(path, source, end)
+        self._findings.extend(result.findings)
+        self._mismatches.add(self._mismatches.gaps, *result.gaps)
+        trailing = end - result.valid_bytes
+        if trailing > 0 and self._options.max_bytes == MAX_BYTES and not result.dead:
             self._line(f"Found {trailing} invalid bytes at the end of {path.name}")
+
+    def _text(self, path: Path, source: Source, end: int) -> TextResult:
+        if self._processes is None or not self._options.deep or end < 2 * PART_BYTES:
+            text = LogText(path, self._options, self._write)
+            text.dump(source, 0, end)
+            return text.result
+
+        def part(start: int, stop: int, search: bool, write: Write) -> TextResult:
+            text = LogText(path, self._options, write)
+            with Source(path) as own:  # a file position of its own
+                text.dump(own, start, min(stop, own.size), search=search)
+            return text.result
+
+        whole = TextResult()
+        for result in in_order(parts(source, end), part, self._processes):
+            whole.append(result)
+        return whole

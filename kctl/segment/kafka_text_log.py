@@ -1,8 +1,9 @@
-"""The batches and records of a log as DumpLogSegments prints them."""
+"""The batches and records of a log, or of a part of it, as DumpLogSegments prints them."""
 
 from __future__ import annotations
 
 from array import array
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kctl.segment.batch import (
@@ -29,26 +30,56 @@ _FAST_PIECES = 32
 _NO_OFFSET = -1
 
 
-class LogText:
-    """A part of a log. After `dump`:
+@dataclass
+class TextResult:
+    """What a part of a log gave beside its text.
 
     gaps: pairs of offsets that follow each other without being consecutive, in their order. first_offset, last_offset:
     of the records, −1 for none. valid_bytes: of the batches. dead: whether the JVM's tool would have ended in it.
+    open_end: it ended in damage, behind which nothing valid was found.
     """
 
-    def __init__(self, path: Path, options: KafkaTextOptions, write: Write, found: Findings) -> None:
-        self.gaps = array("q")
-        self.first_offset = self.last_offset = _NO_OFFSET
-        self.valid_bytes = 0
-        self.dead = False
-        self._path, self._options, self._write, self._found = path, options, write, found
+    gaps: array[int] = field(default_factory=lambda: array("q"))
+    first_offset: int = _NO_OFFSET
+    last_offset: int = _NO_OFFSET
+    valid_bytes: int = 0
+    dead: bool = False
+    open_end: bool = False
+    findings: Findings = field(default_factory=Findings)
+
+    def follow(self, offset: int) -> None:
+        """A record comes behind the last one."""
+        if self.last_offset not in {_NO_OFFSET, offset - 1}:
+            self.gaps.extend((self.last_offset, offset))
+        if self.first_offset == _NO_OFFSET:
+            self.first_offset = offset
+
+    def append(self, part: TextResult) -> None:
+        """The part of the log that follows."""
+        if part.first_offset != _NO_OFFSET:
+            self.follow(part.first_offset)
+            self.last_offset = part.last_offset
+        self.gaps.extend(part.gaps)
+        self.valid_bytes += part.valid_bytes
+        self.dead |= part.dead
+        self.open_end = part.open_end
+        self.findings.extend(part.findings)
+
+
+class LogText:
+    """Writes the text of a part of a log; `result` has what there is beside it."""
+
+    def __init__(self, path: Path, options: KafkaTextOptions, write: Write) -> None:
+        self.result = TextResult()
+        self._path, self._options, self._write = path, options, write
         self._open_line = False
         self._effort = Effort(0)
 
-    def dump(self, source: Source, start: int, end: int) -> None:
-        """Write the text of the batches from `start` on, up to `end`."""
-        position: int | None = start
+    def dump(self, source: Source, start: int, end: int, *, search: bool = False) -> None:
+        """Write the text of the batches from `start` on, up to `end`. search: for the first valid one from there."""
         self._effort = Effort(end - start)
+        position = resync(source, start, end, self._effort) if search else start
+        self.result.open_end = position is None
         while position is not None:
             position = self._stretch(source, position, end)
 
@@ -61,21 +92,24 @@ class LogText:
                 self._batch(source, item)
             except (Dies, BadRecords, BadPayload) as exc:
                 self._end_line()
-                self._found.add(self._path, item.position, str(exc))
-                self.dead = True
-                return resync(source, item.position + (1 if item.magic < 0 else item.size), end, self._effort)
-            self.valid_bytes += item.size
+                self.result.findings.add(self._path, item.position, str(exc))
+                self.result.dead = True
+                following = resync(source, item.position + (1 if item.magic < 0 else item.size), end, self._effort)
+                self.result.open_end = following is None
+                return following
+            self.result.valid_bytes += item.size
         return None
 
     def _damage(self, source: Source, damage: Damage, end: int) -> int | None:
         if not damage.dies:  # what is not whole is the end for a broker as well
             if end == source.size:
-                self._found.add(self._path, damage.position, damage.message)
+                self.result.findings.add(self._path, damage.position, damage.message)
             return None
-        self.dead = True
-        self._found.add(self._path, damage.position, damage.message)
+        self.result.dead = True
+        self.result.findings.add(self._path, damage.position, damage.message)
         following = damage.position + damage.length
-        return following if following < end else None
+        self.result.open_end = following >= end
+        return None if self.result.open_end else following
 
     # --- lines ------------------------------------------------------------------------------------------------------
 
@@ -99,7 +133,7 @@ class LogText:
         content = source.read(batch.position, batch.size)
         valid = crc_is_valid(batch, content)
         if not valid:
-            self._found.add(self._path, batch.position, "the CRC is not that of the batch")
+            self.result.findings.add(self._path, batch.position, "the CRC is not that of the batch")
         head, tail = batch_text(batch, valid=valid)
         if batch.magic < 0 or batch.codec >= len(CODECS):
             self._partial(head)
@@ -114,22 +148,16 @@ class LogText:
         if plain and not (batch.legacy or batch.control):
             fast = self._fast(batch, content)
             if fast is not None:
-                self._follow(fast.first_offset)
+                self.result.follow(fast.first_offset)
                 for pair in fast.gaps:
-                    self.gaps.extend(pair)
+                    self.result.gaps.extend(pair)
                 self._write(fast.lines)
-                self.last_offset = fast.last_offset
+                self.result.last_offset = fast.last_offset
                 return
         for record in all_records(batch, content, limit=self._options.max_message_bytes):
-            self._follow(record.offset)
-            self.last_offset = record.offset
+            self.result.follow(record.offset)
+            self.result.last_offset = record.offset
             self._record(batch, record)
-
-    def _follow(self, offset: int) -> None:
-        if self.last_offset not in {_NO_OFFSET, offset - 1}:
-            self.gaps.extend((self.last_offset, offset))
-        if self.first_offset == _NO_OFFSET:
-            self.first_offset = offset
 
     def _fast(self, batch: Batch, content: memoryview) -> FastText | None:
         payload = bytes(content[V2_HEADER:])

@@ -46,6 +46,11 @@ class Findings:
         if len(self.kept) < KEPT:
             self.kept.append(Found(path, position, message))
 
+    def extend(self, others: Findings) -> None:
+        """All of another run."""
+        self.count += others.count
+        self.kept += others.kept[: KEPT - len(self.kept)]
+
 
 @dataclass(frozen=True, slots=True)
 class KafkaTextOptions:
