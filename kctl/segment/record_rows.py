@@ -1,0 +1,209 @@
+"""Records by columns, as statistics need them: without their values, and with the bytes that each one takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from kctl.segment.batch import LOG_OVERHEAD, V0_OVERHEAD, V1_OVERHEAD, V2_HEADER, Batch
+from kctl.segment.cardinality import IDENTITY_BYTES, identity
+from kctl.segment.compression import BadPayload, decompress
+from kctl.segment.query import all_records
+from kctl.segment.record import BadRecords, Header, Record, read_varint
+from kctl.segment.record_columns import record_columns
+
+_CHUNK = 1 << 12  # records of a batch that is read one by one
+_WHOLE_BYTES = 16 << 20  # payloads up to this are looked at as a whole
+
+
+class Rows(NamedTuple):
+    """Some records of a batch. identities: of keys; null_values: None when there are none; header_counts: of records
+    that have any.
+
+    sizes: of records as they stand in the log, decompressed; stored: their shares of the batch's bytes in the log.
+    """
+
+    identities: Sequence[bytes | None]
+    key_bytes: int
+    value_bytes: int
+    null_values: Sequence[bool] | None
+    header_counts: Sequence[int]
+    header_bytes: int
+    sizes: Sequence[int]
+    stored: Sequence[int]
+    timestamps: Sequence[int]
+
+
+def record_rows(batch: Batch, content: memoryview, *, limit: int) -> Iterator[Rows]:
+    """All records of a batch: at once where they have nothing unusual, else in chunks.
+
+    limit: of one record, in bytes. Raises BadRecords, BadPayload where reading on makes no sense; what came before
+    is good.
+    """
+    if not batch.legacy:
+        payload = _payload(batch, content, limit)
+        rows = None if payload is None else _columns(batch, payload, len(content) - V2_HEADER)
+        if rows is not None:
+            yield rows
+            return
+    yield from _plain(batch, content, limit)
+
+
+def _payload(batch: Batch, content: memoryview, limit: int) -> bytes | None:
+    """What stands behind the header, decompressed; None when it is large or broken."""
+    if not batch.codec:
+        return bytes(content[V2_HEADER:]) if len(content) <= _WHOLE_BYTES else None
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        for piece in decompress(batch.codec, content[V2_HEADER:], magic=batch.magic, limit=limit):
+            pieces.append(piece)
+            size += len(piece)
+            if size > _WHOLE_BYTES:
+                return None
+    except BadPayload:
+        return None
+    return b"".join(pieces)
+
+
+def _columns(batch: Batch, payload: bytes, stored_bytes: int) -> Rows | None:
+    columns = record_columns(batch, payload)
+    if columns is None:
+        return None
+    keys, values = columns.keys, columns.values
+    key_sizes = _sizes(keys)
+    sizes = _record_sizes(payload, len(keys))
+    return Rows(
+        keys if max(key_sizes) < IDENTITY_BYTES else [None if key is None else identity(key) for key in keys],
+        sum(key_sizes),
+        sum(_sizes(values)),
+        [value is None for value in values] if None in values else None,
+        [len(headers) for headers in columns.headers.values()],
+        sum(_headers_size(headers) for headers in columns.headers.values()),
+        sizes,
+        sizes if not batch.codec else [size * stored_bytes // len(payload) for size in sizes],
+        columns.timestamps,
+    )
+
+
+def _sizes(texts: Sequence[bytes | None]) -> list[int]:
+    if None in texts:
+        return [0 if text is None else len(text) for text in texts]
+    return list(map(len, texts))  # type: ignore[arg-type]
+
+
+def _record_sizes(payload: bytes, count: int) -> list[int]:
+    """The bytes of each record, its length included. payload: of a batch whose records can all be read."""
+    sizes: list[int] = []
+    append = sizes.append
+    position = 0
+    for _ in range(count):
+        byte = payload[position]
+        if byte < 0x80:
+            size = 1 + (byte >> 1)
+        else:
+            second = payload[position + 1]
+            if second < 0x80:
+                size = 2 + (byte >> 1 & 0x3F | second << 6)
+            else:
+                length, behind = read_varint(payload, position)
+                size = behind - position + length
+        append(size)
+        position += size
+    return sizes
+
+
+def varint_size(number: int) -> int:
+    """The bytes of a zigzag varint."""
+    return max((number if number >= 0 else ~number).bit_length() + 7, 7) // 7
+
+
+def _headers_size(headers: Sequence[Header]) -> int:
+    size = varint_size(len(headers))
+    for key, value in headers:
+        size += varint_size(len(key)) + len(key) + varint_size(-1 if value is None else len(value)) + len(value or b"")
+    return size
+
+
+# --- one after the other --------------------------------------------------------------------------------------------
+
+
+def _plain(batch: Batch, content: memoryview, limit: int) -> Iterator[Rows]:
+    share = _share(batch, content, limit) if batch.codec else None
+    found = all_records(batch, content, limit=limit)
+    failed: BadRecords | BadPayload | None = None
+    while failed is None:
+        chunk: list[_Row] = []
+        try:
+            for record in islice(found, _CHUNK):
+                chunk.append(_row(batch, record))  # noqa: PERF401 - what was read before a failure counts
+        except (BadRecords, BadPayload) as exc:
+            failed = exc
+        if not chunk and failed is None:
+            return
+        if chunk:
+            yield _rows(chunk, share)
+    raise failed
+
+
+class _Row(NamedTuple):
+    identity: bytes | None
+    key_bytes: int
+    value_bytes: int
+    null_value: bool
+    headers: int
+    header_bytes: int
+    size: int
+    timestamp: int
+
+
+def _row(batch: Batch, record: Record) -> _Row:
+    key, value = len(record.key or b""), len(record.value or b"")
+    headers = _headers_size(record.headers)
+    return _Row(
+        None if record.key is None else identity(record.key),
+        key,
+        value,
+        record.value is None,
+        len(record.headers),
+        headers if record.headers else 0,
+        _record_size(batch, record, headers),
+        record.timestamp,
+    )
+
+
+def _record_size(batch: Batch, record: Record, headers: int) -> int:
+    key, value = len(record.key or b""), len(record.value or b"")
+    if batch.legacy:
+        return LOG_OVERHEAD + (V1_OVERHEAD if batch.magic else V0_OVERHEAD) + key + value
+    deltas = varint_size(record.offset - batch.base_offset)
+    deltas += varint_size(0 if batch.log_append_time else record.timestamp - batch.base_timestamp)
+    body = 1 + deltas + varint_size(key) + key + varint_size(value) + value + headers
+    return body + varint_size(body)
+
+
+def _rows(chunk: Sequence[_Row], share: tuple[int, int] | None) -> Rows:
+    sizes = [row.size for row in chunk]
+    return Rows(
+        [row.identity for row in chunk],
+        sum(row.key_bytes for row in chunk),
+        sum(row.value_bytes for row in chunk),
+        [row.null_value for row in chunk],
+        [row.headers for row in chunk if row.headers],
+        sum(row.header_bytes for row in chunk),
+        sizes,
+        sizes if share is None else [size * share[0] // share[1] for size in sizes],
+        [row.timestamp for row in chunk],
+    )
+
+
+def _share(batch: Batch, content: memoryview, limit: int) -> tuple[int, int]:
+    """(bytes in the log, decompressed bytes) of a batch's records, as far as they can be read."""
+    total = 0
+    try:
+        for record in all_records(batch, content, limit=limit):
+            total += _record_size(batch, record, _headers_size(record.headers))
+    except (BadRecords, BadPayload):
+        pass
+    return len(content) - (0 if batch.legacy else V2_HEADER), max(total, 1)
