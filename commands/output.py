@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from enum import Enum
-from itertools import islice
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TextIO
 
@@ -92,25 +91,52 @@ def emit(result: Any, tables: Sequence[Table] | Callable[[], Sequence[Table]], o
         _print_tables(tables() if callable(tables) else tables)
 
 
-def stream(rows: Iterable[Any], columns: Sequence[Column], output: str | None) -> None:
-    """Rows that may be very many, written as they come. A table takes its widths from the first ones."""
+def stream(
+    rows: Iterable[Any | None], columns: Sequence[Column], output: str | None, *, row_type: type | None = None
+) -> None:
+    """Rows that may be very many, written as they come. A table takes its widths from the first ones.
+
+    None among the rows: nothing more comes for the moment, and what there is shall be seen. row_type: the rows'
+    dataclass, so that a CSV without rows has its header too.
+    """
     if output == "json":
         for row in rows:
-            write_json_line(row)
-        return
-    if output == "csv":
-        _stream_csv(rows)
-        return
-    pending = iter(rows)
-    first = True
-    while chunk := [jsonable(row) for row in islice(pending, _STREAM_ROWS if first else 1)]:
-        table = Table(columns, chunk)
-        if first:
-            writer = _TableWriter(table, _cells(table))
+            _flush() if row is None else write_json_line(row)
+    elif output == "csv":
+        _stream_csv(rows, row_type)
+    else:
+        _stream_table(rows, columns)
+
+
+def _stream_table(rows: Iterable[Any | None], columns: Sequence[Column]) -> None:
+    writer: _TableWriter | None = None
+    waiting: list[Any] = []
+
+    def write() -> None:
+        nonlocal writer
+        if not waiting:
+            return
+        table = Table(columns, waiting)
+        cells = _cells(table)
+        if writer is None:
+            writer = _TableWriter(table, cells)
             writer.heading()
-            first = False
-        for row, texts in zip(chunk, _cells(table), strict=True):
+        for row, texts in zip(waiting, cells, strict=True):
             writer.row(row, texts)
+        waiting.clear()
+
+    for row in rows:
+        if row is not None:
+            waiting.append(jsonable(row))
+        if writer is not None or row is None or len(waiting) == _STREAM_ROWS:
+            write()
+        if row is None:
+            _flush()
+    write()
+
+
+def _flush() -> None:
+    sys.stdout.flush()
 
 
 def write_line(text: str) -> None:
@@ -185,16 +211,31 @@ def _write_csv(rows: Sequence[Any]) -> None:
     writer.writerows(flat)
 
 
-def _stream_csv(rows: Iterable[Any]) -> None:
+def _stream_csv(rows: Iterable[Any | None], row_type: type | None) -> None:
     import csv
 
-    writer = None
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    header = None if row_type is None else [field.name for field in dataclasses.fields(row_type)]
+    if header is not None:
+        writer.writerow(header)
     for row in rows:
-        flat = _flatten(jsonable(row))
-        if writer is None:
-            writer = csv.DictWriter(sys.stdout, list(flat), lineterminator="\n", restval="", extrasaction="ignore")
-            writer.writeheader()
-        writer.writerow(flat)
+        if row is None:
+            _flush()
+            continue
+        known = jsonable(row)
+        if header is None:
+            header = list(known)
+            writer.writerow(header)
+        writer.writerow([_csv_cell(known.get(key)) for key in header])
+
+
+def _csv_cell(value: Any) -> Any:
+    """Lists of scalars separated by spaces, other lists and objects as JSON."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list) and not any(isinstance(each, (list, dict)) for each in value):
+        return " ".join(map(str, value))
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (list, Mapping)) else value
 
 
 def _flatten(row: Any, prefix: str = "") -> dict[str, Any]:
@@ -206,13 +247,8 @@ def _flatten(row: Any, prefix: str = "") -> dict[str, Any]:
         name = f"{prefix}.{key}" if prefix else str(key)
         if isinstance(value, Mapping):
             flat.update(_flatten(value, name))
-        elif isinstance(value, list):
-            plain = not any(isinstance(v, (list, dict)) for v in value)
-            flat[name] = " ".join(map(str, value)) if plain else json.dumps(value, ensure_ascii=False)
-        elif isinstance(value, bool):
-            flat[name] = str(value).lower()
         else:
-            flat[name] = value
+            flat[name] = _csv_cell(value)
     return flat
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +14,7 @@ import typer
 
 from kctl.commands import output
 from kctl.commands.invocation import Invocation, invocation, more_formats
-from kctl.commands.output import Column
+from kctl.commands.segment_columns import COLUMNS, Size
 from kctl.errors import NotHealthy, UsageError
 
 if TYPE_CHECKING:
@@ -21,36 +22,10 @@ if TYPE_CHECKING:
     from kctl.segment.kafka_text_options import KafkaTextOptions, Parser
     from kctl.segment.parallel import Processes
     from kctl.segment.query import Query
+    from kctl.segment.rows import RowDecoder
 
 
-def _alarm(row: Mapping[str, Any]) -> str | None:
-    return None if row["valid"] else "red"
-
-
-_BATCH_COLUMNS = [
-    Column("position", align="right"),
-    Column("base_offset", "FIRST", align="right"),
-    Column("last_offset", "LAST", align="right"),
-    Column("count", align="right"),
-    Column("max_timestamp", "LATEST"),
-    Column("size_bytes", "BYTES", align="right"),
-    Column("codec"),
-    Column("producer_id", "PRODUCER", align="right"),
-    Column("partition_leader_epoch", "EPOCH", align="right"),
-    Column("transactional", "TXN"),
-    Column("control"),
-    Column("valid", "CRC", show=lambda valid: "ok" if valid else "WRONG", style=_alarm),
-]
-_RECORD_COLUMNS = [
-    Column("offset", align="right"),
-    Column("timestamp"),
-    Column("key"),
-    Column("value"),
-    Column("headers", show=lambda headers: " ".join(f"{h['key']}={h['value']}" for h in headers)),
-    Column("control"),
-]
 _DECODERS = "string, long, integer, double, bytes, or Kafka's class."
-Size = Annotated[str | None, typer.Option(metavar="SIZE", help="The largest record; more is damage.")]
 
 
 @more_formats("kafka")
@@ -89,12 +64,21 @@ def dump(
     remote_log_metadata_decoder: Annotated[
         bool, typer.Option("--remote-log-metadata-decoder", help="It is __remote_log_metadata.")
     ] = False,
+    share_group_state_decoder: Annotated[
+        bool, typer.Option("--share-group-state-decoder", help="It is __share_group_state of Kafka 4.1 or later.")
+    ] = False,
 ) -> None:
     """Show what log files hold: batches, or records. Exits 1 when damage was found.
 
-    -o kafka prints what kafka-dump-log.sh prints, and takes its options.
+    Indexes, snapshots and checkpoint files are shown as well, each kind as a table of its own; -o json gives JSON
+    Lines, where each row says of which kind it is. --follow goes on in the next segment when the broker begins one, and
+    ends after --timeout without anything new. -o kafka prints what kafka-dump-log.sh prints, and takes its options.
 
     Example: kctl segment dump --records --offsets 1000..1010 00000000000000000000.log
+
+    Example: kctl segment dump --offsets-decoder -o json /var/kafka/__consumer_offsets-7
+
+    Example: kctl segment dump 00000000000000000000.timeindex /var/kafka/replication-offset-checkpoint
     """
     inv = invocation(ctx)
     chosen = _paths(paths, files)
@@ -174,6 +158,7 @@ def _parser(given: Mapping[str, Any]) -> tuple[Parser | None, bool]:
         "transaction_log_decoder": internal_topics.transaction_text,
         "cluster_metadata_decoder": internal_topics.metadata_text,
         "remote_log_metadata_decoder": internal_topics.remote_text,
+        "share_group_state_decoder": internal_topics.share_group_text,
     }
     for option, parser in special.items():
         if given[option]:
@@ -189,21 +174,53 @@ def _parser(given: Mapping[str, Any]) -> tuple[Parser | None, bool]:
 
 
 def _for_people_and_programs(inv: Invocation, names: list[str], given: Mapping[str, Any]) -> None:
-    from kctl.segment.dump import DumpOptions, DumpRun
+    from kctl.segment.dump import DumpOptions, DumpRun, row_types
+    from kctl.segment.query import MAX_MESSAGE_BYTES
     from kctl.units import parse_size
 
     if inv.output == "yaml":
         raise UsageError("-o yaml is not a format of kctl segment dump", hint="use -o json for programs")
+    size = given["max_message_size"]
+    decode = _row_decoder(given)
     options = DumpOptions(
         query=_query(given),
-        records=given["records"] or given["print_data_log"],
+        records=given["records"] or given["print_data_log"] or given["deep_iteration"] or decode is not None,
         limit=given["limit"],
         follow=given["follow"],
-        max_message_bytes=parse_size(given["max_message_size"] or "100MB"),
+        idle_s=inv.timeout_s(0) if inv.timeout else None,
+        max_bytes=given["max_bytes"],
+        max_message_bytes=MAX_MESSAGE_BYTES if size is None else parse_size(size),
+        decode=decode,
     )
-    run = DumpRun([Path(name) for name in names], options)
-    _show_rows(run.rows(), inv.output, records=options.records)
+    paths = [Path(name) for name in names]
+    types = row_types(paths, records=options.records)
+    if inv.output == "csv" and len(types) > 1:
+        raise UsageError("-o csv has one kind of rows, and these files have several", hint="use -o json, or one kind")
+    run = DumpRun(paths, options)
+    if inv.output in {"json", "csv"}:
+        rows = run.rows() if inv.output == "json" else _without_remarks(run.rows())
+        output.stream(rows, [], inv.output, row_type=types[0])
+    else:
+        _tables(_without_remarks(run.rows()), titles=len(paths) > 1)
     _end(run.damaged)
+
+
+def _row_decoder(given: Mapping[str, Any]) -> RowDecoder | None:
+    """What makes objects or numbers of keys and values; None: they are text or base64."""
+    from kctl.segment.decoders import decoder_name
+
+    for name in ("offsets", "transaction_log", "cluster_metadata", "remote_log_metadata", "share_group_state"):
+        if given[f"{name}_decoder"]:
+            from kctl.segment.row_decoders import INTERNAL_TOPICS
+
+            return INTERNAL_TOPICS[name]
+    names = given["key_decoder_class"], given["value_decoder_class"]
+    if names == (None, None):
+        return None
+    from kctl.segment.row_decoders import of_types
+
+    key, value = (decoder_name(name or "string") for name in names)
+    return of_types(key, value)
 
 
 def _query(given: Mapping[str, Any]) -> Query:
@@ -224,24 +241,42 @@ def _query(given: Mapping[str, Any]) -> Query:
     )
 
 
-def _show_rows(rows: Iterator[Row], chosen: str | None, *, records: bool) -> None:
-    from kctl.segment.dump import DamageRow
+def _tables(rows: Iterator[Row | None], *, titles: bool) -> None:
+    """A table for each file. titles: the file's name above it; a second file has it anyway."""
+    last: tuple[type, str] | None = None
 
-    if chosen == "json":
-        for row in rows:
-            output.write_json_line(row)
-        return
-    good = (row for row in rows if not _told(row, DamageRow))
-    output.stream(good, _RECORD_COLUMNS if records else _BATCH_COLUMNS, chosen)
+    def kind(row: Row | None) -> tuple[type, str] | None:
+        nonlocal last
+        last = last if row is None else (type(row), row.file)
+        return last
+
+    shown = 0
+    for key, group in groupby(rows, kind):
+        if key is not None:
+            if shown:
+                output.write_line("")
+            if titles or shown:
+                output.heading(key[1])
+            shown += 1
+        output.stream(group, COLUMNS[key[0].__name__] if key else [], None)
+    if not shown:
+        output.note("nothing to show")
 
 
-def _told(row: Row, kind: type) -> bool:
-    if not isinstance(row, kind):
-        return False
-    output.warn(f"{row.file} at {row.position}: {row.damage}; {row.size_bytes} bytes are passed over")  # type: ignore[union-attr]
-    return True
+def _without_remarks(rows: Iterator[Row | None]) -> Iterator[Row | None]:
+    """Rows of contents; damage and notes go to stderr."""
+    from kctl.segment.rows import DamageRow, NoteRow
+
+    for row in rows:
+        if isinstance(row, DamageRow):
+            output.warn(f"{row.file} at {row.position}: {row.damage} ({row.size_bytes} bytes)")
+        elif isinstance(row, NoteRow):
+            output.note(f"{row.file} at {row.position}: {row.note}")
+        else:
+            yield row
 
 
 def _end(damaged: int) -> None:
     if damaged:
-        raise NotHealthy(f"damage was found in {damaged} places", hint="kctl segment verify says what it means")
+        places = "1 place" if damaged == 1 else f"{damaged} places"
+        raise NotHealthy(f"damage was found in {places}", hint="kctl segment verify says what it means")

@@ -50,12 +50,17 @@ _CLASSES = {
 }
 
 
+def decoder_name(name: str) -> str:
+    """The short name of a decoder, which may be given as Kafka's class. Raises UsageError."""
+    short = _CLASSES.get(name, name)
+    if short not in DECODERS:
+        raise UsageError(f"{name!r} is no decoder", hint=f"use one of {', '.join(DECODERS)}, or Kafka's class of it")
+    return short
+
+
 def decoder(name: str) -> Decoder:
     """By Kafka's class or by its short name. Raises UsageError."""
-    found = DECODERS.get(_CLASSES.get(name, name))
-    if found is None:
-        raise UsageError(f"{name!r} is no decoder", hint=f"use one of {', '.join(DECODERS)}, or Kafka's class of it")
-    return found
+    return DECODERS[decoder_name(name)]
 
 
 def parser(key: Decoder, value: Decoder) -> Parser:

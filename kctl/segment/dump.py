@@ -1,45 +1,90 @@
-"""A dump for people and programs: rows of batches or records, and of damage."""
+"""A dump for people and programs: rows of batches or records, of the small files beside a log, and of damage."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
-from kctl.segment.batch import Batch, crc_is_valid
+from kctl.errors import UsageError
+from kctl.segment.batch import Batch
+from kctl.segment.checkpoints import LEADER_EPOCHS, OFFSET_CHECKPOINTS, EpochRow, OffsetRow, SettingRow, is_checkpoint
 from kctl.segment.compression import BadPayload
-from kctl.segment.query import Found, Query, find_records
+from kctl.segment.file_rows import (
+    AbortedTransactionRow,
+    FileRow,
+    OffsetIndexRow,
+    ProducerRow,
+    TimeIndexRow,
+    checkpoint_rows,
+    offset_index_rows,
+    snapshot_rows,
+    time_index_rows,
+    transaction_index_rows,
+)
+from kctl.segment.follow import Rolled, Shortened, follow
+from kctl.segment.partition import LEFTOVERS
+from kctl.segment.query import MAX_MESSAGE_BYTES, Found, Query, find_records
 from kctl.segment.record import BadRecords
-from kctl.segment.rows import BatchRow, RecordRow, batch_row, record_row
+from kctl.segment.rows import BatchRow, DamageRow, NoteRow, RecordRow, RowDecoder, batch_row, record_row
 from kctl.segment.source import Source
-from kctl.segment.walk import Damage, batches
+from kctl.segment.walk import Damage, batches, content_of, is_valid
 
-_POLL_S = 0.2
-
-
-@dataclass(frozen=True, slots=True)
-class DamageRow:
-    """Bytes that cannot be read. size_bytes: how many are passed over; position: in the file."""
-
-    file: str
-    position: int
-    size_bytes: int
-    damage: str
+LOGS = (".log", ".checkpoint")  # a KRaft snapshot is written as a log
 
 
 @dataclass(frozen=True, slots=True)
 class DumpOptions:
-    """query: what to show. records: rows are records, not batches. limit: of rows. follow: of the last file."""
+    """query: what to show. records: rows are records, not batches. limit: of rows. follow: of the last file, until
+    nothing came for idle_s. max_bytes: read no more of each log. decode: keys and values, instead of text."""
 
     query: Query = field(default_factory=Query)
     records: bool = False
     limit: int | None = None
     follow: bool = False
-    max_message_bytes: int = 100 * 1024 * 1024
+    idle_s: float | None = None
+    max_bytes: int | None = None
+    max_message_bytes: int = MAX_MESSAGE_BYTES
+    decode: RowDecoder | None = None
 
 
-Row = BatchRow | RecordRow | DamageRow
+Row = BatchRow | RecordRow | FileRow
+
+
+class _Kind(NamedTuple):
+    row: type
+    read: Callable[[Path, Query], Iterator[FileRow]]
+
+
+_KINDS = {
+    ".index": _Kind(OffsetIndexRow, offset_index_rows),
+    ".timeindex": _Kind(TimeIndexRow, time_index_rows),
+    ".txnindex": _Kind(AbortedTransactionRow, transaction_index_rows),
+    ".snapshot": _Kind(ProducerRow, snapshot_rows),
+}
+
+
+def _kind(path: Path) -> _Kind | None:
+    """By the name; None for a log. Raises UsageError for what is none of Kafka's files."""
+    if is_checkpoint(path):
+        row = EpochRow if path.name == LEADER_EPOCHS else OffsetRow if path.name in OFFSET_CHECKPOINTS else SettingRow
+        return _Kind(row, checkpoint_rows)
+    suffix = Path(path.stem).suffix if path.suffix in LEFTOVERS else path.suffix
+    if suffix in LOGS:
+        return None
+    if suffix not in _KINDS:
+        raise UsageError(
+            f"{path} is no file that kctl knows by its name",
+            hint=f"it knows {', '.join([*LOGS, *_KINDS])}, the checkpoint files, meta.properties, partition.metadata",
+        )
+    return _KINDS[suffix]
+
+
+def row_types(paths: Sequence[Path], *, records: bool) -> list[type]:
+    """The classes of the rows that files have, each once. Raises UsageError for files that are none of Kafka's."""
+    log = RecordRow if records else BatchRow
+    return list(dict.fromkeys(log if kind is None else kind.row for kind in map(_kind, paths)))
 
 
 class DumpRun:
@@ -49,60 +94,79 @@ class DumpRun:
         self._paths, self._options = paths, options
         self.damaged = 0
 
-    def rows(self) -> Iterator[Row]:
-        """The rows of all files, one after the other. Raises NotFound and the like for a file that cannot be read."""
-        shown = 0
+    def rows(self) -> Iterator[Row | None]:
+        """The rows of all files, one after the other; None: there is nothing more for the moment (only with follow).
+
+        Raises NotFound and the like for a file that cannot be read.
+        """
+        shown, limit = 0, self._options.limit
         for row in self._all():
             if isinstance(row, DamageRow) or (isinstance(row, BatchRow) and not row.valid):
                 self.damaged += 1
-            shown += not isinstance(row, DamageRow)
             yield row
-            if self._options.limit is not None and shown >= self._options.limit:
+            shown += row is not None and not isinstance(row, (DamageRow, NoteRow))
+            if limit is not None and shown >= limit:
                 return
 
-    def _all(self) -> Iterator[Row]:
+    def _all(self) -> Iterator[Row | None]:
         for number, path in enumerate(self._paths):
-            with Source(path) as source:
-                follow = self._options.follow and number == len(self._paths) - 1
-                yield from _file(source, self._options, follow=follow)
+            kind = _kind(path)
+            if kind is not None:
+                yield from kind.read(path, self._options.query)
+            elif self._options.follow and number == len(self._paths) - 1:
+                yield from self._followed(path)
+            else:
+                with Source(path) as source:
+                    yield from self._log(source)
 
+    def _log(self, source: Source) -> Iterator[Row]:
+        limit = self._options.max_bytes
+        end = source.size if limit is None else min(limit, source.size)
+        for item in batches(source, 0, end):
+            if isinstance(item, Batch):
+                yield from self._batch(source, item)
+            elif item.position + item.length < end or end >= source.size:  # else --max-bytes cut it
+                yield _damage(source, item)
 
-def _file(source: Source, options: DumpOptions, *, follow: bool) -> Iterator[Row]:
-    position = 0
-    while True:
-        for item in batches(source, position):
-            if isinstance(item, Damage):
-                if follow and item.position + item.length >= source.size:
-                    break  # a batch that is being written
-                position = item.position + item.length
-                yield DamageRow(str(source.path), item.position, item.length, item.message)
-                continue
-            position = item.next_position
-            if options.query.wants_batch(item):
-                yield from _batch(source, item, options)
-        if not follow:
+    def _followed(self, path: Path) -> Iterator[Row | None]:
+        following: Path | None = path
+        while following is not None:
+            with Source(following) as source:
+                following = None
+                for event in follow(source, idle_s=self._options.idle_s):
+                    if isinstance(event, Batch):
+                        yield from self._batch(source, event)
+                    elif isinstance(event, Damage):
+                        yield _damage(source, event)
+                    elif isinstance(event, Shortened):
+                        note = f"it became shorter by {event.length} bytes; what comes is read from here on"
+                        yield NoteRow(str(source.path), event.position, event.length, note)
+                    elif isinstance(event, Rolled):
+                        following = event.path
+                    else:
+                        yield None
+
+    def _batch(self, source: Source, batch: Batch) -> Iterator[Row]:
+        """Its row, or its records' rows, as far as they are wanted; what a header rules out is not read."""
+        options = self._options
+        if not options.query.wants_batch(batch):
             return
-        _await_growth(source, position)
+        file, valid = str(source.path), is_valid(source, batch)
+        if not options.records and not options.query.about_records:
+            yield batch_row(file, batch, valid=valid)
+            return
+        if options.records and not valid:
+            yield DamageRow(file, batch.position, batch.size, "the CRC is not that of the batch")
+        try:
+            content = content_of(source, batch, options.max_message_bytes)
+            for record in find_records(Found(batch, content, valid), options.query, limit=options.max_message_bytes):
+                if not options.records:
+                    yield batch_row(file, batch, valid=valid)
+                    return
+                yield record_row(file, batch, record, valid=valid, decode=options.decode)
+        except (BadRecords, BadPayload) as exc:
+            yield DamageRow(file, batch.position, batch.size, str(exc))
 
 
-def _await_growth(source: Source, position: int) -> None:
-    before = source.size
-    while source.refresh() in {before, position}:
-        time.sleep(_POLL_S)
-
-
-def _batch(source: Source, batch: Batch, options: DumpOptions) -> Iterator[Row]:
-    file, content = str(source.path), source.read(batch.position, batch.size)
-    found = Found(batch, content, crc_is_valid(batch, content))
-    if not options.records and not options.query.about_records:
-        yield batch_row(file, found.batch, valid=found.valid)
-        return
-    wanted = find_records(found, options.query, limit=options.max_message_bytes)
-    try:
-        for record in wanted:
-            if not options.records:
-                yield batch_row(file, found.batch, valid=found.valid)
-                return
-            yield record_row(file, found.batch, record, valid=found.valid)
-    except (BadRecords, BadPayload) as exc:
-        yield DamageRow(file, found.batch.position, found.batch.size, str(exc))
+def _damage(source: Source, item: Damage) -> DamageRow:
+    return DamageRow(str(source.path), item.position, item.length, item.message)

@@ -104,9 +104,9 @@ def find_offset(log: PartitionLog, offset: int, *, indexes: bool = True, limit: 
                         found.place, found.exact = place(source, batch, record), record.offset == offset
                         found.reason = _reason(log, offset, record)
                         return found
-    found.reason = f"offset {offset} is behind the end of the log" + ("" if end is None else f", {end}")
+    found.reason = "the log is empty" if end is None else f"the log ends before it, at {end}"
     if offset == end:
-        found.reason = f"offset {offset} is the end of the log: the next record will have it"
+        found.reason = "it is the log end offset: the next record will have it"
     return found
 
 

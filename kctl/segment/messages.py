@@ -11,7 +11,6 @@ import json
 import re
 import struct
 from functools import lru_cache
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 from kctl.segment.java_text import java_double, java_utf8
@@ -62,6 +61,8 @@ class Message(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _definitions() -> dict[str, Message]:
+    from importlib.resources import files  # only when a message is read
+
     text = files("kctl.segment").joinpath("message_schemas.json").read_text(encoding="utf-8")
     return {raw["name"]: _message(raw) for raw in json.loads(text)}
 
