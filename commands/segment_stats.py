@@ -115,7 +115,6 @@ def _remark(found: SegmentStatistics) -> None:
         )
     if found.totals.damaged_places:
         raise NotHealthy(
-            f"damage was found in {found.totals.damaged_places} places, {found.totals.damaged_bytes} bytes that are "
-            f"not counted",
+            f"damage was found in {found.totals.damaged_places} places, in {found.totals.damaged_bytes} bytes",
             hint="kctl segment verify says what it means",
         )

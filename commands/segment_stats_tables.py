@@ -39,7 +39,8 @@ def _sections(found: Row) -> Iterator[Table]:
     yield _figures("Transactions", _transactions(transactions))
     more = transactions["open_count"] - len(transactions["open"])
     yield Table(_OPEN_COLUMNS, transactions["open"], title=f"Open transactions{f', {more} more' if more else ''}")
-    yield _segments(found)
+    for log in found["logs"]:
+        yield _segments(found, log["log"])
 
 
 def _figures(title: str, figures: Iterator[tuple[str, object]]) -> Table:
@@ -57,8 +58,8 @@ def _percent(share: float) -> str:
 
 
 def _moment(text: str) -> str:
-    """Without the milliseconds, which no retention is about."""
-    return f"{text[:19]}Z" if text.endswith("Z") and text[19:20] == "." else text
+    """UTC without the milliseconds, and so that a narrow table can break it."""
+    return text[:19].replace("T", " ") if text.endswith("Z") else text
 
 
 # --- totals, sizes --------------------------------------------------------------------------------------------------
@@ -155,6 +156,8 @@ def _hottest(keys: Row) -> Table:
 
 def _key(row: Row) -> str:
     text = row["key"] if row["key_encoding"] == "utf-8" else f"base64:{row['key']}"
+    if not text:
+        return '""'
     return f"{text}…" if row["truncated"] else text
 
 
@@ -236,9 +239,13 @@ _OPEN_COLUMNS = [
 ]
 
 
-def _segments(found: Row) -> Table:
+_NOW = {"log_start_offset": "log start", "retention_bytes": "bytes", "retention_ms": "time"}
+_KEPT = {"future_timestamp": "future timestamp", "high_watermark": "high watermark", "empty_active": "empty, active"}
+
+
+def _segments(found: Row, log: str) -> Table:
     limited = found["retention_ms"] is not None or found["retention_bytes"] is not None
-    rows = [{**row, "held": _held(row)} for row in found["segments"]]
+    rows = [{**row, "kept": _kept(row)} for row in found["segments"] if row["log"] == log]
     columns = [
         Column("base_offset", "BASE OFFSET", align="right"),
         Column("size_bytes", "SIZE", show=format_size, align="right"),
@@ -248,30 +255,17 @@ def _segments(found: Row) -> Table:
     if found["retention_ms"] is not None:
         columns.append(Column("deletable_at", "DELETABLE AT", show=_moment))
     if limited or any(row["deletable_now"] for row in rows):
-        columns.append(Column("deletable_now", "NOW", show=lambda reason: reason.replace("_", " ")))
-    columns.append(Column("held", "KEPT BY"))
-    if len(found["logs"]) > 1:
-        columns.insert(0, Column("log"))
-    return Table(columns, rows, title=_segments_title(found))
-
-
-def _segments_title(found: Row) -> str:
+        columns.append(Column("deletable_now", "NOW", show=lambda reason: _NOW[reason]))
+    columns.append(Column("kept", "KEPT BY"))
     limits = []
     if found["retention_ms"] is not None:
-        limits.append(f"retention.ms {found['retention_ms']} ({format_duration(found['retention_ms'])})")
+        limits.append(f"retention.ms {found['retention_ms']}")
     if found["retention_bytes"] is not None:
         limits.append(f"retention.bytes {found['retention_bytes']}")
-    return f"Segments{', with ' if limits else ''}{' and '.join(limits)}"
+    title = f"Segments of {log}{', with ' if limits else ''}{' and '.join(limits)}; times are UTC"
+    return Table(columns, rows, title=title)
 
 
-def _held(row: Row) -> str | None:
+def _kept(row: Row) -> str | None:
     pin: str | None = row["pinned_by"]
-    if pin is None:
-        return None
-    if pin == "earlier_segment":
-        return f"segment {row['pinned_by_segment']}"
-    return {
-        "future_timestamp": "future timestamp",
-        "high_watermark": "high watermark",
-        "empty_active": "empty, active",
-    }[pin]
+    return f"segment {row['pinned_by_segment']}" if pin == "earlier_segment" else _KEPT[pin] if pin else None

@@ -90,10 +90,10 @@ def _partitions(folder: Path) -> list[Path]:
 def _whole(folder: Path) -> SelectedLog:
     found = read_partition(folder)
     logs = [(segment.base_offset, segment.log, segment.txnindex) for segment in found.segments if segment.log]
+    if not logs:
+        raise UsageError(f"{folder} has no log segment", hint="its .log files are missing")
     following = [*(base for base, _, _ in logs[1:]), None]
     segments = [SelectedSegment(*log, after) for log, after in zip(logs, following, strict=True)]
-    if not segments:
-        raise UsageError(f"{folder} has no log segment", hint="its .log files are missing")
     return _selected(folder, segments, 0)
 
 

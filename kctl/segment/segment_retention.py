@@ -55,8 +55,8 @@ class Limits(NamedTuple):
 
 
 class Deletion(NamedTuple):
-    """Of one segment. deletable_at: by time, with the segments before it; None without a limit, or when it is pinned by
-    what no time can tell. deletable_now: why it goes at the next check. pinned_by_segment: for EARLIER_SEGMENT."""
+    """Of one segment. deletable_at: by time, behind the segments before it that stay for now; None without a limit, and
+    for an empty active one. deletable_now: why it goes at the next check. pinned_by_segment: for EARLIER_SEGMENT."""
 
     deletable_at: int | None
     deletable_now: Reason | None
@@ -66,10 +66,9 @@ class Deletion(NamedTuple):
 
 def deletions(segments: Sequence[LogSegment], limits: Limits, now: int) -> list[Deletion]:
     """What becomes of each segment of a log, oldest first."""
-    reasons = _deletable_now(segments, limits, now)
     rows: list[Deletion] = []
-    latest: LogSegment | None = None  # the one that keeps those behind it the longest
-    for segment, reason in zip(segments, reasons, strict=True):
+    latest: LogSegment | None = None  # of those that stay, the one that keeps those behind it the longest
+    for segment, reason in zip(segments, _deletable_now(segments, limits, now), strict=True):
         if latest is None or segment.largest_timestamp > latest.largest_timestamp:
             latest = segment
         pin, by = (None, None) if reason is not None else _pin(segment, latest, limits, now)
@@ -77,6 +76,8 @@ def deletions(segments: Sequence[LogSegment], limits: Limits, now: int) -> list[
         if limits.retention_ms is not None and pin is not Pin.EMPTY_ACTIVE:
             at = latest.largest_timestamp + limits.retention_ms + 1
         rows.append(Deletion(at, reason, pin, by))
+        if reason is not None:
+            latest = None
     return rows
 
 
@@ -130,14 +131,16 @@ def _expired(limits: Limits, now: int) -> Callable[[LogSegment], bool]:
 
 
 def _pin(segment: LogSegment, latest: LogSegment, limits: Limits, now: int) -> tuple[Pin | None, int | None]:
+    """latest: of this one and those before it."""
+    expired = _expired(limits, now)
     if segment.active and segment.size_bytes == 0:
         return Pin.EMPTY_ACTIVE, None
     if segment.largest_timestamp > now:
         return Pin.FUTURE_TIMESTAMP, None
-    expired = limits.retention_ms is not None and now - segment.largest_timestamp > limits.retention_ms
-    held = latest is not segment and limits.retention_ms is not None
-    if held and (expired or latest.largest_timestamp > now):
+    if limits.retention_ms is None:
+        return None, None
+    if not expired(latest) and (expired(segment) or latest.largest_timestamp > now):
         return Pin.EARLIER_SEGMENT, latest.base_offset
-    if expired and limits.high_watermark is not None and limits.high_watermark < segment.upper_offset:
+    if expired(segment) and limits.high_watermark is not None and limits.high_watermark < segment.upper_offset:
         return Pin.HIGH_WATERMARK, None
     return None, None
