@@ -8,7 +8,8 @@ from kctl.errors import NotConfirmed, UsageError
 from kctl.text import printable
 
 
-def _interactive() -> bool:
+def interactive() -> bool:
+    """Whether there is somebody to ask."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
@@ -28,7 +29,7 @@ def confirm(question: str, *, yes: bool) -> None:
     """
     if yes:
         return
-    if not _interactive():
+    if not interactive():
         raise NotConfirmed(f"not confirmed: {question}", hint="there is no terminal to ask on; give --yes to go ahead")
     if _ask(f"{printable(question)} [y/N] ").lower() not in {"y", "yes"}:
         raise NotConfirmed("not confirmed; nothing was changed", hint="")
@@ -46,7 +47,7 @@ def confirm_name(question: str, name: str, *, given: str | None) -> None:
                 hint="nothing was changed",
             )
         return
-    if not _interactive():
+    if not interactive():
         raise NotConfirmed(
             f"not confirmed: {question}",
             hint=f"there is no terminal to ask on; give --confirm-cluster {name} to go ahead",

@@ -1,19 +1,21 @@
 """What can be wrong with log files, and what it means for the broker that opens them.
 
-What a broker does at start: after an unclean shutdown it reads every segment behind the recovery point, cuts the log
-at the first batch that is not valid, and builds its indexes anew (UnifiedLog, LogLoader). After a clean one it only
-checks that indexes are there and sane. A damaged batch that it did not look at fails reads of it.
+What a broker of 3.9 does at start (LogManager, LogLoader, LogSegment.recover): behind a clean shutdown it only looks
+whether each .index is there and whether .txnindex can be read; nothing looks into batches, .index and .timeindex.
+Behind an unclean one it reads every segment from the recovery point on, cuts the log at the first batch that is not
+valid, deletes all segments behind it, and builds the indexes of what it has read anew. Older segments stay as they are.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
 
 class Severity(str, Enum):
-    """How bad it is: worth knowing, repaired by the broker itself, or data are lost or cannot be read."""
+    """How bad it is: worth knowing; a broker can live with it or mend it; data are lost or come out wrong."""
 
     INFO = "info"
     WARNING = "warning"
@@ -25,11 +27,22 @@ class Effect(str, Enum):
 
     NONE = "nothing"
     RECOVERS = "recovers by itself"
+    REMOVES = "removes it at start"
     REBUILDS = "rebuilds the index at start"
-    WRONG_READS = "finds wrong positions until the index is rebuilt"
-    LOSES = "loses data from here at an unclean start; reads of it fail before"
-    UNREADABLE = "cannot read these records"
+    SLOW_READS = "reads more of the log than it needs until the index is rebuilt"
+    WRONG_READS = "finds wrong positions until the index is rebuilt; it does not notice at a clean start"
+    WRONG_TIMES = "searches by time and deletes by retention.ms wrongly until the index is rebuilt"
+    WRONG_TRANSACTIONS = "read_committed consumers get wrong records until the index is rebuilt"
+    WRONG_STABLE_OFFSET = "starts with wrong open transactions; read_committed consumers may wait or see too much"
+    WRONG_TRUNCATION = "replicas may cut their logs at a wrong offset"
+    DISORDER = "reads skip or repeat records; an unclean start may empty the whole segment"
+    LOSES = "loses data from here at an unclean start; until then reads of it fail"
+    LOSES_ALL = "deletes all segments of the partition at start"
+    LOST = "goes on with the shorter log; what was behind its end is gone"
+    UNREADABLE = "serves it, and consumers, compaction and followers fail on it"
+    REFUSES_UNCLEAN = "does not start with it after an unclean shutdown"
     REFUSES = "does not start with it"
+    OFFLINE = "takes the whole log dir offline"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,56 +58,146 @@ class Finding:
     effect: Effect
 
 
-# code → severity and effect
+@dataclass(frozen=True, slots=True)
+class Omitted:
+    """How many further findings of a code a file had that are not listed one by one."""
+
+    code: str
+    severity: Severity
+    file: str
+    count: int
+
+
+_E, _W, _I = Severity.ERROR, Severity.WARNING, Severity.INFO
+
+# code → severity and effect; a test makes each of them
 _KINDS: dict[str, tuple[Severity, Effect]] = {
-    "batch_crc": (Severity.ERROR, Effect.LOSES),
-    "batch_size": (Severity.ERROR, Effect.LOSES),
-    "batch_magic": (Severity.ERROR, Effect.LOSES),
-    "batch_count": (Severity.ERROR, Effect.UNREADABLE),
-    "batch_codec": (Severity.ERROR, Effect.UNREADABLE),
-    "batch_incomplete": (Severity.WARNING, Effect.RECOVERS),
-    "zero_tail": (Severity.WARNING, Effect.RECOVERS),
-    "garbage": (Severity.ERROR, Effect.LOSES),
-    "offset_order": (Severity.ERROR, Effect.LOSES),
-    "offset_outside": (Severity.ERROR, Effect.LOSES),
-    "offset_too_far": (Severity.ERROR, Effect.REFUSES),
-    "records": (Severity.ERROR, Effect.UNREADABLE),
-    "record_offsets": (Severity.ERROR, Effect.UNREADABLE),
-    "max_timestamp": (Severity.WARNING, Effect.NONE),
-    "index_missing": (Severity.WARNING, Effect.REBUILDS),
-    "index_length": (Severity.WARNING, Effect.REBUILDS),
-    "index_order": (Severity.ERROR, Effect.WRONG_READS),
-    "index_position": (Severity.ERROR, Effect.WRONG_READS),
-    "index_offset": (Severity.ERROR, Effect.WRONG_READS),
-    "index_tail": (Severity.INFO, Effect.RECOVERS),
-    "timeindex_missing": (Severity.WARNING, Effect.REBUILDS),
-    "timeindex_length": (Severity.WARNING, Effect.REBUILDS),
-    "timeindex_order": (Severity.ERROR, Effect.WRONG_READS),
-    "timeindex_timestamp": (Severity.ERROR, Effect.WRONG_READS),
-    "timeindex_offset": (Severity.ERROR, Effect.WRONG_READS),
-    "txnindex_length": (Severity.ERROR, Effect.REFUSES),
-    "txnindex_order": (Severity.ERROR, Effect.REFUSES),
-    "txnindex_extra": (Severity.ERROR, Effect.WRONG_READS),
-    "txnindex_lacks": (Severity.ERROR, Effect.WRONG_READS),
-    "snapshot": (Severity.WARNING, Effect.RECOVERS),
-    "snapshot_offset": (Severity.INFO, Effect.RECOVERS),
-    "segment_gap": (Severity.INFO, Effect.NONE),
-    "segment_overlap": (Severity.ERROR, Effect.LOSES),
-    "segment_name": (Severity.ERROR, Effect.REFUSES),
-    "leftover": (Severity.INFO, Effect.RECOVERS),
-    "log_missing": (Severity.WARNING, Effect.RECOVERS),
-    "epoch_order": (Severity.ERROR, Effect.RECOVERS),
-    "epoch_batch": (Severity.WARNING, Effect.NONE),
-    "checkpoint": (Severity.ERROR, Effect.REFUSES),
-    "checkpoint_beyond": (Severity.WARNING, Effect.RECOVERS),
-    "checkpoint_folder": (Severity.INFO, Effect.RECOVERS),
-    "meta_properties": (Severity.ERROR, Effect.REFUSES),
-    "unreadable": (Severity.ERROR, Effect.REFUSES),
+    # The log.
+    "batch_crc": (_E, Effect.LOSES),
+    "batch_magic": (_E, Effect.UNREADABLE),  # the CRC does not cover it, and a broker reads a higher one as 2
+    "batch_count": (_E, Effect.UNREADABLE),
+    "batch_codec": (_E, Effect.UNREADABLE),
+    "batch_incomplete": (_W, Effect.RECOVERS),  # at the end of the active segment
+    "batch_too_large": (_I, Effect.NONE),
+    "zero_tail": (_W, Effect.RECOVERS),  # at the end of the active segment
+    "garbage": (_E, Effect.LOSES),
+    "offset_order": (_E, Effect.DISORDER),
+    "offset_before_base": (_E, Effect.REFUSES_UNCLEAN),  # UnifiedLog.splitOverflowedSegment requires an overflow
+    "offset_overflow": (_W, Effect.RECOVERS),  # it splits the segment (KAFKA-6264)
+    "records": (_E, Effect.UNREADABLE),
+    "record_offsets": (_E, Effect.UNREADABLE),
+    "record_timestamps": (_W, Effect.WRONG_TIMES),
+    "control_record": (_E, Effect.REFUSES_UNCLEAN),  # EndTransactionMarker.deserialize throws
+    "transaction_state": (_E, Effect.REFUSES_UNCLEAN),  # ProducerAppendInfo: InvalidTxnStateException
+    "transactions_not_followed": (_I, Effect.NONE),
+    # Its indexes.
+    "log_missing": (_W, Effect.REMOVES),
+    "index_missing": (_W, Effect.REBUILDS),
+    "index_length": (_W, Effect.RECOVERS),  # the odd bytes are passed over
+    "index_tail": (_W, Effect.SLOW_READS),
+    "index_order": (_E, Effect.WRONG_READS),
+    "index_position": (_E, Effect.WRONG_READS),
+    "index_offset": (_E, Effect.WRONG_READS),
+    "index_sparse": (_W, Effect.SLOW_READS),
+    "timeindex_missing": (_W, Effect.WRONG_TIMES),  # an empty one is made, and the file's time counts instead
+    "timeindex_length": (_W, Effect.RECOVERS),
+    "timeindex_tail": (_E, Effect.WRONG_TIMES),  # the last entry is 1970: retention deletes the segment at once
+    "timeindex_order": (_E, Effect.WRONG_TIMES),
+    "timeindex_timestamp": (_E, Effect.WRONG_TIMES),
+    "timeindex_offset": (_E, Effect.WRONG_TIMES),
+    "timeindex_last": (_W, Effect.WRONG_TIMES),
+    "txnindex_length": (_E, Effect.WRONG_TRANSACTIONS),  # what is appended behind odd bytes is misread
+    "txnindex_version": (_E, Effect.REFUSES),
+    "txnindex_order": (_E, Effect.WRONG_TRANSACTIONS),
+    "txnindex_before_base": (_W, Effect.REBUILDS),
+    "txnindex_extra": (_E, Effect.WRONG_TRANSACTIONS),
+    "txnindex_lacks": (_E, Effect.WRONG_TRANSACTIONS),
+    "txnindex_entry": (_E, Effect.WRONG_TRANSACTIONS),
+    # The partition's folder.
+    "segment_gap": (_I, Effect.NONE),
+    "segment_missing": (_W, Effect.LOST),
+    "segment_overlap": (_E, Effect.DISORDER),
+    "file_name": (_E, Effect.REFUSES),
+    "unknown_file": (_I, Effect.NONE),
+    "leftover": (_I, Effect.REMOVES),
+    "snapshot": (_W, Effect.RECOVERS),  # it is deleted, and an older one or the log is read instead
+    "snapshot_offset": (_I, Effect.REMOVES),
+    "snapshot_entry": (_W, Effect.WRONG_STABLE_OFFSET),
+    "snapshot_transaction": (_W, Effect.WRONG_STABLE_OFFSET),
+    "epochs": (_E, Effect.OFFLINE),
+    "epochs_order": (_W, Effect.RECOVERS),  # LeaderEpochFileCache drops what does not fit
+    "epochs_batch": (_E, Effect.WRONG_TRUNCATION),
+    "partition_metadata": (_E, Effect.OFFLINE),
+    "topic_id": (_E, Effect.REFUSES),
+    # The log dir.
+    "checkpoint": (_E, Effect.OFFLINE),
+    "checkpoint_folder": (_I, Effect.RECOVERS),
+    "recovery_point": (_W, Effect.LOST),
+    "high_watermark": (_W, Effect.LOST),
+    "log_start_offset": (_E, Effect.LOSES_ALL),
+    "cleaner_offset": (_I, Effect.RECOVERS),
+    "meta_properties": (_E, Effect.REFUSES),
+    "meta_properties_missing": (_W, Effect.NONE),
+    "cluster_id": (_E, Effect.REFUSES),
+    "directory_id": (_E, Effect.REFUSES),
+    "folder_name": (_E, Effect.REFUSES),
+    "partition_twice": (_E, Effect.REFUSES),
+    # Anywhere.
+    "unreadable": (_E, Effect.OFFLINE),
+    "too_large": (_W, Effect.NONE),
 }
 CODES = tuple(_KINDS)
+# Codes of files that --repair-index writes anew.
+INDEX_CODES = frozenset(
+    code
+    for code in CODES
+    if code.startswith(("index_", "timeindex_", "txnindex_"))
+)  # fmt: skip
 
 
-def finding(code: str, file: Path, message: str, *, position: int | None = None, offset: int | None = None) -> Finding:
-    """A finding of a known kind."""
-    severity, effect = _KINDS[code]
-    return Finding(code, severity, str(file), position, offset, message, effect)
+def severity_of(code: str) -> Severity:
+    """How bad findings of a code are."""
+    return _KINDS[code][0]
+
+
+def effect_of(code: str) -> Effect:
+    """What findings of a code mean for a broker."""
+    return _KINDS[code][1]
+
+
+class Findings:
+    """Collects what is found: the first `limit` of each file and code, and the number of the rest.
+
+    So a hostile file cannot fill the memory: what is kept grows with the number of files, not with their size.
+    """
+
+    def __init__(self, limit: int = 20) -> None:
+        self._limit = limit
+        self._seen: Counter[tuple[str, str]] = Counter()
+        self.listed: list[Finding] = []
+
+    def add(
+        self, code: str, file: Path, message: str, *, position: int | None = None, offset: int | None = None
+    ) -> None:
+        """A finding of a known kind."""
+        severity, effect = _KINDS[code]
+        key = (str(file), code)
+        self._seen[key] += 1
+        if self._seen[key] <= self._limit:
+            self.listed.append(Finding(code, severity, key[0], position, offset, message, effect))
+
+    def count(self, severity: Severity) -> int:
+        """All of a severity, also those that are not listed."""
+        return sum(number for (_, code), number in self._seen.items() if _KINDS[code][0] is severity)
+
+    def codes_of(self, file: Path) -> set[str]:
+        """The codes of a file's findings."""
+        return {code for name, code in self._seen if name == str(file)}
+
+    def omitted(self) -> list[Omitted]:
+        """What is not listed, by file and code."""
+        return [
+            Omitted(code, _KINDS[code][0], file, number - self._limit)
+            for (file, code), number in self._seen.items()
+            if number > self._limit
+        ]

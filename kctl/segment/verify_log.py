@@ -1,135 +1,381 @@
-"""Checking one .log file: every batch, and with `deep` every record."""
+"""Checking one log file, and its indexes on the way: each batch's header, offsets and CRC, with `deep` its records.
+
+The walk is a tight loop over the window for batches that are as most are; it leaves anything else, one batch at a
+time, to the plain way, which knows all rules and reports.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kctl.segment.batch import CODECS, NO_TIMESTAMP, Batch, crc_is_valid
+from kctl.segment.batch import CODECS, HEADER_V2, NO_TIMESTAMP, V2_HEADER, Batch
 from kctl.segment.compression import BadPayload
-from kctl.segment.findings import Finding, finding
+from kctl.segment.findings import Findings
+from kctl.segment.index_entries import NEVER
 from kctl.segment.query import MAX_MESSAGE_BYTES, all_records
 from kctl.segment.record import BadRecords
-from kctl.segment.source import Source
-from kctl.segment.walk import Damage, batches
+from kctl.segment.source import WINDOW_BYTES, Source
+from kctl.segment.verify_epochs import EpochCheck
+from kctl.segment.verify_indexes import SPARSE_BYTES, OffsetCursor, TimeCursor
+from kctl.segment.verify_transactions import TransactionCheck
+from kctl.segment.walk import Damage, Effort, batch_at, content_of, is_valid, resync
 
-_SEGMENT = re.compile(r"(\d{20})\.log")
-_FARTHEST = 2**31 - 1  # offsets in indexes are i32, relative to the base offset
+LOG_WINDOW_BYTES = 128 << 10  # in the processor's cache, and mostly more than one batch
+_FAST_BYTES = 4 << 20  # larger batches go the plain way
+_STRETCH_BYTES = 16 << 20  # between two signs of progress
+FARTHEST = 2**31 - 1  # offsets in indexes are i32, relative to the base offset
+_MAGICS = frozenset({0, 1, 2})
+_UNUSUAL = ~0x0F  # attributes besides the codec and the timestamp's type
 
 
 @dataclass
 class LogFacts:
-    """What the other checks need to know of a log: where batches begin, and of each the last offset, the latest
-    timestamp and the leader epoch. aborted: markers of aborted transactions (producer id, offset of the marker)."""
+    """What was found out about a log. next_offset: behind its last batch. damaged_at: the position of the first bytes
+    or batch that is not valid. compacted: offsets are missing in it. records: as the headers count them."""
 
     path: Path
-    base_offset: int
+    base_offset: int | None
     size_bytes: int = 0
-    positions: dict[int, int] = field(default_factory=dict)  # position → last offset
-    batch_count: int = 0
+    batches: int = 0
+    records: int = 0
     first_offset: int | None = None
     last_offset: int | None = None
-    epochs: dict[int, int] = field(default_factory=dict)  # leader epoch → first offset
     max_timestamp: int = NO_TIMESTAMP
-    damaged: bool = False
+    damaged_at: int | None = None
+    compacted: bool = False
+
+    @property
+    def next_offset(self) -> int:
+        return self.last_offset + 1 if self.last_offset is not None else self.base_offset or 0
 
 
-def base_offset_of(path: Path) -> int | None:
-    """The offset in a segment file's name; None when it is no segment's."""
-    match = _SEGMENT.fullmatch(path.with_suffix(".log").name)
-    return int(match[1]) if match else None
+@dataclass
+class Companions:
+    """What is checked along with a log; None: not there, or not asked for."""
+
+    index: OffsetCursor | None = None
+    times: TimeCursor | None = None
+    transactions: TransactionCheck | None = None
+    epochs: EpochCheck = field(default_factory=EpochCheck)
 
 
-def verify_log(source: Source, facts: LogFacts, *, deep: bool, limit: int = MAX_MESSAGE_BYTES) -> Iterator[Finding]:
-    """Findings of a log, front to back, while `facts` are filled."""
-    facts.size_bytes = source.size
-    for item in batches(source):
+@dataclass(frozen=True)
+class LogOptions:
+    """deep: records too. active: it is the segment that a broker appends to. complete: its time index was closed.
+
+    max_message_bytes: larger batches are not decoded. progress: called with the bytes that were walked since.
+    """
+
+    deep: bool = False
+    active: bool = True
+    complete: bool = False
+    max_message_bytes: int = MAX_MESSAGE_BYTES
+    progress: Callable[[int], None] | None = None
+
+
+class LogCheck:
+    """One walk over a log."""
+
+    def __init__(
+        self, source: Source, base_offset: int | None, findings: Findings, companions: Companions, options: LogOptions
+    ) -> None:
+        """base_offset: None when the file's name has none that its batches must keep to (KRaft's snapshots)."""
+        self._source, self._findings, self._options = source, findings, options
+        self._path = source.path
+        self._index, self._times = companions.index, companions.times
+        self._transactions, self._epochs = companions.transactions, companions.epochs
+        self.facts = LogFacts(source.path, base_offset, source.size)
+        self._base = base_offset or 0
+        self._expected = self._base  # the next batch's base offset, when nothing is missing
+        self._doubtful = False  # behind damage: what was before is not known
+        self._effort = Effort(source.size)
+
+    def run(self) -> LogFacts:
+        """Walk it from front to back. Raises OperationFailed when it cannot be read."""
+        position, told = 0, 0
+        while position < self._source.size:
+            if not self._options.deep:
+                position = self._fast(position)
+            position = self._slow(position)
+            if self._options.progress is not None and position - told >= _FAST_BYTES:
+                self._options.progress(position - told)
+                told = position
+        if self._options.progress is not None:
+            self._options.progress(self._source.size - told)
+        self._finish()
+        return self.facts
+
+    # --- batches as most are ------------------------------------------------------------------------------------------
+
+    def _fast(self, position: int) -> int:  # noqa: C901, PLR0912, PLR0915 - calls cost more than all else here
+        """Check ordinary batches from `position` on as far as they are in the window; where the others begin.
+
+        Ordinary: magic 2, valid, neither transactional nor control, no offset missing, the leader epoch of the one
+        before, and with index entries that are right.
+        """
+        from crc32c import crc32c
+
+        source, facts = self._source, self.facts
+        if not source.start <= position < source.start + len(source.window):
+            source.load(position, V2_HEADER)
+        window, start = source.window, source.start
+        limit, at = len(window), position - start
+        unpack, base_offset = HEADER_V2.unpack_from, self._base
+        expected, latest = self._expected, facts.max_timestamp
+        epoch, last_allowed = self._epochs.current, min(base_offset + FARTHEST, self._epochs.until - 1)
+        open_producers = self._transactions is not None and bool(self._transactions.transactions.tracker.open)
+        index, times, pending = self._index, self._times, False
+        index_position = index_relative = time_offset = timestamp = NEVER
+        indexed = 0
+        if index is not None:
+            index_position, index_relative, indexed = index.position, index.relative, index.indexed
+            pending, next_entry = index.pending is not None, index.entries
+        if times is not None:
+            timestamp, time_offset, next_time = times.timestamp, times.relative + base_offset, times.entries
+        count_batches = count_records = 0
+        while not self._doubtful:
+            if at + V2_HEADER > limit:
+                if start + at - position > _STRETCH_BYTES:
+                    break
+                window = source.load(start + at, V2_HEADER)
+                start, at, limit = source.start, 0, len(window)
+                if limit < V2_HEADER:
+                    break
+            (base, length, leader, magic, crc, attributes, delta, _, newest, producer, _, _, count) = unpack(window, at)
+            stop, last = at + length + 12, base + delta
+            if (
+                base != expected
+                or count != delta + 1
+                or delta < 0
+                or magic != 2
+                or attributes & _UNUSUAL
+                or attributes & 7 > 4
+                or leader != epoch
+                or last > last_allowed
+                or length < 49
+                or (open_producers and producer >= 0)
+            ):
+                break
+            if stop > limit:
+                if length > _FAST_BYTES or start + stop > source.size or start + at - position > _STRETCH_BYTES:
+                    break
+                window = source.load(start + at, length + 12)
+                start, at, limit, stop = source.start, 0, len(window), length + 12
+            if stop > limit or crc32c(window[at + 21 : stop]) != crc:
+                break
+            highest = newest if newest > latest else latest  # noqa: FURB136 - max() takes four times as long
+            entered = at + start >= index_position
+            if entered and (
+                at + start != index_position
+                or index_relative + base_offset != last
+                or pending
+                or index_position - indexed > SPARSE_BYTES
+            ):
+                break
+            if last >= time_offset:
+                if last != time_offset or timestamp != highest:
+                    break
+                timestamp, time_offset = next(next_time, (NEVER, NEVER))
+                time_offset += base_offset
+                if last >= time_offset:  # a second entry for the same offset
+                    times.timestamp, times.relative = timestamp, time_offset - base_offset  # type: ignore[union-attr]
+                    break
+            if entered:
+                indexed = index_position
+                index_relative, index_position = next(next_entry, (NEVER, NEVER))
+            latest, expected, at = highest, last + 1, stop
+            count_batches += 1
+            count_records += count
+        if index is not None:
+            index.position, index.relative, index.indexed = index_position, index_relative, indexed
+        if times is not None:
+            times.timestamp, times.relative = timestamp, time_offset - base_offset
+        if count_batches:
+            facts.batches += count_batches
+            facts.records += count_records
+            facts.max_timestamp = latest
+            facts.last_offset = expected - 1
+            if facts.first_offset is None:
+                facts.first_offset = self._expected
+            self._expected = expected
+        return start + at
+
+    # --- one at a time ------------------------------------------------------------------------------------------------
+
+    def _slow(self, position: int) -> int:
+        """Check what is at `position`; where the next begins."""
+        item = batch_at(self._source, position, self._source.size)
+        if item is None:
+            return self._source.size
         if isinstance(item, Damage):
-            facts.damaged = True
-            yield _damage(source, facts.path, item)
+            return self._damage(item)
+        self._batch(item)
+        return item.next_position
+
+    def _batch(self, batch: Batch) -> None:
+        facts, previous = self.facts, self.facts.last_offset
+        valid = is_valid(self._source, batch)
+        if not valid:
+            unknown = "" if batch.magic in _MAGICS else f"; magic {batch.magic} is unknown"
+            self._add("batch_crc", f"the CRC is not that of the batch{unknown}", batch)
+            self._note_damage(batch.position)
         else:
-            yield from _check(source, facts, item, deep=deep, limit=limit)
+            self._check_header(batch)
+        in_order = self._check_order(batch)
+        # The CRC covers neither offset nor epoch: what fits between the others is taken as it is.
+        trusted = in_order and (valid or batch.base_offset == self._expected)
+        if trusted and batch.base_offset > self._expected and facts.last_offset is not None:
+            facts.compacted = facts.compacted or not self._doubtful
+        if valid and not batch.legacy and batch.record_count != batch.last_offset_delta + 1:
+            facts.compacted = True
+        if valid:
+            facts.max_timestamp = max(facts.max_timestamp, batch.max_timestamp)
+        certain = trusted and valid and not self._doubtful
+        if self._index is not None:
+            self._index.pass_batch(batch, previous, trusted=certain)
+        if self._times is not None and trusted:
+            times_known = valid and facts.damaged_at is None
+            self._times.pass_batch(batch, previous, facts.max_timestamp, trusted=times_known)
+        self._note(batch, trusted=trusted)
+        if valid:
+            self._check_content(batch)
+        elif self._transactions is not None:
+            self._transactions.skip_damage(batch.last_offset + 1 if trusted else None)
 
+    def _note(self, batch: Batch, *, trusted: bool) -> None:
+        facts = self.facts
+        facts.batches += 1
+        facts.records += max(batch.record_count, 0)
+        if trusted:
+            if facts.first_offset is None:
+                facts.first_offset = batch.base_offset
+            facts.last_offset = batch.last_offset
+            self._expected = batch.last_offset + 1
+            self._doubtful = False
 
-def _damage(source: Source, path: Path, item: Damage) -> Finding:
-    at_end = item.position + item.length >= source.size
-    content = source.read(item.position, min(item.length, 1 << 20))
-    if not any(content):
-        return finding(
-            "zero_tail" if at_end else "garbage", path, f"{item.length} zero bytes", position=item.position
-        )
-    code = "batch_incomplete" if at_end and item.code == "incomplete" else "garbage"
-    what = f"{item.message}; {item.length} bytes cannot be read"
-    return finding(code, path, what, position=item.position)
+    def _check_content(self, batch: Batch) -> None:
+        """What needs a valid batch: epochs, transactions, records."""
+        self._epochs.pass_batch(batch, self._path, self._findings)
+        following = self._transactions
+        if following is not None:
+            following.transactions.compacted = following.transactions.compacted or self.facts.compacted
+        needs = self._options.deep or (following is not None and batch.producer_id >= 0)
+        if not needs:
+            return
+        try:
+            content = content_of(self._source, batch, self._options.max_message_bytes)
+        except BadRecords as exc:
+            self._add("batch_too_large", f"not decoded: {exc}", batch)
+            return
+        if following is not None and batch.producer_id >= 0:
+            following.pass_batch(self._path, batch, content)
+        if self._options.deep:
+            self._records(batch, content)
 
+    def _add(self, code: str, message: str, batch: Batch, offset: int | None = None) -> None:
+        where = batch.base_offset if offset is None else offset
+        self._findings.add(code, self._path, message, position=batch.position, offset=where)
 
-def _check(source: Source, facts: LogFacts, batch: Batch, *, deep: bool, limit: int) -> Iterator[Finding]:
-    path, at = facts.path, batch.position
-    content = source.read(at, batch.size)
-    valid = crc_is_valid(batch, content)
-    if not valid:
-        facts.damaged = True
-        yield finding("batch_crc", path, "the CRC is not that of the batch", position=at, offset=batch.base_offset)
-    yield from _header(facts, batch)
-    _note(facts, batch)
-    if valid and deep:
-        yield from _records(facts, batch, content, limit)
+    def _check_header(self, batch: Batch) -> None:
+        if batch.magic not in _MAGICS:
+            self._add("batch_magic", f"magic {batch.magic} is unknown", batch)
+        if batch.codec >= len(CODECS):
+            self._add("batch_codec", f"compression type {batch.codec} is unknown", batch)
+        offsets = batch.last_offset_delta + 1
+        if not batch.legacy and not 0 <= batch.record_count <= offsets:
+            self._add("batch_count", f"{batch.record_count} records in {offsets} offsets", batch)
 
+    def _check_order(self, batch: Batch) -> bool:
+        """Whether its offsets are where they belong, which is reported otherwise."""
+        before, first, last = self.facts.last_offset, batch.base_offset, batch.last_offset
+        if not batch.legacy and batch.last_offset_delta < 0:
+            self._add("offset_order", f"a batch from {first} to {last}", batch)
+        elif before is not None and (first if not batch.legacy else last) <= before:
+            self._add("offset_order", f"offsets {first} to {last} come behind {before}", batch)
+        elif self.facts.base_offset is not None and first < self._base:
+            self._add("offset_before_base", f"offset {first} is before the segment's base offset {self._base}", batch)
+        else:
+            if self.facts.base_offset is not None and last - self._base > FARTHEST:
+                text = f"offset {last} is more than {FARTHEST} behind the base offset {self._base}"
+                self._add("offset_overflow", text, batch)
+            return True
+        return False
 
-def _header(facts: LogFacts, batch: Batch) -> Iterator[Finding]:
-    path, at, first = facts.path, batch.position, batch.base_offset
+    # --- damage -------------------------------------------------------------------------------------------------------
 
-    def found(code: str, message: str) -> Finding:
-        return finding(code, path, message, position=at, offset=first)
+    def _note_damage(self, position: int) -> None:
+        if self.facts.damaged_at is None:
+            self.facts.damaged_at = position
 
-    if batch.magic not in {0, 1, 2}:
-        yield found("batch_magic", f"magic {batch.magic} is unknown")
-    if batch.codec >= len(CODECS):
-        yield found("batch_codec", f"compression type {batch.codec} is unknown")
-    if not batch.legacy and (batch.record_count < 0 or batch.record_count > batch.last_offset_delta + 1):
-        yield found("batch_count", f"{batch.record_count} records in {batch.last_offset_delta + 1} offsets")
-    if facts.last_offset is not None and batch.last_offset <= facts.last_offset:
-        yield found("offset_order", f"offset {batch.last_offset} comes behind {facts.last_offset}")
-    elif batch.last_offset < facts.base_offset or (first < facts.base_offset and not batch.legacy):
-        yield found("offset_outside", f"offset {first} is before the segment's base offset {facts.base_offset}")
-    elif batch.last_offset - facts.base_offset > _FARTHEST:
-        yield found("offset_too_far", f"offset {batch.last_offset} is too far from the base offset {facts.base_offset}")
+    def _damage(self, item: Damage) -> int:
+        """Report bytes that are no batch; where the next batch begins."""
+        following = resync(self._source, item.position + 1, self._source.size, self._effort)
+        end = self._source.size if following is None else following
+        length = end - item.position
+        self._note_damage(item.position)
+        at_end = following is None and self._options.active
+        zeros = self._all_zero(item.position, end)
+        text = f"{length} zero bytes" if zeros else f"{item.message}; {length} bytes cannot be read"
+        code = "zero_tail" if zeros and at_end else "garbage"
+        if at_end and not zeros and item.code == "incomplete":
+            code = "batch_incomplete"
+        if following is None and not self._options.active:
+            text += ", and later segments follow"
+        self._findings.add(code, self._path, text, position=item.position)
+        if self._index is not None:
+            self._index.pass_position(item.position)
+            self._index.skip_damage(end)
+        if self._transactions is not None:
+            self._transactions.skip_damage(self._offset_at(following))
+        self._doubtful = True
+        return end
 
+    def _offset_at(self, position: int | None) -> int | None:
+        found = None if position is None else batch_at(self._source, position, self._source.size)
+        return found.base_offset if isinstance(found, Batch) else None
 
-def _note(facts: LogFacts, batch: Batch) -> None:
-    facts.batch_count += 1
-    facts.positions[batch.position] = batch.last_offset
-    if facts.first_offset is None:
-        facts.first_offset = batch.base_offset
-    facts.last_offset = max(batch.last_offset, facts.last_offset if facts.last_offset is not None else -1)
-    facts.max_timestamp = max(facts.max_timestamp, batch.max_timestamp)
-    if not batch.legacy:
-        facts.epochs.setdefault(batch.partition_leader_epoch, batch.base_offset)
+    def _all_zero(self, position: int, end: int) -> bool:
+        while position < end:
+            if any(bytes(self._source.read(position, min(WINDOW_BYTES, end - position))).lstrip(b"\0")):
+                return False
+            position = self._source.next_data(position + WINDOW_BYTES)
+        return True
 
+    def _finish(self) -> None:
+        facts = self.facts
+        if self._index is not None:
+            self._index.finish(self._source, facts.last_offset if facts.damaged_at is None else None)
+        if self._times is not None:
+            self._times.finish(facts.last_offset, facts.max_timestamp, damaged=facts.damaged_at is not None,
+                               complete=self._options.complete)  # fmt: skip
+        if self._transactions is not None:
+            self._transactions.finish()
 
-def _records(facts: LogFacts, batch: Batch, content: memoryview, limit: int) -> Iterator[Finding]:
-    latest, previous, count = NO_TIMESTAMP, None, 0
-    try:
-        for record in all_records(batch, content, limit=limit):
-            count += 1
-            latest = max(latest, record.timestamp)
-            if not record.legacy_valid:
-                yield finding("batch_crc", facts.path, "the CRC is not that of an inner message",
-                              position=batch.position, offset=record.offset)  # fmt: skip
-            if previous is not None and record.offset <= previous:
-                yield finding("record_offsets", facts.path, f"offset {record.offset} comes behind {previous}",
-                              position=batch.position, offset=record.offset)  # fmt: skip
-            previous = record.offset
-    except (BadRecords, BadPayload) as exc:
-        yield finding("records", facts.path, f"after {count} records: {exc}", position=batch.position,
-                      offset=batch.base_offset)  # fmt: skip
-        return
-    if previous is not None and previous > batch.last_offset:
-        yield finding("record_offsets", facts.path, f"offset {previous} is behind the batch's last, {batch.last_offset}",
-                      position=batch.position, offset=previous)  # fmt: skip
-    # A batch that compaction emptied or thinned out keeps its header's timestamp.
-    if count == batch.record_count and latest > batch.max_timestamp and not batch.legacy:
-        yield finding("max_timestamp", facts.path, f"a record of {latest} ms in a batch up to {batch.max_timestamp} ms",
-                      position=batch.position, offset=batch.base_offset)  # fmt: skip
+    # --- records ------------------------------------------------------------------------------------------------------
+
+    def _records(self, batch: Batch, content: memoryview) -> None:
+        if batch.codec >= len(CODECS) or batch.magic not in _MAGICS or batch.record_count < 0:
+            return  # said already
+        latest, previous, count = NO_TIMESTAMP, batch.base_offset - 1, 0
+        if batch.legacy:
+            previous = -1
+        try:
+            for record in all_records(batch, content, limit=self._options.max_message_bytes):
+                count += 1
+                latest = max(latest, record.timestamp)
+                if not record.legacy_valid:
+                    self._add("batch_crc", "the CRC is not that of an inner message", batch, record.offset)
+                if record.offset <= previous:
+                    self._add("record_offsets", f"offset {record.offset} comes behind {previous}", batch, record.offset)
+                previous = max(record.offset, previous)
+        except (BadRecords, BadPayload) as exc:
+            self._add("records", f"after {count} records: {exc}", batch)
+            return
+        if previous > batch.last_offset:
+            text = f"offset {previous} is behind the batch's last, {batch.last_offset}"
+            self._add("record_offsets", text, batch, previous)
+        if latest > batch.max_timestamp and not batch.legacy:
+            text = f"a record of {latest} ms in a batch that says it ends at {batch.max_timestamp} ms"
+            self._add("record_timestamps", text, batch)

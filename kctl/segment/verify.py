@@ -1,0 +1,178 @@
+"""`verify`: everything that can be checked of log files without a broker.
+
+Paths are log dirs, folders of partitions, or files: a log, or a companion, which stands for its segment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kctl.errors import KctlError, UsageError
+from kctl.segment.checkpoints import (
+    LEADER_EPOCHS,
+    META_PROPERTIES,
+    OFFSET_CHECKPOINTS,
+    PARTITION_METADATA,
+    is_checkpoint,
+)
+from kctl.segment.findings import Finding, Findings, Omitted, Severity
+from kctl.segment.partition import (
+    LEFTOVERS,
+    companions,
+    holds_segments,
+    list_folder,
+    offset_of,
+    parse_folder_name,
+    partition_folders,
+    read_partition,
+)
+from kctl.segment.source import Source
+from kctl.segment.verify_context import Checked, Verification, VerifyOptions
+from kctl.segment.verify_epochs import EpochCheck
+from kctl.segment.verify_log import LOG_WINDOW_BYTES, Companions, LogCheck, LogOptions
+from kctl.segment.verify_log_dir import CLEAN_SHUTDOWN, LogDirs, read_meta_properties, read_offsets
+from kctl.segment.verify_partition import READ_BY_NAME, PartitionCheck, read_epochs, read_snapshot, read_topic_id
+from kctl.segment.verify_segment import Place, count, verify_segment
+from kctl.segment.verify_transactions import Transactions
+
+_SEGMENT = (".log", ".index", ".timeindex", ".txnindex")
+# Logs under other names: what a broker is about to remove, KRaft's snapshots (KIP-630).
+_OTHER_LOG = re.compile(r"\d{20}\.log\.(?:deleted|cleaned|swap)|\d{20}-\d{10}\.checkpoint|bootstrap\.checkpoint")
+
+
+@dataclass(frozen=True)
+class VerifyResult:
+    """What was found. omitted: findings that are not listed one by one."""
+
+    paths: tuple[str, ...]
+    deep: bool
+    checked: Checked
+    errors: int
+    warnings: int
+    infos: int
+    findings: tuple[Finding, ...]
+    omitted: tuple[Omitted, ...]
+
+    @property
+    def healthy(self) -> bool:
+        return not self.errors and not self.warnings
+
+
+def verify(paths: Sequence[Path], options: VerifyOptions | None = None) -> VerifyResult:
+    """Check all paths. Raises NotFound, NotAuthorized, UsageError for a path that is none of a log's."""
+    options = options or VerifyOptions()
+    run = Verification(options, Findings(options.max_findings))
+    log_dirs, segments = LogDirs(run), set[Path]()
+    for path in paths:
+        if not path.is_dir():
+            _file(run, path, segments)
+        elif is_partition(path):
+            _partition(run, path)
+        elif is_log_dir(path):
+            log_dirs.check(path)
+        else:
+            hint = "give a log dir, a partition's folder, or files of one"
+            raise UsageError(f"{path} holds no log and no partitions", hint=hint)
+    findings = run.findings
+    return VerifyResult(
+        tuple(map(str, paths)), options.deep, run.checked, findings.count(Severity.ERROR),
+        findings.count(Severity.WARNING), findings.count(Severity.INFO), tuple(findings.listed),
+        tuple(findings.omitted()),
+    )  # fmt: skip
+
+
+def size_of(paths: Sequence[Path]) -> int:
+    """The bytes of the logs, for a progress display; what cannot be read counts nothing."""
+    total = 0
+    for path in paths:
+        try:
+            folders = [path] if not path.is_dir() or is_partition(path) else partition_folders(path)
+            for folder in folders:
+                files = list_folder(folder) if folder.is_dir() else [folder.with_suffix(".log")]
+                total += sum(file.stat().st_size for file in files if file.suffix == ".log" and file.is_file())
+        except (KctlError, OSError):
+            continue
+    return total
+
+
+def is_partition(path: Path) -> bool:
+    """Whether a folder is a partition's, and not a log dir."""
+    names = (*READ_BY_NAME, *LEFTOVERS)
+    if holds_segments(path) or any(child.suffix in names and child.is_file() for child in list_folder(path)):
+        return True
+    return parse_folder_name(path.name)[0] is not None and not is_log_dir(path)
+
+
+def is_log_dir(path: Path) -> bool:
+    """Whether a folder has a log dir's files, or partitions."""
+    names = {child.name for child in list_folder(path)}
+    return bool(names & {META_PROPERTIES, *OFFSET_CHECKPOINTS}) or bool(partition_folders(path))
+
+
+def place_of(log: Path) -> Place:
+    """Where a segment that is looked at alone stands, by what lies beside it."""
+    offset, folder = offset_of(log), log.parent
+    later = [file for file in list_folder(folder) if file.suffix == ".log" and (offset_of(file) or 0) > (offset or 0)]
+    return Place(active=not later, clean=(folder.parent / CLEAN_SHUTDOWN).exists())
+
+
+def _partition(run: Verification, path: Path) -> None:
+    folder = read_partition(path)
+    clean = (path.parent / CLEAN_SHUTDOWN).exists()
+    PartitionCheck(run, folder, cleaned=False, clean_shutdown=clean).check()
+
+
+def _file(run: Verification, path: Path, segments: set[Path]) -> None:
+    if path.suffix in _SEGMENT and offset_of(path) is not None:
+        log = path.with_suffix(".log")
+        if log not in segments:
+            segments.add(log)
+            Source(path).close()  # what is named must be there
+            _segment(run, log)
+    elif _OTHER_LOG.fullmatch(path.name):
+        _other_log(run, path)
+    elif path.suffix == ".snapshot" and offset_of(path) is not None:
+        Source(path).close()
+        read_snapshot(run, offset_of(path) or 0, path)
+    elif is_checkpoint(path):
+        Source(path).close()
+        _checkpoint(run, path)
+    else:
+        Source(path).close()
+        raise UsageError(f"{path} is no file of a log", hint="a segment's file is named 20 digits and .log, .index …")
+
+
+def _segment(run: Verification, log: Path) -> None:
+    files, following = companions(log), Transactions()
+    snapshot = log.with_suffix(".snapshot")
+    entries = None
+    if snapshot.exists():
+        entries = read_snapshot(run, files.base_offset, snapshot)
+    if files.base_offset == 0 or entries is not None:
+        following.begin(entries)
+    verify_segment(run, files, log.parent, place_of(log), following, EpochCheck())
+
+
+def _other_log(run: Verification, path: Path) -> None:
+    base = offset_of(path) if ".log." in path.name else None
+    progress = run.options.progress
+    options = LogOptions(
+        deep=run.options.deep, max_message_bytes=run.options.max_message_bytes,
+        progress=None if progress is None else lambda walked: progress("", walked),
+    )  # fmt: skip
+    with Source(path, window_bytes=LOG_WINDOW_BYTES) as source:
+        count(run, LogCheck(source, base, run.findings, Companions(), options).run())
+
+
+def _checkpoint(run: Verification, path: Path) -> None:
+    if path.name == LEADER_EPOCHS:
+        read_epochs(run, path)
+    elif path.name == PARTITION_METADATA:
+        read_topic_id(run, path)
+    elif path.name == META_PROPERTIES:
+        read_meta_properties(run, path)
+    else:
+        read_offsets(run, path)
