@@ -12,7 +12,8 @@ TARGET = Path(__file__).resolve().parents[2] / "docs" / "performance.md"
 HEAD = """# Performance
 
 Medians of whole processes, kctl and its peer in turn on the same input in one run. CPU is user plus system time;
-memory is the largest resident set. Ratios are to the first line of each table. Made by `python tests/bench/page.py`
+memory is the largest resident set. Ratios are to the line of Kafka's tool above, or to
+the first line of the table. Made by `python tests/bench/page.py`
 from the files in `tests/bench/results`; `python tests/bench/run.py` measures anew. Machines differ: look at the ratios.
 """
 
@@ -23,6 +24,11 @@ TITLES = {
     "scale": "Lag against the number of groups (60 partitions each)",
     "cluster": "Three ZooKeepers and three brokers",
     "spark": "Spark reports from a cold start (50 groups × 60 partitions)",
+    "segment-batches": "A segment of 315 MB: batches as text, and verified",
+    "segment-records": "The same segment: 1.5 million records of 200 B as text, by codec",
+    "segment-json": "The same records as JSON Lines",
+    "segment-find": "Finding a record",
+    "segment-stats": "Statistics and a deep check of the same records",
 }
 
 

@@ -1,4 +1,4 @@
-"""Benchmarks: `python tests/bench/run.py [startup topics lag scale cluster spark] [--runs 7]`.
+"""Benchmarks: `python tests/bench/run.py [NAME…] [--runs 7]`; the names are below.
 
 Each compares kctl and a peer on the same input in one run, as medians and a ratio, on a cluster of its own, and
 writes results/DATE-NAME.json. Not tests: machines are noisy, nothing here passes or fails.
@@ -18,6 +18,7 @@ from typing import Any
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")]
 
 import cases
+import segment_cases
 from kctl_testing import Kctl
 from measure import Figures, machine
 
@@ -29,6 +30,11 @@ CASES: dict[str, Callable[[cases.Setting], dict[str, Figures]]] = {
     "scale": cases.lag_scale,
     "cluster": cases.cluster_start,
     "spark": cases.spark_reports,
+    "segment-batches": segment_cases.segment_batches,
+    "segment-records": segment_cases.segment_records,
+    "segment-json": segment_cases.segment_json,
+    "segment-find": segment_cases.segment_find,
+    "segment-stats": segment_cases.segment_stats,
 }
 
 
@@ -36,11 +42,13 @@ def _report(name: str, figures: dict[str, Figures]) -> dict[str, Any]:
     base = next(iter(figures.values()))
     rows: dict[str, Any] = {}
     for command, f in figures.items():
+        if command.startswith("DumpLogSegments"):
+            base = f  # several peers in one table: each is the base of what follows it
         rows[command] = {
             "cpu_ms": round(f.cpu_s * 1000), "wall_ms": round(f.wall_s * 1000), "max_rss_mb": f.max_rss_bytes // 10**6,
             "runs": f.runs, "cpu_ratio": round(f.cpu_s / base.cpu_s, 3), "wall_ratio": round(f.wall_s / base.wall_s, 3),
         }  # fmt: skip
-    sys.stdout.write(f"\n{name} (ratios to the first line)\n")
+    sys.stdout.write(f"\n{name} (ratios to the peer above, or to the first line)\n")
     for command, row in rows.items():
         sys.stdout.write(
             f"  {command:32} {row['cpu_ms']:>7} ms CPU {row['wall_ms']:>7} ms wall {row['max_rss_mb']:>5} MB"

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -223,11 +224,11 @@ def _interrupted_create(name: str, at: int) -> bool:
     return code == 130
 
 
-def _interrupting(at: int) -> Callable[[FrameType, str, object], object]:
+def _interrupting(at: int) -> Callable[[FrameType, str, Any], Any]:
     seen = 0
     files = {create_module.__file__, store.__file__}
 
-    def trace(frame: FrameType, event: str, _: object) -> object:
+    def trace(frame: FrameType, event: str, _: object) -> Any:
         nonlocal seen
         if frame.f_code.co_filename not in files:
             return None
