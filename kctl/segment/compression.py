@@ -16,6 +16,7 @@ from kctl.errors import NotSupported
 from kctl.segment.batch import CODECS
 
 PIECE_BYTES = 1 << 20
+_PART_BYTES = 16 << 10
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
 _XERIAL = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = 16  # magic, version, compatible version
@@ -57,20 +58,30 @@ def _zlib() -> Any:
 
 def _gzip(data: memoryview, _magic: int, _limit: int) -> Iterator[bytes]:
     zlib = _zlib()
-    pending = bytes(data)
-    while pending:  # several members may follow each other
-        member = zlib.decompressobj(31)
-        while not member.eof:
+    member, begun = zlib.decompressobj(31), False
+    for part in _parts(data):
+        pending: bytes | memoryview = part
+        while len(pending) or begun:
+            begun = True
             try:
                 piece = member.decompress(pending, PIECE_BYTES)
             except zlib.error as exc:
                 raise BadPayload(f"not gzip: {exc}") from None
-            pending = member.unconsumed_tail
             if piece:
                 yield piece
-            elif not pending and not member.eof:
-                raise BadPayload("gzip ends too early")
-        pending = member.unused_data
+            pending = member.unconsumed_tail
+            if member.eof:  # several members may follow each other
+                pending = member.unused_data
+                member, begun = zlib.decompressobj(31), False
+            elif not pending and len(piece) < PIECE_BYTES:
+                break  # it wants more
+    if begun:
+        raise BadPayload("gzip ends too early")
+
+
+def _parts(data: memoryview) -> Iterator[memoryview]:
+    """Compressed data in parts: what is behind the end of a frame is copied for the next one, and there may be many."""
+    return (data[at : at + _PART_BYTES] for at in range(0, len(data), _PART_BYTES))
 
 
 def _zstd(data: memoryview, _magic: int, _limit: int) -> Iterator[bytes]:
@@ -122,10 +133,11 @@ def _lz4(data: memoryview, magic: int, _limit: int) -> Iterator[bytes]:
         return
     import lz4.frame
 
-    pending: bytes | memoryview = data
-    while len(pending):
-        frame = lz4.frame.LZ4FrameDecompressor()
-        while not frame.eof:
+    frame, begun = lz4.frame.LZ4FrameDecompressor(), False
+    for part in _parts(data):
+        pending: bytes | memoryview = part
+        while len(pending) or (begun and not frame.needs_input):
+            begun = True
             try:
                 piece = frame.decompress(pending, PIECE_BYTES)
             except (RuntimeError, EOFError) as exc:
@@ -133,9 +145,11 @@ def _lz4(data: memoryview, magic: int, _limit: int) -> Iterator[bytes]:
             pending = b""
             if piece:
                 yield piece
-            elif frame.needs_input and not frame.eof:
-                raise BadPayload("lz4 ends too early")
-        pending = frame.unused_data or b""
+            if frame.eof:  # several frames may follow each other
+                pending = frame.unused_data or b""
+                frame, begun = lz4.frame.LZ4FrameDecompressor(), False
+    if begun:
+        raise BadPayload("lz4 ends too early")
 
 
 def _lz4_blocks(data: memoryview) -> Iterator[bytes]:

@@ -10,7 +10,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator
 
-from kctl.segment.batch import LOG_OVERHEAD, NO_SEQUENCE, NO_TIMESTAMP, V0_OVERHEAD, Batch
+from kctl.segment.batch import LOG_OVERHEAD, NO_SEQUENCE, NO_TIMESTAMP, V0_OVERHEAD, Batch, wrap_long
 from kctl.segment.compression import ZSTD, decompress
 from kctl.segment.record import BadRecords, Record
 
@@ -44,7 +44,7 @@ def _unwrapped(batch: Batch, inner: list[tuple[int, bytes]]) -> Iterator[Record]
         raise BadRecords("a compressed message without messages in it")
     base = 0 if batch.magic == 0 else batch.base_offset - inner[-1][0]
     for offset, message in inner:
-        record = _record(base + offset, memoryview(message))
+        record = _record(wrap_long(base + offset), memoryview(message))
         yield record._replace(timestamp=batch.max_timestamp) if batch.log_append_time and batch.magic else record
 
 

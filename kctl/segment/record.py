@@ -78,10 +78,12 @@ class _Stream:
         length, start = self._length()
         if length < 0 or length > limit:
             raise BadRecords(f"a record of {length} bytes")
-        while start + length > len(self._data):
-            if not self._more():
-                raise BadRecords(f"a record of {length} bytes, and {len(self._data) - start} are left")
-            start, self._position = start - self._position, 0
+        if start + length > len(self._data):
+            before = self._position
+            if not self._more(start + length - before):
+                left = len(self._data) - (start - before + self._position)
+                raise BadRecords(f"a record of {length} bytes, and {left} are left")
+            start -= before
         body = self._data[start : start + length]
         self._position = start + length
         if last and (self._position < len(self._data) or self._more()):
@@ -96,15 +98,20 @@ class _Stream:
                 if not self._more():
                     raise BadRecords("the records end too early") from None
 
-    def _more(self) -> bool:
-        """Append the next piece that is not empty; what was used is dropped first, so that positions begin at 0."""
+    def _more(self, need: int = 0) -> bool:
+        """Append pieces until there are `need` bytes, at least one; false when they end before. What was used is
+        dropped first, so that positions begin at 0."""
+        parts: list[bytes | memoryview] = [self._data[self._position :]] if self._position < len(self._data) else []
+        have = begun = len(self._data) - self._position
         for piece in self._pieces:
             if len(piece):
-                rest = self._data[self._position :]
-                self._data = bytes(rest) + bytes(piece) if len(rest) else piece
-                self._position = 0
-                return True
-        return False
+                parts.append(piece)
+                have += len(piece)
+                if have >= need:
+                    break
+        self._data = parts[0] if len(parts) == 1 else b"".join(parts)
+        self._position = 0
+        return have > begun and have >= need
 
 
 def _parse(batch: Batch, body: bytes | memoryview) -> Record:
