@@ -96,16 +96,26 @@ def stream(
 ) -> None:
     """Rows that may be very many, written as they come. A table takes its widths from the first ones.
 
-    None among the rows: nothing more comes for the moment, and what there is shall be seen. row_type: the rows'
-    dataclass, so that a CSV without rows has its header too.
+    None among the rows: nothing more comes for the moment, and what there is shall be seen. Bytes (of JSON only): rows
+    as their text. row_type: the rows' dataclass, so that a CSV without rows has its header too.
     """
     if output == "json":
-        for row in rows:
-            _flush() if row is None else write_json_line(row)
+        _stream_json(rows)
     elif output == "csv":
         _stream_csv(rows, row_type)
     else:
         _stream_table(rows, columns)
+
+
+def _stream_json(rows: Iterable[Any | None]) -> None:
+    for row in rows:
+        if isinstance(row, bytes):
+            sys.stdout.flush()
+            sys.stdout.buffer.write(row)
+        elif row is None:
+            _flush()
+        else:
+            write_json_line(row)
 
 
 def _stream_table(rows: Iterable[Any | None], columns: Sequence[Column]) -> None:

@@ -18,7 +18,7 @@ from kctl.commands.segment_columns import COLUMNS, Size
 from kctl.errors import NotHealthy, UsageError
 
 if TYPE_CHECKING:
-    from kctl.segment.dump import Row
+    from kctl.segment.dump import DumpRun, Row
     from kctl.segment.kafka_text_options import KafkaTextOptions, Parser
     from kctl.segment.parallel import Processes
     from kctl.segment.query import Query
@@ -191,6 +191,7 @@ def _for_people_and_programs(inv: Invocation, names: list[str], given: Mapping[s
         max_bytes=given["max_bytes"],
         max_message_bytes=MAX_MESSAGE_BYTES if size is None else parse_size(size),
         decode=decode,
+        json_lines=inv.output == "json",
     )
     paths = [Path(name) for name in names]
     types = row_types(paths, records=options.records)
@@ -198,11 +199,18 @@ def _for_people_and_programs(inv: Invocation, names: list[str], given: Mapping[s
         raise UsageError("-o csv has one kind of rows, and these files have several", hint="use -o json, or one kind")
     run = DumpRun(paths, options)
     if inv.output in {"json", "csv"}:
-        rows = run.rows() if inv.output == "json" else _without_remarks(run.rows())
+        rows = _texts(run) if inv.output == "json" else _without_remarks(run.rows())
         output.stream(rows, [], inv.output, row_type=types[0])
     else:
         _tables(_without_remarks(run.rows()), titles=len(paths) > 1)
     _end(run.damaged)
+
+
+def _texts(run: DumpRun) -> Iterator[Row | bytes | None]:
+    """Rows, and the text of many of them."""
+    from kctl.segment.dump import JsonLines
+
+    return (row.text if isinstance(row, JsonLines) else row for row in run.rows_and_lines())
 
 
 def _row_decoder(given: Mapping[str, Any]) -> RowDecoder | None:

@@ -11,6 +11,7 @@ from kctl.errors import UsageError
 from kctl.segment.batch import Batch
 from kctl.segment.checkpoints import LEADER_EPOCHS, OFFSET_CHECKPOINTS, EpochRow, OffsetRow, SettingRow, is_checkpoint
 from kctl.segment.compression import BadPayload
+from kctl.segment.fast_json import records_json
 from kctl.segment.file_rows import (
     AbortedTransactionRow,
     FileRow,
@@ -27,6 +28,7 @@ from kctl.segment.follow import Rolled, Shortened, follow
 from kctl.segment.partition import LEFTOVERS
 from kctl.segment.query import MAX_MESSAGE_BYTES, Found, Query, find_records
 from kctl.segment.record import BadRecords
+from kctl.segment.record_columns import whole_payload
 from kctl.segment.rows import BatchRow, DamageRow, NoteRow, RecordRow, RowDecoder, batch_row, record_row
 from kctl.segment.source import Source
 from kctl.segment.walk import Damage, batches, content_of, is_valid
@@ -37,7 +39,10 @@ LOGS = (".log", ".checkpoint")  # a KRaft snapshot is written as a log
 @dataclass(frozen=True, slots=True)
 class DumpOptions:
     """query: what to show. records: rows are records, not batches. limit: of rows. follow: of the last file, until
-    nothing came for idle_s. max_bytes: read no more of each log. decode: keys and values, instead of text."""
+    nothing came for idle_s. max_bytes: read no more of each log. decode: keys and values, instead of text.
+
+    json_lines: records come as their text as far as that is possible, which is many times faster.
+    """
 
     query: Query = field(default_factory=Query)
     records: bool = False
@@ -47,6 +52,15 @@ class DumpOptions:
     max_bytes: int | None = None
     max_message_bytes: int = MAX_MESSAGE_BYTES
     decode: RowDecoder | None = None
+    json_lines: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JsonLines:
+    """The rows of so many records as JSON Lines in UTF-8."""
+
+    text: bytes
+    records: int
 
 
 Row = BatchRow | RecordRow | FileRow
@@ -93,22 +107,33 @@ class DumpRun:
     def __init__(self, paths: Sequence[Path], options: DumpOptions) -> None:
         self._paths, self._options = paths, options
         self.damaged = 0
+        self._left = options.limit  # rows that may still be shown
 
     def rows(self) -> Iterator[Row | None]:
         """The rows of all files, one after the other; None: there is nothing more for the moment (only with follow).
 
         Raises NotFound and the like for a file that cannot be read.
         """
+        for row in self.rows_and_lines():
+            assert not isinstance(row, JsonLines), "only with json_lines"
+            yield row
+
+    def rows_and_lines(self) -> Iterator[Row | JsonLines | None]:
+        """As rows, with json_lines."""
         shown, limit = 0, self._options.limit
         for row in self._all():
             if isinstance(row, DamageRow) or (isinstance(row, BatchRow) and not row.valid):
                 self.damaged += 1
             yield row
-            shown += row is not None and not isinstance(row, (DamageRow, NoteRow))
+            if isinstance(row, JsonLines):
+                shown += row.records
+            else:
+                shown += row is not None and not isinstance(row, (DamageRow, NoteRow))
+            self._left = None if limit is None else limit - shown
             if limit is not None and shown >= limit:
                 return
 
-    def _all(self) -> Iterator[Row | None]:
+    def _all(self) -> Iterator[Row | JsonLines | None]:
         for number, path in enumerate(self._paths):
             kind = _kind(path)
             if kind is not None:
@@ -119,7 +144,7 @@ class DumpRun:
                 with Source(path) as source:
                     yield from self._log(source)
 
-    def _log(self, source: Source) -> Iterator[Row]:
+    def _log(self, source: Source) -> Iterator[Row | JsonLines]:
         limit = self._options.max_bytes
         end = source.size if limit is None else min(limit, source.size)
         for item in batches(source, 0, end):
@@ -128,7 +153,7 @@ class DumpRun:
             elif item.position + item.length < end or end >= source.size:  # else --max-bytes cut it
                 yield _damage(source, item)
 
-    def _followed(self, path: Path) -> Iterator[Row | None]:
+    def _followed(self, path: Path) -> Iterator[Row | JsonLines | None]:
         following: Path | None = path
         while following is not None:
             with Source(following) as source:
@@ -146,7 +171,7 @@ class DumpRun:
                     else:
                         yield None
 
-    def _batch(self, source: Source, batch: Batch) -> Iterator[Row]:
+    def _batch(self, source: Source, batch: Batch) -> Iterator[Row | JsonLines]:
         """Its row, or its records' rows, as far as they are wanted; what a header rules out is not read."""
         options = self._options
         if not options.query.wants_batch(batch):
@@ -159,6 +184,10 @@ class DumpRun:
             yield DamageRow(file, batch.position, batch.size, "the CRC is not that of the batch")
         try:
             content = content_of(source, batch, options.max_message_bytes)
+            lines = self._json_lines(source, batch, content, valid=valid)
+            if lines is not None:
+                yield JsonLines(lines, batch.record_count)
+                return
             for record in find_records(Found(batch, content, valid), options.query, limit=options.max_message_bytes):
                 if not options.records:
                     yield batch_row(file, batch, valid=valid)
@@ -166,6 +195,16 @@ class DumpRun:
                 yield record_row(file, batch, record, valid=valid, decode=options.decode)
         except (BadRecords, BadPayload) as exc:
             yield DamageRow(file, batch.position, batch.size, str(exc))
+
+    def _json_lines(self, source: Source, batch: Batch, content: memoryview, *, valid: bool) -> bytes | None:
+        """All records of a batch at once; None when the rows have to be made one by one."""
+        options = self._options
+        if not options.json_lines or options.decode is not None or batch.legacy or batch.control:
+            return None
+        if not options.query.wants_all_of(batch) or (self._left is not None and batch.record_count > self._left):
+            return None
+        payload = whole_payload(batch, content, limit=options.max_message_bytes)
+        return None if payload is None else records_json(batch, payload, str(source.path), valid=valid)
 
 
 def _damage(source: Source, item: Damage) -> DamageRow:

@@ -11,22 +11,20 @@ from kctl.segment.batch import (
     CONTROL_MASK,
     DELETE_HORIZON_MASK,
     TRANSACTIONAL_MASK,
-    V2_HEADER,
     Batch,
-    crc_is_valid,
 )
-from kctl.segment.compression import BadPayload, decompress
+from kctl.segment.compression import BadPayload
 from kctl.segment.control import control_text
 from kctl.segment.fast_text import FastText, records_text
 from kctl.segment.java_text import java_utf8
 from kctl.segment.kafka_text_options import Dies, Findings, KafkaTextOptions, Write
-from kctl.segment.query import all_records
+from kctl.segment.query import MAX_MESSAGE_BYTES, all_records
 from kctl.segment.record import BadRecords, Record
+from kctl.segment.record_columns import whole_payload
 from kctl.segment.rows import codec_name
 from kctl.segment.source import Source
-from kctl.segment.walk import Damage, Effort, batches, resync
+from kctl.segment.walk import Damage, Effort, batches, content_of, is_valid, resync
 
-_FAST_PIECES = 32
 _NO_OFFSET = -1
 
 
@@ -130,8 +128,7 @@ class LogText:
     # --- batches and records ----------------------------------------------------------------------------------------
 
     def _batch(self, source: Source, batch: Batch) -> None:
-        content = source.read(batch.position, batch.size)
-        valid = crc_is_valid(batch, content)
+        valid = is_valid(source, batch)
         if not valid:
             self.result.findings.add(self._path, batch.position, "the CRC is not that of the batch")
         head, tail = batch_text(batch, valid=valid)
@@ -141,7 +138,8 @@ class LogText:
             raise Dies(f"{what} is unknown")
         self._line(head + tail)
         if self._options.deep:
-            self._contents(batch, content)
+            limit = max(self._options.max_message_bytes, MAX_MESSAGE_BYTES)
+            self._contents(batch, content_of(source, batch, limit))
 
     def _contents(self, batch: Batch, content: memoryview) -> None:
         plain = self._options.parser is None or self._options.plain
@@ -160,20 +158,10 @@ class LogText:
             self._record(batch, record)
 
     def _fast(self, batch: Batch, content: memoryview) -> FastText | None:
-        payload = bytes(content[V2_HEADER:])
-        if batch.codec:
-            pieces = []
-            try:
-                for piece in decompress(
-                    batch.codec, content[V2_HEADER:], magic=2, limit=self._options.max_message_bytes
-                ):
-                    pieces.append(piece)
-                    if len(pieces) > _FAST_PIECES:
-                        return None
-            except BadPayload:
-                return None
-            payload = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         options = self._options
+        payload = whole_payload(batch, content, limit=options.max_message_bytes)
+        if payload is None:
+            return None
         return records_text(
             batch, payload, contents=options.parser is not None, metadata=not options.skip_record_metadata
         )

@@ -49,6 +49,14 @@ class Query:
             return False
         return self.control is None or batch.control == self.control
 
+    def wants_all_of(self, batch: Batch) -> bool:
+        """Whether all of the records of a batch that it wants are wanted, by the header alone."""
+        if self.about_records or self.since_ms is not None:
+            return False
+        if self.first is not None and batch.base_offset < self.first:
+            return False
+        return self.last is None or batch.last_offset <= self.last
+
     def wants_record(self, record: Record) -> bool:
         """The rest, for a record of a batch that is wanted."""
         if self.first is not None and record.offset < self.first:

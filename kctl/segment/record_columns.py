@@ -12,9 +12,11 @@ from functools import lru_cache
 from struct import Struct
 from typing import NamedTuple
 
-from kctl.segment.batch import Batch
+from kctl.segment.batch import V2_HEADER, Batch
+from kctl.segment.compression import BadPayload, decompress
 from kctl.segment.record import BadRecords, Header, parse_headers
 
+MOST_BYTES = 16 << 20
 _SMALLEST_RUN = 8  # records; below that, a loop is faster
 _MAX_DELTA = 1 << 13  # offset deltas that are varints of two bytes
 _LONGEST_RUN = 1 << 12
@@ -44,6 +46,26 @@ class Columns(NamedTuple):
     headers: dict[int, tuple[Header, ...]]
     consecutive: bool
     sizes: tuple[int, int] | None
+
+
+def whole_payload(batch: Batch, content: memoryview, *, limit: int) -> bytes | None:
+    """What stands behind the header, decompressed; None when it is larger than MOST_BYTES, or broken.
+
+    content: the whole batch; limit: of what cannot be divided, as decompress has it.
+    """
+    if not batch.codec:
+        return bytes(content[V2_HEADER:]) if len(content) <= MOST_BYTES else None
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        for piece in decompress(batch.codec, content[V2_HEADER:], magic=batch.magic, limit=limit):
+            pieces.append(piece)
+            size += len(piece)
+            if size > MOST_BYTES:
+                return None
+    except BadPayload:
+        return None
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def record_columns(batch: Batch, payload: bytes) -> Columns | None:

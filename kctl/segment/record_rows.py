@@ -8,13 +8,12 @@ from typing import NamedTuple
 
 from kctl.segment.batch import LOG_OVERHEAD, V0_OVERHEAD, V1_OVERHEAD, V2_HEADER, Batch
 from kctl.segment.cardinality import IDENTITY_BYTES, identity
-from kctl.segment.compression import BadPayload, decompress
+from kctl.segment.compression import BadPayload
 from kctl.segment.query import all_records
 from kctl.segment.record import BadRecords, Header, Record, read_varint
-from kctl.segment.record_columns import record_columns
+from kctl.segment.record_columns import record_columns, whole_payload
 
 _CHUNK = 1 << 12  # records of a batch that is read one by one
-_WHOLE_BYTES = 16 << 20  # payloads up to this are looked at as a whole
 
 
 class Rows(NamedTuple):
@@ -42,29 +41,12 @@ def record_rows(batch: Batch, content: memoryview, *, limit: int) -> Iterator[Ro
     is good.
     """
     if not batch.legacy:
-        payload = _payload(batch, content, limit)
+        payload = whole_payload(batch, content, limit=limit)
         rows = None if payload is None else _columns(batch, payload, len(content) - V2_HEADER)
         if rows is not None:
             yield rows
             return
     yield from _plain(batch, content, limit)
-
-
-def _payload(batch: Batch, content: memoryview, limit: int) -> bytes | None:
-    """What stands behind the header, decompressed; None when it is large or broken."""
-    if not batch.codec:
-        return bytes(content[V2_HEADER:]) if len(content) <= _WHOLE_BYTES else None
-    pieces: list[bytes] = []
-    size = 0
-    try:
-        for piece in decompress(batch.codec, content[V2_HEADER:], magic=batch.magic, limit=limit):
-            pieces.append(piece)
-            size += len(piece)
-            if size > _WHOLE_BYTES:
-                return None
-    except BadPayload:
-        return None
-    return b"".join(pieces)
 
 
 def _columns(batch: Batch, payload: bytes, stored_bytes: int) -> Rows | None:

@@ -15,7 +15,7 @@ from kctl.segment.batch import CODECS, NO_SEQUENCE, Batch
 from kctl.segment.control import NAMES, control_type
 from kctl.segment.record import BadRecords, Record
 
-_MAX_MS = 253_402_300_799_999  # the last millisecond of the year 9999
+MAX_MS = 253_402_300_799_999  # the last millisecond of the year 9999
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def timestamp_text(ms: int) -> str | None:
     """ISO 8601 UTC; None for −1; a number outside of years 1 to 9999 stays a number of milliseconds."""
     if ms == -1:
         return None
-    if not 0 <= ms <= _MAX_MS:
+    if not 0 <= ms <= MAX_MS:
         return f"{ms} ms"
     moment = datetime.fromtimestamp(ms // 1000, timezone.utc)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{ms % 1000:03d}Z"
