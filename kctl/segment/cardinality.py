@@ -144,6 +144,7 @@ class KeyTable:
         self._max_keys = max_keys
         self._latest: dict[bytes, int] = {}  # identity → bytes of the latest record
         self._tracked = self._tracked_bytes = 0
+        self._aborted: set[bytes] = set()
         self._others = DistinctSketch()
         self.full = False
 
@@ -158,6 +159,13 @@ class KeyTable:
         if len(known) < len(keys):
             self._others.add({key for key in keys if key not in latest})
         self._track([key for key, _ in known], [size for _, size in known])
+
+    def add_aborted(self, keys: Iterable[bytes]) -> None:
+        """Identities of keys that are there, and supersede nothing."""
+        self._aborted.update(keys)
+        if len(self._aborted) > self._max_keys:
+            self._others.add([key for key in self._aborted if key not in self._latest])
+            self._aborted.clear()
 
     def _track(self, keys: Sequence[bytes], sizes: Sequence[int]) -> None:
         self._latest.update(zip(keys, sizes, strict=True))
@@ -175,6 +183,9 @@ class KeyTable:
 
     def distinct(self) -> tuple[int, float]:
         """(distinct keys, the standard error of that as a share; 0.0: exact)."""
+        if self._others.empty:
+            return len(self._latest) + sum(key not in self._latest for key in self._aborted), 0.0
+        self._others.add([key for key in self._aborted if key not in self._latest])
         others = self._others.estimate()
         total = len(self._latest) + others
         return total, round(self._others.relative_error * others / total, 6) if total else 0.0

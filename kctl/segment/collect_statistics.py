@@ -31,6 +31,7 @@ from kctl.segment.statistics import (
     Totals,
     Transactions,
 )
+from kctl.segment.transactions import OpenTransaction
 
 DEFAULT_MEMORY_BYTES = 64 << 20
 DEFAULT_TRANSACTION_TIMEOUT_MS = 15 * 60_000  # transaction.max.timeout.ms
@@ -276,37 +277,45 @@ def _producer(share: ProducerShare, total: int) -> ProducerRow:
 
 
 def _transactions(tally: Tally, options: StatisticsOptions) -> Transactions:
-    rows = [row for log in tally.logs for row in _open(log, options)]
+    found = [(log, each) for log in tally.logs for each in sorted(log.open, key=lambda each: each.first_offset)]
     return Transactions(
         transaction_timeout_ms=options.transaction_timeout_ms,
         committed=tally.committed,
         aborted=tally.aborted,
         other_markers=tally.other_markers,
         index_entries=tally.index_entries,
-        open_count=len(rows),
+        open_count=len(found),
         open_exact=not any(log.untracked for log in tally.logs),
-        hanging_count=sum(row.hanging for row in rows),
-        open=tuple(rows[:MOST_OPEN_ROWS]),
+        hanging_count=sum(_is_hanging(each, options) for _, each in found),
+        open=tuple(_open(log, each, options) for log, each in found[:MOST_OPEN_ROWS]),
     )
 
 
-def _open(log: LogTally, options: StatisticsOptions) -> Iterator[OpenRow]:
+def _age_ms(each: OpenTransaction, now: int) -> int | None:
+    return None if each.first_timestamp < 0 else max(now - each.first_timestamp, 0)
+
+
+def _is_hanging(each: OpenTransaction, options: StatisticsOptions) -> bool:
+    """Its coordinator would have ended it: by now, since its first batch, whatever it has written meanwhile."""
+    age = _age_ms(each, options.now)
+    return age is not None and age > options.transaction_timeout_ms
+
+
+def _open(log: LogTally, each: OpenTransaction, options: StatisticsOptions) -> OpenRow:
     begin = log.segments[0].base_offset if log.segments else None
-    for each in sorted(log.open, key=lambda transaction: transaction.first_offset):
-        age = None if each.first_timestamp < 0 else max(options.now - each.first_timestamp, 0)
-        yield OpenRow(
-            log=str(log.selected.folder),
-            producer_id=each.producer_id,
-            producer_epoch=each.producer_epoch,
-            first_offset=each.first_offset,
-            last_offset=each.last_offset,
-            first_timestamp=timestamp_text(each.first_timestamp),
-            last_timestamp=timestamp_text(each.last_timestamp),
-            age_ms=age,
-            records=each.records,
-            before_log=begin is not None and each.first_offset < begin,
-            hanging=age is not None and age > options.transaction_timeout_ms,
-        )
+    return OpenRow(
+        log=str(log.selected.folder),
+        producer_id=each.producer_id,
+        producer_epoch=each.producer_epoch,
+        first_offset=each.first_offset,
+        last_offset=each.last_offset,
+        first_timestamp=timestamp_text(each.first_timestamp),
+        last_timestamp=timestamp_text(each.last_timestamp),
+        age_ms=_age_ms(each, options.now),
+        records=each.records,
+        before_log=begin is not None and each.first_offset < begin,
+        hanging=_is_hanging(each, options),
+    )
 
 
 def _segments(log: LogTally, options: StatisticsOptions) -> Iterator[SegmentRow]:

@@ -111,6 +111,8 @@ class RecordTally:
         keys = [key for key in identities if key is not None] if keyless else identities
         if aborted:
             self.hot.add(keys)  # type: ignore[arg-type]  # no None is left
+            if self._table is not None:
+                self._table.add_aborted(keys)  # type: ignore[arg-type]
             return
         self._keys += keys  # type: ignore[arg-type]
         self._stored += stored

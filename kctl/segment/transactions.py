@@ -97,7 +97,7 @@ class TransactionTracker:
                 return
             found = self.open[batch.producer_id] = OpenTransaction(
                 batch.producer_id, batch.producer_epoch, batch.base_offset, batch.last_offset, batch.max_timestamp,
-                batch.max_timestamp,
+                batch.base_timestamp,
             )  # fmt: skip
         found.producer_epoch = batch.producer_epoch
         found.last_offset, found.last_timestamp = batch.last_offset, batch.max_timestamp

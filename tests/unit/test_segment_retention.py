@@ -95,7 +95,7 @@ def test_cases(name: str) -> None:
 
 
 def test_deletable_at_waits_for_the_segments_before() -> None:
-    rows = deletions(_log((5, 100), (5, 300), (5, 200), (0, 400)), Limits(retention_ms=DAY), NOW)
+    rows = deletions(_log((5, 100), (5, 300), (5, 200), (0, 400)), Limits(retention_ms=DAY), 500)
     assert [row.deletable_at for row in rows] == [1101, 1301, 1301, None]
 
 
