@@ -100,7 +100,7 @@ class _Comparer:
             if first.record is None and second.record is None and _same_header(first.batch, second.batch):
                 self._equal_batches(first.batch, second.batch)
             elif self._alone(first, second) or self._alone(second, first):
-                pass
+                continue
             elif (first.record is not None or first.next_record()) and (
                 second.record is not None or second.next_record()
             ):
@@ -121,19 +121,21 @@ class _Comparer:
         self.second.next_batch()
 
     def _alone(self, side: Replica, other: Replica) -> bool:
-        """Pass over the batch of `side` when all of it is before what `other` has next, without reading its records."""
+        """Pass over what `side` has before everything that is left of `other`: its record, or all of its batch without
+        reading the records. False when there may be a record of the other with the same offset."""
         batch = side.batch
         assert batch is not None
-        if side.record is not None or other.batch is None:
+        assert other.batch is not None
+        if other.record is None and _begins_anywhere(other.batch):
             return False
         following = other.batch.base_offset if other.record is None else other.record.offset
-        # Where a compressed batch of the old formats begins is not in its header.
-        if other.record is None and other.batch.legacy and other.batch.codec:
+        if side.record is not None:
+            if side.record.offset >= following:
+                return False
+        elif batch.last_offset >= following or _begins_anywhere(batch):
             return False
-        if batch.last_offset >= following or (batch.legacy and batch.codec):
-            return False
-        if batch.base_offset < other.start <= batch.last_offset:
-            return False
+        elif batch.base_offset < other.start <= batch.last_offset:
+            return False  # a part of it is before the other's start
         self._only(side, other, batch, None)
         return True
 
@@ -143,7 +145,7 @@ class _Comparer:
             self._lacks(other, side.record.offset, side.record.offset, 1, where)
             side.next_record()
             return
-        count = None if batch.legacy and batch.codec else batch.record_count
+        count = None if _begins_anywhere(batch) else batch.record_count
         first = batch.last_offset if count is None else batch.base_offset
         if count != 0:
             self._lacks(other, first, batch.last_offset, count, where)
@@ -152,17 +154,11 @@ class _Comparer:
     # --- records ----------------------------------------------------------------------------------------------------
 
     def _records(self) -> None:
-        """Both have a record: compare them, or pass over the one that only one of them has."""
+        """Both have a record: compare them when their offsets are equal; else the next step passes over one."""
         first, second = self.first, self.second
         assert first.record is not None
         assert second.record is not None
-        if first.record.offset < second.record.offset:
-            self._lacks(second, first.record.offset, first.record.offset, 1, None)
-            first.next_record()
-        elif first.record.offset > second.record.offset:
-            self._lacks(first, second.record.offset, second.record.offset, 1, None)
-            second.next_record()
-        else:
+        if first.record.offset == second.record.offset:
             self._compare(first.record, second.record)
             first.next_record()
             second.next_record()
@@ -202,7 +198,7 @@ class _Comparer:
         found = self.found
         if found.divergence is None:
             sides = (_divergent_record(side) for side in (self.first, self.second))
-            found.divergence = Divergence(first, differs, *sides)
+            found.divergence = Divergence(first, list(differs), *sides)
         found.divergent_records += records
         before = self._range
         self._common()
@@ -237,6 +233,11 @@ class _Comparer:
             return Where.DAMAGE
         cleaned = who.log.cleaned is not None and last < who.log.cleaned
         return Where.COMPACTION if cleaned or self._compacted else Where.HOLE
+
+
+def _begins_anywhere(batch: Batch) -> bool:
+    """A compressed batch of the old formats has its last offset in the header, and not its first one."""
+    return batch.legacy and batch.codec != 0
 
 
 def _same_header(first: Batch, second: Batch) -> bool:

@@ -49,11 +49,11 @@ def partition_log_of_files(files: list[Path]) -> PartitionLog:
     """Some segments of one folder by their log files."""
     segments = {}
     for file in files:
+        if not file.exists():
+            raise NotFound(f"{file} does not exist")
         if file.suffix != ".log":
             raise UsageError(f"{file} is no log file", hint="give a partition's folder, or files that end in .log")
         found = companions(file)
-        if found.log is None:
-            raise NotFound(f"{file} does not exist")
         segments[found.base_offset] = found
     path = files[0] if len(segments) == 1 else files[0].parent
     return PartitionLog(path, tuple(segments[offset] for offset in sorted(segments)))
