@@ -204,7 +204,9 @@ class DumpRun:
         if not options.query.wants_all_of(batch) or (self._left is not None and batch.record_count > self._left):
             return None
         payload = whole_payload(batch, content, limit=options.max_message_bytes)
-        return None if payload is None else records_json(batch, payload, str(source.path), valid=valid)
+        if payload is None or len(payload) > options.max_message_bytes:  # a record may be too large
+            return None
+        return records_json(batch, payload, str(source.path), valid=valid)
 
 
 def _damage(source: Source, item: Damage) -> DamageRow:
