@@ -90,12 +90,15 @@ def record_columns(batch: Batch, payload: bytes) -> Columns | None:
 
 
 class _Parser:
-    """deltas, times: of offsets and timestamps against the batch's."""
+    """consecutive: all offset deltas so far are one run; deltas: of its pieces, or of single records."""
 
     def __init__(self, batch: Batch, payload: bytes) -> None:
         self._batch, self._data = batch, payload
         self._position = 0
-        self._deltas: list[int] = []
+        self._start = batch.base_timestamp
+        self._consecutive = True
+        self._next_delta = -1
+        self._deltas: list[Sequence[int]] = []
         self._times: list[int] = []
         self._keys: list[bytes | None] = []
         self._values: list[bytes | None] = []
@@ -103,15 +106,23 @@ class _Parser:
         self._sizes: tuple[int, int] | None = None
 
     def columns(self) -> Columns:
-        batch, deltas = self._batch, self._deltas
-        base, first, count = batch.base_offset, deltas[0], len(deltas)
-        consecutive = deltas[-1] - first == count - 1 and deltas == list(range(first, first + count))
-        offsets: Sequence[int] = (
-            range(base + first, base + first + count) if consecutive else [base + delta for delta in deltas]
-        )
-        start = batch.base_timestamp
-        times = [batch.max_timestamp] * count if batch.log_append_time else [start + time for time in self._times]
-        return Columns(offsets, times, self._keys, self._values, self._headers, consecutive, self._sizes)
+        batch, count = self._batch, len(self._keys)
+        base, first = batch.base_offset, self._deltas[0][0]
+        offsets: Sequence[int] = range(base + first, base + first + count)
+        if not self._consecutive:
+            offsets = [base + delta for piece in self._deltas for delta in piece]
+        times = [batch.max_timestamp] * count if batch.log_append_time else self._times
+        return Columns(offsets, times, self._keys, self._values, self._headers, self._consecutive, self._sizes)
+
+    def _add_deltas(self, piece: Sequence[int], *, consecutive: bool) -> None:
+        """consecutive: within the piece."""
+        if not piece:
+            return
+        if self._deltas and piece[0] != self._next_delta:
+            self._consecutive = False
+        self._consecutive &= consecutive
+        self._next_delta = piece[-1] + 1
+        self._deltas.append(piece)
 
     def runs(self) -> bool:
         """Take runs while they are long enough. False when the records do not fit."""
@@ -157,7 +168,7 @@ class _Parser:
         deltas = self._run_deltas(start + offset_at, key_length_at - offset_at, size, count)
         times = self._run_times(start + time_at, offset_at - time_at, size, len(deltas))
         count = len(times)
-        self._deltas += deltas[:count]
+        self._add_deltas(deltas[:count], consecutive=True)
         self._times += times
         cut = _layout(key_length_at + 1, key_length, value_at - key_end, value_length, count)
         flat = cut.unpack_from(data, start)
@@ -194,7 +205,7 @@ class _Parser:
         return range(first, first + count)
 
     def _run_times(self, at: int, width: int, size: int, count: int) -> list[int]:
-        data = self._data
+        data, start = self._data, self._start
         end = at + size * (count - 1) + 1
         if count == 0:
             return []
@@ -203,17 +214,18 @@ class _Parser:
             if not low.isascii():
                 low = low[: next(i for i, byte in enumerate(low) if byte >= 0x80)]
             if not low.translate(None, _EVEN):
-                return list(low.translate(_HALVES))
-            return [byte >> 1 ^ -(byte & 1) for byte in low]
+                return [start + byte for byte in low.translate(_HALVES)]
+            return [start + (byte >> 1 ^ -(byte & 1)) for byte in low]
         high = data[at + 1 : end + 1 : size]
         if min(low) < 0x80 or not high.isascii():
             return []
-        return [((a & 0x7F) >> 1 | b << 6) ^ -(a & 1) for a, b in zip(low, high, strict=True)]
+        return [start + (((a & 0x7F) >> 1 | b << 6) ^ -(a & 1)) for a, b in zip(low, high, strict=True)]
 
     def rest(self) -> bool:  # noqa: C901, PLR0912, PLR0915 - calls cost more than all else here
         """Parse what is left, record by record. False when it is not as it should be. Raises IndexError, BadRecords."""
         data, position = self._data, self._position
-        add_delta, add_time = self._deltas.append, self._times.append
+        deltas: list[int] = []
+        add_delta, add_time, start_time = deltas.append, self._times.append, self._start
         add_key, add_value = self._keys.append, self._values.append
         if len(self._keys) < self._batch.record_count:
             self._sizes = None
@@ -248,7 +260,7 @@ class _Parser:
                     shift += 7
                     if shift > 56:
                         return False
-            add_time(byte >> 1 ^ -(byte & 1))
+            add_time(start_time + (byte >> 1 ^ -(byte & 1)))
             byte = data[position]  # the offset
             position += 1
             if byte >= 0x80:
@@ -308,6 +320,9 @@ class _Parser:
                 position += 1
             if position != end:
                 return False
+        if deltas:
+            first = deltas[0]
+            self._add_deltas(deltas, consecutive=deltas == list(range(first, first + len(deltas))))
         return position == len(data)
 
 
