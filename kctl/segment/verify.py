@@ -116,12 +116,12 @@ def place_of(log: Path) -> Place:
     """Where a segment that is looked at alone stands, by what lies beside it."""
     offset, folder = offset_of(log), log.parent
     later = [file for file in list_folder(folder) if file.suffix == ".log" and (offset_of(file) or 0) > (offset or 0)]
-    return Place(active=not later, clean=(folder.parent / CLEAN_SHUTDOWN).exists())
+    return Place(active=not later, clean=(folder.absolute().parent / CLEAN_SHUTDOWN).exists())
 
 
 def _partition(run: Verification, path: Path) -> None:
     folder = read_partition(path)
-    clean = (path.parent / CLEAN_SHUTDOWN).exists()
+    clean = (path.absolute().parent / CLEAN_SHUTDOWN).exists()
     PartitionCheck(run, folder, cleaned=False, clean_shutdown=clean).check()
 
 

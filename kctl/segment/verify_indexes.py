@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from kctl.segment.batch import Batch
+from kctl.segment.batch import LOG_OVERHEAD, V0_OVERHEAD, Batch
 from kctl.segment.findings import Findings
 from kctl.segment.index_entries import NEVER, Extent, extent, offset_entries, time_entries
 from kctl.segment.indexes import OFFSET_ENTRY, TIME_ENTRY
@@ -24,6 +24,7 @@ from kctl.segment.source import Source
 from kctl.segment.walk import batch_at
 
 MAX_PROBES = 1000
+SMALLEST_BATCH = LOG_OVERHEAD + V0_OVERHEAD
 # A gap between entries that index.interval.bytes (4 kB) and one append of a broker (1 MB, followers 10 MB) do not
 # explain.
 SPARSE_BYTES = 32 << 20
@@ -45,8 +46,9 @@ class OffsetCursor:
         self.source = Source(path, window_bytes=_WINDOW)
         self.extent = extent(self.source, OFFSET_ENTRY)
         _report_extent(findings, self.source, self.extent, tail_is_legal=tail_is_legal)
-        self.ordered = self._check_order()
-        count = self.extent.entries if self.ordered else 0
+        self.absurd = _is_absurd(findings, self.source, self.extent, "index_position")
+        self.ordered = self.absurd or self._check_order()
+        count = self.extent.entries if self.ordered and not self.absurd else 0
         self.entries: Iterator[tuple[int, int]] = offset_entries(self.source, count)
         self.relative, self.position = next(self.entries, _END)
         self.indexed = 0  # the position of the last entry that was passed
@@ -117,7 +119,7 @@ class OffsetCursor:
                          self.pending)  # fmt: skip
         if not self.ordered:
             self._probe(log)
-        elif log.size - self.indexed > SPARSE_BYTES:
+        elif log.size - self.indexed > SPARSE_BYTES and not self.absurd:
             self._sparse(log.size)
 
     def _sparse(self, position: int) -> None:
@@ -152,8 +154,9 @@ class TimeCursor:
         self.extent = extent(self.source, TIME_ENTRY)
         _report_extent(findings, self.source, self.extent, tail_is_legal=tail_is_legal)
         self.last_timestamp: int | None = None
-        self.ordered = self._check_order()
-        count = self.extent.entries if self.ordered else 0
+        self.absurd = _is_absurd(findings, self.source, self.extent, "timeindex_offset")
+        self.ordered = self.absurd or self._check_order()
+        count = self.extent.entries if self.ordered and not self.absurd else 0
         self.entries: Iterator[tuple[int, int]] = time_entries(self.source, count)
         self.timestamp, self.relative = next(self.entries, _END)
 
@@ -198,7 +201,7 @@ class TimeCursor:
                 self._findings.add("timeindex_offset", self.path, text, offset=self.base_offset + self.relative)
             self.timestamp, self.relative = next(self.entries, _END)
         known = -1 if self.last_timestamp is None else self.last_timestamp
-        if self.ordered and complete and not damaged and known < latest:
+        if self.ordered and not self.absurd and complete and not damaged and known < latest:
             ends = "has no entry" if self.last_timestamp is None else f"ends at {known} ms"
             text = f"the index {ends}, and the latest record is of {latest} ms"
             self._findings.add("timeindex_last", self.path, text)
@@ -216,3 +219,17 @@ def _report_extent(findings: Findings, source: Source, size: Extent, *, tail_is_
     if size.tail_bytes and not tail_is_legal:
         text = f"{size.tail_bytes} zero bytes behind {size.entries} entries, which only an active segment may have"
         findings.add(f"{kind}_tail", path, text)
+
+
+def _is_absurd(findings: Findings, source: Source, size: Extent, code: str) -> bool:
+    """Whether an index has more entries than its log can have batches: then nothing in it is worth a look."""
+    try:
+        log_size = source.path.with_suffix(".log").stat().st_size
+    except OSError:
+        return False
+    most = log_size // SMALLEST_BATCH + 1
+    if size.entries <= most:
+        return False
+    text = f"{size.entries} entries, and a log of {log_size} bytes cannot have more than {most} batches"
+    findings.add(code, source.path, text)
+    return True

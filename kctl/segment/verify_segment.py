@@ -74,6 +74,8 @@ def _companions(
     tail_is_legal = place.active and not place.clean
     for path, suffix in zip((files.index, files.timeindex), MUST_HAVE, strict=True):
         if path is None:
+            if place.active and _is_empty(files.log):
+                continue  # a broker makes them with the first append (LazyIndex)
             run.findings.add(f"{suffix[1:]}_missing", name.with_suffix(suffix), f"{name.name} has none")
             continue
         run.checked.files += 1
@@ -90,6 +92,13 @@ def _companions(
             found.times = cursor
     found.transactions = _transactions(run, files, name, transactions, opened)
     return found
+
+
+def _is_empty(path: Path | None) -> bool:
+    try:
+        return path is not None and path.stat().st_size == 0
+    except OSError:
+        return False
 
 
 def _transactions(

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from kctl.segment.batch import Batch
+from kctl.segment.batch import V2_HEADER, Batch
 from kctl.segment.compression import BadPayload
 from kctl.segment.control import ABORT, NAMES, control_type
 from kctl.segment.findings import Findings
@@ -90,6 +90,11 @@ class TransactionCheck:
         if size.odd_bytes:
             text = f"{size.odd_bytes} bytes behind the last whole entry"
             self._report("txnindex_length", text, position=source.size - size.odd_bytes)
+        log_size = self.path.with_suffix(".log").stat().st_size
+        if count > log_size // V2_HEADER + 1:
+            text = f"{count} entries, and a log of {log_size} bytes cannot have so many markers"
+            self._report("txnindex_extra", text)
+            return iter(())
         ordered, before = True, -1
         for number, entry in enumerate(transaction_entries(source, count)):
             ordered = self._check_form(entry, before, number * TXN_ENTRY) and ordered
