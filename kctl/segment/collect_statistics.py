@@ -196,7 +196,12 @@ def _keys(tally: Tally, top: int) -> Keys:
         header_bytes=counted.header_bytes,
         distinct_keys=distinct,
         distinct_error=round(variance**0.5 / distinct, 6) if distinct else 0.0,
-        hottest=tuple(_hot(key.identity, key.records, counted.records) for key in counted.hot.top(top)),
+        # One that has no more than that may have fewer than a key that is not counted any more.
+        hottest=tuple(
+            _hot(key.identity, key.records, counted.records)
+            for key in counted.hot.top(top)
+            if key.records > counted.hot.error
+        ),
         hottest_error=counted.hot.error,
     )
 

@@ -54,12 +54,13 @@ def _columns(batch: Batch, payload: bytes, stored_bytes: int) -> Rows | None:
     if columns is None:
         return None
     keys, values = columns.keys, columns.values
-    key_sizes = _sizes(keys)
+    same_key, same_value = columns.sizes or (None, None)
+    key_bytes, longest_key = _lengths(keys, same_key)
     sizes = _record_sizes(payload, len(keys))
     return Rows(
-        keys if max(key_sizes) < IDENTITY_BYTES else [None if key is None else identity(key) for key in keys],
-        sum(key_sizes),
-        sum(_sizes(values)),
+        keys if longest_key < IDENTITY_BYTES else [None if key is None else identity(key) for key in keys],
+        key_bytes,
+        _lengths(values, same_value)[0],
         [value is None for value in values] if None in values else None,
         [len(headers) for headers in columns.headers.values()],
         sum(_headers_size(headers) for headers in columns.headers.values()),
@@ -69,10 +70,12 @@ def _columns(batch: Batch, payload: bytes, stored_bytes: int) -> Rows | None:
     )
 
 
-def _sizes(texts: Sequence[bytes | None]) -> list[int]:
-    if None in texts:
-        return [0 if text is None else len(text) for text in texts]
-    return list(map(len, texts))  # type: ignore[arg-type]
+def _lengths(texts: Sequence[bytes | None], same: int | None) -> tuple[int, int]:
+    """(all bytes, those of the longest). same: the length of each of them, −1 for null; None: they differ."""
+    if same is not None:
+        return max(same, 0) * len(texts), max(same, 0)
+    sizes = [0 if text is None else len(text) for text in texts] if None in texts else list(map(len, texts))  # type: ignore[arg-type]
+    return sum(sizes), max(sizes)
 
 
 def _record_sizes(payload: bytes, count: int) -> list[int]:

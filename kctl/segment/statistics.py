@@ -110,7 +110,7 @@ class HotKeyRow:
 @dataclass(frozen=True, slots=True)
 class Keys:
     """Keys and values. distinct_keys: added up over logs; distinct_error: its standard error as a share, 0.0: exact.
-    tombstones: records with a key and no value."""
+    tombstones: records with a key and no value. hottest: those that surely have more records than all others."""
 
     records_with_key: int
     null_keys: int
