@@ -1,0 +1,28 @@
+"""What tests of `kctl segment stats` share."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+from kctl.segment.collect_statistics import StatisticsOptions, collect_statistics
+from kctl.segment.log_selection import select_logs
+from kctl.segment.statistics import SegmentStatistics
+from segment_files import BASE_TIMESTAMP
+
+HOUR = 3_600_000
+NOW = BASE_TIMESTAMP + HOUR
+
+
+def stats_of(*paths: Path, **options: Any) -> SegmentStatistics:
+    """The statistics at NOW. options: of StatisticsOptions."""
+    return collect_statistics(select_logs(paths), StatisticsOptions(**{"now": NOW, **options})).statistics
+
+
+def milliseconds(text: str | None) -> int | None:
+    """Of ISO 8601, since 1970."""
+    if text is None:
+        return None
+    moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return (moment - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(milliseconds=1)
