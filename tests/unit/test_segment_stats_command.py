@@ -160,7 +160,7 @@ def test_several_logs_are_told_apart(tmp_path: Path) -> None:
 
 def test_more_keys_than_memory(tmp_path: Path) -> None:
     folder = tmp_path / "orders-0"
-    keys = [b"%d" % int(20_000 * (number * 0.6180339887 % 1) ** 2) for number in range(24_000)]
+    keys = [b"%d" % int(20_000 * (number * 0.6180339887 % 1) ** 2) for number in range(14_000)]
     write(folder, 0, [batch(n, [Rec(key) for key in keys[n : n + 500]]) for n in range(0, len(keys), 500)])
     write(folder, len(keys), batch(len(keys), 1))
     exact, rough = stats_of(folder), stats_of(folder, memory_bytes=240 * 600)
@@ -179,7 +179,7 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
     huge = batch(0, [Rec(None, None)] * 20, payload=gzip.compress(bomb, mtime=0), attributes=1)
     tiny = [
         batch(100 + number, [Rec(b"%d" % number * 30, b"")], producer=(number, 0, 0), transactional=True)
-        for number in range(2000)
+        for number in range(800)
     ]
     write(folder, 0, [huge, *tiny])
     tracemalloc.start()
@@ -189,10 +189,10 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
     finally:
         tracemalloc.stop()
     assert peak < 60e6
-    assert found.totals.records == 2020
+    assert found.totals.records == 820
     assert found.record_sizes is not None
     assert found.record_sizes.largest_bytes == len(record(Rec(b"k", b"\0" * 1_000_000), 0))
-    assert found.transactions.open_count == 2000
+    assert found.transactions.open_count == 800
     assert len(found.transactions.open) == 500
 
 
