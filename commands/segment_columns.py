@@ -19,41 +19,78 @@ def _alarm(row: Mapping[str, Any]) -> str | None:
 
 def content(value: Any) -> str:
     """A key or a value: text, or what a decoder made of it."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    if isinstance(value, dict) and value.keys() == {"type", "version", "data"}:  # a message of Kafka's own topics
+        return " ".join([value["type"], *(f"{name}={_part(each)}" for name, each in value["data"].items())])
+    return _part(value)
+
+
+def _part(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _headers(headers: list[Mapping[str, Any]]) -> str:
-    return " ".join(f"{each['key']}={each['value']}" for each in headers) or "-"
+    """A header without a value is its key alone."""
+    shown = (each["key"] if each["value"] is None else f"{each['key']}={each['value']}" for each in headers)
+    return " ".join(shown) or "-"
 
 
+def batch_marks(row: Mapping[str, Any]) -> str:
+    """What is unusual about a batch, in words."""
+    marks = [word for word in ("transactional", "control") if row[word]]
+    if row["delete_horizon"] is not None:
+        marks.append("delete horizon")
+    return " ".join(marks if row["valid"] else [*marks, "WRONG CRC"]) or "-"
+
+
+# Times are all of one width: aligned to the right they are never broken, as numbers.
 BATCH_COLUMNS = [
     Column("position", align="right"),
     Column("base_offset", "FIRST", align="right"),
     Column("last_offset", "LAST", align="right"),
     Column("count", align="right"),
-    Column("max_timestamp", "LATEST"),
+    Column("max_timestamp", "LATEST", align="right"),
     Column("size_bytes", "BYTES", align="right"),
     Column("codec"),
-    Column("producer_id", "PRODUCER", align="right"),
-    Column("partition_leader_epoch", "EPOCH", align="right"),
-    Column("transactional", "TXN"),
-    Column("control"),
-    Column("valid", "CRC", show=lambda valid: "ok" if valid else "WRONG", style=_alarm),
+    Column("marks", style=_alarm),
 ]
 RECORD_COLUMNS = [
     Column("offset", align="right"),
-    Column("timestamp"),
+    Column("timestamp", align="right"),
     Column("key", show=content),
     Column("value", show=content),
     Column("headers", show=_headers),
     Column("control"),
 ]
+# Of Kafka's own topics, whose records have no headers; those of the metadata logs have no keys, but control records.
+COORDINATOR_COLUMNS = RECORD_COLUMNS[:4]
+METADATA_COLUMNS = [*RECORD_COLUMNS[:2], *RECORD_COLUMNS[3::2]]
+# What -o wide adds.
+_PRODUCER = Column("producer_id", "PRODUCER", align="right")
+WIDE: dict[str, list[Column]] = {
+    "BatchRow": [
+        *BATCH_COLUMNS[:-1],
+        Column("magic", align="right"),
+        Column("partition_leader_epoch", "EPOCH", align="right"),
+        _PRODUCER,
+        Column("producer_epoch", "PRODUCER EPOCH", align="right"),
+        Column("base_sequence", "SEQUENCE", align="right"),
+        Column("timestamp_type", "TIME IS"),
+        BATCH_COLUMNS[-1],
+    ],
+    "RecordRow": [
+        Column("position", "BATCH AT", align="right"),
+        *RECORD_COLUMNS,
+        _PRODUCER,
+        Column("sequence", align="right"),
+        Column("transactional", "TXN"),
+    ],
+}
 # By the classes' names: the classes are imported only by what makes rows of them.
 COLUMNS: dict[str, list[Column]] = {
     "BatchRow": BATCH_COLUMNS,
     "RecordRow": RECORD_COLUMNS,
     "OffsetIndexRow": [Column("offset", align="right"), Column("position", align="right")],
-    "TimeIndexRow": [Column("timestamp"), Column("offset", align="right")],
+    "TimeIndexRow": [Column("timestamp", align="right"), Column("offset", align="right")],
     "AbortedTransactionRow": [
         Column("producer_id", "PRODUCER", align="right"),
         Column("first_offset", "FIRST", align="right"),
@@ -68,7 +105,7 @@ COLUMNS: dict[str, list[Column]] = {
         Column("first_sequence", "FIRST SEQ", align="right"),
         Column("last_sequence", "LAST SEQ", align="right"),
         Column("last_offset", align="right"),
-        Column("timestamp"),
+        Column("timestamp", align="right"),
         Column("transaction_first_offset", "TXN SINCE", align="right"),
     ],
     "OffsetRow": [Column("topic"), Column("partition", align="right"), Column("offset", align="right")],

@@ -80,7 +80,7 @@ _FIRST = [
     Column("side", "FIRST DIVERGENCE"),
     Column("leader_epoch", "EPOCH", align="right"),
     Column("position", align="right"),
-    Column("record.timestamp", "TIMESTAMP"),
+    Column("record.timestamp", "TIMESTAMP", align="right"),
     Column("record.key", "KEY", show=content),
     Column("record.value", "VALUE", show=content),
 ]

@@ -14,7 +14,15 @@ import typer
 
 from kctl.commands import output
 from kctl.commands.invocation import Invocation, invocation, more_formats
-from kctl.commands.segment_columns import COLUMNS, Size
+from kctl.commands.output import Column
+from kctl.commands.segment_columns import (
+    COLUMNS,
+    COORDINATOR_COLUMNS,
+    METADATA_COLUMNS,
+    WIDE,
+    Size,
+    batch_marks,
+)
 from kctl.errors import NotHealthy, UsageError
 
 if TYPE_CHECKING:
@@ -28,7 +36,7 @@ if TYPE_CHECKING:
 _DECODERS = "string, long, integer, double, bytes, or Kafka's class."
 
 
-@more_formats("kafka")
+@more_formats("kafka", "wide")
 def dump(
     ctx: typer.Context,
     paths: Annotated[list[str] | None, typer.Argument(metavar="FILE…", help="Files, or a partition's folder.")] = None,
@@ -72,7 +80,8 @@ def dump(
 
     Indexes, snapshots and checkpoint files are shown as well, each kind as a table of its own; -o json gives JSON
     Lines, where each row says of which kind it is. --follow goes on in the next segment when the broker begins one, and
-    ends after --timeout without anything new. -o kafka prints what kafka-dump-log.sh prints, and takes its options.
+    ends after --timeout without anything new. -o wide shows more of each batch and record; -o kafka prints what
+    kafka-dump-log.sh prints, and takes its options.
 
     Example: kctl segment dump --records --offsets 1000..1010 00000000000000000000.log
 
@@ -202,7 +211,8 @@ def _for_people_and_programs(inv: Invocation, names: list[str], given: Mapping[s
         rows = _texts(run) if inv.output == "json" else _without_remarks(run.rows())
         output.stream(rows, [], inv.output, row_type=types[0])
     else:
-        _tables(_without_remarks(run.rows()), titles=len(paths) > 1)
+        columns = _columns(given, wide=inv.output == "wide")
+        _tables(_without_remarks(run.rows()), columns, titles=len(paths) > 1)
     _end(run.damaged)
 
 
@@ -249,7 +259,18 @@ def _query(given: Mapping[str, Any]) -> Query:
     )
 
 
-def _tables(rows: Iterator[Row | None], *, titles: bool) -> None:
+def _columns(given: Mapping[str, Any], *, wide: bool) -> dict[str, list[Column]]:
+    """By the names of the rows' classes."""
+    if wide:
+        return {**COLUMNS, **WIDE}
+    if given["cluster_metadata_decoder"] or given["remote_log_metadata_decoder"]:
+        return {**COLUMNS, "RecordRow": METADATA_COLUMNS}
+    if given["offsets_decoder"] or given["transaction_log_decoder"] or given["share_group_state_decoder"]:
+        return {**COLUMNS, "RecordRow": COORDINATOR_COLUMNS}
+    return COLUMNS
+
+
+def _tables(rows: Iterator[Row | None], columns: Mapping[str, list[Column]], *, titles: bool) -> None:
     """A table for each file. titles: the file's name above it; a second file has it anyway."""
     last: tuple[type, str] | None = None
 
@@ -266,9 +287,14 @@ def _tables(rows: Iterator[Row | None], *, titles: bool) -> None:
             if titles or shown:
                 output.heading(key[1])
             shown += 1
-        output.stream(group, COLUMNS[key[0].__name__] if key else [], None)
+        output.stream(map(_marked, group), columns[key[0].__name__] if key else [], None)
     if not shown:
         output.note("nothing to show")
+
+
+def _marked(row: Row | None) -> dict[str, Any] | None:
+    known: dict[str, Any] | None = output.jsonable(row)
+    return {**known, "marks": batch_marks(known)} if known and known["kind"] == "batch" else known
 
 
 def _without_remarks(rows: Iterator[Row | None]) -> Iterator[Row | None]:

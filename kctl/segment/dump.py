@@ -194,7 +194,8 @@ class DumpRun:
                     return
                 yield record_row(file, batch, record, valid=valid, decode=options.decode)
         except (BadRecords, BadPayload) as exc:
-            yield DamageRow(file, batch.position, batch.size, str(exc))
+            if valid or not options.records:  # else it was told already
+                yield DamageRow(file, batch.position, batch.size, str(exc))
 
     def _json_lines(self, source: Source, batch: Batch, content: memoryview, *, valid: bool) -> bytes | None:
         """All records of a batch at once; None when the rows have to be made one by one."""

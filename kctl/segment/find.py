@@ -257,7 +257,8 @@ def records(source: Source, batch: Batch, found: Found, limit: int) -> Iterator[
     try:
         yield from all_records(batch, content_of(source, batch, limit), limit=limit)
     except (BadRecords, BadPayload) as exc:
-        found.damaged(source.path, batch.position, str(exc))
+        if is_valid(source, batch):  # else it was told already
+            found.damaged(source.path, batch.position, str(exc))
 
 
 def place(source: Source, batch: Batch, record: Record) -> Place:
