@@ -20,6 +20,7 @@ from kctl.segment.batch import LOG_OVERHEAD, V0_OVERHEAD, Batch
 from kctl.segment.findings import Findings
 from kctl.segment.index_entries import NEVER, Extent, extent, offset_entries, time_entries
 from kctl.segment.indexes import OFFSET_ENTRY, TIME_ENTRY
+from kctl.segment.rows import timestamp_text
 from kctl.segment.source import Source
 from kctl.segment.walk import batch_at
 
@@ -166,8 +167,8 @@ class TimeCursor:
         for number, entry in enumerate(time_entries(self.source, self.extent.entries)):
             if entry[1] < 0 or (before is not None and (entry[0] <= before[0] or entry[1] < before[1])):
                 ordered = False
-                was = f"({before[0]} ms, offset {self.base_offset + before[1]})" if before else "the beginning"
-                text = f"the entry ({entry[0]} ms, offset {self.base_offset + entry[1]}) comes behind {was}"
+                was = f"({_time(before[0])}, offset {self.base_offset + before[1]})" if before else "the beginning"
+                text = f"the entry ({_time(entry[0])}, offset {self.base_offset + entry[1]}) comes behind {was}"
                 self._findings.add("timeindex_order", self.path, text, position=number * TIME_ENTRY)
             before = entry
         if before is not None:
@@ -188,7 +189,9 @@ class TimeCursor:
         if offset < first:
             self._findings.add("timeindex_offset", self.path, "no batch has this offset", offset=offset)
         elif self.timestamp != latest:
-            text = f"the entry says {self.timestamp} ms, and the latest record up to its offset is of {latest} ms"
+            text = (
+                f"the entry says {_time(self.timestamp)}, and the latest record up to its offset is of {_time(latest)}"
+            )
             self._findings.add("timeindex_timestamp", self.path, text, offset=offset)
 
     def finish(self, last: int | None, latest: int, *, damaged: bool, complete: bool) -> None:
@@ -202,13 +205,17 @@ class TimeCursor:
             self.timestamp, self.relative = next(self.entries, _END)
         known = -1 if self.last_timestamp is None else self.last_timestamp
         if self.ordered and not self.absurd and complete and not damaged and known < latest:
-            ends = "has no entry" if self.last_timestamp is None else f"ends at {known} ms"
-            text = f"the index {ends}, and the latest record is of {latest} ms"
+            ends = "has no entry" if self.last_timestamp is None else f"ends at {_time(known)}"
+            text = f"the index {ends}, and the latest record is of {_time(latest)}"
             self._findings.add("timeindex_last", self.path, text)
 
     def close(self) -> None:
         """Close the file."""
         self.source.close()
+
+
+def _time(timestamp: int) -> str:
+    return timestamp_text(timestamp) or "no time"
 
 
 def _report_extent(findings: Findings, source: Source, size: Extent, *, tail_is_legal: bool) -> None:

@@ -16,6 +16,7 @@ from kctl.segment.findings import Findings
 from kctl.segment.index_entries import NEVER
 from kctl.segment.query import MAX_MESSAGE_BYTES, all_records
 from kctl.segment.record import BadRecords
+from kctl.segment.rows import timestamp_text
 from kctl.segment.source import WINDOW_BYTES, Source
 from kctl.segment.verify_epochs import EpochCheck
 from kctl.segment.verify_indexes import SPARSE_BYTES, OffsetCursor, TimeCursor
@@ -377,5 +378,6 @@ class LogCheck:
             text = f"offset {previous} is behind the batch's last, {batch.last_offset}"
             self._add("record_offsets", text, batch, previous)
         if latest > batch.max_timestamp and not batch.legacy:
-            text = f"a record of {latest} ms in a batch that says it ends at {batch.max_timestamp} ms"
+            ends = timestamp_text(batch.max_timestamp) or "no time"
+            text = f"a record of {timestamp_text(latest)} in a batch whose header says {ends} is the latest"
             self._add("record_timestamps", text, batch)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -508,3 +509,37 @@ def test_an_aborted_transaction_is_found_again(tmp_path: Path) -> None:
     folder = write(tmp_path / "orders-0", 0, parts, index=b"", timeindex=b"").parent
     repair(folder)
     assert (folder / f"{NAME}.txnindex").read_bytes() == transaction_index([(7, 0, 10, 5), (8, 5, 11, 12)])
+
+
+# --- anything at all --------------------------------------------------------------------------------------------------
+
+
+def _mutated(data: bytes, random: Random) -> bytes:
+    place, kind = random.randrange(len(data) + 1), random.randrange(5)
+    if kind == 0 and data:
+        return with_bytes(data, place - 1 if place else 0, random.randbytes(1))
+    if kind == 1:
+        return data[:place]
+    if kind == 2:
+        number = random.choice([b"\xff" * 8, b"\x7f" + b"\xff" * 7, b"\x80" + bytes(7), bytes(8)])
+        return with_bytes(data, place, number)
+    return data[:place] + random.randbytes(random.randrange(100)) + (data[place:] if kind == 3 else b"")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_damaged_folders_of_brokers(seed: int, tmp_path: Path) -> None:
+    """Whatever is in the files, verify ends with findings; indexes written anew are fine where their log is."""
+    random = Random(seed)
+    folders = sorted({log.parent for log in DATA.glob("v*/*/*.log")})
+    for number in range(20):
+        folder = tmp_path / f"orders-{number}"
+        folder.mkdir()
+        files = [path for path in random.choice(folders).iterdir() if path.suffix != ".expected"]
+        damaged = random.choice(files)
+        for path in files:
+            data = path.read_bytes()
+            (folder / path.name).write_bytes(_mutated(data, random) if path == damaged else data)
+        result = verify([folder], VerifyOptions(deep=True))
+        carry_out(plan_repair(result.findings, interval_bytes=256))
+        if damaged.suffix != ".log":
+            assert not index_codes(verify([folder])), (damaged, result.findings)
