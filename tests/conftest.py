@@ -9,6 +9,7 @@ import os
 import re
 import signal
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,16 @@ def cluster(kctl: Kctl) -> Iterator[TestCluster]:
     finally:
         destroyed = kctl("cluster", "destroy", NAME, "--yes", "--confirm-cluster", NAME, timeout=180)
         assert destroyed.code == 0, str(destroyed)
+
+
+@pytest.fixture(scope="module")
+def one_command_tree() -> Iterator[None]:
+    """The options of a group are built once for all command lines that a module runs: that is most of their time."""
+    from kctl.commands import app
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(app, "load", lru_cache(app.load))
+        yield
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ class Rolled(NamedTuple):
 Event = Batch | Damage | Shortened | Rolled | None
 
 
-def follow(source: Source, *, poll_s: float = POLL_S, idle_s: float | None = None) -> Iterator[Event]:
+def follow(source: Source, *, idle_s: float | None = None) -> Iterator[Event]:
     """Batches and damage as `batches` has them, then what comes; None when there is nothing more for the moment.
 
     A batch that is not whole yet is waited for. Ends when there is a newer segment (the last item is Rolled), or when
@@ -60,7 +60,7 @@ def follow(source: Source, *, poll_s: float = POLL_S, idle_s: float | None = Non
                 return
             if idle_s is not None and time.monotonic() - since >= idle_s:
                 return
-            time.sleep(poll_s)
+            time.sleep(POLL_S)
         if source.size < position:
             yield Shortened(source.size, position - source.size)
             position = source.size

@@ -15,6 +15,7 @@ from kctl.segment.epoch_truncation import EpochHistory, history, truncation
 from kctl.segment.partition_log import partition_log
 from segment_files import BASE_TIMESTAMP, Rec, batch, leader_epochs, marker, with_bytes, write
 
+pytestmark = pytest.mark.usefixtures("one_command_tree")
 DATA = Path(__file__).parent.parent / "data" / "segments"
 
 

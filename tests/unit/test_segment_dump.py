@@ -29,6 +29,7 @@ from segment_files import (
     write,
 )
 
+pytestmark = pytest.mark.usefixtures("one_command_tree")
 DATA = Path(__file__).parent.parent / "data" / "segments"
 Capture = pytest.CaptureFixture[str]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from functools import lru_cache
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from kctl.segment.record import Record
 from kctl.segment.source import Source
 from segment_files import BASE_TIMESTAMP, Rec, batch, marker, offset_index, positions, time_index, with_bytes, write
 
+pytestmark = pytest.mark.usefixtures("one_command_tree")
 DATA = Path(__file__).parent.parent / "data" / "segments"
 FOLDERS = sorted(
     {str(log.parent.relative_to(DATA)) for log in DATA.rglob("*.log") if log.stat().st_size} - {"corrupt/names"}
@@ -303,3 +306,15 @@ def test_a_control_record_can_be_found(tmp_path: Path) -> None:
     found = find_offset(partition_log(tmp_path / "p-0"), 2)
     assert found.place is not None
     assert found.place.record.control == "COMMIT"
+
+
+def test_start_up_is_short(tmp_path: Path) -> None:
+    """What a search does not need is not imported: that would take longer than the search."""
+    _log(tmp_path / "p-0", index=GOOD_OFFSETS, timeindex=GOOD_TIMES)
+    code = (
+        "import sys; from kctl.commands.app import main; "
+        f"main(['segment', 'find', {str(tmp_path / 'p-0')!r}, '--offset', '25']); "
+        "print({'rich', 'yaml', 'kafka', 'lz4', 'zstandard', 'cramjam', 'importlib.resources'} & set(sys.modules))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert run.stdout.splitlines()[-1] == "set()"

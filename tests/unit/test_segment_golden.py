@@ -17,6 +17,7 @@ import pytest
 from kctl.commands.app import main
 from segment_files import Rec, batch, leader_epochs, write
 
+pytestmark = pytest.mark.usefixtures("one_command_tree")
 DATA = Path(__file__).parent.parent / "data" / "segments"
 GOLDEN = DATA.with_name("segments_golden")
 FORMATS = {"80 columns": [], "120 columns": [], "json": ["-o", "json"], "csv": ["-o", "csv"]}
