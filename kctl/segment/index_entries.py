@@ -14,7 +14,7 @@ from kctl.segment.indexes import OFFSET_ENTRY, TIME_ENTRY, TXN_ENTRY, AbortedTra
 from kctl.segment.source import Source
 
 CHUNK_BYTES = 8 * 12 * 17 * 40  # whole entries of each kind
-NEVER = 1 << 62  # behind every offset, position and timestamp
+NEVER = 1 << 65  # behind every offset, position and timestamp, those of garbage too
 _OFFSET = struct.Struct(">ii")
 _TIME = struct.Struct(">qi")
 _TXN = struct.Struct(">hqqqq")
