@@ -35,6 +35,7 @@ class Side:
     """A replica. log_end_offset: behind its last batch; damaged: places; epochs_from: checkpoint or batches."""
 
     path: str
+    topic_id: str | None
     log_start_offset: int
     log_end_offset: int
     segments: int
@@ -115,6 +116,7 @@ def diff(
 def _side(replica: Replica, known: EpochHistory, checkpoint: bool) -> Side:
     return Side(
         path=str(replica.log.path),
+        topic_id=replica.log.topic_id,
         log_start_offset=replica.start,
         log_end_offset=known.end,
         segments=len(replica.log.segments),
@@ -169,6 +171,9 @@ def _truncations(
 
 
 def _meaning(found: Comparison, sides: list[Side], truncations: tuple[Truncation, ...]) -> Iterator[str]:
+    ids = {side.topic_id for side in sides} - {None}
+    if len(ids) > 1:
+        yield "They are no replicas of one partition: partition.metadata has another topic id in each."
     if found.divergence is not None:
         yield from _of_divergence(found.divergence, sides)
         for each in truncations:

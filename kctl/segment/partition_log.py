@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kctl.errors import KctlError, NotFound, UsageError
-from kctl.segment.checkpoints import BadCheckpoint, parse_offsets
+from kctl.segment.checkpoints import BadCheckpoint, parse_offsets, parse_settings
 from kctl.segment.partition import SegmentFiles, companions, parse_folder_name, read_partition
 from kctl.segment.source import Source
 
@@ -22,6 +22,7 @@ class PartitionLog:
 
     start: the log start offset, where the log dir's checkpoint says so; it may be within the first segment.
     cleaned: compaction has been here up to this offset. leader_epochs: the checkpoint file, None without one.
+    topic_id: of partition.metadata, None where it does not tell.
     """
 
     path: Path
@@ -29,6 +30,7 @@ class PartitionLog:
     start: int | None = None
     cleaned: int | None = None
     leader_epochs: Path | None = None
+    topic_id: str | None = None
 
 
 def partition_log(path: Path) -> PartitionLog:
@@ -65,8 +67,18 @@ def _of_folder(path: Path) -> PartitionLog:
     if not segments:
         raise UsageError(f"{path} has no log segment", hint="give a partition's folder, or a file that ends in .log")
     return PartitionLog(
-        path, segments, checkpointed(path, LOG_STARTS), checkpointed(path, CLEANED), folder.leader_epochs
-    )
+        path, segments, checkpointed(path, LOG_STARTS), checkpointed(path, CLEANED), folder.leader_epochs,
+        _topic_id(folder.metadata),
+    )  # fmt: skip
+
+
+def _topic_id(metadata: Path | None) -> str | None:
+    if metadata is None:
+        return None
+    try:
+        return parse_settings(read_small(metadata), ":").get("topic_id")
+    except (KctlError, BadCheckpoint):
+        return None
 
 
 def checkpointed(folder: Path, name: str) -> int | None:
