@@ -42,7 +42,9 @@ class Effect(str, Enum):
     UNREADABLE = "serves it, and consumers, compaction and followers fail on it"
     REFUSES_UNCLEAN = "does not start with it after an unclean shutdown"
     REFUSES = "does not start with it"
-    OFFLINE = "takes the whole log dir offline"
+    OFFLINE = "takes the whole log dir offline, or does not start"
+    ANOTHER_TOPIC = "does not serve this replica: it is of another topic of that name"
+    GAP = "goes on; readers jump over what is missing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +117,10 @@ _KINDS: dict[str, tuple[Severity, Effect]] = {
     "txnindex_entry": (_E, Effect.WRONG_TRANSACTIONS),
     # The partition's folder.
     "segment_gap": (_I, Effect.NONE),
-    "segment_missing": (_W, Effect.LOST),
+    "segment_missing": (_W, Effect.GAP),
     "segment_overlap": (_E, Effect.DISORDER),
-    "file_name": (_E, Effect.REFUSES),
+    "file_name": (_E, Effect.REFUSES),  # LogLoader takes the name for a number
+    "file_name_digits": (_E, Effect.DISORDER),  # it makes an empty segment of that offset
     "unknown_file": (_I, Effect.NONE),
     "leftover": (_I, Effect.REMOVES),
     "snapshot": (_W, Effect.RECOVERS),  # it is deleted, and an older one or the log is read instead
@@ -128,7 +131,7 @@ _KINDS: dict[str, tuple[Severity, Effect]] = {
     "epochs_order": (_W, Effect.RECOVERS),  # LeaderEpochFileCache drops what does not fit
     "epochs_batch": (_E, Effect.WRONG_TRUNCATION),
     "partition_metadata": (_E, Effect.OFFLINE),
-    "topic_id": (_E, Effect.REFUSES),
+    "topic_id": (_E, Effect.ANOTHER_TOPIC),
     # The log dir.
     "checkpoint": (_E, Effect.OFFLINE),
     "checkpoint_folder": (_I, Effect.RECOVERS),
@@ -143,6 +146,7 @@ _KINDS: dict[str, tuple[Severity, Effect]] = {
     "folder_name": (_E, Effect.REFUSES),
     "partition_twice": (_E, Effect.REFUSES),
     # Anywhere.
+    "vanished": (_I, Effect.NONE),
     "unreadable": (_E, Effect.OFFLINE),
     "too_large": (_W, Effect.NONE),
 }

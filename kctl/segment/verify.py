@@ -66,7 +66,7 @@ def verify(paths: Sequence[Path], options: VerifyOptions | None = None) -> Verif
     options = options or VerifyOptions()
     run = Verification(options, Findings(options.max_findings))
     log_dirs, segments = LogDirs(run), set[Path]()
-    for path in paths:
+    for path in {path.absolute(): path for path in paths}.values():  # each once
         if not path.is_dir():
             _file(run, path, segments)
         elif is_partition(path):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kctl.errors import KctlError
+from kctl.errors import KctlError, NotFound
 from kctl.segment.findings import Findings
 from kctl.segment.query import MAX_MESSAGE_BYTES
 from kctl.segment.source import read_whole
@@ -61,7 +61,10 @@ class Verification:
             return None
 
     def unreadable(self, path: Path, exc: Exception) -> None:
-        """A file that cannot be opened or read."""
+        """A file that cannot be opened or read, or that is not there any more."""
+        if isinstance(exc, (NotFound, FileNotFoundError)):
+            self.findings.add("vanished", path, "it was removed while it was looked at, or is a link to nowhere")
+            return
         text = exc.message if isinstance(exc, KctlError) else str(exc)
         self.findings.add("unreadable", path, text)
 

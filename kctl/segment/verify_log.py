@@ -320,6 +320,8 @@ class LogCheck:
         zeros = self._all_zero(item.position, end)
         text = f"{length} zero bytes" if zeros else f"{item.message}; {length} bytes cannot be read"
         code = "zero_tail" if zeros and at_end else "garbage"
+        if code == "zero_tail":
+            text += ", as a power failure and log.preallocate leave them"
         if at_end and not zeros and item.code == "incomplete":
             code = "batch_incomplete"
         if following is None and not self._options.active:

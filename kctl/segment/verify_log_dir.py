@@ -91,6 +91,9 @@ class LogDirs:
             return
         if folder.topic is None or folder.partition is None:
             self.run.findings.add("folder_name", path, "it is not named after a topic and a partition")
+        if folder.state == "delete":
+            self.run.findings.add("leftover", path, "its topic was deleted, or the replica was moved")
+            return
         name = (folder.topic or path.name, folder.partition or 0)
         check = PartitionCheck(self.run, folder, cleaned=cleaned.get(name, 0) > 0, clean_shutdown=clean)
         facts = check.check()

@@ -20,6 +20,7 @@ from kctl.segment.verify_transactions import Transactions
 # Beside segments in __cluster_metadata-0 (KIP-630, KIP-595).
 _KRAFT = re.compile(r"\d{20}-\d{10}\.checkpoint|bootstrap\.checkpoint|quorum-state")
 READ_BY_NAME = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
 _KEPT = re.compile(r"\d{20}\.(?:index|timeindex|txnindex)\.(?:old-.+|new)")
 
 
@@ -161,7 +162,10 @@ class PartitionCheck:
         unknown = []
         for path in self._folder.unknown:
             if path.suffix in READ_BY_NAME and path.is_file():
-                findings.add("file_name", path, "it is not named after a base offset, 20 digits")
+                if _NUMBER.fullmatch(path.name.partition(".")[0]):
+                    findings.add("file_name_digits", path, "a base offset has 20 digits")
+                else:
+                    findings.add("file_name", path, "it is not named after a base offset, 20 digits")
             elif not _KRAFT.fullmatch(path.name):
                 unknown.append(path.name)
         if unknown:

@@ -407,6 +407,25 @@ def a_log_with_another_name(folder: Path) -> list[Path]:
     return partition(folder)
 
 
+@case("file_name_digits")
+def a_log_with_a_short_name(folder: Path) -> list[Path]:
+    (folder / "15.log").write_bytes(b"")
+    return partition(folder)
+
+
+@case("vanished")
+def a_link_to_nowhere(folder: Path) -> list[Path]:
+    (folder / f"{30:020d}.log").symlink_to("nowhere")
+    return partition(folder)
+
+
+@case("leftover")
+def a_deleted_partition(folder: Path) -> list[Path]:
+    paths = log_dir(folder)
+    (folder / "orders-0").rename(folder / f"orders-0.{'0a' * 16}-delete")
+    return paths
+
+
 @case("unknown_file")
 def a_note_of_somebody(folder: Path) -> list[Path]:
     (folder / "README").write_text("moved here on Monday", encoding="utf-8")
@@ -796,6 +815,11 @@ def test_recorded_damage_is_found(name: str) -> None:
 
 
 # --- paths ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_path_that_is_given_twice(tmp_path: Path) -> None:
+    folder = partition(tmp_path / "orders-0")[0]
+    assert verify([folder, folder]).checked.partitions == 1
 
 
 def test_a_companion_stands_for_its_segment(tmp_path: Path) -> None:
