@@ -71,9 +71,7 @@ def load(name: str) -> Any:
     """The click command of one group, its module imported."""
     module = import_module(GROUPS[name][0])
     if hasattr(module, "app"):
-        group = typer.main.get_group(module.app)
-        group.name = name
-        return group
+        return module.app.group(name)
     single = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     single.command(name, cls=KctlCommand)(module.command)
     return typer.main.get_command(single)

@@ -7,7 +7,7 @@ function's own parameters; these classes add the common ones and keep their valu
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
@@ -230,6 +230,46 @@ class CommandGroup(typer.Typer):
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
         settings.setdefault("cls", KctlCommand)
         return super().command(name, **settings)
+
+    def group(self, name: str) -> KctlGroup:
+        """The click group; each command is made from its function when it is asked for."""
+        chosen, self.registered_commands = self.registered_commands, []
+        try:
+            group = typer.main.get_group(self)
+        finally:
+            self.registered_commands = chosen
+        assert isinstance(group, KctlGroup)
+        group.name = name
+        group.commands = _Commands(chosen)
+        return group
+
+
+class _Commands(MutableMapping[str, Any]):
+    """Commands by name, in the order in which they were declared."""
+
+    def __init__(self, declared: Sequence[Any]) -> None:
+        names = (info.name or typer.main.get_command_name(info.callback.__name__) for info in declared)
+        self._declared = dict(zip(names, declared, strict=True))
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = typer.main.get_command_from_info(
+                self._declared[name], pretty_exceptions_short=False, rich_markup_mode=None
+            )
+        return self._made[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._declared[name] = self._made[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._declared[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._declared)
+
+    def __len__(self) -> int:
+        return len(self._declared)
 
 
 def _nothing() -> None:

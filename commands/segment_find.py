@@ -80,7 +80,7 @@ class _Search:
         self, offset: int | None, timestamp: str | None, key: str | None, *, indexes: bool, limit: int
     ) -> None:
         from kctl.segment.ranges import parse_time
-        from kctl.segment.rows import timestamp_text
+        from kctl.segment.timestamps import timestamp_text
 
         self._offset, self._key, self._indexes, self._limit = offset, key, indexes, limit
         self._timestamp = None if timestamp is None else parse_time(timestamp)

@@ -79,6 +79,11 @@ class Batch(NamedTuple):
         return self.attributes & CODEC_MASK
 
     @property
+    def codec_name(self) -> str:
+        """none, gzip, snappy, lz4, zstd, or «unknown N»."""
+        return CODECS[self.codec] if self.codec < len(CODECS) else f"unknown {self.codec}"
+
+    @property
     def log_append_time(self) -> bool:
         """Whether timestamps are the broker's (then all records have max_timestamp) or the producer's."""
         return bool(self.attributes & TIMESTAMP_TYPE_MASK)
@@ -142,6 +147,6 @@ def crc_is_valid(batch: Batch, content: memoryview) -> bool:
     """Whether the checksum is that of the batch's bytes. content: the whole batch."""
     if batch.legacy:
         return batch.size >= V0_OVERHEAD + LOG_OVERHEAD and zlib.crc32(content[16:]) == batch.crc
-    from crc32c import crc32c
+    from kctl.checksum import crc32c
 
     return batch.size >= V2_HEADER and crc32c(content[21:]) == batch.crc

@@ -12,7 +12,7 @@ from kctl.segment.log_tally import LogTally, Progress, SegmentTally, Tally, Tall
 from kctl.segment.producer_shares import ProducerShare
 from kctl.segment.query import MAX_MESSAGE_BYTES
 from kctl.segment.record_tally import Buckets
-from kctl.segment.rows import encoded, timestamp_text
+from kctl.segment.rows import encoded
 from kctl.segment.segment_retention import Limits, LogSegment, deletions
 from kctl.segment.statistics import (
     Bucket,
@@ -31,6 +31,7 @@ from kctl.segment.statistics import (
     Totals,
     Transactions,
 )
+from kctl.segment.timestamps import timestamp_text
 from kctl.segment.transactions import OpenTransaction
 
 DEFAULT_MEMORY_BYTES = 64 << 20

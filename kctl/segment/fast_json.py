@@ -14,7 +14,8 @@ from functools import lru_cache
 from kctl.segment.batch import Batch
 from kctl.segment.record import Record
 from kctl.segment.record_columns import Columns, record_columns
-from kctl.segment.rows import MAX_MS, encoded, record_row, timestamp_text
+from kctl.segment.rows import encoded, record_row
+from kctl.segment.timestamps import MAX_MS, timestamp_text
 
 _MAX_SEQUENCE = 2**31 - 1
 _ESCAPED = bytes(range(32)) + b'"\\'  # what JSON does not have as it is

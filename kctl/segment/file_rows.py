@@ -17,8 +17,9 @@ from kctl.segment.partition import offset_of
 from kctl.segment.partition_log import read_small
 from kctl.segment.producer_snapshot import BadSnapshot, parse_snapshot
 from kctl.segment.query import Query
-from kctl.segment.rows import DamageRow, NoteRow, timestamp_text
+from kctl.segment.rows import DamageRow, NoteRow
 from kctl.segment.source import Source
+from kctl.segment.timestamps import timestamp_text
 
 TXN_VERSION = 0  # AbortedTxn.CURRENT_VERSION
 

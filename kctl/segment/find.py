@@ -20,8 +20,9 @@ from kctl.segment.partition import SegmentFiles
 from kctl.segment.partition_log import PartitionLog
 from kctl.segment.query import MAX_MESSAGE_BYTES, all_records
 from kctl.segment.record import BadRecords, Record
-from kctl.segment.rows import BatchRow, RecordRow, batch_row, record_row, timestamp_text
+from kctl.segment.rows import BatchRow, RecordRow, batch_row, record_row
 from kctl.segment.source import Source
+from kctl.segment.timestamps import timestamp_text
 from kctl.segment.walk import Damage, batch_at, batches, content_of, is_valid
 
 _WINDOW_BYTES = 1 << 18  # what is looked for is mostly near

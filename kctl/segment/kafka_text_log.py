@@ -15,13 +15,13 @@ from kctl.segment.batch import (
 )
 from kctl.segment.compression import BadPayload
 from kctl.segment.control import control_text
+from kctl.segment.fast_batches import write_batches
 from kctl.segment.fast_text import FastText, records_text
 from kctl.segment.java_text import java_utf8
 from kctl.segment.kafka_text_options import Dies, Findings, KafkaTextOptions, Write
 from kctl.segment.query import MAX_MESSAGE_BYTES, all_records
 from kctl.segment.record import BadRecords, Record
 from kctl.segment.record_columns import whole_payload
-from kctl.segment.rows import codec_name
 from kctl.segment.source import Source
 from kctl.segment.walk import Damage, Effort, batches, content_of, is_valid, resync
 
@@ -83,6 +83,9 @@ class LogText:
 
     def _stretch(self, source: Source, start: int, end: int) -> int | None:
         """Up to where the JVM's tool would die; where to go on."""
+        if not self._options.deep:
+            begin, start = start, write_batches(source, start, end, self._write)
+            self.result.valid_bytes += start - begin
         for item in batches(source, start, end):
             if isinstance(item, Damage):
                 return self._damage(source, item, end)
@@ -96,6 +99,8 @@ class LogText:
                 self.result.open_end = following is None
                 return following
             self.result.valid_bytes += item.size
+            if not self._options.deep:
+                return item.next_position
         return None
 
     def _damage(self, source: Source, damage: Damage, end: int) -> int | None:
@@ -202,7 +207,7 @@ def batch_text(batch: Batch, *, valid: bool) -> tuple[str, str]:
 def _tail(batch: Batch, kind: str, *, valid: bool) -> str:
     return (
         f" position: {batch.position} {kind}: {batch.max_timestamp} size: {batch.size} magic: {batch.magic} "
-        f"compresscodec: {codec_name(batch)} crc: {batch.crc} isvalid: {'true' if valid else 'false'}"
+        f"compresscodec: {batch.codec_name} crc: {batch.crc} isvalid: {'true' if valid else 'false'}"
     )
 
 

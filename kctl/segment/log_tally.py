@@ -18,7 +18,7 @@ from kctl.segment.producer_snapshot import BadSnapshot, ProducerEntry, parse_sna
 from kctl.segment.query import MAX_MESSAGE_BYTES
 from kctl.segment.record import BadRecords
 from kctl.segment.record_tally import Buckets, RecordTally
-from kctl.segment.rows import codec_name, timestamp_type
+from kctl.segment.rows import timestamp_type
 from kctl.segment.source import Source, read_whole
 from kctl.segment.transactions import OpenTransaction, TransactionTracker
 from kctl.segment.walk import Damage, batches
@@ -248,7 +248,7 @@ class _LogReader:
     def _count(self, segment: SegmentTally, batch: Batch, records: int, uncompressed: int) -> None:
         """A batch with so many data records. uncompressed: 0 when it is not known."""
         segment.records += records
-        codec = self._tally.codecs.setdefault(codec_name(batch), CodecTally())
+        codec = self._tally.codecs.setdefault(batch.codec_name, CodecTally())
         codec.batches += 1
         codec.records += records
         codec.size_bytes += batch.size

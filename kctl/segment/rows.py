@@ -8,14 +8,12 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
 from typing import Any
 
-from kctl.segment.batch import CODECS, NO_SEQUENCE, Batch
+from kctl.segment.batch import NO_SEQUENCE, Batch
 from kctl.segment.control import NAMES, control_type
 from kctl.segment.record import BadRecords, Record
-
-MAX_MS = 253_402_300_799_999  # the last millisecond of the year 9999
+from kctl.segment.timestamps import timestamp_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +125,6 @@ def plain(record: Record, *, error: str | None = None) -> Shown:
     return Shown(*encoded(record.key), *encoded(record.value), error)
 
 
-def timestamp_text(ms: int) -> str | None:
-    """ISO 8601 UTC; None for −1; a number outside of years 1 to 9999 stays a number of milliseconds."""
-    if ms == -1:
-        return None
-    if not 0 <= ms <= MAX_MS:
-        return f"{ms} ms"
-    moment = datetime.fromtimestamp(ms // 1000, timezone.utc)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{ms % 1000:03d}Z"
-
-
 def encoded(data: bytes | None, *, text: bool = True) -> tuple[str | None, str | None]:
     """(text, encoding): as UTF-8 where it is that and wanted, else as base64."""
     if data is None:
@@ -147,11 +135,6 @@ def encoded(data: bytes | None, *, text: bool = True) -> tuple[str | None, str |
     except UnicodeDecodeError:
         pass
     return base64.b64encode(data).decode(), "base64"
-
-
-def codec_name(batch: Batch) -> str:
-    """The codec, or «unknown N»."""
-    return CODECS[batch.codec] if batch.codec < len(CODECS) else f"unknown {batch.codec}"
 
 
 def timestamp_type(batch: Batch) -> str | None:
@@ -176,7 +159,7 @@ def batch_row(file: str, batch: Batch, *, valid: bool) -> BatchRow:
         timestamp_type=timestamp_type(batch),
         base_timestamp=None if old else timestamp_text(batch.base_timestamp),
         max_timestamp=timestamp_text(batch.max_timestamp),
-        codec=codec_name(batch),
+        codec=batch.codec_name,
         producer_id=_or_none(batch.producer_id),
         producer_epoch=_or_none(batch.producer_epoch),
         base_sequence=_or_none(batch.base_sequence),

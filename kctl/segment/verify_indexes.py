@@ -20,8 +20,8 @@ from kctl.segment.batch import LOG_OVERHEAD, V0_OVERHEAD, Batch
 from kctl.segment.findings import Findings
 from kctl.segment.index_entries import NEVER, Extent, extent, offset_entries, time_entries
 from kctl.segment.indexes import OFFSET_ENTRY, TIME_ENTRY
-from kctl.segment.rows import timestamp_text
 from kctl.segment.source import Source
+from kctl.segment.timestamps import timestamp_text
 from kctl.segment.walk import batch_at
 
 MAX_PROBES = 1000

@@ -16,8 +16,8 @@ from kctl.segment.findings import Findings
 from kctl.segment.index_entries import NEVER
 from kctl.segment.query import MAX_MESSAGE_BYTES, all_records
 from kctl.segment.record import BadRecords
-from kctl.segment.rows import timestamp_text
 from kctl.segment.source import WINDOW_BYTES, Source
+from kctl.segment.timestamps import timestamp_text
 from kctl.segment.verify_epochs import EpochCheck
 from kctl.segment.verify_indexes import SPARSE_BYTES, OffsetCursor, TimeCursor
 from kctl.segment.verify_transactions import TransactionCheck
@@ -116,7 +116,7 @@ class LogCheck:
         Ordinary: magic 2, valid, neither transactional nor control, no offset missing, the leader epoch of the one
         before, and with index entries that are right.
         """
-        from crc32c import crc32c
+        from kctl.checksum import crc32c
 
         source, facts = self._source, self.facts
         if not source.start <= position < source.start + len(source.window):

@@ -132,7 +132,7 @@ def is_valid(source: Source, batch: Batch) -> bool:
 
 
 def _crc32c(piece: memoryview, value: int) -> int:
-    from crc32c import crc32c
+    from kctl.checksum import crc32c
 
     return crc32c(piece, value)
 

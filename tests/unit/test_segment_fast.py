@@ -166,3 +166,19 @@ def test_columns_of_real_files() -> None:
             expected = {number: record.headers for number, record in enumerate(records) if record.headers}
             assert columns.headers == expected
     assert compared > 5
+
+
+def test_the_checksum_is_the_packages() -> None:
+    """Loaded without the package around it, in a process that imports that as well."""
+    import crc32c as package
+
+    from kctl import checksum
+
+    data = bytes(range(256)) * 40
+    assert checksum.crc32c(b"123456789") == 0xE3069283  # RFC 3720
+    assert (
+        checksum.crc32c(memoryview(data))
+        == package.crc32c(data)
+        == checksum.crc32c(data[99:], package.crc32c(data[:99]))
+    )
+    assert checksum._of_the_package()(data) == checksum.crc32c(data)
