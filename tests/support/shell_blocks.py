@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 _BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-SHELL = {"sh", "bash", "shell", "console"}
+SHELL = {"sh", "bash", "shell"}  # console blocks show output too: transcripts.py
 
 
 def shell_blocks(document: Path) -> list[str]:
