@@ -7,13 +7,14 @@ function's own parameters; these classes add the common ones and keep their valu
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 from typer._click import types
 from typer.core import TyperCommand, TyperGroup, TyperOption
-from typer.models import TyperPath
+from typer.models import CommandInfo, TyperPath
 
 from kctl.commands.complete import context_names, formats
 from kctl.commands.output import FORMATS, Table, emit, note, warn
@@ -226,6 +227,11 @@ class CommandGroup(typer.Typer):
 
         # Typer flattens an app with a single command; a callback keeps it a group.
         self.callback()(_nothing)
+        self._modules: dict[str, str] = {}
+
+    def command_of(self, name: str, module: str) -> None:
+        """A command that is the function of its name in a module, which is imported when it is asked for."""
+        self._modules[name] = module
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
         settings.setdefault("cls", KctlCommand)
@@ -240,22 +246,25 @@ class CommandGroup(typer.Typer):
             self.registered_commands = chosen
         assert isinstance(group, KctlGroup)
         group.name = name
-        group.commands = _Commands(chosen)
+        group.commands = _Commands(chosen, self._modules)
         return group
 
 
 class _Commands(MutableMapping[str, Any]):
     """Commands by name, in the order in which they were declared."""
 
-    def __init__(self, declared: Sequence[Any]) -> None:
-        names = (info.name or typer.main.get_command_name(info.callback.__name__) for info in declared)
-        self._declared = dict(zip(names, declared, strict=True))
+    def __init__(self, declared: Sequence[CommandInfo], modules: Mapping[str, str]) -> None:
+        """modules: command → the module that has the function of that name."""
+        self._declared: dict[str, Any] = {_name(info): info for info in declared} | dict(modules)
         self._made: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._made:
+            info = self._declared[name]
+            if isinstance(info, str):
+                info = CommandInfo(name, cls=KctlCommand, callback=getattr(import_module(info), name))
             self._made[name] = typer.main.get_command_from_info(
-                self._declared[name], pretty_exceptions_short=False, rich_markup_mode=None
+                info, pretty_exceptions_short=False, rich_markup_mode=None
             )
         return self._made[name]
 
@@ -270,6 +279,11 @@ class _Commands(MutableMapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._declared)
+
+
+def _name(info: CommandInfo) -> str:
+    assert info.callback is not None
+    return info.name or typer.main.get_command_name(info.callback.__name__)
 
 
 def _nothing() -> None:

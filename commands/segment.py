@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from kctl.commands import segment_diff, segment_dump, segment_find, segment_stats, segment_verify
 from kctl.commands.invocation import CommandGroup
 
 app = CommandGroup("Read, check and repair log files, without a broker.")
 
-app.command("dump")(segment_dump.dump)
-app.command("find")(segment_find.find)
-app.command("stats")(segment_stats.stats)
-app.command("diff")(segment_diff.diff)
-app.command("verify")(segment_verify.verify)
+for _name in ("dump", "find", "stats", "diff", "verify"):
+    app.command_of(_name, f"kctl.commands.segment_{_name}")
