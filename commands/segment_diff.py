@@ -29,7 +29,9 @@ def diff(
     ] = False,
     max_message_size: Size = None,
 ) -> None:
-    """Compare two replicas of a partition: where they diverge, in which leader epochs, what one of them lacks.
+    """Compare two replicas of a partition.
+
+    Where they diverge, in which leader epochs, and what one of them lacks.
 
     Records are compared, not bytes: batches may be written anew by compaction. Exits 0 when the replicas are the same,
     or one only begins later, ends earlier or was compacted further; 1 when they diverge, one is damaged, or one lacks

@@ -32,11 +32,12 @@ def find(
     no_index: Annotated[bool, typer.Option("--no-index", help="Believe no index: read the log.")] = False,
     max_message_size: Size = None,
 ) -> None:
-    """Find a record by its offset, its time or its key, through the indexes as a broker does.
+    """Find a record by its offset, time or key.
 
-    What an index says is checked in the log; when it is wrong or missing, that is said, and the segment is read from
-    its start. Keys have no index: logs are read, the newest segment first. Several folders are several partitions, and
-    give a list. Exits 4 when there is no such record, 1 when damage was passed over on the way.
+    The indexes are used as a broker does. What an index says is checked in the log; when it is wrong or missing, that
+    is said, and the segment is read from its start. Keys have no index: logs are read, the newest segment first.
+    Several folders are several partitions, and give a list. Exits 4 when there is no such record, 1 when
+    damage was passed over on the way.
 
     Example: kctl segment find /var/kafka/orders-0 --offset 48120
 

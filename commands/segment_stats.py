@@ -43,7 +43,9 @@ def stats(
         str, typer.Option(metavar="SIZE", help="The largest record; more is damage.")
     ] = "100MB",
 ) -> None:
-    """Show what logs consist of: codecs, sizes, keys, producers, transactions, compaction, retention.
+    """Show what logs consist of, and what retention will do.
+
+    Codecs, sizes, keys, producers, transactions, compaction, and when each segment may be deleted.
 
     -o csv has a row for each segment. Exits 1 when damage was found; damaged batches are not counted.
 

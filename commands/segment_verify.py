@@ -52,9 +52,10 @@ def verify(
     ] = 4096,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="With --repair-index: only show it, never ask.")] = False,
 ) -> None:
-    """Check log files: batches, indexes, transactions, epochs, snapshots and checkpoints, against each other.
+    """Check log files, and make wrong indexes anew.
 
-    Each finding says what it means for the broker that opens the files. Exits 1 when there are errors or warnings.
+    Batches, indexes, transactions, epochs, snapshots and checkpoints are checked against each other. Each finding says
+    what it means for the broker that opens the files. Exits 1 when there are errors or warnings.
 
     --repair-index writes new .index, .timeindex and .txnindex files where they are wrong or missing, as a broker's
     recovery would. The broker must be stopped. Old files are kept as NAME.old-TIME. Without --yes, and with nobody to

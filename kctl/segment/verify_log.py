@@ -11,15 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kctl.segment.batch import CODECS, HEADER_V2, NO_TIMESTAMP, V2_HEADER, Batch
-from kctl.segment.compression import BadPayload
 from kctl.segment.findings import Findings
 from kctl.segment.index_entries import NEVER
-from kctl.segment.query import MAX_MESSAGE_BYTES, all_records
+from kctl.segment.query import MAX_MESSAGE_BYTES
 from kctl.segment.record import BadRecords
 from kctl.segment.source import WINDOW_BYTES, Source
-from kctl.segment.timestamps import timestamp_text
 from kctl.segment.verify_epochs import EpochCheck
 from kctl.segment.verify_indexes import SPARSE_BYTES, OffsetCursor, TimeCursor
+from kctl.segment.verify_records import check_records
 from kctl.segment.verify_transactions import TransactionCheck
 from kctl.segment.walk import Damage, Effort, batch_at, content_of, is_valid, resync
 
@@ -273,7 +272,13 @@ class LogCheck:
         if following is not None and batch.producer_id >= 0:
             following.pass_batch(self._path, batch, content)
         if self._options.deep:
-            self._records(batch, content)
+            self._check_records(batch, content)
+
+    def _check_records(self, batch: Batch, content: memoryview) -> None:
+        if batch.codec >= len(CODECS) or batch.magic not in _MAGICS or batch.record_count < 0:
+            return  # said already
+        for code, message, offset in check_records(batch, content, limit=self._options.max_message_bytes):
+            self._add(code, message, batch, offset)
 
     def _add(self, code: str, message: str, batch: Batch, offset: int | None = None) -> None:
         where = batch.base_offset if offset is None else offset
@@ -355,31 +360,3 @@ class LogCheck:
                                complete=self._options.complete)  # fmt: skip
         if self._transactions is not None:
             self._transactions.finish()
-
-    # --- records ------------------------------------------------------------------------------------------------------
-
-    def _records(self, batch: Batch, content: memoryview) -> None:
-        if batch.codec >= len(CODECS) or batch.magic not in _MAGICS or batch.record_count < 0:
-            return  # said already
-        latest, previous, count = NO_TIMESTAMP, batch.base_offset - 1, 0
-        if batch.legacy:
-            previous = -1
-        try:
-            for record in all_records(batch, content, limit=self._options.max_message_bytes):
-                count += 1
-                latest = max(latest, record.timestamp)
-                if not record.legacy_valid:
-                    self._add("batch_crc", "the CRC is not that of an inner message", batch, record.offset)
-                if record.offset <= previous:
-                    self._add("record_offsets", f"offset {record.offset} comes behind {previous}", batch, record.offset)
-                previous = max(record.offset, previous)
-        except (BadRecords, BadPayload) as exc:
-            self._add("records", f"after {count} records: {exc}", batch)
-            return
-        if previous > batch.last_offset:
-            text = f"offset {previous} is behind the batch's last, {batch.last_offset}"
-            self._add("record_offsets", text, batch, previous)
-        if latest > batch.max_timestamp and not batch.legacy:
-            ends = timestamp_text(batch.max_timestamp) or "no time"
-            text = f"a record of {timestamp_text(latest)} in a batch whose header says {ends} is the latest"
-            self._add("record_timestamps", text, batch)
