@@ -105,7 +105,11 @@ def _version_option() -> Any:
 def main(argv: Sequence[str]) -> int:
     """Run one command line; the exit code."""
     invocation = Invocation(output=_output_before_parsing(argv))
+    if sys.stderr is None:  # closed (`2>&-`): what is said there is lost, what was asked for is not
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - as long as the process
     try:
+        if sys.stdout is None:  # closed (`>&-`)
+            raise OperationFailed("standard output is closed", hint="send it to /dev/null if nobody shall see it")
         return _run(argv, invocation)
     except KctlError as exc:
         if invocation.debug:

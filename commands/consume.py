@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Annotated, Protocol
 
@@ -144,7 +143,7 @@ def _sink(inv: Invocation, separator: bytes | None, *, quiet: bool) -> _Sink:
 def _write_json(record: Record) -> None:
     from kctl.records.record import view
 
-    sys.stdout.write(json.dumps(jsonable(view(record)), ensure_ascii=False, separators=(",", ":")) + "\n")
+    output.write_json_line(view(record))
 
 
 def _write_raw(record: Record, separator: bytes | None) -> None:

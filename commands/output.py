@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TextIO
 
 from kctl.commands.table_layout import Cells, Length, fit, wrap
 from kctl.errors import KctlError
-from kctl.text import printable
+from kctl.text import printable, printable_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -82,7 +82,7 @@ def emit(result: Any, tables: Sequence[Table] | Callable[[], Sequence[Table]], o
     tables: what `table` shows; a callable is called only then. The other formats are made of `result` itself.
     """
     if output == "json":
-        write_line(json.dumps(jsonable(result), ensure_ascii=False, indent=2))
+        write_line(_json_text(json.dumps(jsonable(result), ensure_ascii=False, indent=2), sys.stdout))
     elif output == "yaml":
         write_line(_yaml(jsonable(result)))
     elif output == "csv":
@@ -110,12 +110,37 @@ def stream(
 def _stream_json(rows: Iterable[Any | None]) -> None:
     for row in rows:
         if isinstance(row, bytes):
-            sys.stdout.flush()
-            sys.stdout.buffer.write(row)
+            _write_json_bytes(row)
         elif row is None:
             _flush()
         else:
             write_json_line(row)
+
+
+def _write_json_bytes(rows: bytes) -> None:
+    if sys.stdout.isatty():
+        sys.stdout.write(printable_json(rows.decode()))
+        return
+    sys.stdout.flush()
+    sys.stdout.buffer.write(rows)
+
+
+def _json_text(text: str, stream: TextIO) -> str:
+    """JSON as it may be shown: a terminal must not be steered by it."""
+    return printable_json(text) if stream.isatty() else text
+
+
+def raw_writer() -> Callable[[bytes], object]:
+    """What writes bytes to stdout as they are; on a terminal with all that could steer it escaped, but for newlines
+    and tabs."""
+    if not sys.stdout.isatty():
+        return sys.stdout.buffer.write
+
+    def write(data: bytes) -> None:
+        lines = data.decode("utf-8", "backslashreplace").split("\n")
+        sys.stdout.write("\n".join("\t".join(map(printable, line.split("\t"))) for line in lines))
+
+    return write
 
 
 def _stream_table(rows: Iterable[Any | None], columns: Sequence[Column]) -> None:
@@ -162,7 +187,8 @@ def heading(text: str) -> None:
 
 def write_json_line(value: Any) -> None:
     """One JSON Lines row to stdout, for streams."""
-    sys.stdout.write(json.dumps(jsonable(value), ensure_ascii=False, separators=(",", ":")) + "\n")
+    text = json.dumps(jsonable(value), ensure_ascii=False, separators=(",", ":"))
+    sys.stdout.write(_json_text(text, sys.stdout) + "\n")
 
 
 def note(text: str) -> None:
@@ -184,7 +210,8 @@ def error(exc: KctlError, output: str | None) -> None:
             "message": exc.message,
             "hint": exc.hint or None,
         }
-        sys.stderr.write(json.dumps({**body, **jsonable(exc.details)}, ensure_ascii=False) + "\n")
+        text = json.dumps({**body, **jsonable(exc.details)}, ensure_ascii=False)
+        sys.stderr.write(_json_text(text, sys.stderr) + "\n")
         return
     sys.stderr.write(_wrapped(f"error: {exc.message}", sys.stderr) + "\n")
     for line in (exc.hint or "").splitlines():
@@ -206,7 +233,8 @@ def _wrapped(text: str, stream: TextIO, indent: str = "") -> str:
 def _yaml(value: Any) -> str:
     import yaml
 
-    text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, default_flow_style=False)
+    plain = not sys.stdout.isatty()  # else all but ASCII is escaped
+    text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=plain, default_flow_style=False)
     return text.rstrip("\n")
 
 
@@ -240,12 +268,14 @@ def _stream_csv(rows: Iterable[Any | None], row_type: type | None) -> None:
 
 
 def _csv_cell(value: Any) -> Any:
-    """Lists of scalars separated by spaces, other lists and objects as JSON."""
+    """Lists of scalars separated by spaces, other lists and objects as JSON; on a terminal escaped."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list) and not any(isinstance(each, (list, dict)) for each in value):
-        return " ".join(map(str, value))
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, (list, Mapping)) else value
+        value = " ".join(map(str, value))
+    elif isinstance(value, (list, Mapping)):
+        value = json.dumps(value, ensure_ascii=False)
+    return printable(value) if isinstance(value, str) and sys.stdout.isatty() else value
 
 
 def _flatten(row: Any, prefix: str = "") -> dict[str, Any]:

@@ -10,6 +10,9 @@ import typer
 
 from kctl.commands.output import Column
 
+# What a cell of a table shows of a text and of many headers; -o json has all of them.
+_LONGEST = 2000
+_MOST_HEADERS = 50
 Size = Annotated[str | None, typer.Option(metavar="SIZE", help="The largest record; more is damage.")]
 
 
@@ -25,13 +28,18 @@ def content(value: Any) -> str:
 
 
 def _part(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} characters)"
 
 
 def _headers(headers: list[Mapping[str, Any]]) -> str:
     """A header without a value is its key alone."""
-    shown = (each["key"] if each["value"] is None else f"{each['key']}={each['value']}" for each in headers)
-    return " ".join(shown) or "-"
+    shown = (
+        _part(each["key"]) if each["value"] is None else f"{_part(each['key'])}={_part(each['value'])}"
+        for each in headers[:_MOST_HEADERS]
+    )
+    more = f" … ({len(headers)} headers)" if len(headers) > _MOST_HEADERS else ""
+    return " ".join(shown) + more or "-"
 
 
 def batch_marks(row: Mapping[str, Any]) -> str:

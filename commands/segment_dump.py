@@ -24,6 +24,7 @@ from kctl.commands.segment_columns import (
     batch_marks,
 )
 from kctl.errors import NotHealthy, UsageError
+from kctl.text import printable
 
 if TYPE_CHECKING:
     from kctl.segment.dump import DumpRun, Row
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from kctl.segment.rows import RowDecoder
 
 
+_ALL_BYTES = 2**31 - 1  # the default of DumpLogSegments
 _DECODERS = "string, long, integer, double, bytes, or Kafka's class."
 
 
@@ -57,7 +59,7 @@ def dump(
     index_sanity_check: Annotated[bool, typer.Option("--index-sanity-check", help="-o kafka.")] = False,
     verify_index_only: Annotated[bool, typer.Option("--verify-index-only", help="-o kafka.")] = False,
     skip_record_metadata: Annotated[bool, typer.Option("--skip-record-metadata", help="-o kafka.")] = False,
-    max_bytes: Annotated[int, typer.Option(min=0, help="Read so much of each log.")] = 2**31 - 1,
+    max_bytes: Annotated[int, typer.Option(min=0, help="Read so much of each log.")] = _ALL_BYTES,
     max_message_size: Size = None,
     jobs: Annotated[int, typer.Option(min=1, max=64, help="So many processes, for records; the order stays.")] = 1,
     key_decoder_class: Annotated[str | None, typer.Option(metavar="NAME", help=_DECODERS)] = None,
@@ -99,10 +101,12 @@ def dump(
 
 def _paths(paths: list[str] | None, files: str | None) -> list[str]:
     """Files as they were given; a folder stands for its logs."""
+    from kctl.segment.partition import is_folder
+
     found = [*(paths or []), *(name for name in (files or "").split(",") if name)]
     if not found:
         raise UsageError("no file was given", hint="for example: kctl segment dump 00000000000000000000.log")
-    return [name for each in found for name in (_logs_of(each) if Path(each).is_dir() else [each])]
+    return [name for each in found for name in (_logs_of(each) if is_folder(Path(each)) else [each])]
 
 
 def _logs_of(folder: str) -> list[str]:
@@ -118,16 +122,15 @@ def _logs_of(folder: str) -> list[str]:
 def _as_kafka_prints_it(names: list[str], given: Mapping[str, Any]) -> None:
     from kctl.segment.kafka_text import KafkaText
 
-    out = sys.stdout.buffer
-    text = KafkaText(_kafka_options(given), out.write, _processes(given["jobs"]))
+    text = KafkaText(_kafka_options(given), output.raw_writer(), _processes(given["jobs"]))
     for name in names:
         text.dump(name)
     sys.stdout.flush()
     for name in text.ignored:
-        sys.stderr.write(f"Ignoring unknown file {name}\n")
+        sys.stderr.write(f"Ignoring unknown file {printable(name)}\n")
     for found in text.found:
         where = "" if found.position is None else f" at {found.position}"
-        sys.stderr.write(f"damage: {found.path}{where}: {found.message}\n")
+        sys.stderr.write(printable(f"damage: {found.path}{where}: {found.message}") + "\n")
     mismatches = 0
     for mismatches, line in enumerate(text.mismatches(), start=1):  # noqa: B007 - their number is used behind the loop
         sys.stderr.write(f"{line}\n")
@@ -137,7 +140,9 @@ def _as_kafka_prints_it(names: list[str], given: Mapping[str, Any]) -> None:
 def _processes(jobs: int) -> Processes | None:
     from kctl.segment.parallel import Processes
 
-    return Processes(jobs, sys.stdout.fileno(), sys.stdout.buffer.flush) if jobs > 1 else None
+    if jobs == 1 or sys.stdout.isatty():  # they write to it directly: nothing would be escaped
+        return None
+    return Processes(jobs, sys.stdout.fileno(), sys.stdout.buffer.flush)
 
 
 def _kafka_options(given: Mapping[str, Any]) -> KafkaTextOptions:
@@ -197,7 +202,7 @@ def _for_people_and_programs(inv: Invocation, names: list[str], given: Mapping[s
         limit=given["limit"],
         follow=given["follow"],
         idle_s=inv.timeout_s(0) if inv.timeout else None,
-        max_bytes=given["max_bytes"],
+        max_bytes=given["max_bytes"] if given["max_bytes"] < _ALL_BYTES else None,
         max_message_bytes=MAX_MESSAGE_BYTES if size is None else parse_size(size),
         decode=decode,
         json_lines=inv.output == "json",

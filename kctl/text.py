@@ -20,3 +20,8 @@ def _escape(match: re.Match[str]) -> str:
 def printable(text: str) -> str:
     """`text` with every character that could steer a terminal replaced by its escape (`\\x1b`, `\\u202e`, …)."""
     return _UNSAFE.sub(_escape, text)
+
+
+def printable_json(text: str) -> str:
+    """JSON with the same characters as its own escapes (`\\u001b`): the same JSON. Newlines between values stay."""
+    return _UNSAFE.sub(lambda match: match.group() if match.group() == "\n" else f"\\u{ord(match.group()):04x}", text)

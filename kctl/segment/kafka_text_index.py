@@ -13,8 +13,8 @@ from kctl.segment.kafka_text_options import Dies, Findings, KafkaTextOptions
 from kctl.segment.producer_snapshot import BadSnapshot, ProducerEntry, parse_snapshot
 from kctl.segment.query import all_records
 from kctl.segment.scala_order import mutable_map_order
-from kctl.segment.source import Source, read_whole
-from kctl.segment.walk import Damage, batch_at, batches
+from kctl.segment.source import MOST_BYTES, Source, read_whole
+from kctl.segment.walk import Damage, batch_at, batches, content_of
 
 _NO_TIMESTAMP = -1
 # Batches that are stepped over to find what a time index points at; a fitting one needs few for each entry.
@@ -149,7 +149,7 @@ class IndexText:
             found = -1 if batch is None else batch.last_offset
             mismatches.add(mismatches.not_found, entry.offset, found)
             return
-        content = log.read(batch.position, batch.size)
+        content = content_of(log, batch, max(self._options.max_message_bytes, MOST_BYTES))
         records = all_records(batch, content, limit=self._options.max_message_bytes)
         youngest = max((record.timestamp for record in records), default=_NO_TIMESTAMP)
         youngest = max(youngest, _NO_TIMESTAMP)

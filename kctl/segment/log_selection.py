@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kctl.errors import KctlError, NotAuthorized, OperationFailed, UsageError
+from kctl.errors import KctlError, NotFound, UsageError
 from kctl.segment.partition import (
     companions,
     holds_segments,
+    is_folder,
     list_folder,
     offset_of,
     parse_folder_name,
@@ -57,8 +58,10 @@ def select_logs(paths: Sequence[Path]) -> list[SelectedLog]:
     """The logs, in the order of their first path. Raises NotFound, NotAuthorized, UsageError."""
     chosen: dict[Path, dict[Path, None] | None] = {}  # folder → its files, None: all of them
     for path in paths:
-        if not _is_folder(path):
+        if not is_folder(path):
             if path.suffix != ".log":
+                if not path.exists():
+                    raise NotFound(f"{path} does not exist")
                 raise UsageError(f"{path} is no log", hint="give .log files, partitions' folders or log dirs")
             files = chosen.setdefault(path.parent, {})
             if files is not None:
@@ -67,15 +70,6 @@ def select_logs(paths: Sequence[Path]) -> list[SelectedLog]:
         for folder in _partitions(path):
             chosen[folder] = None
     return [_whole(folder) if files is None else _some(folder, list(files)) for folder, files in chosen.items()]
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except PermissionError:
-        raise NotAuthorized(f"{path} cannot be read: permission denied", hint="run kctl as the broker's user") from None
-    except (OSError, ValueError) as exc:  # a name too long, a null byte
-        raise OperationFailed(f"cannot read {path}: {exc}") from None
 
 
 def _partitions(folder: Path) -> list[Path]:

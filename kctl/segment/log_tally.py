@@ -21,7 +21,7 @@ from kctl.segment.record_tally import Buckets, RecordTally
 from kctl.segment.rows import timestamp_type
 from kctl.segment.source import Source, read_whole
 from kctl.segment.transactions import OpenTransaction, TransactionTracker
-from kctl.segment.walk import Damage, batches
+from kctl.segment.walk import Damage, batches, content_of
 
 _PROGRESS_BYTES = 8 << 20
 Progress = Callable[[int, int], None]  # bytes that were read, bytes that there are
@@ -178,7 +178,7 @@ class _LogReader:
                 if isinstance(item, Damage):
                     _damaged(segment, item.length)
                     continue
-                self._batch(segment, item, source.read(item.position, item.size))
+                self._batch(segment, source, item)
                 if item.position - told >= _PROGRESS_BYTES:
                     self._told.more(item.position - told)
                     told = item.position
@@ -187,11 +187,16 @@ class _LogReader:
         segment.superseded = self._table.superseded()
         segment.aborted = Superseded(self._aborted_records, self._aborted_bytes)
 
-    def _batch(self, segment: SegmentTally, batch: Batch, content: memoryview) -> None:
+    def _batch(self, segment: SegmentTally, source: Source, batch: Batch) -> None:
+        tally = self._tally
+        try:
+            content = content_of(source, batch, tally.options.max_message_bytes)
+        except BadRecords:  # too large to be looked into
+            _damaged(segment, batch.size)
+            return
         if not crc_is_valid(batch, content):
             _damaged(segment, batch.size)
             return
-        tally = self._tally
         self._offsets(segment, batch)
         segment.batches += 1
         tally.batch_sizes.add_all((batch.size,))

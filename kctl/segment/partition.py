@@ -64,6 +64,16 @@ def offset_of(path: Path) -> int | None:
     return int(stem) if _OFFSET.fullmatch(stem) and int(stem) <= _MAX_OFFSET else None
 
 
+def is_folder(path: Path) -> bool:
+    """Whether it is a folder; false for what does not exist. Raises NotAuthorized, OperationFailed."""
+    try:
+        return path.is_dir()
+    except PermissionError:
+        raise NotAuthorized(f"{path} cannot be read: permission denied", hint="run kctl as the broker's user") from None
+    except (OSError, ValueError) as exc:  # a name too long, a null byte
+        raise OperationFailed(f"cannot read {path}: {exc}") from None
+
+
 def list_folder(path: Path) -> list[Path]:
     """What is in a folder, by name. Raises NotFound, NotAuthorized, UsageError when it is no folder."""
     try:

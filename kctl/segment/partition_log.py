@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kctl.errors import KctlError, NotFound, UsageError
 from kctl.segment.checkpoints import BadCheckpoint, parse_offsets, parse_settings
-from kctl.segment.partition import SegmentFiles, companions, parse_folder_name, read_partition
+from kctl.segment.partition import SegmentFiles, companions, is_folder, parse_folder_name, read_partition
 from kctl.segment.source import Source
 
 LOG_STARTS = "log-start-offset-checkpoint"
@@ -35,14 +35,14 @@ class PartitionLog:
 
 def partition_log(path: Path) -> PartitionLog:
     """The log of a partition's folder, or of one log file. Raises NotFound, NotAuthorized, UsageError."""
-    return partition_log_of_files([path]) if not path.is_dir() else _of_folder(path)
+    return partition_log_of_files([path]) if not is_folder(path) else _of_folder(path)
 
 
 def partition_logs(paths: Iterable[Path]) -> list[PartitionLog]:
     """Folders each by itself, log files by the folder that they are in; in the order in which they were given."""
     groups: dict[tuple[Path, bool], list[Path]] = {}
     for path in paths:
-        folder = path.is_dir()
+        folder = is_folder(path)
         groups.setdefault((path if folder else path.parent, folder), []).append(path)
     return [_of_folder(place) if folder else partition_log_of_files(files) for (place, folder), files in groups.items()]
 

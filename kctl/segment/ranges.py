@@ -7,14 +7,15 @@ from datetime import datetime, timedelta, timezone
 
 from kctl.errors import UsageError
 
-_OFFSETS = re.compile(r"(\d*)\.\.(\d*)")
-_AGO = re.compile(r"-(\d+)([smhd])")
+_OFFSETS = re.compile(r"([0-9]{0,19})\.\.([0-9]{0,19})")
+_NUMBER = re.compile(r"[0-9]{1,19}")
+_AGO = re.compile(r"-([0-9]{1,9})([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 def parse_offsets(text: str) -> tuple[int | None, int | None]:
     """«A..B», both included, either left out; «A» alone. Raises UsageError."""
-    if text.isascii() and text.isdigit():
+    if _NUMBER.fullmatch(text):
         return int(text), int(text)
     match = _OFFSETS.fullmatch(text)
     if match is None or not (match[1] or match[2]):
@@ -30,14 +31,14 @@ def parse_time(text: str, *, now: datetime | None = None) -> int:
 
     Raises UsageError.
     """
-    if text.isascii() and text.isdigit() and len(text) >= 10:
+    if _NUMBER.fullmatch(text) and len(text) >= 10:
         return int(text) if len(text) > 10 else int(text) * 1000
     ago = _AGO.fullmatch(text)
-    if ago is not None:
-        moment = (now or datetime.now(timezone.utc)) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
-        return round(moment.timestamp() * 1000)
     try:
-        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        if ago is not None:
+            moment = (now or datetime.now(timezone.utc)) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+        else:
+            moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except (ValueError, OverflowError):
         raise UsageError(
             f"{text!r} is not a time",
@@ -51,6 +52,6 @@ def parse_time(text: str, *, now: datetime | None = None) -> int:
 def parse_pattern(option: str, text: str) -> re.Pattern[bytes]:
     """A regular expression for bytes. Raises UsageError."""
     try:
-        return re.compile(text.encode())
-    except re.error as exc:
+        return re.compile(text.encode("utf-8", "surrogateescape"))
+    except (re.error, OverflowError, RecursionError) as exc:
         raise UsageError(f"{option} {text!r} is no regular expression: {exc}") from None

@@ -23,6 +23,7 @@ from kctl.segment.partition import (
     LEFTOVERS,
     companions,
     holds_segments,
+    is_folder,
     list_folder,
     offset_of,
     parse_folder_name,
@@ -67,7 +68,7 @@ def verify(paths: Sequence[Path], options: VerifyOptions | None = None) -> Verif
     run = Verification(options, Findings(options.max_findings))
     log_dirs, segments = LogDirs(run), set[Path]()
     for path in {path.absolute(): path for path in paths}.values():  # each once
-        if not path.is_dir():
+        if not is_folder(path):
             _file(run, path, segments)
         elif is_partition(path):
             _partition(run, path)
