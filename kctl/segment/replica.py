@@ -23,8 +23,9 @@ MOST_DAMAGE = 100
 class Replica:
     """Where the reading of a log is. batch: None at its end; record: None while the batch was not opened.
 
-    Batches with a wrong CRC are damage, and are passed over. damage: the first places, as text; damaged: all of them;
-    since_damage: whether any was passed over since `pass_damage` was asked last.
+    Batches with a wrong CRC, or with offsets that were there before, are damage, and are passed over. damage: the
+    first places, as text; damaged: all of them; since_damage: whether any was passed over since `pass_damage` was asked
+    last.
     """
 
     def __init__(self, log: PartitionLog, *, limit: int) -> None:
@@ -87,6 +88,10 @@ class Replica:
                         self._damaged(files.log, item.position, f"{item.message} ({item.length} bytes)")
                     elif not is_valid(source, item):
                         self._damaged(files.log, item.position, f"the CRC is not that of the batch ({item.size} bytes)")
+                    elif self.end is not None and item.last_offset < self.end:
+                        self._damaged(
+                            files.log, item.position, f"offset {item.base_offset} comes behind {self.end - 1}"
+                        )
                     else:
                         self._count(item)
                         yield item
