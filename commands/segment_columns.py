@@ -13,7 +13,7 @@ from kctl.commands.output import Column
 # What a cell of a table shows of a text and of many headers; -o json has all of them.
 _LONGEST = 2000
 _MOST_HEADERS = 50
-Size = Annotated[str | None, typer.Option(metavar="SIZE", help="The largest record; more is damage.")]
+Size = Annotated[str | None, typer.Option(metavar="SIZE", help="The largest record; more is damage (100 MiB).")]
 
 
 def _alarm(row: Mapping[str, Any]) -> str | None:

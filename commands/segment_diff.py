@@ -25,7 +25,10 @@ def diff(
     first: Annotated[Path, typer.Argument(metavar="DIR1", help="A partition's folder, or a log file.")],
     second: Annotated[Path, typer.Argument(metavar="DIR2", help="The same partition of another broker.")],
     compacted: Annotated[
-        bool, typer.Option("--compacted", help="The topic is compacted: missing records are usual.")
+        bool,
+        typer.Option(
+            "--compacted", help="The topic is compacted: records that are missing do not count as a difference."
+        ),
     ] = False,
     max_message_size: Size = None,
 ) -> None:
@@ -109,7 +112,7 @@ _TRUNCATIONS = [
     Column("follower", "THIS ONE"),
     Column("offset", "IS CUT OFF AT", align="right"),
     Column("lost_offsets", "LOSES", align="right"),
-    Column("mends", "AGREES THEN"),
+    Column("mends", "SAME AFTERWARDS"),
 ]
 
 

@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 
 
 _ALL_BYTES = 2**31 - 1  # the default of DumpLogSegments
+_NOT_FOR_KAFKA = (
+    "offsets", "since", "until", "key", "key_regex", "grep", "producer_id", "transactional", "limit", "follow",
+)  # fmt: skip
+_ONLY_FOR_KAFKA = ("index_sanity_check", "verify_index_only", "skip_record_metadata", "jobs")
 _DECODERS = "string, long, integer, double, bytes, or Kafka's class."
 
 
@@ -54,14 +58,20 @@ def dump(
     transactional: Annotated[bool | None, typer.Option(help="Only in transactions, or only outside.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as the last file grows.")] = False,
-    print_data_log: Annotated[bool, typer.Option("--print-data-log", help="-o kafka: with keys and values.")] = False,
-    deep_iteration: Annotated[bool, typer.Option("--deep-iteration", help="-o kafka: each record.")] = False,
-    index_sanity_check: Annotated[bool, typer.Option("--index-sanity-check", help="-o kafka.")] = False,
-    verify_index_only: Annotated[bool, typer.Option("--verify-index-only", help="-o kafka.")] = False,
-    skip_record_metadata: Annotated[bool, typer.Option("--skip-record-metadata", help="-o kafka.")] = False,
+    print_data_log: Annotated[bool, typer.Option("--print-data-log", help="Records, with keys and values.")] = False,
+    deep_iteration: Annotated[bool, typer.Option("--deep-iteration", help="Records.")] = False,
+    index_sanity_check: Annotated[
+        bool, typer.Option("--index-sanity-check", help="-o kafka: only a broker's own check of indexes.")
+    ] = False,
+    verify_index_only: Annotated[
+        bool, typer.Option("--verify-index-only", help="-o kafka: mismatches, without the entries.")
+    ] = False,
+    skip_record_metadata: Annotated[
+        bool, typer.Option("--skip-record-metadata", help="-o kafka: keys and values only.")
+    ] = False,
     max_bytes: Annotated[int, typer.Option(min=0, help="Read so much of each log.")] = _ALL_BYTES,
     max_message_size: Size = None,
-    jobs: Annotated[int, typer.Option(min=1, max=64, help="So many processes, for records; the order stays.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, max=64, help="-o kafka: so many processes for records.")] = 1,
     key_decoder_class: Annotated[str | None, typer.Option(metavar="NAME", help=_DECODERS)] = None,
     value_decoder_class: Annotated[str | None, typer.Option(metavar="NAME", help=_DECODERS)] = None,
     offsets_decoder: Annotated[bool, typer.Option("--offsets-decoder", help="It is __consumer_offsets.")] = False,
@@ -93,10 +103,22 @@ def dump(
     """
     inv = invocation(ctx)
     chosen = _paths(paths, files)
+    _check_options(inv.output, ctx.params)
     if inv.output == "kafka":
         _as_kafka_prints_it(chosen, ctx.params)
     else:
         _for_people_and_programs(inv, chosen, ctx.params)
+
+
+def _check_options(chosen: str | None, given: Mapping[str, Any]) -> None:
+    """An option that the chosen format does not have is not passed over in silence."""
+    others = _NOT_FOR_KAFKA if chosen == "kafka" else _ONLY_FOR_KAFKA
+    for name in others:
+        if given[name] not in {None, False, 1}:
+            option = f"--{name.replace('_', '-')}"
+            if chosen == "kafka":
+                raise UsageError(f"{option} is not for -o kafka", hint="-o json has it")
+            raise UsageError(f"{option} is for -o kafka", hint="add -o kafka, or leave it out")
 
 
 def _paths(paths: list[str] | None, files: str | None) -> list[str]:

@@ -12,6 +12,7 @@ import typer
 
 from kctl.commands import output
 from kctl.commands.invocation import invocation
+from kctl.commands.segment_columns import Size
 from kctl.errors import NotHealthy, UsageError
 
 if TYPE_CHECKING:
@@ -39,9 +40,7 @@ def stats(
         str | None, typer.Option(metavar="TIME", help="Count ages from then, for example when files were copied.")
     ] = None,
     memory: Annotated[str, typer.Option(metavar="SIZE", help="For keys; beyond it figures are estimates.")] = "64MiB",
-    max_message_size: Annotated[
-        str, typer.Option(metavar="SIZE", help="The largest record; more is damage.")
-    ] = "100MB",
+    max_message_size: Size = None,
 ) -> None:
     """Show what logs consist of, and what retention will do.
 
@@ -73,10 +72,11 @@ def _options(given: Mapping[str, Any]) -> StatisticsOptions:
     import time
 
     from kctl.segment.collect_statistics import StatisticsOptions
+    from kctl.segment.query import MAX_MESSAGE_BYTES
     from kctl.segment.ranges import parse_time
     from kctl.units import parse_duration_ms, parse_size
 
-    ms, size = given["retention_ms"], given["retention_bytes"]
+    ms, size, largest = given["retention_ms"], given["retention_bytes"], given["max_message_size"]
     memory = parse_size(given["memory"])
     if memory < 1:
         raise UsageError("--memory must be more than nothing")
@@ -88,7 +88,7 @@ def _options(given: Mapping[str, Any]) -> StatisticsOptions:
         retention_ms=None if ms in {None, _NONE} else int(ms) if _is_number(ms) else parse_duration_ms(ms),
         retention_bytes=None if size in {None, _NONE} else parse_size(size),
         transaction_timeout_ms=parse_duration_ms(given["transaction_timeout"]),
-        max_message_bytes=parse_size(given["max_message_size"]),
+        max_message_bytes=MAX_MESSAGE_BYTES if largest is None else parse_size(largest),
     )
 
 
@@ -105,9 +105,10 @@ def _remark(found: SegmentStatistics) -> None:
                 f"without them"
             )
     if found.timestamps.future_segments:
+        count = found.timestamps.future_segments
         output.warn(
-            f"{found.timestamps.future_segments} segments have timestamps in the future: retention by time keeps them, "
-            f"and those behind them"
+            f"{'1 segment has' if count == 1 else f'{count} segments have'} timestamps in the future: retention by "
+            f"time keeps what is in such a segment, and all behind it"
         )
     hanging = found.transactions.hanging_count
     if hanging:
@@ -115,8 +116,10 @@ def _remark(found: SegmentStatistics) -> None:
             f"hanging transactions: {hanging}; consumers with isolation.level=read_committed wait for them; "
             f"kafka-transactions.sh abort ends one"
         )
-    if found.totals.damaged_places:
+    places = found.totals.damaged_places
+    if places:
+        where = "1 place" if places == 1 else f"{places} places"
         raise NotHealthy(
-            f"damage was found in {found.totals.damaged_places} places, in {found.totals.damaged_bytes} bytes",
+            f"damage was found in {where}, in {found.totals.damaged_bytes} bytes",
             hint="kctl segment verify says what it means",
         )

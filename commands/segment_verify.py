@@ -48,7 +48,7 @@ def verify(
         bool, typer.Option("--repair-index", help="Show which index files to write anew; --yes writes them.")
     ] = False,
     index_interval_bytes: Annotated[
-        int, typer.Option(min=0, help="Log between two entries, as index.interval.bytes.")
+        int, typer.Option(min=0, help="Log between two new entries: the topic's index.interval.bytes.")
     ] = 4096,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="With --repair-index: only show it, never ask.")] = False,
 ) -> None:
@@ -120,13 +120,13 @@ def _emit(inv: Invocation, result: VerifyResult) -> None:
     _end(result)
 
 
-def _end(result: VerifyResult) -> None:
+def _end(result: VerifyResult, *, repairing: bool = False) -> None:
     from kctl.segment.findings import INDEX_CODES
 
     if not result.healthy:
         raise NotHealthy(
             f"{_found(result)} found",
-            hint=_REPAIR_HINT if any(found.code in INDEX_CODES for found in result.findings) else None,
+            hint=_REPAIR_HINT if not repairing and any(f.code in INDEX_CODES for f in result.findings) else None,
         )
 
 
@@ -198,7 +198,7 @@ def _repair(
         _emit_repair(inv, RepairResult(True, plan.indexes, result))
         if plan.to_write:
             output.note("nothing was written: this was a dry run; --yes writes the indexes")
-        _end(result)
+        _end(result, repairing=True)
         return
     if not inv.yes:
         for row in plan.to_write:

@@ -36,7 +36,7 @@ class Effect(str, Enum):
     WRONG_STABLE_OFFSET = "starts with wrong open transactions; read_committed consumers may wait or see too much"
     WRONG_TRUNCATION = "replicas may cut their logs at a wrong offset"
     DISORDER = "reads skip or repeat records; an unclean start may empty the whole segment"
-    LOSES = "loses data from here at an unclean start; until then reads of it fail"
+    LOSES = "reads of it fail; an unclean start cuts the log here, unless its recovery point is in a later segment"
     LOSES_ALL = "deletes all segments of the partition at start"
     LOST = "goes on with the shorter log; what was behind its end is gone"
     UNREADABLE = "serves it, and consumers, compaction and followers fail on it"

@@ -13,7 +13,7 @@ from kctl.segment.kafka_text_options import Dies, Findings, KafkaTextOptions
 from kctl.segment.producer_snapshot import BadSnapshot, ProducerEntry, parse_snapshot
 from kctl.segment.query import all_records
 from kctl.segment.scala_order import mutable_map_order
-from kctl.segment.source import MOST_BYTES, Source, read_whole
+from kctl.segment.source import Source, read_whole
 from kctl.segment.walk import Damage, batch_at, batches, content_of
 
 _NO_TIMESTAMP = -1
@@ -149,8 +149,8 @@ class IndexText:
             found = -1 if batch is None else batch.last_offset
             mismatches.add(mismatches.not_found, entry.offset, found)
             return
-        content = content_of(log, batch, max(self._options.max_message_bytes, MOST_BYTES))
-        records = all_records(batch, content, limit=self._options.max_message_bytes)
+        content = content_of(log, batch, self._options.record_bytes)
+        records = all_records(batch, content, limit=self._options.record_bytes)
         youngest = max((record.timestamp for record in records), default=_NO_TIMESTAMP)
         youngest = max(youngest, _NO_TIMESTAMP)
         if youngest != entry.timestamp:

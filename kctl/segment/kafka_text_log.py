@@ -19,7 +19,7 @@ from kctl.segment.fast_batches import write_batches
 from kctl.segment.fast_text import FastText, records_text
 from kctl.segment.java_text import java_utf8
 from kctl.segment.kafka_text_options import Dies, Findings, KafkaTextOptions, Write
-from kctl.segment.query import MAX_MESSAGE_BYTES, all_records
+from kctl.segment.query import all_records
 from kctl.segment.record import BadRecords, Record
 from kctl.segment.record_columns import whole_payload
 from kctl.segment.source import Source
@@ -143,8 +143,7 @@ class LogText:
             raise Dies(f"{what} is unknown")
         self._line(head + tail)
         if self._options.deep:
-            limit = max(self._options.max_message_bytes, MAX_MESSAGE_BYTES)
-            self._contents(batch, content_of(source, batch, limit))
+            self._contents(batch, content_of(source, batch, self._options.record_bytes))
 
     def _contents(self, batch: Batch, content: memoryview) -> None:
         plain = self._options.parser is None or self._options.plain
@@ -157,14 +156,14 @@ class LogText:
                 self._write(fast.lines)
                 self.result.last_offset = fast.last_offset
                 return
-        for record in all_records(batch, content, limit=self._options.max_message_bytes):
+        for record in all_records(batch, content, limit=self._options.record_bytes):
             self.result.follow(record.offset)
             self.result.last_offset = record.offset
             self._record(batch, record)
 
     def _fast(self, batch: Batch, content: memoryview) -> FastText | None:
         options = self._options
-        payload = whole_payload(batch, content, limit=options.max_message_bytes)
+        payload = whole_payload(batch, content, limit=options.record_bytes)
         if payload is None:
             return None
         return records_text(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from kctl.segment import query
 from kctl.segment.record import Record
 
 MAX_BYTES = 2**31 - 1
@@ -64,3 +65,9 @@ class KafkaTextOptions:
     sanity_only: bool = False
     max_bytes: int = MAX_BYTES
     max_message_bytes: int = MAX_MESSAGE_BYTES
+
+    @property
+    def record_bytes(self) -> int:
+        """The largest record that is read. DumpLogSegments' --max-message-size is about its way through an index, and
+        records may be larger; here it can only raise the limit."""
+        return max(self.max_message_bytes, query.MAX_MESSAGE_BYTES)

@@ -8,7 +8,14 @@ from pathlib import Path
 
 from kctl.errors import KctlError, NotFound, UsageError
 from kctl.segment.checkpoints import BadCheckpoint, parse_offsets, parse_settings
-from kctl.segment.partition import SegmentFiles, companions, is_folder, parse_folder_name, read_partition
+from kctl.segment.partition import (
+    SegmentFiles,
+    companions,
+    is_folder,
+    parse_folder_name,
+    partition_folders,
+    read_partition,
+)
 from kctl.segment.source import Source
 
 LOG_STARTS = "log-start-offset-checkpoint"
@@ -65,7 +72,8 @@ def _of_folder(path: Path) -> PartitionLog:
     folder = read_partition(path)
     segments = tuple(files for files in folder.segments if files.log is not None)
     if not segments:
-        raise UsageError(f"{path} has no log segment", hint="give a partition's folder, or a file that ends in .log")
+        hint = "it is a log dir: give one of its folders" if partition_folders(path) else "give a partition's folder"
+        raise UsageError(f"{path} has no log segment", hint=f"{hint}, or a file that ends in .log")
     return PartitionLog(
         path, segments, checkpointed(path, LOG_STARTS), checkpointed(path, CLEANED), folder.leader_epochs,
         _topic_id(folder.metadata),

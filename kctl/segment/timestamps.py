@@ -8,10 +8,26 @@ MAX_MS = 253_402_300_799_999  # the last millisecond of the year 9999
 
 
 def timestamp_text(ms: int) -> str | None:
-    """ISO 8601 UTC; None for −1; a number outside of years 1 to 9999 stays a number of milliseconds."""
+    """ISO 8601 UTC; None for −1. Years before 0 and after 9999 have a sign and six digits or more."""
     if ms == -1:
         return None
     if not 0 <= ms <= MAX_MS:
-        return f"{ms} ms"
+        return _far(ms)
     moment = datetime.fromtimestamp(ms // 1000, timezone.utc)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{ms % 1000:03d}Z"
+
+
+def _far(ms: int) -> str:
+    """By the days of the proleptic Gregorian calendar, in eras of 400 years that begin on the first of March."""
+    days, in_day = divmod(ms, 86_400_000)
+    era, day_of_era = divmod(days + 719_468, 146_097)
+    year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    months = (5 * day_of_year + 2) // 153  # since March
+    day = day_of_year - (153 * months + 2) // 5 + 1
+    month = months + 3 if months < 10 else months - 9
+    year = year_of_era + era * 400 + (month <= 2)
+    seconds, milliseconds = divmod(in_day, 1000)
+    shown = f"{year:04d}" if 0 <= year <= 9999 else f"{year:+07d}"
+    clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    return f"{shown}-{month:02d}-{day:02d}T{clock}.{milliseconds:03d}Z"

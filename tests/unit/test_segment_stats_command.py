@@ -288,8 +288,8 @@ def test_tables_have_all_sections_and_no_control_characters(tmp_path: Path, caps
 @pytest.mark.parametrize(
     ("make", "code", "words"),
     [
-        (lambda folder: write(folder, 0, [batch(0, 3), b"garbage" * 9]), 1, "damage was found in 1 places"),
-        (lambda folder: folder / "nowhere", 2, "is no log"),
+        (lambda folder: write(folder, 0, [batch(0, 3), b"garbage" * 9]), 1, "damage was found in 1 place,"),
+        (lambda folder: folder / "nowhere", 4, "does not exist"),
         (lambda folder: folder / "00000000000000000000.log", 4, "does not exist"),
         (lambda folder: folder, 2, "has no log segment"),
         (lambda folder: write(folder, 0, None, index=b""), 2, "is no log"),
