@@ -2,9 +2,9 @@
 
     python tests/support/message_schemas.py KAFKA_HOME
 
-What is kept of a definition is its interface: names, types, versions, tags and defaults. share_group_messages.json beside this
-file is added to them: the records of __share_group_state are of Kafka 4.1 and later (KIP-932, KIP-1226), which the
-jars do not have. 4.0, where share groups were a preview, wrote others under the same version.
+What is kept of a definition is its interface: names, types, versions, tags and defaults. share_group_messages.json
+beside this file is added to them: the records of __share_group_state are of Kafka 4.1 and later (KIP-932, KIP-1226),
+which the jars do not have. 4.0, where share groups were a preview, wrote others under the same version.
 """
 
 from __future__ import annotations
