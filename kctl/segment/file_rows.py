@@ -14,11 +14,10 @@ from kctl.segment.checkpoints import BadCheckpoint, CheckpointRow, read_checkpoi
 from kctl.segment.index_entries import Extent, extent, offset_entries, time_entries, transaction_entries
 from kctl.segment.indexes import OFFSET_ENTRY, TIME_ENTRY, TXN_ENTRY
 from kctl.segment.partition import offset_of
-from kctl.segment.partition_log import read_small
 from kctl.segment.producer_snapshot import BadSnapshot, parse_snapshot
 from kctl.segment.query import Query
 from kctl.segment.rows import DamageRow, NoteRow
-from kctl.segment.source import Source
+from kctl.segment.source import Source, read_whole
 from kctl.segment.timestamps import timestamp_text
 
 TXN_VERSION = 0  # AbortedTxn.CURRENT_VERSION
@@ -149,7 +148,7 @@ def _within(query: Query, first: int, last: int) -> bool:
 
 def snapshot_rows(path: Path, query: Query) -> Iterator[FileRow]:
     """A .snapshot. Of the query, the producer counts."""
-    data = read_small(path)
+    data = read_whole(path)
     try:
         entries = parse_snapshot(data)
     except BadSnapshot as exc:
@@ -173,7 +172,7 @@ def snapshot_rows(path: Path, query: Query) -> Iterator[FileRow]:
 
 def checkpoint_rows(path: Path, _query: Query) -> Iterator[FileRow]:
     """One of the text files of checkpoints.py."""
-    data = read_small(path)
+    data = read_whole(path)
     try:
         yield from read_checkpoint(path, data)
     except BadCheckpoint as exc:

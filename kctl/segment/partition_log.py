@@ -16,11 +16,10 @@ from kctl.segment.partition import (
     partition_folders,
     read_partition,
 )
-from kctl.segment.source import Source
+from kctl.segment.source import read_whole
 
 LOG_STARTS = "log-start-offset-checkpoint"
 CLEANED = "cleaner-offset-checkpoint"
-MOST_CHECKPOINT_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ def _topic_id(metadata: Path | None) -> str | None:
     if metadata is None:
         return None
     try:
-        return parse_settings(read_small(metadata), ":").get("topic_id")
+        return parse_settings(read_whole(metadata), ":").get("topic_id")
     except (KctlError, BadCheckpoint):
         return None
 
@@ -94,15 +93,7 @@ def checkpointed(folder: Path, name: str) -> int | None:
     folder = folder.resolve()
     topic, partition, _ = parse_folder_name(folder.name)
     try:
-        rows = parse_offsets(read_small(folder.parent / name))
+        rows = parse_offsets(read_whole(folder.parent / name))
     except (KctlError, BadCheckpoint):
         return None
     return next((offset for found, number, offset in rows if (found, number) == (topic, partition)), None)
-
-
-def read_small(path: Path) -> bytes:
-    """A file that should be small. Raises UsageError when it is not, and what Source raises."""
-    with Source(path, window_bytes=0) as source:
-        if source.size > MOST_CHECKPOINT_BYTES:
-            raise UsageError(f"{path} is too large for what it is called: {source.size} bytes")
-        return bytes(source.read(0, source.size))

@@ -10,10 +10,10 @@ from kctl.segment.batch import Batch
 from kctl.segment.checkpoints import BadCheckpoint, parse_leader_epochs
 from kctl.segment.compression import BadPayload
 from kctl.segment.epoch_truncation import EpochHistory, history
-from kctl.segment.partition_log import PartitionLog, read_small
+from kctl.segment.partition_log import PartitionLog
 from kctl.segment.query import all_records
 from kctl.segment.record import BadRecords, Record
-from kctl.segment.source import Source
+from kctl.segment.source import Source, read_whole
 from kctl.segment.walk import Damage, batches, content_of, is_valid
 
 MOST_EPOCHS = 100_000
@@ -116,7 +116,7 @@ class Replica:
         end = self.start if self.end is None else self.end
         if self.log.leader_epochs is not None:
             try:
-                return history(parse_leader_epochs(read_small(self.log.leader_epochs)), end), True
+                return history(parse_leader_epochs(read_whole(self.log.leader_epochs)), end), True
             except BadCheckpoint as exc:
                 self._damaged(self.log.leader_epochs, 0, str(exc))
             except KctlError as exc:
