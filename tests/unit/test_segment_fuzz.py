@@ -118,7 +118,7 @@ def test_logs(scratch: Scratch, name: str) -> None:
     begins, whole = starts(original), whole_batches(original)
     prefixes = {end: _text(scratch(f"{NAME}.log", original[:end]), DEEP) for end in [*begins, len(original)]}
 
-    @inputs(700 if name.startswith("built") else 500)
+    @inputs(600 if name.startswith("built") else 350)
     @given(mutations(), st.booleans())
     def check(changes: list[Mutation], fix: bool) -> None:
         changed = damaged(original, changes, fix=fix)
@@ -203,7 +203,7 @@ def test_filters(scratch: Scratch) -> None:
     """What a filter shows is what is left of all records; headers that lie may hide their records, never add any."""
     original = built_log("none")
 
-    @inputs(1000)
+    @inputs(600)
     @given(mutations(), st.binary(min_size=6, max_size=6), st.booleans())
     def check(changes: list[Mutation], numbers: bytes, limited: bool) -> None:
         query, limit = _some_query(numbers), 2 if limited else None
