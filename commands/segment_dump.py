@@ -185,20 +185,21 @@ def _kafka_options(given: Mapping[str, Any]) -> KafkaTextOptions:
     )
 
 
+def _internal_topic(given: Mapping[str, Any]) -> str | None:
+    """The first internal topic whose decoder was asked for."""
+    names = ("offsets", "transaction_log", "cluster_metadata", "remote_log_metadata", "share_group_state")
+    return next((name for name in names if given[f"{name}_decoder"]), None)
+
+
 def _parser(given: Mapping[str, Any]) -> tuple[Parser | None, bool]:
     """What prints keys and values, and whether it prints them as they are."""
-    from kctl.segment import decoders, internal_topics
+    from kctl.segment import decoders
 
-    special = {
-        "offsets_decoder": internal_topics.offsets_text,
-        "transaction_log_decoder": internal_topics.transaction_text,
-        "cluster_metadata_decoder": internal_topics.metadata_text,
-        "remote_log_metadata_decoder": internal_topics.remote_text,
-        "share_group_state_decoder": internal_topics.share_group_text,
-    }
-    for option, parser in special.items():
-        if given[option]:
-            return parser, False
+    internal = _internal_topic(given)
+    if internal is not None:
+        from kctl.segment import internal_topics
+
+        return internal_topics.TEXTS[internal], False
     names = given["key_decoder_class"], given["value_decoder_class"]
     if names == (None, None):
         return (decoders.TEXT, True) if given["print_data_log"] else (None, True)
@@ -254,11 +255,11 @@ def _row_decoder(given: Mapping[str, Any]) -> RowDecoder | None:
     """What makes objects or numbers of keys and values; None: they are text or base64."""
     from kctl.segment.decoders import decoder_name
 
-    for name in ("offsets", "transaction_log", "cluster_metadata", "remote_log_metadata", "share_group_state"):
-        if given[f"{name}_decoder"]:
-            from kctl.segment.row_decoders import INTERNAL_TOPICS
+    internal = _internal_topic(given)
+    if internal is not None:
+        from kctl.segment.row_decoders import INTERNAL_TOPICS
 
-            return INTERNAL_TOPICS[name]
+        return INTERNAL_TOPICS[internal]
     names = given["key_decoder_class"], given["value_decoder_class"]
     if names == (None, None):
         return None

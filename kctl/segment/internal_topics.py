@@ -18,7 +18,7 @@ from kctl.segment.internal_messages import (
     share_keys,
     transaction_part,
 )
-from kctl.segment.kafka_text_options import Dies
+from kctl.segment.kafka_text_options import Dies, Parser
 from kctl.segment.messages import BadMessage, Message, json_text, uuid_text
 from kctl.segment.record import Record
 from kctl.segment.scala_order import mutable_set_order
@@ -192,4 +192,14 @@ _REMOTE = {
     "RemoteLogSegmentMetadataUpdateRecord": _update,
     "RemoteLogSegmentMetadataSnapshotRecord": _snapshot,
     "RemotePartitionDeleteMetadataRecord": _partition_delete,
+}
+
+
+# By the name of the option, without «_decoder».
+TEXTS: dict[str, Parser] = {
+    "offsets": offsets_text,
+    "transaction_log": transaction_text,
+    "cluster_metadata": metadata_text,
+    "remote_log_metadata": remote_text,
+    "share_group_state": share_group_text,
 }

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kctl.errors import KctlError
 from kctl.segment.compression import BadPayload
-from kctl.segment.kafka_text_index import IndexText, Mismatches
 from kctl.segment.kafka_text_log import LogText, TextResult
+from kctl.segment.kafka_text_mismatches import Mismatches
 from kctl.segment.kafka_text_names import absolute, as_java, base_offset_of, snapshot_id, suffix_of
 from kctl.segment.kafka_text_options import MAX_BYTES, Dies, Findings, Found, KafkaTextOptions, Write
 from kctl.segment.parallel import PART_BYTES, Processes, in_order, parts
 from kctl.segment.record import BadRecords
 from kctl.segment.source import Source
+
+if TYPE_CHECKING:
+    from kctl.segment.kafka_text_index import IndexText
 
 
 class KafkaText:
@@ -29,15 +33,7 @@ class KafkaText:
         self._options, self._write, self._processes = options, write, processes
         self._findings = Findings()
         self._mismatches = Mismatches()
-        beside = IndexText(options, self._line, self._findings, self._mismatches)
-        self._dumpers: dict[str, Callable[[Path, str], None]] = {
-            ".log": self._log,
-            ".checkpoint": self._log,
-            ".index": beside.offset_index,
-            ".timeindex": beside.time_index,
-            ".snapshot": beside.snapshot,
-            ".txnindex": beside.transaction_index,
-        }
+        self._beside: IndexText | None = None
 
     @property
     def found(self) -> list[Found]:
@@ -60,7 +56,7 @@ class KafkaText:
         path = Path(name)
         self._mismatches.file = absolute(name)
         try:
-            dumper = self._dumpers.get(suffix_of(path.name))
+            dumper = self._dumper(suffix_of(path.name))
             if dumper is None:
                 self.ignored.append(shown)
                 return
@@ -69,6 +65,21 @@ class KafkaText:
             self._findings.add(path, None, str(exc))
         except KctlError as exc:
             self._findings.add(path, None, exc.message)
+
+    def _dumper(self, suffix: str) -> Callable[[Path, str], None] | None:
+        if suffix in {".log", ".checkpoint"}:
+            return self._log
+        if self._beside is None:
+            from kctl.segment.kafka_text_index import IndexText
+
+            self._beside = IndexText(self._options, self._line, self._findings, self._mismatches)
+        beside = self._beside
+        return {
+            ".index": beside.offset_index,
+            ".timeindex": beside.time_index,
+            ".snapshot": beside.snapshot,
+            ".txnindex": beside.transaction_index,
+        }.get(suffix)
 
     def _line(self, text: str) -> None:
         self._write(text.encode("utf-8", "surrogateescape") + b"\n")

@@ -14,7 +14,6 @@ from kctl.segment.batch import (
     Batch,
 )
 from kctl.segment.compression import BadPayload
-from kctl.segment.control import control_text
 from kctl.segment.fast_batches import write_batches
 from kctl.segment.fast_text import FastText, records_text
 from kctl.segment.java_text import java_utf8
@@ -222,7 +221,11 @@ def record_text(batch: Batch, record: Record) -> str:
         return f"{text} isValid: {'true' if record.legacy_valid else 'false'} crc: {record.legacy_crc}}}"
     keys = ",".join(java_utf8(key) for key, _ in record.headers)
     text += f" sequence: {record.sequence} headerKeys: [{keys}]"
-    return text + control_text(record) if batch.control else text
+    if not batch.control:
+        return text
+    from kctl.segment.control import control_text  # its definitions of messages take time to load
+
+    return text + control_text(record)
 
 
 def _timestamp_type(batch: Batch) -> str:

@@ -6,18 +6,19 @@ which also tells what the part before ended with. Nothing of the output passes t
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from kctl.errors import OperationFailed
 from kctl.segment.batch import LOG_OVERHEAD, V0_OVERHEAD
 from kctl.segment.source import Source
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
 
 PART_BYTES = 4 << 20
 _HELD_BYTES = 32 << 20  # of output that waits for its turn; what is more waits in the making
@@ -63,6 +64,8 @@ def in_order(ranges: Sequence[tuple[int, int]], work: Work[Result], processes: P
 
     Raises what `work` raises, BrokenPipeError when nobody reads any more, OperationFailed when a child was killed.
     """
+    import multiprocessing  # here: not every dump needs it
+
     context = multiprocessing.get_context("fork")
     processes.flush()  # also: children must not have it to write as well
     jobs = min(processes.jobs, len(ranges))
