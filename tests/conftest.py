@@ -32,6 +32,8 @@ def pytest_configure(config: pytest.Config) -> None:
             f"kctl is imported from the checkout ({imported}): run ./install.sh test, or set KCTL_TEST_EDITABLE=1",
             returncode=4,
         )
+    if "not long" in config.option.markexpr:
+        os.environ.setdefault("KCTL_FUZZ_SHARE", "8")  # of the fuzz tests' inputs, where time is short
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,8 @@ from kafka import KafkaConsumer, KafkaProducer
 from kctl.records.codecs import prepare_codecs
 from kctl_testing import SCRIPT, Kctl, TestCluster, eventually
 
+pytestmark = pytest.mark.long  # compaction is waited for, and the JVM's tool started many times
+
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 HEADERS = [("h", b"1"), ("h", b"2"), ("", b""), ("ü 日本", "Grüße".encode()), ("bin", b"\xff\x00")]
 RECORDS: list[tuple[bytes | None, bytes | None, list[tuple[str, bytes]]]] = [

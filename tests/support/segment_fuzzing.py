@@ -24,12 +24,15 @@ LIMIT = 1 << 20  # of one message
 EACH_S = 2.0
 MOST_MEMORY_BYTES = 300 << 20
 TIMES = int(os.environ.get("KCTL_FUZZ", "0"))  # so many times as many inputs, others in each run
+# Without the long tests only a part of the inputs (tests/conftest.py).
+SHARE = int(os.environ.get("KCTL_FUZZ_SHARE", "1"))
 
 
 def inputs(examples: int) -> settings:
     """How many inputs a test tries."""
+    count = examples * TIMES if TIMES else examples // SHARE
     return settings(
-        max_examples=examples * (TIMES or 1), derandomize=not TIMES, database=None, deadline=None,
+        max_examples=count, derandomize=not TIMES, database=None, deadline=None,
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
 

@@ -242,6 +242,7 @@ def test_gigabytes_of_zeros(tmp_path: Path, args: list[str]) -> None:
     assert found.peak_bytes < MOST_RSS_BYTES
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", [f"{NAME}.index", f"{NAME}.timeindex", f"{NAME}.txnindex", f"{NAME}.snapshot", "leader-epoch-checkpoint"]
 )
@@ -265,6 +266,7 @@ def _header_only(size: int) -> bytes:
     return struct.pack(">qiibIhiqqqhii", 0, size - 12, 0, 2, 1, 0, 0, 0, 0, -1, -1, -1, 1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("args", EVERY, ids=" ".join)
 def test_a_batch_larger_than_memory_may_be(tmp_path: Path, args: list[str]) -> None:
     """It lies: there is nothing but zeros in it."""
