@@ -112,19 +112,30 @@ def main(argv: Sequence[str]) -> int:
             raise OperationFailed("standard output is closed", hint="send it to /dev/null if nobody shall see it")
         return _run(argv, invocation)
     except KctlError as exc:
+        return _failed(exc, invocation)
+    except (KeyboardInterrupt, typer.Abort):
+        return _interrupted()
+    except BrokenPipeError:  # the reader went away (`| head`): nothing to say
+        output.discard(sys.stdout)
+        return int(ExitCode.OK)
+    except Exception as exc:  # noqa: BLE001 - the last resort: one line, never a traceback unasked
+        return _failed(_unexpected(exc), invocation)
+
+
+def _failed(exc: KctlError, invocation: Invocation) -> int:
+    """Tell it, behind all results, also when nobody reads those any more."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        output.discard(sys.stdout)
+    try:
         if invocation.debug:
             _print_traceback()
         output.error(exc, invocation.output)
-        return int(exc.exit_code)
-    except (KeyboardInterrupt, typer.Abort):
-        return _interrupted()
     except BrokenPipeError:
-        return _quiet_pipe()
-    except Exception as exc:  # noqa: BLE001 - the last resort: one line, never a traceback unasked
-        if invocation.debug:
-            _print_traceback()
-        output.error(_unexpected(exc), invocation.output)
-        return int(ExitCode.FAILED)
+        output.discard(sys.stderr)
+    return int(exc.exit_code)
 
 
 def _run(argv: Sequence[str], invocation: Invocation) -> int:
@@ -182,9 +193,3 @@ def _print_traceback() -> None:
     import traceback
 
     traceback.print_exc(file=sys.stderr)
-
-
-def _quiet_pipe() -> int:
-    """The reader went away (`| head`): nothing to say; and keep Python's own flush at exit quiet."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return int(ExitCode.OK)

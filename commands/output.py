@@ -79,8 +79,22 @@ def jsonable(value: Any) -> Any:
 def emit(result: Any, tables: Sequence[Table] | Callable[[], Sequence[Table]], output: str | None) -> None:
     """Write `result` to stdout in the format asked for, one of FORMATS (None is table).
 
-    tables: what `table` shows; a callable is called only then. The other formats are made of `result` itself.
+    tables: what `table` shows; a callable is called only then. The other formats are made of `result` itself. When
+    nobody reads it (`| true`), the command goes on, so that its exit code is what it would have been.
     """
+    try:
+        _write(result, tables, output)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        discard(sys.stdout)
+
+
+def discard(stream: TextIO) -> None:
+    """Nobody reads it any more: what is left in it, and what comes, goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _write(result: Any, tables: Sequence[Table] | Callable[[], Sequence[Table]], output: str | None) -> None:
     if output == "json":
         write_line(_json_text(json.dumps(jsonable(result), ensure_ascii=False, indent=2), sys.stdout))
     elif output == "yaml":
@@ -192,13 +206,17 @@ def write_json_line(value: Any) -> None:
 
 
 def note(text: str) -> None:
-    """A line for the person, on stderr."""
-    sys.stderr.write(_wrapped(text, sys.stderr) + "\n")
+    """A line for the person, on stderr, behind the results so far."""
+    _flush()
+    try:
+        sys.stderr.write(_wrapped(text, sys.stderr) + "\n")
+    except BrokenPipeError:
+        discard(sys.stderr)
 
 
 def warn(text: str) -> None:
-    """A line that should not be overlooked, on stderr."""
-    sys.stderr.write(_wrapped(f"warning: {text}", sys.stderr) + "\n")
+    """A line that should not be overlooked, on stderr, behind the results so far."""
+    note(f"warning: {text}")
 
 
 def error(exc: KctlError, output: str | None) -> None:

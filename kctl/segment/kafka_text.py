@@ -25,11 +25,13 @@ if TYPE_CHECKING:
 
 
 class KafkaText:
-    """One run over several files. ignored: files that are none of Kafka's, by name."""
+    """One run over several files. ignored: files that are none of Kafka's, by name. unreadable: why files could not be
+    read that were asked for."""
 
     def __init__(self, options: KafkaTextOptions, write: Write, processes: Processes | None = None) -> None:
         """processes: work on the parts of large logs; they write where `write` does."""
         self.ignored: list[str] = []
+        self.unreadable: list[KctlError] = []
         self._options, self._write, self._processes = options, write, processes
         self._findings = Findings()
         self._mismatches = Mismatches()
@@ -61,10 +63,17 @@ class KafkaText:
                 self.ignored.append(shown)
                 return
             dumper(path, shown)
-        except (Dies, BadRecords, BadPayload) as exc:
-            self._findings.add(path, None, str(exc))
+        except (Dies, BadRecords, BadPayload, KctlError) as exc:
+            self._failed(path, exc.message if isinstance(exc, KctlError) else str(exc))
+
+    def _failed(self, path: Path, message: str) -> None:
+        """The file is damaged, or what belongs to it is missing; or it cannot be read at all."""
+        try:
+            Source(path).close()
         except KctlError as exc:
-            self._findings.add(path, None, exc.message)
+            self.unreadable.append(exc)
+        else:
+            self._findings.add(path, None, message)
 
     def _dumper(self, suffix: str) -> Callable[[Path, str], None] | None:
         if suffix in {".log", ".checkpoint"}:

@@ -11,7 +11,7 @@ from kctl.segment.kafka_text_options import Dies
 def suffix_of(name: str) -> str:
     position = name.rfind(".")
     if position < 0:
-        raise Dies(f"begin -1, end {len(name)}, length {len(name)}")
+        raise Dies(f"{name} has no suffix: what it holds is not known")
     return name[position:]
 
 
@@ -19,7 +19,7 @@ def base_offset_of(path: Path) -> int:
     stem = path.name.split(".")[0]
     digits = stem[1:] if stem[:1] in {"+", "-"} else stem
     if not (digits.isascii() and digits.isdigit()) or not -(2**63) <= int(stem) < 2**63:
-        raise Dies(f'For input string: "{stem}"')
+        raise Dies(f"{path.name} is not named after a base offset")
     return int(stem)
 
 
@@ -28,7 +28,7 @@ def snapshot_id(path: Path) -> tuple[int, int]:
     stem = path.name.removesuffix(".checkpoint")
     offset, epoch = stem[:20], stem[21:31]
     if not (offset.isascii() and offset.isdigit() and epoch.isascii() and epoch.isdigit()):
-        raise Dies(f'For input string: "{offset}"')
+        raise Dies(f"{path.name} is not named after an offset and an epoch")
     return int(offset), int(epoch)
 
 

@@ -71,9 +71,10 @@ WRONG = [
     ("dump {folder}/folder.log", 2, "has no log segment"),
     ("dump {folder}", 2, "is not a file"),
     ("dump /dev/zero", 2, "/dev/zero"),
-    ("dump -o kafka /dev/zero", 1, "/dev/zero"),
-    ("dump -o kafka {folder}/00000000000000000007.log", 1, "is not a file"),
-    ("dump --files {good},{folder}/00000000000000000099.log -o kafka", 1, "99.log does not exist"),
+    ("dump -o kafka /dev/zero", 2, "/dev/zero"),
+    ("dump -o kafka {folder}/00000000000000000007.log", 2, "is not a file"),
+    ("dump --files {good},{folder}/00000000000000000099.log -o kafka", 4, "99.log does not exist"),
+    ("dump -o kafka {folder}/nope.log", 4, "nope.log does not exist"),
     ("find {partition}", 2, "--offset"),
     ("find {partition} --offset -1", 2, "--offset"),
     ("find {partition} --offset 99999999999999999999", 4, "was not found"),
@@ -124,7 +125,7 @@ def test_an_empty_log_and_one_without_an_offset(tmp_path: Path, capsys: Capture)
         assert main(["segment", command, str(empty)]) == 0
     assert main(["segment", "dump", str(named)]) == 0
     assert main(["segment", "dump", "-o", "kafka", str(named)]) == 1  # the JVM's tool dies of the name
-    assert 'For input string: "copy"' in capsys.readouterr().err
+    assert "copy.log is not named after a base offset" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("one_command_tree")
@@ -509,3 +510,19 @@ def test_tables_fit_a_terminal() -> None:
         shown = on_a_terminal(*command.split(), str(DATA / "v2" / "txn"))
         lines = [_COLOUR.sub("", line) for line in shown.splitlines() if str(DATA) not in line]
         assert max(map(cell_len, lines)) <= 80, command
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [("verify {bad}", 1), ("diff {bad} {good}", 1), ("stats {bad}", 1), ("find --offset 999 {good}", 4)],
+)
+@pytest.mark.parametrize("merged", ["", "2>&1"])
+def test_the_exit_code_without_a_reader(command: str, code: int, merged: str) -> None:
+    """`| true`: the code is what it would have been, and Python says nothing of its own."""
+    argv = command.format(bad=DATA / "corrupt" / "size-huge", good=DATA / "v2" / "none").split()
+    script = f'"$0" segment "$@" {merged} | true; echo "${{PIPESTATUS[0]}}"'
+    done = subprocess.run(
+        ["/bin/bash", "-c", script, str(SCRIPT), *argv], capture_output=True, text=True, timeout=20, check=False
+    )
+    assert done.stdout.strip() == str(code)
+    assert "Exception" not in done.stderr
