@@ -565,7 +565,9 @@ run_install() {
     link_kctl
     took=$(seconds_since "$STARTED")
     offer_completion
-    say "$("$VENV/bin/kctl" --version) is installed ($took s). Try: kctl demo"
+    try='kctl demo'
+    [ "$KAFKA" != no ] || try='kctl segment --help'
+    say "$("$VENV/bin/kctl" --version) is installed ($took s). Try: $try"
 }
 
 run_demo() {

@@ -239,24 +239,25 @@ _OPEN_COLUMNS = [
 ]
 
 
-_NOW = {"log_start_offset": "log start", "retention_bytes": "bytes", "retention_ms": "time"}
+_NOW = {"log_start_offset": "by log start", "retention_bytes": "by bytes", "retention_ms": "by time"}
 _KEPT = {"future_timestamp": "future timestamp", "high_watermark": "high watermark", "empty_active": "empty, active"}
 
 
 def _segments(found: Row, log: str) -> Table:
     limited = found["retention_ms"] is not None or found["retention_bytes"] is not None
-    rows = [{**row, "kept": _kept(row)} for row in found["segments"] if row["log"] == log]
+    rows = [{**row, "kept": _kept(row), "latest": _latest(row)} for row in found["segments"] if row["log"] == log]
     columns = [
         Column("base_offset", "BASE OFFSET", align="right"),
         Column("size_bytes", "SIZE", show=format_size, align="right"),
         Column("records", align="right"),
-        Column("largest_timestamp", "LARGEST TIMESTAMP", show=_moment),
+        Column("latest", "LARGEST TIMESTAMP"),
     ]
     if found["retention_ms"] is not None:
         columns.append(Column("deletable_at", "DELETABLE AT", show=_moment))
     if limited or any(row["deletable_now"] for row in rows):
-        columns.append(Column("deletable_now", "NOW", show=lambda reason: _NOW[reason]))
-    columns.append(Column("kept", "KEPT BY"))
+        columns.append(Column("deletable_now", "DELETABLE NOW", show=lambda reason: _NOW[reason]))
+    if limited:
+        columns.append(Column("kept", "KEPT BY"))
     limits = []
     if found["retention_ms"] is not None:
         limits.append(f"retention.ms {found['retention_ms']}")
@@ -264,6 +265,11 @@ def _segments(found: Row, log: str) -> Table:
         limits.append(f"retention.bytes {found['retention_bytes']}")
     title = f"Segments of {log}{', with ' if limits else ''}{' and '.join(limits)}; times are UTC"
     return Table(columns, rows, title=title)
+
+
+def _latest(row: Row) -> str | None:
+    moment = row["largest_timestamp"]
+    return None if moment is None else f"{_moment(moment)}{' (of the file)' if row['timestamp_from_file'] else ''}"
 
 
 def _kept(row: Row) -> str | None:
