@@ -74,6 +74,20 @@ def write_batches(  # noqa: C901 - calls cost more than all else here
     return start + at
 
 
+def batch_line(batch: Batch) -> bytes | None:
+    """The line of a valid batch; None when it is not ordinary."""
+    (position, size, magic, base, epoch, crc, attributes, delta, _, latest, producer, producer_epoch, sequence,
+     count) = batch  # fmt: skip
+    if magic != 2 or not 0 <= base < _FAR or delta < 0 or sequence + delta > _MAX_SEQUENCE:
+        return None
+    template = _template(attributes, sequence == -1)
+    if template is None:
+        return None
+    sequences = () if sequence == -1 else (sequence, sequence + delta)
+    numbers = (base, base + delta, count, *sequences, producer, producer_epoch, epoch, position, latest, size, crc)
+    return template % numbers
+
+
 @lru_cache(maxsize=256)
 def _template(attributes: int, unsequenced: bool) -> bytes | None:
     """The line of an ordinary batch with a placeholder for each number; None when such attributes are unusual."""

@@ -14,7 +14,7 @@ from kctl.segment.batch import (
     Batch,
 )
 from kctl.segment.compression import BadPayload
-from kctl.segment.fast_batches import write_batches
+from kctl.segment.fast_batches import batch_line, write_batches
 from kctl.segment.fast_text import FastText, records_text
 from kctl.segment.java_text import java_utf8
 from kctl.segment.kafka_text_options import Dies, Findings, KafkaTextOptions, Write
@@ -135,14 +135,21 @@ class LogText:
         valid = is_valid(source, batch)
         if not valid:
             self.result.findings.add(self._path, batch.position, "the CRC is not that of the batch")
+        line = batch_line(batch) if valid else None
+        if line is not None:
+            self._write(line)
+        else:
+            self._unusual_batch(batch, valid=valid)
+        if self._options.deep:
+            self._contents(batch, content_of(source, batch, self._options.record_bytes))
+
+    def _unusual_batch(self, batch: Batch, *, valid: bool) -> None:
         head, tail = batch_text(batch, valid=valid)
         if batch.magic < 0 or batch.codec >= len(CODECS):
             self._partial(head)
             what = f"magic {batch.magic}" if batch.magic < 0 else f"compression type {batch.codec}"
             raise Dies(f"{what} is unknown")
         self._line(head + tail)
-        if self._options.deep:
-            self._contents(batch, content_of(source, batch, self._options.record_bytes))
 
     def _contents(self, batch: Batch, content: memoryview) -> None:
         plain = self._options.parser is None or self._options.plain

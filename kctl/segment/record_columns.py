@@ -135,42 +135,49 @@ class _Parser:
         return True
 
     def _run(self, left: int) -> int:
-        """Take the records that look like the one that follows; how many."""
+        """Take the records that look like the one that follows; how many.
+
+        length | attributes | time | offset | key length, key | value length, value | number of headers
+        """
         data, start = self._data, self._position
-        # The first one: where is what? length | attributes | time | offset | key length, key | value length, value | 0
-        position = start
-        while data[position] >= 0x80:
-            position += 1
-        position += 1
-        time_at = position + 1 - start
-        offset_at = _behind_varint(data, start + time_at) - start
-        key_length_at = _behind_varint(data, start + offset_at) - start
-        key_byte = data[start + key_length_at]
-        if (key_byte != _NULL and key_byte & 0x81) or offset_at - time_at > 2 or key_length_at - offset_at > 2:
-            return 0  # a key longer than 63 bytes, or far from the first one
+        # The first one: where is what? Numbers of one or two bytes.
+        length = data[start]
+        time_at = start + 2
+        if length >= 0x80:
+            length, time_at = length & 0x7F | data[start + 1] << 7, start + 3
+        offset_at = time_at + (1 if data[time_at] < 0x80 else 2)
+        key_length_at = offset_at + (1 if data[offset_at] < 0x80 else 2)
+        key_byte = data[key_length_at]
         key_length = 0 if key_byte == _NULL else key_byte >> 1
         key_end = key_length_at + 1 + key_length
-        value_at = _behind_varint(data, start + key_end) - start
-        if value_at - key_end > 2 or data[start + key_end] & 1:
+        value_length, value_at = data[key_end], key_end + 1
+        if value_length >= 0x80:
+            value_length, value_at = value_length & 0x7F | data[value_at] << 7, value_at + 1
+        size = value_at + (value_length >> 1) + 1 - start
+        if (
+            length != (size - (time_at - 1 - start)) << 1
+            or length >= 1 << 14
+            or (key_byte & 0x81 and key_byte != _NULL)  # longer than 63 bytes
+            or value_length & 1
+        ):
             return 0
-        value_length = (
-            data[start + key_end] >> 1
-            if value_at - key_end == 1
-            else ((data[start + key_end] & 0x7F) >> 1 | data[start + key_end + 1] << 6)
-        )
-        size = value_at + value_length + 1
+        value_length >>= 1
+        # How far are those bytes the same, record by record, that say where everything is?
         count = min(left, _LONGEST_RUN, (len(data) - start) // size)
-        same = (*range(time_at - 1), key_length_at, *range(key_end, value_at), size - 1)
-        for column in same:
-            count = _equal(data, start + column, size, count)
-        if count < _SMALLEST_RUN or data[start + size - 1] or not self._fits(size, time_at - 1):
+        if data[start + size - 1]:
             return 0
-        deltas = self._run_deltas(start + offset_at, key_length_at - offset_at, size, count)
-        times = self._run_times(start + time_at, offset_at - time_at, size, len(deltas))
+        for column in (*range(start, time_at - 1), key_length_at, *range(key_end, value_at), start + size - 1):
+            same = data[column : column + size * count : size]
+            if same.count(same[0]) != count:
+                count -= len(same.lstrip(same[:1]))
+        if count < _SMALLEST_RUN:
+            return 0
+        deltas = self._run_deltas(offset_at, key_length_at - offset_at, size, count)
+        times = self._run_times(time_at, offset_at - time_at, size, len(deltas))
         count = len(times)
         self._add_deltas(deltas[:count], consecutive=True)
         self._times += times
-        cut = _layout(key_length_at + 1, key_length, value_at - key_end, value_length, count)
+        cut = _layout(key_length_at + 1 - start, key_length, value_at - key_end, value_length, count)
         flat = cut.unpack_from(data, start)
         self._keys += [None] * count if key_byte == _NULL else flat[0::2]
         self._values += flat[1::2]
@@ -178,15 +185,6 @@ class _Parser:
         self._sizes = sizes if not start or self._sizes == sizes else None
         self._position = start + size * count
         return count
-
-    def _fits(self, size: int, length_size: int) -> bool:
-        """Whether the length that the record has says the size that its parts make."""
-        data, start = self._data, self._position
-        length = shift = 0
-        for position in range(start, start + length_size):
-            length |= (data[position] & 0x7F) << shift
-            shift += 7
-        return length == (size - length_size) << 1
 
     def _run_deltas(self, at: int, width: int, size: int, count: int) -> range:
         data = self._data
@@ -324,18 +322,6 @@ class _Parser:
             first = deltas[0]
             self._add_deltas(deltas, consecutive=deltas == list(range(first, first + len(deltas))))
         return position == len(data)
-
-
-def _behind_varint(data: bytes, position: int) -> int:
-    while data[position] >= 0x80:
-        position += 1
-    return position + 1
-
-
-def _equal(data: bytes, at: int, size: int, count: int) -> int:
-    """How many of `count` bytes, `size` apart, are the same as the first, from the first on."""
-    column = data[at : at + size * count : size]
-    return len(column) - len(column.lstrip(column[:1]))
 
 
 def _common(one: bytes, other: bytes) -> int:
