@@ -15,7 +15,7 @@ from kctl.commands import output
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.segment_columns import Size
-from kctl.errors import NotHealthy, UsageError
+from kctl.errors import NotAuthorized, NotHealthy, UsageError
 from kctl.units import format_size
 
 if TYPE_CHECKING:
@@ -123,9 +123,12 @@ def _emit(inv: Invocation, result: VerifyResult) -> None:
 def _end(result: VerifyResult, *, repairing: bool = False) -> None:
     from kctl.segment.findings import INDEX_CODES
 
+    if result.denied:
+        text = f"{_count(result.denied, 'file or folder', 'files or folders')} cannot be read: permission denied"
+        raise NotAuthorized(text, hint="run kctl as the broker's user; what depends on them was not checked")
     if not result.healthy:
         raise NotHealthy(
-            f"{_found(result)} found",
+            f"not healthy: {_found(result)}",
             hint=_REPAIR_HINT if not repairing and any(f.code in INDEX_CODES for f in result.findings) else None,
         )
 
@@ -136,12 +139,12 @@ def _tables(result: VerifyResult) -> Iterator[Table]:
         Column("severity", style=lambda row: _STYLES[row["severity"]]),
         Column("code"),
         Column("position", "AT", align="right"),
-        Column("offset", align="right"),
+        Column("offsets", "OFFSET", align="right"),
         Column("message", "FINDING"),
     ]
     by_file: dict[str, list[Any]] = {}
     for row in jsonable(result.findings):
-        by_file.setdefault(row["file"], []).append(row)
+        by_file.setdefault(row["file"], []).append(row | {"offsets": _offsets(row)})
     for omitted in result.omitted:
         text = f"and {omitted.count} more; --max-findings shows more of them"
         by_file[omitted.file].append({"severity": omitted.severity.value, "code": omitted.code, "message": text})
@@ -152,6 +155,15 @@ def _tables(result: VerifyResult) -> Iterator[Table]:
     yield Table([Column("code"), Column("effect", "WHAT A BROKER DOES")], legend)
 
 
+def _offsets(row: dict[str, Any]) -> str | int | None:
+    """The offsets that are concerned, else the one where it is."""
+    first, last = row["first_offset"], row["last_offset"]
+    if first is None and last is None:
+        offset: int | None = row["offset"]
+        return offset
+    return first if first == last else f"{'' if first is None else first}..{'' if last is None else last}"
+
+
 def _summary(result: VerifyResult) -> str:
     checked = result.checked
     parts = [
@@ -160,10 +172,11 @@ def _summary(result: VerifyResult) -> str:
         _count(checked.segments, "segment"),
         _count(checked.files, "file"),
         _count(checked.batches, "batch", "batches"),
-        f"{_count(checked.records, 'record')}{'' if result.deep else ' (not decoded: --deep)'}",
+        f"{_count(checked.records, 'record')}{'' if result.deep or result.healthy else ' (not decoded: --deep)'}",
         format_size(checked.size_bytes),
     ]
-    verdict = "fine" if result.healthy else _found(result)
+    fine = "fine" if result.deep else "no damage in headers, CRCs and indexes (records not decoded: --deep)"
+    verdict = fine if result.healthy else _found(result)
     return f"{verdict}: {', '.join(part for part in parts if part)} checked"
 
 
@@ -197,7 +210,8 @@ def _repair(
     if not plan.to_write or dry_run or not (inv.yes or interactive()):
         _emit_repair(inv, RepairResult(True, plan.indexes, result))
         if plan.to_write:
-            output.note("nothing was written: this was a dry run; --yes writes the indexes")
+            why = "this was a dry run" if dry_run else "there is nobody to ask"
+            output.note(f"nothing was written: {why}; --yes writes the indexes")
         _end(result, repairing=True)
         return
     if not inv.yes:

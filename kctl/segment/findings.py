@@ -1,7 +1,8 @@
 """What can be wrong with log files, and what it means for the broker that opens them.
 
 What a broker of 3.9 does at start (LogManager, LogLoader, LogSegment.recover): behind a clean shutdown it only looks
-whether each .index is there and whether .txnindex can be read; nothing looks into batches, .index and .timeindex.
+whether each .index is there and whether .txnindex can be read; nothing looks into batches, .index and .timeindex, but
+for the headers from the active segment's last index entry on: they tell the next offset. It appends at the file's end.
 Behind an unclean one it reads every segment from the recovery point on, cuts the log at the first batch that is not
 valid, deletes all segments behind it, and builds the indexes of what it has read anew. Older segments stay as they are.
 """
@@ -9,7 +10,7 @@ valid, deletes all segments behind it, and builds the indexes of what it has rea
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
@@ -27,7 +28,13 @@ class Effect(str, Enum):
 
     NONE = "nothing"
     RECOVERS = "recovers by itself"
+    CUTS_OR_APPENDS = (
+        "an unclean start cuts it off and makes the indexes anew; a clean one looks at neither and appends behind it: "
+        "reads of what comes then fail"
+    )
+    CUTS_OR_REFUSES = "an unclean start cuts it off and makes the indexes anew; a clean one fails on it"
     REMOVES = "removes it at start"
+    REMOVES_INDEX = "removes the index at start"
     REBUILDS = "rebuilds the index at start"
     SLOW_READS = "reads more of the log than it needs until the index is rebuilt"
     WRONG_READS = "finds wrong positions until the index is rebuilt; it does not notice at a clean start"
@@ -42,6 +49,7 @@ class Effect(str, Enum):
     UNREADABLE = "serves it, and consumers, compaction and followers fail on it"
     REFUSES_UNCLEAN = "does not start with it after an unclean shutdown"
     REFUSES = "does not start with it"
+    OFFLINE_TOO = "nothing if only kctl may not read it; else it takes the whole log dir offline, or does not start"
     OFFLINE = "takes the whole log dir offline, or does not start"
     ANOTHER_TOPIC = "does not serve this replica: it is of another topic of that name"
     GAP = "goes on; readers jump over what is missing"
@@ -49,7 +57,10 @@ class Effect(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was found. position: in the file, None when it is about all of it; offset: where one is known."""
+    """One thing that was found. position: in the file, None when it is about all of it; offset: where one is known.
+
+    first_offset, last_offset: of the records that are concerned, by what is whole before and behind; None: not known.
+    """
 
     code: str
     severity: Severity
@@ -58,6 +69,8 @@ class Finding:
     offset: int | None
     message: str
     effect: Effect
+    first_offset: int | None = None
+    last_offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +92,9 @@ _KINDS: dict[str, tuple[Severity, Effect]] = {
     "batch_magic": (_E, Effect.UNREADABLE),  # the CRC does not cover it, and a broker reads a higher one as 2
     "batch_count": (_E, Effect.UNREADABLE),
     "batch_codec": (_E, Effect.UNREADABLE),
-    "batch_incomplete": (_W, Effect.RECOVERS),  # at the end of the active segment
+    "batch_incomplete": (_W, Effect.CUTS_OR_APPENDS),  # at the end of the active segment: FileRecords.open
     "batch_too_large": (_I, Effect.NONE),
-    "zero_tail": (_W, Effect.RECOVERS),  # at the end of the active segment
+    "zero_tail": (_W, Effect.CUTS_OR_REFUSES),  # the same; LogSegment.readNextOffset throws
     "garbage": (_E, Effect.LOSES),
     "offset_order": (_E, Effect.DISORDER),
     "offset_before_base": (_E, Effect.REFUSES_UNCLEAN),  # UnifiedLog.splitOverflowedSegment requires an overflow
@@ -93,7 +106,7 @@ _KINDS: dict[str, tuple[Severity, Effect]] = {
     "transaction_state": (_E, Effect.REFUSES_UNCLEAN),  # ProducerAppendInfo: InvalidTxnStateException
     "transactions_not_followed": (_I, Effect.NONE),
     # Its indexes.
-    "log_missing": (_W, Effect.REMOVES),
+    "log_missing": (_W, Effect.REMOVES_INDEX),
     "index_missing": (_W, Effect.REBUILDS),
     "index_length": (_W, Effect.RECOVERS),  # the odd bytes are passed over
     "index_tail": (_W, Effect.SLOW_READS),
@@ -147,7 +160,7 @@ _KINDS: dict[str, tuple[Severity, Effect]] = {
     "partition_twice": (_E, Effect.REFUSES),
     # Anywhere.
     "vanished": (_I, Effect.NONE),
-    "unreadable": (_E, Effect.OFFLINE),
+    "unreadable": (_E, Effect.OFFLINE_TOO),
     "too_large": (_W, Effect.NONE),
 }
 CODES = tuple(_KINDS)
@@ -181,14 +194,27 @@ class Findings:
         self.listed: list[Finding] = []
 
     def add(
-        self, code: str, file: Path, message: str, *, position: int | None = None, offset: int | None = None
-    ) -> None:
-        """A finding of a known kind."""
+        self,
+        code: str,
+        file: Path,
+        message: str,
+        *,
+        position: int | None = None,
+        offset: int | None = None,
+        concerned: tuple[int | None, int | None] = (None, None),
+    ) -> int | None:
+        """A finding of a known kind. concerned: its first and last offset. Where it is listed; None when it is not."""
         severity, effect = _KINDS[code]
         key = (str(file), code)
         self._seen[key] += 1
         if self._seen[key] <= self._limit:
-            self.listed.append(Finding(code, severity, key[0], position, offset, message, effect))
+            self.listed.append(Finding(code, severity, key[0], position, offset, message, effect, *concerned))
+            return len(self.listed) - 1
+        return None
+
+    def concern(self, number: int, first: int | None, last: int | None) -> None:
+        """Which offsets a listed finding concerns, when that is known only later."""
+        self.listed[number] = replace(self.listed[number], first_offset=first, last_offset=last)
 
     def count(self, severity: Severity) -> int:
         """All of a severity, also those that are not listed."""

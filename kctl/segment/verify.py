@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kctl.errors import KctlError, UsageError
+from kctl.errors import KctlError, NotAuthorized, UsageError
 from kctl.segment.checkpoints import (
     LEADER_EPOCHS,
     META_PROPERTIES,
@@ -46,7 +46,8 @@ _OTHER_LOG = re.compile(r"\d{20}\.log\.(?:deleted|cleaned|swap)|\d{20}-\d{10}\.c
 
 @dataclass(frozen=True)
 class VerifyResult:
-    """What was found. omitted: findings that are not listed one by one."""
+    """What was found. denied: how many files and folders this user may not read; what follows from them is not known.
+    omitted: findings that are not listed one by one."""
 
     paths: tuple[str, ...]
     deep: bool
@@ -54,6 +55,7 @@ class VerifyResult:
     errors: int
     warnings: int
     infos: int
+    denied: int
     findings: tuple[Finding, ...]
     omitted: tuple[Omitted, ...]
 
@@ -67,21 +69,25 @@ def verify(paths: Sequence[Path], options: VerifyOptions | None = None) -> Verif
     options = options or VerifyOptions()
     run = Verification(options, Findings(options.max_findings))
     log_dirs, segments = LogDirs(run), set[Path]()
-    for path in {path.absolute(): path for path in paths}.values():  # each once
-        if not is_folder(path):
-            _file(run, path, segments)
-        elif is_partition(path):
-            _partition(run, path)
-        elif is_log_dir(path):
-            log_dirs.check(path)
-        else:
-            hint = "give a log dir, a partition's folder, or files of one"
-            raise UsageError(f"{path} holds no log and no partitions", hint=hint)
+    try:
+        for path in {path.absolute(): path for path in paths}.values():  # each once
+            if not is_folder(path):
+                _file(run, path, segments)
+            elif is_partition(path):
+                _partition(run, path)
+            elif is_log_dir(path):
+                log_dirs.check(path)
+            else:
+                hint = "give a log dir, a partition's folder, or files of one"
+                raise UsageError(f"{path} is no log dir: it holds no log and no partitions", hint=hint)
+    except PermissionError as exc:  # a folder whose names may be read, and no more
+        text = f"{exc.filename} cannot be read: permission denied"
+        raise NotAuthorized(text, hint="run kctl as the broker's user") from None
     findings = run.findings
     return VerifyResult(
         tuple(map(str, paths)), options.deep, run.checked, findings.count(Severity.ERROR),
-        findings.count(Severity.WARNING), findings.count(Severity.INFO), tuple(findings.listed),
-        tuple(findings.omitted()),
+        findings.count(Severity.WARNING), findings.count(Severity.INFO), run.denied,
+        tuple(findings.listed), tuple(findings.omitted()),
     )  # fmt: skip
 
 
@@ -102,15 +108,28 @@ def size_of(paths: Sequence[Path]) -> int:
 def is_partition(path: Path) -> bool:
     """Whether a folder is a partition's, and not a log dir."""
     names = (*READ_BY_NAME, *LEFTOVERS)
-    if holds_segments(path) or any(child.suffix in names and child.is_file() for child in list_folder(path)):
+    named = parse_folder_name(path.name)[0] is not None
+    children = list_folder(path)
+    if holds_segments(path) or any(
+        child.suffix in names and (named or offset_of(child) is not None) and child.is_file() for child in children
+    ):
         return True
-    return parse_folder_name(path.name)[0] is not None and not is_log_dir(path)
+    return named and not children
 
 
 def is_log_dir(path: Path) -> bool:
     """Whether a folder has a log dir's files, or partitions."""
     names = {child.name for child in list_folder(path)}
-    return bool(names & {META_PROPERTIES, *OFFSET_CHECKPOINTS}) or bool(partition_folders(path))
+    if names & {META_PROPERTIES, CLEAN_SHUTDOWN, *OFFSET_CHECKPOINTS}:
+        return True
+    return any(map(_may_be_partition, partition_folders(path)))  # /etc/polkit-1 is called like one
+
+
+def _may_be_partition(path: Path) -> bool:
+    try:
+        return is_partition(path)
+    except (KctlError, PermissionError):
+        return True
 
 
 def place_of(log: Path) -> Place:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kctl.errors import KctlError, NotFound
+from kctl.errors import KctlError, NotAuthorized, NotFound
 from kctl.segment.findings import Findings
 from kctl.segment.query import MAX_MESSAGE_BYTES
 from kctl.segment.source import read_whole
@@ -46,6 +46,7 @@ class Verification:
     options: VerifyOptions
     findings: Findings
     checked: Checked = field(default_factory=Checked)
+    denied: int = 0  # files and folders that this user may not read
 
     def small_file(self, path: Path, limit: int = SMALL_FILE_BYTES) -> bytes | None:
         """The content of a file that is read at once; None when it cannot be, which is reported."""
@@ -66,6 +67,9 @@ class Verification:
             self.findings.add("vanished", path, "it was removed while it was looked at, or is a link to nowhere")
             return
         text = exc.message if isinstance(exc, KctlError) else str(exc)
+        if isinstance(exc, (NotAuthorized, PermissionError)):
+            self.denied += 1
+            text = "cannot be read: permission denied; run kctl as the broker's user"
         self.findings.add("unreadable", path, text)
 
 

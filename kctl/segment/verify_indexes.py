@@ -107,6 +107,11 @@ class OffsetCursor:
             self.relative, self.position = next(self.entries, _END)
         self.indexed = end
 
+    def pass_tail(self, end: int) -> None:
+        """Bytes up to `end`, the log's end, are no batches: no entry can be right for them."""
+        self.pass_position(end)
+        self.indexed = end
+
     def finish(self, log: Source, last: int | None) -> None:
         """The log ends. last: its last offset. Also looks at the entries of an index out of order."""
         self.pass_position(log.size)

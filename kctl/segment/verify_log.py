@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kctl.segment.batch import CODECS, HEADER_V2, NO_TIMESTAMP, V2_HEADER, Batch
+from kctl.segment.batch import CODECS, HEADER_V2, NO_TIMESTAMP, V2_HEADER, Batch, parse_v2
 from kctl.segment.findings import Findings
 from kctl.segment.index_entries import NEVER
 from kctl.segment.query import MAX_MESSAGE_BYTES
@@ -27,6 +27,8 @@ _FAST_BYTES = 4 << 20  # larger batches go the plain way
 _STRETCH_BYTES = 16 << 20  # between two signs of progress
 FARTHEST = 2**31 - 1  # offsets in indexes are i32, relative to the base offset
 _MAGICS = frozenset({0, 1, 2})
+# What is wrong with batches whose CRC, and so their number of offsets, is right.
+_OF_VALID = frozenset({"batch_magic", "batch_codec", "batch_count", "batch_too_large", "records"})
 _UNUSUAL = ~0x0F  # attributes besides the codec and the timestamp's type
 
 
@@ -63,13 +65,15 @@ class Companions:
 
 @dataclass(frozen=True)
 class LogOptions:
-    """deep: records too. active: it is the segment that a broker appends to. complete: its time index was closed.
+    """deep: records too. active: it is the segment that a broker appends to. clean: its log dir was shut down cleanly.
+    complete: its time index was closed.
 
     max_message_bytes: larger batches are not decoded. progress: called with the bytes that were walked since.
     """
 
     deep: bool = False
     active: bool = True
+    clean: bool = False
     complete: bool = False
     max_message_bytes: int = MAX_MESSAGE_BYTES
     progress: Callable[[int], None] | None = None
@@ -91,12 +95,16 @@ class LogCheck:
         self._expected = self._base  # the next batch's base offset, when nothing is missing
         self._doubtful = False  # behind damage: what was before is not known
         self._effort = Effort(source.size)
+        self._ends_whole = True  # up to the first bytes that are none of a batch's, and these are at the end
+        self._open: list[int] = []  # findings whose last offset is told by the next valid batch
+        self._in_range = False  # behind what is not valid, and no valid batch has come yet
+        self._open_from: int | None = None  # the first offset that is not in a valid batch
 
     def run(self) -> LogFacts:
         """Walk it from front to back. Raises OperationFailed when it cannot be read."""
         position, told = 0, 0
         while position < self._source.size:
-            if not self._options.deep:
+            if not self._options.deep and not self._in_range:
                 position = self._fast(position)
             position = self._slow(position)
             if self._options.progress is not None and position - told >= _FAST_BYTES:
@@ -218,12 +226,16 @@ class LogCheck:
         facts, previous = self.facts, self.facts.last_offset
         valid = is_valid(self._source, batch)
         if not valid:
-            unknown = "" if batch.magic in _MAGICS else f"; magic {batch.magic} is unknown"
-            self._add("batch_crc", f"the CRC is not that of the batch{unknown}", batch)
+            text = f"the CRC is not that of the batch{self._magic_note(batch)}"
+            self._begin_range()
+            self._add("batch_crc", text, batch, ranged=True)
             self._note_damage(batch.position)
+            self._ends_whole = False
         else:
             self._check_header(batch)
         in_order = self._check_order(batch)
+        if valid and in_order:
+            self._end_range(batch.base_offset - 1 if not (batch.legacy and batch.codec) else None)
         # The CRC covers neither offset nor epoch: what fits between the others is taken as it is.
         trusted = in_order and (valid or batch.base_offset == self._expected)
         if trusted and batch.base_offset > self._expected and facts.last_offset is not None:
@@ -280,9 +292,44 @@ class LogCheck:
         for code, message, offset in check_records(batch, content, limit=self._options.max_message_bytes):
             self._add(code, message, batch, offset)
 
-    def _add(self, code: str, message: str, batch: Batch, offset: int | None = None) -> None:
+    def _add(self, code: str, message: str, batch: Batch, offset: int | None = None, *, ranged: bool = False) -> None:
+        """ranged: it concerns all offsets up to the next valid batch."""
         where = batch.base_offset if offset is None else offset
-        self._findings.add(code, self._path, message, position=batch.position, offset=where)
+        concerned: tuple[int | None, int | None] = (None, None)
+        if code in _OF_VALID and offset is None:
+            concerned = (batch.base_offset, batch.last_offset)
+        if ranged:
+            concerned = (self._open_from, None)
+        number = self._findings.add(
+            code, self._path, message, position=batch.position, offset=where, concerned=concerned
+        )
+        if ranged and number is not None:
+            self._open.append(number)
+
+    def _begin_range(self) -> None:
+        """What comes is not valid. The offsets between the valid batches before and behind are concerned."""
+        if self._in_range:
+            return
+        begins = self.facts.base_offset is not None or self.facts.last_offset is not None
+        self._in_range, self._open_from = True, self._expected if begins else None
+
+    def _end_range(self, last: int | None) -> None:
+        """A valid batch ends what was not. last: the offset before it; None when it does not tell."""
+        first, self._in_range, self._open_from = self._open_from, False, None
+        for number in self._open:
+            nothing = first is not None and last is not None and last < first  # nothing is missing between them
+            self._findings.concern(number, *((None, None) if nothing else (first, last)))
+        self._open.clear()
+
+    def _magic_note(self, batch: Batch) -> str:
+        """What is to be said of the magic of a batch whose CRC is wrong. The CRC of magic 2 does not cover it."""
+        note = "" if batch.magic in _MAGICS else f"; magic {batch.magic} is unknown"
+        if not batch.legacy or batch.size < V2_HEADER:
+            return note
+        as_v2 = parse_v2(self._source.read(batch.position, V2_HEADER), 0, batch.position)._replace(magic=2)
+        if is_valid(self._source, as_v2):
+            return f"{note or f'; magic {batch.magic} is wrong'}; as magic 2 its CRC is right"
+        return note
 
     def _check_header(self, batch: Batch) -> None:
         if batch.magic not in _MAGICS:
@@ -320,21 +367,31 @@ class LogCheck:
         following = resync(self._source, item.position + 1, self._source.size, self._effort)
         end = self._source.size if following is None else following
         length = end - item.position
+        self._begin_range()
         self._note_damage(item.position)
         at_end = following is None and self._options.active
         zeros = self._all_zero(item.position, end)
         text = f"{length} zero bytes" if zeros else f"{item.message}; {length} bytes cannot be read"
-        code = "zero_tail" if zeros and at_end else "garbage"
+        code = "zero_tail" if zeros and at_end and item.code != "incomplete" else "garbage"
         if code == "zero_tail":
             text += ", as a power failure and log.preallocate leave them"
-        if at_end and not zeros and item.code == "incomplete":
+        if at_end and item.code == "incomplete":
             code = "batch_incomplete"
+        if code != "garbage" and self._options.clean:
+            text += "; .kafka_cleanshutdown is there: the next start does not cut it off"
         if following is None and not self._options.active:
             text += ", and later segments follow"
-        self._findings.add(code, self._path, text, position=item.position)
+        concerned = (None if code == "zero_tail" else self._open_from, None)
+        number = self._findings.add(code, self._path, text, position=item.position, concerned=concerned)
+        if number is not None and following is not None:
+            self._open.append(number)
+        self._ends_whole = self._ends_whole and code != "garbage"
         if self._index is not None:
             self._index.pass_position(item.position)
-            self._index.skip_damage(end)
+            if code == "garbage":
+                self._index.skip_damage(end)
+            else:
+                self._index.pass_tail(end)
         if self._transactions is not None:
             self._transactions.skip_damage(self._offset_at(following))
         self._doubtful = True
@@ -354,9 +411,9 @@ class LogCheck:
     def _finish(self) -> None:
         facts = self.facts
         if self._index is not None:
-            self._index.finish(self._source, facts.last_offset if facts.damaged_at is None else None)
+            self._index.finish(self._source, facts.last_offset if self._ends_whole else None)
         if self._times is not None:
-            self._times.finish(facts.last_offset, facts.max_timestamp, damaged=facts.damaged_at is not None,
+            self._times.finish(facts.last_offset, facts.max_timestamp, damaged=not self._ends_whole,
                                complete=self._options.complete)  # fmt: skip
         if self._transactions is not None:
             self._transactions.finish()

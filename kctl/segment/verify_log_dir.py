@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kctl.errors import KctlError
 from kctl.segment.checkpoints import META_PROPERTIES, OFFSET_CHECKPOINTS, BadCheckpoint, parse_offsets, parse_settings
-from kctl.segment.partition import list_folder, partition_folders, read_partition
+from kctl.segment.partition import list_folder, parse_folder_name, partition_folders, read_partition
 from kctl.segment.verify_context import Verification, some
 from kctl.segment.verify_partition import PartitionCheck, PartitionFacts, is_uuid
 
@@ -39,6 +39,7 @@ class LogDirs:
     _dirs: list[LogDirFacts] = field(default_factory=list)
     _topic_ids: dict[tuple[str | None, str], tuple[str, Path]] = field(default_factory=dict)
     _partitions: dict[tuple[str | None, int | None, str, int], Path] = field(default_factory=dict)
+    _unread: set[tuple[str, int]] = field(default_factory=set)  # of the log dir that is looked at
 
     def check(self, path: Path) -> None:
         """A log dir and everything in it. Raises NotFound and the like when it cannot be listed."""
@@ -50,9 +51,12 @@ class LogDirs:
         clean = (path / CLEAN_SHUTDOWN).exists()
         partitions: dict[tuple[str, int], PartitionFacts] = {}
         known = set(partition_folders(path))
+        self._unread.clear()
+        unclear = checkpoints[_CLEANER] is None and (path / _CLEANER).exists()
+        cleaned = None if unclear else checkpoints[_CLEANER] or {}
         for folder in children:
             if folder in known:
-                self._partition(folder, facts, checkpoints[_CLEANER] or {}, partitions, clean=clean)
+                self._partition(folder, facts, cleaned, partitions, clean=clean)
             elif folder.is_dir() and folder.name != _REMOTE_CACHE and not _PARTITION.fullmatch(folder.name):
                 self.run.findings.add("folder_name", folder, "a log dir may only have folders of partitions")
         self._compare_offsets(path, checkpoints, partitions)
@@ -79,7 +83,7 @@ class LogDirs:
         self,
         path: Path,
         owner: LogDirFacts,
-        cleaned: Offsets,
+        cleaned: Offsets | None,
         found: dict[tuple[str, int], PartitionFacts],
         *,
         clean: bool,
@@ -88,6 +92,9 @@ class LogDirs:
             folder = read_partition(path)
         except KctlError as exc:
             self.run.unreadable(path, exc)
+            topic, partition, state = parse_folder_name(path.name)
+            if topic is not None and partition is not None and state is None:
+                self._unread.add((topic, partition))
             return
         if folder.topic is None or folder.partition is None:
             self.run.findings.add("folder_name", path, "it is not named after a topic and a partition")
@@ -95,8 +102,14 @@ class LogDirs:
             self.run.findings.add("leftover", path, "its topic was deleted, or the replica was moved")
             return
         name = (folder.topic or path.name, folder.partition or 0)
-        check = PartitionCheck(self.run, folder, cleaned=cleaned.get(name, 0) > 0, clean_shutdown=clean)
-        facts = check.check()
+        compacted = None if cleaned is None else cleaned.get(name, 0) > 0
+        try:
+            facts = PartitionCheck(self.run, folder, cleaned=compacted, clean_shutdown=clean).check()
+        except PermissionError as exc:  # its names may be read, and no more
+            self.run.unreadable(path, exc)
+            if folder.state is None:
+                self._unread.add(name)
+            return
         if folder.topic is None or folder.state is not None:
             return
         found[name] = facts
@@ -128,9 +141,11 @@ class LogDirs:
             absent = []
             for (topic, partition), offset in (offsets or {}).items():
                 facts = partitions.get((topic, partition))
+                if (topic, partition) in self._unread:
+                    continue
                 if facts is None:
                     absent.append(f"{topic}-{partition}")
-                elif offset > facts.next_offset:
+                elif facts.next_offset is not None and offset > facts.next_offset:
                     self._beyond(path / file, f"{topic}-{partition}", offset, facts.next_offset)
             if absent:
                 text = f"not in this log dir any more: {some(absent)}"

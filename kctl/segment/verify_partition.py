@@ -27,20 +27,24 @@ _KEPT = re.compile(r"\d{20}\.(?:index|timeindex|txnindex)\.(?:old-.+|new)")
 @dataclass
 class PartitionFacts:
     """What the checks of a log dir need. first_offset: the first segment's base offset, None without a segment;
-    next_offset: behind the last batch. topic_id: None when it is not known."""
+    next_offset: behind the last batch, None when the last log cannot be read. topic_id: None when it is not known."""
 
     folder: PartitionFolder
     first_offset: int | None = None
-    next_offset: int = 0
+    next_offset: int | None = 0
     topic_id: str | None = None
 
 
 class PartitionCheck:
     """Checks one folder."""
 
-    def __init__(self, run: Verification, folder: PartitionFolder, *, cleaned: bool, clean_shutdown: bool) -> None:
-        """cleaned: whether compaction has been there (cleaner-offset-checkpoint); clean_shutdown: of its log dir."""
-        self._run, self._folder, self._cleaned, self._clean = run, folder, cleaned, clean_shutdown
+    def __init__(
+        self, run: Verification, folder: PartitionFolder, *, cleaned: bool | None, clean_shutdown: bool
+    ) -> None:
+        """cleaned: whether compaction has been there (cleaner-offset-checkpoint), None: that cannot be read;
+        clean_shutdown: of its log dir."""
+        self._run, self._folder, self._clean = run, folder, clean_shutdown
+        self._cleaned, self._unknown = bool(cleaned), cleaned is None
         self._transactions = Transactions()
         self._gaps: list[tuple[Path, int, int]] = []
         self._snapshots = dict(folder.snapshots)
@@ -60,9 +64,12 @@ class PartitionCheck:
             if files.log is not None:
                 self._at(files, previous, first=files is logs[0])
             found = verify_segment(run, files, folder.path, place, self._transactions, epochs)
-            if found is not None:
+            if files.log is not None:
                 previous = found
-                facts.next_offset = max(facts.next_offset, found.next_offset)
+            if files.log is not None and found is None:
+                facts.next_offset, self._unknown = None, True
+            if found is not None:
+                facts.next_offset = max(facts.next_offset or 0, found.next_offset)
                 # What only compaction does: offsets missing within a segment, a segment without anything left.
                 self._cleaned |= found.compacted or (found.size_bytes == 0 and not place.active)
         self._end(facts, logs)
@@ -100,6 +107,9 @@ class PartitionCheck:
             text = f"offsets {end} to {base - 1} are in no segment"
             if self._cleaned:
                 self._run.findings.add("segment_gap", path, f"{text}, as compaction leaves it", offset=end)
+            elif self._unknown:
+                text += ": by compaction, or a segment is missing; not all that would tell can be read"
+                self._run.findings.add("segment_gap", path, text, offset=end)
             else:
                 text += ", and nothing else shows that compaction was here: a segment may be missing"
                 self._run.findings.add("segment_missing", path, text, offset=end)
@@ -108,9 +118,15 @@ class PartitionCheck:
             self._snapshot_place(offset, path, bases, facts.next_offset)
             if offset not in bases:
                 self._snapshot(offset)
-        last = self._snapshots.get(facts.next_offset)
+        last = None if facts.next_offset is None else self._snapshots.get(facts.next_offset)
         following = self._transactions
-        if last is not None and facts.next_offset not in bases and following.known and not following.compacted:
+        if (
+            last is not None
+            and facts.next_offset is not None
+            and facts.next_offset not in bases
+            and following.known
+            and not following.compacted
+        ):
             self._compare_snapshot(facts.next_offset, self._read_snapshot(last) or [])
 
     # --- producer snapshots -------------------------------------------------------------------------------------------
@@ -143,9 +159,9 @@ class PartitionCheck:
                 text = f"producer {producer}'s transaction open here began at {one} by it, at {other} by the log"
                 self._run.findings.add("snapshot_transaction", self._snapshots[offset], text, offset=offset)
 
-    def _snapshot_place(self, offset: int, path: Path, bases: set[int], end: int) -> None:
+    def _snapshot_place(self, offset: int, path: Path, bases: set[int], end: int | None) -> None:
         """What ProducerStateManager.removeStraySnapshots and truncateAndReload remove."""
-        if offset > end:
+        if end is not None and offset > end:
             text = f"it is for offset {offset}, and the log ends before {end}"
         elif offset not in bases and offset < max(bases, default=0):
             text = f"no segment begins at {offset}"

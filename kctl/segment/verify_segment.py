@@ -36,7 +36,9 @@ def verify_segment(
         for path in (files.index, files.timeindex, files.txnindex):
             if path is not None:
                 run.checked.files += 1
-                run.findings.add("log_missing", path, f"there is no {name.name}")
+                run.findings.add(
+                    "log_missing", path, f"there is no {name.name}: the records of this segment are missing"
+                )
         return None
     if run.options.progress is not None:
         run.options.progress(str(files.log), 0)
@@ -61,6 +63,7 @@ def _options(run: Verification, place: Place) -> LogOptions:
     return LogOptions(
         deep=run.options.deep,
         active=place.active,
+        clean=place.clean,
         complete=not place.active,
         max_message_bytes=run.options.max_message_bytes,
         progress=None if progress is None else lambda walked: progress("", walked),
@@ -110,6 +113,10 @@ def _transactions(
         check = TransactionCheck(path, files.base_offset, run.findings, transactions, exists=files.txnindex is not None)
     except KctlError as exc:
         run.unreadable(path, exc)
+        transactions.forget()
+        return None
+    except OSError:  # the log, which is said where it is opened
+        transactions.forget()
         return None
     opened.callback(check.close)
     return check

@@ -393,8 +393,11 @@ def test_fine_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert run(healthy(tmp_path / "orders-0")) == 0
     out, err = capsys.readouterr()
     assert out == (
-        "fine: 1 partition, 1 segment, 3 files, 5 batches, 50 records (not decoded: --deep), 1.21 kB checked\n"
+        "no damage in headers, CRCs and indexes (records not decoded: --deep): "
+        "1 partition, 1 segment, 3 files, 5 batches, 50 records, 1.21 kB checked\n"
     )
+    assert run("--deep", tmp_path / "orders-0") == 0
+    assert capsys.readouterr().out.startswith("fine: 1 partition, ")
     assert err == ""
 
 
@@ -410,7 +413,9 @@ def test_findings_as_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     ]
     assert out.splitlines()[-1] == "1 error: 1 partition, 1 segment, 3 files, 5 batches, 50 records, 1.21 kB checked"
     assert "finds wrong positions" in out
-    assert err == "error: 1 error found\n  kctl segment verify --repair-index shows which indexes can be written anew\n"
+    assert err == (
+        "error: not healthy: 1 error\n  kctl segment verify --repair-index shows which indexes can be written anew\n"
+    )
 
 
 def test_findings_as_json_and_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -418,7 +423,7 @@ def test_findings_as_json_and_csv(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert run(folder, "-o", "json") == 1
     result = json.loads(capsys.readouterr().out)
     assert list(result) == [
-        "paths", "deep", "checked", "errors", "warnings", "infos", "findings", "omitted",
+        "paths", "deep", "checked", "errors", "warnings", "infos", "denied", "findings", "omitted",
     ]  # fmt: skip
     assert list(result["checked"]) == [
         "log_dirs", "partitions", "segments", "files", "batches", "records", "size_bytes",
@@ -432,10 +437,13 @@ def test_findings_as_json_and_csv(tmp_path: Path, capsys: pytest.CaptureFixture[
             "offset": None,
             "message": f"the entry (offset 29, position {AT[2]}) comes behind (offset 49, position {AT[4]})",
             "effect": "finds wrong positions until the index is rebuilt; it does not notice at a clean start",
+            "first_offset": None,
+            "last_offset": None,
         }
     ]
     assert run(folder, "-o", "csv") == 1
-    assert capsys.readouterr().out.startswith("code,severity,file,position,offset,message,effect\nindex_order,error,")
+    header = "code,severity,file,position,offset,message,effect,first_offset,last_offset"
+    assert capsys.readouterr().out.startswith(f"{header}\nindex_order,error,")
 
 
 def test_a_dry_run_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -445,7 +453,9 @@ def test_a_dry_run_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[
         assert run("--repair-index", "--index-interval-bytes", str(INTERVAL), *options, folder) == 1
         out, err = capsys.readouterr()
         assert "would write" in out
-        assert "nothing was written" in err
+        assert "nothing was written: " in err
+        assert ("this was a dry run" in err) == ("--dry-run" in options)
+        assert ("there is nobody to ask" in err) == ("--dry-run" not in options)
         assert content(folder) == before
 
 

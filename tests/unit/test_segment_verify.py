@@ -184,8 +184,8 @@ CORRUPT = {
     "timeindex-last-below-first": ({"timeindex_order"}, set()),
     "timeindex-offset-not-found": ({"timeindex_offset"}, set()),
     "timeindex-out-of-order": ({"timeindex_order"}, set()),
-    "trunc-header": ({"batch_incomplete"}, set()),
-    "trunc-size-only": ({"batch_incomplete"}, set()),
+    "trunc-header": ({"batch_incomplete", "index_position", "timeindex_offset"}, set()),
+    "trunc-size-only": ({"batch_incomplete", "index_position", "timeindex_offset"}, set()),
     "zero-tail": ({"zero_tail"}, set()),
 }
 
