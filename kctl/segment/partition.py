@@ -149,9 +149,16 @@ def holds_segments(path: Path) -> bool:
 
 
 def partition_folders(log_dir: Path) -> list[Path]:
-    """The partitions' folders of a log dir, by name: by what they hold, or by how they are called."""
+    """The partitions' folders of a log dir: by how they are called, or by what they hold, if that may be read."""
     return [
         path
         for path in list_folder(log_dir)
-        if path.is_dir() and (parse_folder_name(path.name)[0] is not None or holds_segments(path))
+        if path.is_dir() and (parse_folder_name(path.name)[0] is not None or _seems_to_hold_segments(path))
     ]
+
+
+def _seems_to_hold_segments(path: Path) -> bool:
+    try:
+        return holds_segments(path)
+    except NotAuthorized:  # lost+found
+        return False

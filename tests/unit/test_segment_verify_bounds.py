@@ -135,6 +135,15 @@ def test_nothing_is_concluded_from_what_cannot_be_read(
     assert "unreadable" in told.out
 
 
+def test_another_folder_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (path,) = log_dir(tmp_path / "data")
+    (path / "lost+found").mkdir()
+    refuse(monkeypatch, "lost+found")
+    result = verify([path])
+    assert [found.code for found in result.findings] == ["folder_name"]
+    assert result.checked.partitions == 1
+
+
 def test_a_segment_in_the_middle_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is no gap; and a gap elsewhere may be compaction's."""
     second_segment(tmp_path / "orders-0")
