@@ -10,8 +10,9 @@ import dataclasses
 import json
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
-from kctl.segment.batch import Batch
+from kctl.segment.batch import NO_SEQUENCE, Batch
 from kctl.segment.record import Record
 from kctl.segment.record_columns import Columns, record_columns
 from kctl.segment.rows import encoded, record_row
@@ -21,7 +22,8 @@ _MAX_SEQUENCE = 2**31 - 1
 _ESCAPED = bytes(range(32)) + b'"\\'  # what JSON does not have as it is
 _QUOTED = json.encoder.encode_basestring
 _MILLISECONDS = tuple(b'%03dZ"' % ms for ms in range(1000))
-_POSITION = b"\0"  # in the place of the batch's position; no JSON has it
+# In the places of the batch's position and second; no JSON has these.
+_POSITION, _SECOND = b"\0", b"\1"
 
 
 def records_json(batch: Batch, payload: bytes, file: str, *, valid: bool) -> bytes | None:
@@ -37,51 +39,70 @@ def records_json(batch: Batch, payload: bytes, file: str, *, valid: bool) -> byt
     return _lines(batch, columns, file, valid=valid)
 
 
+class _Line(NamedTuple):
+    """All that a line depends on beside the record, the position and the second.
+
+    keys, values: how they stand in it. same_second: the whole batch is of one.
+    """
+
+    file: str
+    valid: bool
+    attributes: int
+    producer_id: int
+    sequenced: bool
+    same_second: bool
+    keys: _Kind
+    values: _Kind
+
+
+class _Kind(NamedTuple):
+    """null: all are. plain: all are UTF-8 that needs no escapes, so that they are set in as they are. size: of all."""
+
+    null: bool
+    plain: bool
+    size: int | None
+
+
 def _lines(batch: Batch, columns: Columns, file: str, *, valid: bool) -> bytes:
-    key, value = _column(columns.keys), _column(columns.values)
-    parts = [columns.offsets, _times(columns.timestamps), *key.parts, *value.parts, *key.sizes, *value.sizes]
+    sizes = columns.sizes or (None, None)
+    keys, key_parts, key_sizes = _column(columns.keys, sizes[0])
+    values, value_parts, value_sizes = _column(columns.values, sizes[1])
+    second, times = _times(columns.timestamps)
+    parts: list[Sequence[object]] = [columns.offsets, times, *key_parts, *value_parts, *key_sizes, *value_sizes]
     sequenced = batch.base_sequence >= 0
     if sequenced:
         shift = batch.base_sequence - batch.base_offset
         parts.append([offset + shift for offset in columns.offsets])
-    # All that a line depends on beside the record and the position.
-    alike = batch._replace(position=0, size=0, base_offset=0, partition_leader_epoch=0, crc=0, last_offset_delta=0,
-                           base_timestamp=0, max_timestamp=0, producer_epoch=0, record_count=0,
-                           base_sequence=0 if sequenced else -1)  # fmt: skip
-    template = _template(alike, file, valid, key.null, value.null, key.plain, value.plain)
+    line = _Line(file, valid, batch.attributes, batch.producer_id, sequenced, second is not None, keys, values)
+    template = _template(line).replace(_POSITION, b"%d" % batch.position)
+    if second is not None:
+        template = template.replace(_SECOND, second)
     count, width = len(columns.keys), len(parts)
     arguments: list[object] = [None] * (width * count)
     for number, part in enumerate(parts):
         arguments[number::width] = part
-    return template.replace(_POSITION, b"%d" % batch.position) * count % tuple(arguments)
+    return template * count % tuple(arguments)
 
 
-@dataclasses.dataclass(slots=True)
-class _Column:
-    """Keys or values. null: all are. plain: all are UTF-8 that needs no escapes, so that they are set in as they are.
+_Parts = tuple[Sequence[object], ...]
 
-    parts: what is set in, text or text and encoding; sizes: the same for the sizes, where they are not null.
+
+def _column(texts: list[bytes | None], size: int | None) -> tuple[_Kind, _Parts, _Parts]:
+    """How they stand in a line, what is set in (text, or text and encoding), and what as their sizes.
+
+    size: of all, where that is known; −1: all are null.
     """
-
-    null: bool
-    plain: bool
-    parts: tuple[Sequence[object], ...]
-    sizes: tuple[Sequence[object], ...]
-
-
-def _column(texts: list[bytes | None]) -> _Column:
-    nulls = texts.count(None)
+    nulls = 0 if size is not None and size >= 0 else texts.count(None)
     if nulls == len(texts):
-        return _Column(True, False, (), ())
+        return _Kind(True, False, None), (), ()
     if not nulls:
         joined = b"\n".join(texts)  # type: ignore[arg-type]
-        sizes = list(map(len, texts))  # type: ignore[arg-type]
         if len(joined.translate(None, _ESCAPED)) == len(joined) - len(texts) + 1 and _is_utf8(joined):
-            return _Column(False, True, (texts,), (sizes,))
+            sizes = () if size is not None else (list(map(len, texts)),)  # type: ignore[arg-type]
+            return _Kind(False, True, size), (texts,), sizes
     shown = [encoded(text) for text in texts]
-    return _Column(
-        False,
-        False,
+    return (
+        _Kind(False, False, None),
         (
             [b"null" if text is None else _QUOTED(text).encode() for text, _ in shown],
             [b"null" if encoding is None else b'"%b"' % encoding.encode() for _, encoding in shown],
@@ -101,14 +122,16 @@ def _is_utf8(joined: bytes) -> bool:
     return True
 
 
-def _times(timestamps: Sequence[int]) -> Sequence[bytes]:
-    if min(timestamps) < 0 or max(timestamps) > MAX_MS:
-        return [json.dumps(timestamp_text(timestamp)).encode() for timestamp in timestamps]
-    first = min(timestamps) // 1000
-    if max(timestamps) // 1000 == first:  # mostly
-        second, start, milliseconds = _second(first), first * 1000, _MILLISECONDS
-        return [second + milliseconds[timestamp - start] for timestamp in timestamps]
-    return [_second(timestamp // 1000) + _MILLISECONDS[timestamp % 1000] for timestamp in timestamps]
+def _times(timestamps: Sequence[int]) -> tuple[bytes | None, Sequence[bytes]]:
+    """The second of all of them and their milliseconds; or None and the whole times."""
+    least, largest = min(timestamps), max(timestamps)
+    if least < 0 or largest > MAX_MS:
+        return None, [json.dumps(timestamp_text(timestamp)).encode() for timestamp in timestamps]
+    first = least // 1000
+    if largest // 1000 == first:  # mostly
+        start, milliseconds = first * 1000, _MILLISECONDS
+        return _second(first), [milliseconds[timestamp - start] for timestamp in timestamps]
+    return None, [_second(timestamp // 1000) + _MILLISECONDS[timestamp % 1000] for timestamp in timestamps]
 
 
 @lru_cache(maxsize=4096)
@@ -119,23 +142,24 @@ def _second(second: int) -> bytes:
 
 
 @lru_cache(maxsize=64)
-def _template(
-    batch: Batch, file: str, valid: bool, null_keys: bool, null_values: bool, plain_keys: bool, plain_values: bool
-) -> bytes:
+def _template(line: _Line) -> bytes:
     """A record's line with a placeholder for each argument, made from a row with marks in their places."""
-    key, value = (None if null_keys else b""), (None if null_values else b"")
-    row = dataclasses.asdict(record_row(file, batch, Record(0, 0, batch.base_sequence, key, value), valid=valid))
+    sequence = 0 if line.sequenced else NO_SEQUENCE
+    batch = Batch(0, 0, 2, 0, 0, 0, line.attributes, 0, 0, 0, line.producer_id, 0, sequence, 0)
+    key, value = (None if kind.null else b"" for kind in (line.keys, line.values))
+    row = dataclasses.asdict(record_row(line.file, batch, Record(0, 0, sequence, key, value), valid=line.valid))
     marks: dict[str, bytes] = {"position": _POSITION, "offset": b"%d", "timestamp": b"%b"}
-    for name, null, plain in (("key", null_keys, plain_keys), ("value", null_values, plain_values)):
-        if not null:
-            marks[name] = b'"%b"' if plain else b"%b"
-            marks[f"{name}_size_bytes"] = b"%d" if plain else b"%b"
-            if not plain:
+    if line.same_second:
+        marks["timestamp"] = _SECOND + b"%b"
+    for name, kind in (("key", line.keys), ("value", line.values)):
+        if not kind.null:
+            marks[name] = b'"%b"' if kind.plain else b"%b"
+            marks[f"{name}_size_bytes"] = b"%b" if not kind.plain else b"%d" if kind.size is None else b"%d" % kind.size
+            if not kind.plain:
                 marks[f"{name}_encoding"] = b"%b"
-    if batch.base_sequence >= 0:
+    if line.sequenced:
         marks["sequence"] = b"%d"
-    line = b",".join(b"%b:%b" % (_json(name), marks.get(name) or _json(value)) for name, value in row.items())
-    return b"{%b}\n" % line
+    return b"{%b}\n" % b",".join(b"%b:%b" % (_json(name), marks.get(name) or _json(row[name])) for name in row)
 
 
 def _json(value: object) -> bytes:
