@@ -47,7 +47,11 @@ def batch_marks(row: Mapping[str, Any]) -> str:
     marks = [word for word in ("transactional", "control") if row[word]]
     if row["delete_horizon"] is not None:
         marks.append("delete horizon")
-    return " ".join(marks if row["valid"] else [*marks, "WRONG CRC"]) or "-"
+    if row["magic"] < 0:
+        marks.append(f"MAGIC {row['magic']}" + (", CRC right as 2" if "CRC is right" in (row["damage"] or "") else ""))
+    elif not row["valid"]:
+        marks.append("WRONG CRC")
+    return " ".join(marks) or "-"
 
 
 # Times are all of one width: aligned to the right they are never broken, as numbers.

@@ -23,6 +23,7 @@ from kctl.commands.segment_columns import (
     Size,
     batch_marks,
 )
+from kctl.commands.segment_streams import stream
 from kctl.errors import NotHealthy, UsageError
 from kctl.text import printable
 
@@ -49,8 +50,10 @@ def dump(
     files: Annotated[str | None, typer.Option(metavar="A,B", help="Files as DumpLogSegments takes them.")] = None,
     records: Annotated[bool, typer.Option("--records", help="A row for each record, not for each batch.")] = False,
     offsets: Annotated[str | None, typer.Option(metavar="A..B", help="Only these, both included.")] = None,
-    since: Annotated[str | None, typer.Option(metavar="TIME", help="Only from then on, for example -2h.")] = None,
-    until: Annotated[str | None, typer.Option(metavar="TIME", help="Only before then.")] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only from then on, for example -2h; UTC without a zone.")
+    ] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Only before then; UTC without a zone.")] = None,
     key: Annotated[str | None, typer.Option(metavar="TEXT", help="Only records with this key.")] = None,
     key_regex: Annotated[str | None, typer.Option(metavar="REGEX", help="Only where it occurs in the key.")] = None,
     grep: Annotated[str | None, typer.Option(metavar="REGEX", help="In key, value or a header.")] = None,
@@ -89,6 +92,9 @@ def dump(
     ] = False,
 ) -> None:
     """Show what log files hold: batches, or records. Exits 1 when damage was found.
+
+    -o is table, wide, json (JSON Lines), csv or kafka; there is no yaml. Damaged batches are told whatever is looked
+    for.
 
     Indexes, snapshots and checkpoint files are shown as well, each kind as a table of its own; -o json gives JSON
     Lines, where each row says of which kind it is. --follow goes on in the next segment when the broker begins one, and
@@ -156,6 +162,10 @@ def _as_kafka_prints_it(names: list[str], given: Mapping[str, Any]) -> None:
     mismatches = 0
     for mismatches, line in enumerate(text.mismatches(), start=1):  # noqa: B007 - their number is used behind the loop
         sys.stderr.write(f"{line}\n")
+    if text.unreadable:
+        for error in text.unreadable[:-1]:
+            output.warn(error.message)
+        raise text.unreadable[-1]
     _end(text.found_count + mismatches)
 
 
@@ -212,6 +222,7 @@ def _parser(given: Mapping[str, Any]) -> tuple[Parser | None, bool]:
 
 def _for_people_and_programs(inv: Invocation, names: list[str], given: Mapping[str, Any]) -> None:
     from kctl.segment.dump import DumpOptions, DumpRun, row_types
+    from kctl.segment.partition import offset_of
     from kctl.segment.query import MAX_MESSAGE_BYTES
     from kctl.units import parse_size
 
@@ -240,7 +251,10 @@ def _for_people_and_programs(inv: Invocation, names: list[str], given: Mapping[s
         output.stream(rows, [], inv.output, row_type=types[0])
     else:
         columns = _columns(given, wide=inv.output == "wide")
-        _tables(_without_remarks(run.rows()), columns, titles=len(paths) > 1)
+        # Kafka's own messages are long, and -o wide is.
+        blocks = inv.output == "wide" or columns["RecordRow"] in (METADATA_COLUMNS, COORDINATOR_COLUMNS)
+        titles = len(paths) > 1 or any(path.suffix == ".log" and offset_of(path) is None for path in paths)
+        _tables(_without_remarks(run.rows()), columns, titles=titles, blocks=blocks)
     _end(run.damaged)
 
 
@@ -298,8 +312,8 @@ def _columns(given: Mapping[str, Any], *, wide: bool) -> dict[str, list[Column]]
     return COLUMNS
 
 
-def _tables(rows: Iterator[Row | None], columns: Mapping[str, list[Column]], *, titles: bool) -> None:
-    """A table for each file. titles: the file's name above it; a second file has it anyway."""
+def _tables(rows: Iterator[Row | None], columns: Mapping[str, list[Column]], *, titles: bool, blocks: bool) -> None:
+    """A table for each file. titles: the file's name above it; a second file has it anyway. blocks: see stream."""
     last: tuple[type, str] | None = None
 
     def kind(row: Row | None) -> tuple[type, str] | None:
@@ -315,7 +329,7 @@ def _tables(rows: Iterator[Row | None], columns: Mapping[str, list[Column]], *, 
             if titles or shown:
                 output.heading(key[1])
             shown += 1
-        output.stream(map(_marked, group), columns[key[0].__name__] if key else [], None)
+        stream(map(_marked, group), columns[key[0].__name__] if key else [], blocks=blocks)
     if not shown:
         output.note("nothing to show")
 

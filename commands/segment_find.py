@@ -12,11 +12,12 @@ from kctl.commands import output
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.segment_columns import RECORD_COLUMNS, Size
+from kctl.commands.segment_streams import lean
 from kctl.errors import NotFound, NotHealthy, UsageError
 from kctl.units import format_size
 
 if TYPE_CHECKING:
-    from kctl.segment.find import Found, IndexUse
+    from kctl.segment.find import Found, IndexUse, Place
     from kctl.segment.partition_log import PartitionLog
 
 
@@ -25,7 +26,10 @@ def find(
     paths: Annotated[list[str], typer.Argument(metavar="PATH…", help="A partition's folder, or its log files.")],
     offset: Annotated[int | None, typer.Option(min=0, help="The first record from this offset on.")] = None,
     timestamp: Annotated[
-        str | None, typer.Option(metavar="TIME", help="The first record of this time or younger, for example -90m.")
+        str | None,
+        typer.Option(
+            metavar="TIME", help="The first record of this time or younger, for example -90m; UTC without a zone."
+        ),
     ] = None,
     key: Annotated[str | None, typer.Option(metavar="TEXT", help="The newest record with this key.")] = None,
     every: Annotated[bool, typer.Option("--all", help="With --key: all of its records, not only the newest.")] = False,
@@ -46,7 +50,10 @@ def find(
     from kctl.segment.partition_log import partition_logs
 
     inv = invocation(ctx)
-    if sum(given is not None for given in (offset, timestamp, key)) != 1:
+    given = sum(each is not None for each in (offset, timestamp, key))
+    if given > 1:
+        raise UsageError("only one of --offset, --timestamp and --key can be given")
+    if not given:
         raise UsageError("one of --offset, --timestamp and --key is needed", hint="for example --offset 1000")
     if every and key is None:
         raise UsageError("--all is for --key", hint="kctl segment dump --offsets A..B shows many records by offset")
@@ -111,7 +118,8 @@ def _tables(found: Sequence[Found]) -> Iterator[Table]:
     """The record, where it is, and the way to it; of many partitions only where it was found."""
     for each in found:
         if each.place is not None:
-            yield Table(RECORD_COLUMNS, [jsonable(each.place.record)], title=each.path)
+            record = jsonable(each.place.record)
+            yield Table(lean(RECORD_COLUMNS, [record]), [record], title=each.path)
             yield Table([Column("what", "FOUND"), Column("text", "AT")], list(_where(each)))
         if each.place is not None or len(found) == 1:
             yield Table([Column("step", "HOW")], [{"step": text} for text in _steps(each)])
@@ -129,8 +137,14 @@ def _where(found: Found) -> Iterator[dict[str, Any]]:
         yield {"what": "leader epoch", "text": str(batch.partition_leader_epoch)}
     if batch.producer_id is not None:
         yield {"what": "producer", "text": f"{batch.producer_id}, epoch {batch.producer_epoch}"}
+    if not found.place.record.valid:
+        yield {"what": "valid", "text": f"no: {_invalid(found.place)}"}
     if found.reason:
         yield {"what": "note", "text": found.reason}
+
+
+def _invalid(place: Place) -> str:
+    return "its CRC is wrong" if place.batch.valid else "its batch has a wrong CRC"
 
 
 def _steps(found: Found) -> Iterator[str]:
@@ -154,17 +168,30 @@ def _entry(use: IndexUse) -> str:
 
 def _judge(found: Sequence[Found], text: str, *, shown: int | None = None) -> None:
     """shown: how many records --all has shown."""
-    damage = [each for one in found for each in one.damage]
-    for each in damage:
+    for each in (each for one in found for each in one.damage):
         output.warn(each)
-    if damage:
-        raise NotHealthy(
-            f"damage was passed over in {_number(len(damage), 'place')}", hint="what is looked for may have been in it"
+    passed = sum(map(_passed_over, found))
+    bad = [each.place for each in found if each.place is not None and not each.place.record.valid]
+    if passed:
+        # An offset is there once, whatever was passed over before it.
+        there = all(each.exact for each in found) and text.startswith("offset ")
+        hint = (
+            "the record that was found has the offset asked for" if there else "what is looked for may have been in it"
         )
+        raise NotHealthy(f"damage was passed over in {_number(passed, 'place')}", hint=hint)
+    if bad:
+        raise NotHealthy(f"the record was found, and {_invalid(bad[0])}", hint="it may not be what was written")
     if not shown and all(each.place is None for each in found):
         where = f" in {len(found)} partitions" if len(found) > 1 else ""
         reason = f": {found[0].reason}" if len(found) == 1 and found[0].reason else ""
         raise NotFound(f"{text} was not found{where}{reason}")
+
+
+def _passed_over(found: Found) -> int:
+    """In how many places there is damage other than a wrong CRC of the batch of the record found."""
+    own = None if found.place is None or found.place.batch.valid else found.place
+    start = "" if own is None else f"{own.segment} at {own.position}: "
+    return len([each for each in found.damage if own is None or not each.startswith(start)])
 
 
 def _every_record(inv: Invocation, logs: Sequence[PartitionLog], key: bytes, limit: int) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from kctl.errors import UsageError
+from kctl.errors import NotFound, UsageError
 from kctl.segment.batch import Batch
 from kctl.segment.checkpoints import LEADER_EPOCHS, OFFSET_CHECKPOINTS, EpochRow, OffsetRow, SettingRow, is_checkpoint
 from kctl.segment.compression import BadPayload
@@ -31,7 +31,7 @@ from kctl.segment.record import BadRecords
 from kctl.segment.record_columns import whole_payload
 from kctl.segment.rows import BatchRow, DamageRow, NoteRow, RecordRow, RowDecoder, batch_row, record_row
 from kctl.segment.source import Source
-from kctl.segment.walk import Damage, batches, content_of, is_valid
+from kctl.segment.walk import Damage, batch_damage, batches, content_of
 
 LOGS = (".log", ".checkpoint")  # a KRaft snapshot is written as a log
 
@@ -80,7 +80,7 @@ _KINDS = {
 
 
 def _kind(path: Path) -> _Kind | None:
-    """By the name; None for a log. Raises UsageError for what is none of Kafka's files."""
+    """By the name; None for a log. Raises NotFound, and UsageError for what is none of Kafka's files."""
     if is_checkpoint(path):
         row = EpochRow if path.name == LEADER_EPOCHS else OffsetRow if path.name in OFFSET_CHECKPOINTS else SettingRow
         return _Kind(row, checkpoint_rows)
@@ -88,6 +88,8 @@ def _kind(path: Path) -> _Kind | None:
     if suffix in LOGS:
         return None
     if suffix not in _KINDS:
+        if not path.exists():
+            raise NotFound(f"{path} does not exist")
         raise UsageError(
             f"{path} is no file that kctl knows by its name",
             hint=f"it knows {', '.join([*LOGS, *_KINDS])}, the checkpoint files, meta.properties, partition.metadata",
@@ -172,16 +174,26 @@ class DumpRun:
                         yield None
 
     def _batch(self, source: Source, batch: Batch) -> Iterator[Row | JsonLines]:
-        """Its row, or its records' rows, as far as they are wanted; what a header rules out is not read."""
+        """Its row, or its records' rows, as far as they are wanted. What a valid header rules out is not decoded; an
+        invalid one rules nothing out."""
         options = self._options
+        damage = batch_damage(source, batch)
+        file, valid = str(source.path), damage is None
         if not options.query.wants_batch(batch):
+            if damage is not None:  # its header may say anything
+                yield DamageRow(file, batch.position, batch.size, damage)
             return
-        file, valid = str(source.path), is_valid(source, batch)
-        if not options.records and not options.query.about_records:
-            yield batch_row(file, batch, valid=valid)
+        if not options.records and (damage is not None or not options.query.about_records):
+            yield batch_row(file, batch, valid=valid, damage=damage)
             return
-        if options.records and not valid:
-            yield DamageRow(file, batch.position, batch.size, "the CRC is not that of the batch")
+        if damage is not None:
+            yield DamageRow(file, batch.position, batch.size, damage)
+        if batch.magic >= 0:
+            yield from self._records(source, batch, valid=valid)
+
+    def _records(self, source: Source, batch: Batch, *, valid: bool) -> Iterator[Row | JsonLines]:
+        """Rows of the records that are wanted; without --records the batch's own when it has one of these."""
+        options, file = self._options, str(source.path)
         try:
             content = content_of(source, batch, options.max_message_bytes)
             lines = self._json_lines(source, batch, content, valid=valid)
@@ -194,7 +206,7 @@ class DumpRun:
                     return
                 yield record_row(file, batch, record, valid=valid, decode=options.decode)
         except (BadRecords, BadPayload) as exc:
-            if valid or not options.records:  # else it was told already
+            if valid:  # else it was told already
                 yield DamageRow(file, batch.position, batch.size, str(exc))
 
     def _json_lines(self, source: Source, batch: Batch, content: memoryview, *, valid: bool) -> bytes | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 
 from kctl.errors import KctlError
@@ -23,7 +24,7 @@ from kctl.segment.record import BadRecords, Record
 from kctl.segment.rows import BatchRow, RecordRow, batch_row, record_row
 from kctl.segment.source import Source
 from kctl.segment.timestamps import timestamp_text
-from kctl.segment.walk import Damage, batch_at, batches, content_of, is_valid
+from kctl.segment.walk import Damage, batch_at, batch_damage, batches, content_of, is_valid
 
 _WINDOW_BYTES = 1 << 18  # what is looked for is mostly near
 MOST_REMARKS = 100  # of a hostile log
@@ -53,25 +54,47 @@ class Place:
     record: RecordRow
 
 
+class Reason(str, Enum):
+    """Why another record, or none, was found. log_start: brokers do not return it any more; damaged: the offset is in
+    damage; not_there: removed by compaction, or never used; youngest: all records are older."""
+
+    EMPTY = "empty"
+    LOG_START = "log_start"
+    BEFORE_LOG = "before_log"
+    DAMAGED = "damaged"
+    NOT_THERE = "not_there"
+    LOG_END = "log_end"
+    BEHIND_LOG = "behind_log"
+    YOUNGEST = "youngest"
+    NO_TIMESTAMPS = "no_timestamps"
+    NO_SUCH_KEY = "no_such_key"
+    TOMBSTONE = "tombstone"
+
+
 @dataclass(slots=True)
 class Found:
     """The way to a record. place: None when there is none; exact: it is the offset that was asked for.
 
     scanned_from: the position in the last segment from which on the log itself was read; scanned_bytes: how much of all
-    segments. reason: why another record, or none, was found. warnings: indexes that could not be used; damage: in the
-    log, passed over: what was looked for may have been there.
+    segments. reason, reason_code: why another record, or none, was found. warnings: indexes that could not be used;
+    damage: in the log, passed over: what was looked for may have been there.
     """
 
     path: str
     place: Place | None = None
     exact: bool = False
     reason: str | None = None
+    reason_code: Reason | None = None
     indexes: list[IndexUse] = field(default_factory=list)
     scanned_from: int = 0
     scanned_bytes: int = 0
     scanned_batches: int = 0
     warnings: list[str] = field(default_factory=list)
     damage: list[str] = field(default_factory=list)
+
+    def because(self, code: Reason, text: str) -> None:
+        """Why it was found, or not."""
+        self.reason_code, self.reason = code, text
 
     def warn(self, text: str) -> None:
         """An index that cannot be used."""
@@ -92,33 +115,86 @@ def find_offset(log: PartitionLog, offset: int, *, indexes: bool = True, limit: 
     """The first record whose offset is not below `offset`. indexes: whether they are used; limit: of one message."""
     found = Found(str(log.path))
     first = max((number for number, files in enumerate(log.segments) if files.base_offset <= offset), default=0)
-    end = None
+    end, passed = None, _Passed(log.segments[0].base_offset)
     for number, files in enumerate(log.segments[first:]):
         with open_log(files) as source:
             start = _offset_start(files, source, offset, found) if indexes and number == 0 else 0
-            for batch in scan(source, start, found):
+            for batch in scan(source, start, found, passed):
                 end = batch.last_offset + 1
                 if batch.last_offset < offset:
+                    passed.good(batch)
                     continue
-                for record in records(source, batch, found, limit):
+                for record in records(source, batch, found, limit, passed):
                     if record.offset >= offset:
                         found.place, found.exact = place(source, batch, record), record.offset == offset
-                        found.reason = _reason(log, offset, record)
+                        _say_why(found, log, offset, record, passed)
                         return found
-    found.reason = "the log is empty" if end is None else f"the log ends before it, at {end}"
-    if offset == end:
-        found.reason = "it is the log end offset: the next record will have it"
+    if passed.position is not None:
+        found.because(Reason.DAMAGED, passed.text(offset, None))
+    elif end is None:
+        found.because(Reason.EMPTY, "the log is empty")
+    elif offset == end:
+        found.because(Reason.LOG_END, "it is the log end offset: the next record will have it")
+    else:
+        found.because(Reason.BEHIND_LOG, f"the log ends before it, at {end}")
     return found
 
 
-def _reason(log: PartitionLog, offset: int, record: Record) -> str | None:
+@dataclass(slots=True)
+class _Passed:
+    """Damage between the last good offset below what is looked for and what is found.
+
+    next_offset: behind that good one. position: of the first damage, None without any; first, last: the offsets of the
+    damaged batch where its header can be believed (its records are damaged, not the batch).
+    """
+
+    next_offset: int
+    position: int | None = None
+    first: int | None = None
+    last: int | None = None
+    bad_batch: int | None = None  # the position of one with a wrong CRC, whose header says nothing
+    whole: bool = True  # it is a batch as far as its length goes
+
+    def good(self, batch: Batch) -> None:
+        """A batch below what is looked for."""
+        if batch.position != self.bad_batch:
+            self.next_offset = max(self.next_offset, batch.last_offset + 1)
+            self.position = self.first = self.last = self.bad_batch = None
+
+    def bad(self, position: int, *, whole: bool = True, batch: Batch | None = None) -> None:
+        """Damage; batch: a valid one, whose records cannot be read. The first one counts."""
+        if whole and batch is None:
+            self.bad_batch = position
+        if self.position is None:
+            self.position, self.whole = position, whole
+            if batch is not None:
+                self.first, self.last = batch.base_offset, batch.last_offset
+        else:
+            self.whole, self.last = False, None
+
+    def text(self, offset: int, following: int | None) -> str:
+        """Where `offset` is. following: the first offset that can be read behind the damage; None: there is none."""
+        assert self.position is not None
+        what = "damaged batch" if self.whole else "damaged part"
+        first = self.next_offset if self.first is None else self.first
+        last = self.last if self.last is not None or following is None else following - 1
+        if last is None:
+            return f"offset {offset} may be in the {what} from {first} on, at position {self.position}"
+        return f"offset {offset} is in the {what} {first}–{last} at position {self.position}"
+
+
+def _say_why(found: Found, log: PartitionLog, offset: int, record: Record, passed: _Passed) -> None:
     if log.start is not None and record.offset < log.start:
-        return f"offset {record.offset} is before the log start offset {log.start}: brokers do not return it any more"
-    if record.offset == offset:
-        return None
-    if offset < (log.start or log.segments[0].base_offset):
-        return f"offset {offset} is before the start of the log"
-    return f"offset {offset} is not there: removed by compaction, or never used"
+        text = f"offset {record.offset} is before the log start offset {log.start}: brokers do not return it any more"
+        found.because(Reason.LOG_START, text)
+    elif record.offset == offset:
+        return
+    elif offset < (log.start or log.segments[0].base_offset):
+        found.because(Reason.BEFORE_LOG, f"offset {offset} is before the start of the log")
+    elif passed.position is not None:
+        found.because(Reason.DAMAGED, passed.text(offset, record.offset))
+    else:
+        found.because(Reason.NOT_THERE, f"offset {offset} is not there: removed by compaction, or never used")
 
 
 def _offset_start(files: SegmentFiles, source: Source, offset: int, found: Found) -> int:
@@ -182,7 +258,10 @@ def find_timestamp(log: PartitionLog, timestamp: int, *, indexes: bool = True, l
                         found.place, found.exact = place(source, batch, record), record.timestamp == timestamp
                         return found
     at = timestamp_text(youngest)
-    found.reason = "no record has a timestamp" if at is None else f"the youngest record is of {at}"
+    if at is None:
+        found.because(Reason.NO_TIMESTAMPS, "no record has a timestamp")
+    else:
+        found.because(Reason.YOUNGEST, f"the youngest record is of {at}")
     return found
 
 
@@ -238,33 +317,46 @@ def open_log(files: SegmentFiles) -> Source:
     return Source(files.log, window_bytes=_WINDOW_BYTES)
 
 
-def scan(source: Source, start: int, found: Found) -> Iterator[Batch]:
+def scan(source: Source, start: int, found: Found, passed: _Passed | None = None) -> Iterator[Batch]:
     """The batches from a position on; each is counted, and damage is told before the next one is looked at."""
     found.scanned_from = start
     for item in batches(source, start):
         if isinstance(item, Damage):
             found.damaged(source.path, item.position, f"{item.message}; {item.length} bytes are passed over")
             found.scanned_bytes += item.length
+            if passed is not None:
+                passed.bad(item.position, whole=False)
             continue
         found.scanned_bytes += item.size
         found.scanned_batches += 1
-        if not is_valid(source, item):
-            found.damaged(source.path, item.position, "the CRC is not that of the batch")
+        damage = batch_damage(source, item)
+        if damage is not None:
+            found.damaged(source.path, item.position, damage)
+            if passed is not None:
+                passed.bad(item.position)
         yield item
 
 
-def records(source: Source, batch: Batch, found: Found, limit: int) -> Iterator[Record]:
+def records(source: Source, batch: Batch, found: Found, limit: int, passed: _Passed | None = None) -> Iterator[Record]:
     """The records of a batch; where they cannot be read, damage is told and they end."""
+    if batch.magic < 0:  # of an unknown format
+        return
     try:
-        yield from all_records(batch, content_of(source, batch, limit), limit=limit)
+        yield from all_records(batch, content_of(source, batch, limit), limit=limit, keep_last=True)
     except (BadRecords, BadPayload) as exc:
         if is_valid(source, batch):  # else it was told already
             found.damaged(source.path, batch.position, str(exc))
+            if passed is not None:
+                passed.bad(batch.position, batch=batch)
 
 
 def place(source: Source, batch: Batch, record: Record) -> Place:
     """Where a record is, with what can be said of it and of its batch."""
-    file, valid = str(source.path), is_valid(source, batch)
+    file, damage = str(source.path), batch_damage(source, batch)
+    valid = damage is None
     return Place(
-        file, batch.position, batch_row(file, batch, valid=valid), record_row(file, batch, record, valid=valid)
+        file,
+        batch.position,
+        batch_row(file, batch, valid=valid, damage=damage),
+        record_row(file, batch, record, valid=valid),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kctl.segment.batch import Batch
-from kctl.segment.find import Found, Place, open_log, place, records, scan
+from kctl.segment.find import Found, Place, Reason, open_log, place, records, scan
 from kctl.segment.partition_log import PartitionLog
 from kctl.segment.query import MAX_MESSAGE_BYTES, may_hold
 from kctl.segment.record import BadRecords, Record
@@ -24,9 +24,10 @@ def find_key(log: PartitionLog, key: bytes, *, limit: int = MAX_MESSAGE_BYTES) -
             if last is not None:
                 found.place, found.exact = place(source, *last), True
                 if last[1].value is None:
-                    found.reason = "it is a tombstone: compaction removes the key, and later the tombstone itself"
+                    text = "it is a tombstone: compaction removes the key, and later the tombstone itself"
+                    found.because(Reason.TOMBSTONE, text)
                 return found
-    found.reason = "no record has this key"
+    found.because(Reason.NO_SUCH_KEY, "no record has this key")
     return found
 
 

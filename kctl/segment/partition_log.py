@@ -20,6 +20,7 @@ from kctl.segment.source import read_whole
 
 LOG_STARTS = "log-start-offset-checkpoint"
 CLEANED = "cleaner-offset-checkpoint"
+_NAMED = 3  # folders of a log dir, in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,12 @@ def _of_folder(path: Path) -> PartitionLog:
     folder = read_partition(path)
     segments = tuple(files for files in folder.segments if files.log is not None)
     if not segments:
-        hint = "it is a log dir: give one of its folders" if partition_folders(path) else "give a partition's folder"
-        raise UsageError(f"{path} has no log segment", hint=f"{hint}, or a file that ends in .log")
+        inner = [each.name for each in partition_folders(path)]
+        hint = "give a partition's folder, or a file that ends in .log"
+        if inner:
+            more = f" and {len(inner) - _NAMED} more" if len(inner) > _NAMED else ""
+            hint = f"it is a log dir: give one of its folders, {', '.join(inner[:_NAMED])}{more}"
+        raise UsageError(f"{path} has no log segment", hint=hint)
     return PartitionLog(
         path, segments, checkpointed(path, LOG_STARTS), checkpointed(path, CLEANED), folder.leader_epochs,
         _topic_id(folder.metadata),

@@ -36,7 +36,8 @@ class Query:
 
     def wants_batch(self, batch: Batch) -> bool:
         """Whether any of its records can be wanted, by the header alone."""
-        if self.first is not None and batch.last_offset < self.first:
+        # Of an unknown magic nothing is known but where it begins.
+        if self.first is not None and batch.last_offset < self.first and batch.magic >= 0:
             return False
         # A compressed batch of magic 0 or 1 has its last record's offset: where it begins is not known.
         if self.last is not None and batch.base_offset > self.last and not (batch.legacy and batch.codec):
@@ -93,17 +94,19 @@ class Found(NamedTuple):
 
 
 def find_records(found: Found, query: Query, *, limit: int = MAX_MESSAGE_BYTES) -> Iterator[Record]:
-    """The records that are wanted. limit: of one, in bytes. Raises BadRecords, BadPayload where they end too early."""
-    return filter(query.wants_record, all_records(found.batch, found.content, limit=limit))
+    """The records that are wanted. limit: of one, in bytes. Raises BadRecords, BadPayload behind what can be read."""
+    return filter(query.wants_record, all_records(found.batch, found.content, limit=limit, keep_last=True))
 
 
-def all_records(batch: Batch, content: memoryview, *, limit: int = MAX_MESSAGE_BYTES) -> Iterator[Record]:
-    """Every record of a batch. content: the whole batch. Raises BadRecords, BadPayload."""
+def all_records(
+    batch: Batch, content: memoryview, *, limit: int = MAX_MESSAGE_BYTES, keep_last: bool = False
+) -> Iterator[Record]:
+    """Every record of a batch. content: the whole batch; keep_last: see records_of. Raises BadRecords, BadPayload."""
     if batch.legacy:
         return legacy_records(batch, content, limit=limit)
     payload = content[V2_HEADER:]
     pieces = decompress(batch.codec, payload, magic=batch.magic, limit=limit) if batch.codec else [payload]
-    return records_of(batch, pieces, limit=limit)
+    return records_of(batch, pieces, limit=limit, keep_last=keep_last)
 
 
 def may_hold(batch: Batch, content: memoryview, key: bytes, *, limit: int = MAX_MESSAGE_BYTES) -> bool:

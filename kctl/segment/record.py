@@ -51,18 +51,26 @@ def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
             raise BadRecords("a varint is too long")
 
 
-def records_of(batch: Batch, pieces: Iterable[bytes | memoryview], *, limit: int) -> Iterator[Record]:
+def records_of(
+    batch: Batch, pieces: Iterable[bytes | memoryview], *, limit: int, keep_last: bool = False
+) -> Iterator[Record]:
     """The records of `batch`. pieces: what stands behind its header, decompressed, in pieces.
 
-    limit: the most bytes that a record may have. Raises BadRecords where reading on makes no sense; what came before
-    is good. Also raises what `pieces` raises.
+    limit: the most bytes that a record may have. keep_last: bytes behind the last record are told behind it; Kafka
+    gives up before it. Raises BadRecords where reading on makes no sense; what came before is good. Also raises what
+    `pieces` raises.
     """
     if batch.record_count < 0:
         raise BadRecords(f"the record count is {batch.record_count}")
     stream = _Stream(pieces)
     for number in range(batch.record_count):
-        body = stream.record(limit, last=number == batch.record_count - 1)
+        last = number == batch.record_count - 1
+        body = stream.record(limit)
+        if last and not keep_last:
+            stream.check_end()
         yield _parse(batch, body)
+        if last and keep_last:
+            stream.check_end()
 
 
 class _Stream:
@@ -73,8 +81,8 @@ class _Stream:
         self._data: bytes | memoryview = b""
         self._position = 0
 
-    def record(self, limit: int, *, last: bool) -> bytes | memoryview:
-        """The next record without its length. Raises BadRecords, also when bytes are left behind the last one."""
+    def record(self, limit: int) -> bytes | memoryview:
+        """The next record without its length. Raises BadRecords."""
         length, start = self._length()
         if length < 0 or length > limit:
             raise BadRecords(f"a record of {length} bytes")
@@ -86,9 +94,12 @@ class _Stream:
             start -= before
         body = self._data[start : start + length]
         self._position = start + length
-        if last and (self._position < len(self._data) or self._more()):
-            raise BadRecords("there are bytes behind the last record")
         return body
+
+    def check_end(self) -> None:
+        """Raises BadRecords when bytes are left."""
+        if self._position < len(self._data) or self._more():
+            raise BadRecords("there are bytes behind the last record")
 
     def _length(self) -> tuple[int, int]:
         while True:

@@ -18,7 +18,8 @@ from kctl.segment.timestamps import timestamp_text
 
 @dataclass(frozen=True, slots=True)
 class BatchRow:
-    """A batch. valid: its CRC. Timestamps are None where there is none; producer_id and the like as well."""
+    """A batch. valid: its CRC, of a magic that Kafka knows. Timestamps are None where there is none; producer_id and
+    the like as well; last_offset and codec with an unknown magic. damage: why it is not valid."""
 
     kind: str = field(default="batch", init=False)
     file: str
@@ -26,13 +27,13 @@ class BatchRow:
     size_bytes: int
     magic: int
     base_offset: int
-    last_offset: int
+    last_offset: int | None
     count: int | None
     partition_leader_epoch: int | None
     timestamp_type: str | None
     base_timestamp: str | None
     max_timestamp: str | None
-    codec: str
+    codec: str | None
     producer_id: int | None
     producer_epoch: int | None
     base_sequence: int | None
@@ -42,6 +43,7 @@ class BatchRow:
     delete_horizon: str | None
     crc: int
     valid: bool
+    damage: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,22 +146,22 @@ def timestamp_type(batch: Batch) -> str | None:
     return "LogAppendTime" if batch.log_append_time else "CreateTime"
 
 
-def batch_row(file: str, batch: Batch, *, valid: bool) -> BatchRow:
-    """What a batch's header says."""
-    old = batch.legacy
+def batch_row(file: str, batch: Batch, *, valid: bool, damage: str | None = None) -> BatchRow:
+    """What a batch's header says. damage: why it is not valid."""
+    old, unknown = batch.legacy, batch.magic < 0
     return BatchRow(
         file=file,
         position=batch.position,
         size_bytes=batch.size,
         magic=batch.magic,
         base_offset=batch.base_offset,
-        last_offset=batch.last_offset,
+        last_offset=None if unknown else batch.last_offset,
         count=None if old else batch.record_count,
         partition_leader_epoch=None if old else _or_none(batch.partition_leader_epoch),
-        timestamp_type=timestamp_type(batch),
+        timestamp_type=None if unknown else timestamp_type(batch),
         base_timestamp=None if old else timestamp_text(batch.base_timestamp),
         max_timestamp=timestamp_text(batch.max_timestamp),
-        codec=batch.codec_name,
+        codec=None if unknown else batch.codec_name,
         producer_id=_or_none(batch.producer_id),
         producer_epoch=_or_none(batch.producer_epoch),
         base_sequence=_or_none(batch.base_sequence),
@@ -169,6 +171,7 @@ def batch_row(file: str, batch: Batch, *, valid: bool) -> BatchRow:
         delete_horizon=None if batch.delete_horizon_ms is None else timestamp_text(batch.delete_horizon_ms),
         crc=batch.crc,
         valid=valid,
+        damage=damage,
     )
 
 

@@ -131,6 +131,18 @@ def is_valid(source: Source, batch: Batch) -> bool:
     return value == batch.crc
 
 
+def batch_damage(source: Source, batch: Batch) -> str | None:
+    """Why a batch must not be believed: an unknown magic, or its CRC; None when it may."""
+    if batch.magic >= 0:
+        return None if is_valid(source, batch) else "the CRC is not that of the batch"
+    text = f"unknown magic {batch.magic}"
+    head = source.read(batch.position, min(V2_HEADER, batch.size))
+    if len(head) < V2_HEADER:
+        return text
+    as_v2 = parse_v2(head, 0, batch.position)._replace(magic=2)
+    return f"{text}; read as magic 2 the CRC is right" if is_valid(source, as_v2) else text
+
+
 def _crc32c(piece: memoryview, value: int) -> int:
     from kctl.checksum import crc32c
 

@@ -52,6 +52,7 @@ def test_rows_are_typed(tmp_path: Path, capsys: Capture) -> None:
         "base_timestamp": "2023-11-14T22:13:20.000Z", "max_timestamp": "2023-11-14T22:13:20.001Z", "codec": "gzip",
         "producer_id": 7, "producer_epoch": 1, "base_sequence": 3, "last_sequence": 4, "transactional": True,
         "control": False, "delete_horizon": None, "crc": row["crc"], "valid": True,
+        "damage": None,
     }  # fmt: skip
     first, second = lines(capsys, "--records", str(log))
     assert first == {
@@ -65,6 +66,57 @@ def test_rows_are_typed(tmp_path: Path, capsys: Capture) -> None:
         "producer_id": 7, "sequence": 3, "transactional": True, "control": None, "valid": True, "decode_error": None,
     }  # fmt: skip
     assert (second["key"], second["key_encoding"], second["value_size_bytes"]) == (None, None, None)
+
+
+@pytest.mark.parametrize("records", [(), ("--records",)])
+@pytest.mark.parametrize("query", [("--offsets", "15"), ("--producer-id", "77"), ("--since", "2099-01-01")])
+def test_a_damaged_batch_is_told_whatever_its_header_says(
+    capsys: Capture, records: tuple[str, ...], query: tuple[str, ...]
+) -> None:
+    rows = lines(capsys, *records, *query, str(DATA / "corrupt/magic-minus1"), code=1)
+    (damaged,) = [row for row in rows if row["kind"] != "record"]
+    assert (damaged["position"], damaged["size_bytes"]) == (1643, 2070)
+    assert damaged["damage"] == "unknown magic -1; read as magic 2 the CRC is right"
+
+
+@pytest.mark.parametrize("records", [(), ("--records",)])
+def test_a_wrong_crc_outside_of_the_query_is_told(tmp_path: Path, capsys: Capture, records: tuple[str, ...]) -> None:
+    bad = with_bytes(batch(2, 2), 23, (0).to_bytes(4, "big"))  # lastOffsetDelta: 3 is in it, and it denies that
+    log = write(tmp_path, 0, [batch(0, 2), bad, batch(4, 2)])
+    rows = lines(capsys, *records, "--offsets", "3", str(log), code=1)
+    assert [(row["kind"], row["damage"]) for row in rows] == [("damage", "the CRC is not that of the batch")]
+
+
+def test_a_batch_of_unknown_magic_says_little(capsys: Capture) -> None:
+    _, row, _ = lines(capsys, str(DATA / "corrupt/magic-minus1"), code=1)
+    assert (row["magic"], row["base_offset"], row["valid"]) == (-1, 12, False)
+    assert {row[name] for name in ("last_offset", "count", "codec", "timestamp_type", "max_timestamp")} == {None}
+    assert main(["segment", "dump", str(DATA / "corrupt/magic-minus1")]) == 1
+    assert "MAGIC -1, CRC right as 2" in capsys.readouterr().out
+
+
+def test_the_last_record_that_a_header_counts_is_shown_and_then_the_rest_told(capsys: Capture) -> None:
+    rows = lines(capsys, "--records", "--offsets", "12..23", str(DATA / "corrupt/count-minus1-crc-ok"), code=1)
+    assert [row.get("offset", row["kind"]) for row in rows] == [*range(12, 23), "damage"]
+    assert rows[-1]["damage"] == "there are bytes behind the last record"
+
+
+def test_a_column_without_contents_is_left_out_until_it_has_one(tmp_path: Path, capsys: Capture) -> None:
+    with_header = [Rec(b"k", headers=[(b"h", b"1")])]
+    log = write(tmp_path, 0, [batch(0, 300), batch(300, with_header), batch(301, 2)])
+    assert main(["segment", "dump", "--records", str(log)]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    headings = {number: line.split() for number, line in enumerate(shown) if line.startswith("OFFSET")}
+    everything = ["OFFSET", "TIMESTAMP", "KEY", "VALUE", "HEADERS", "CONTROL"]
+    assert headings == {0: everything[:4], 302: everything}
+    assert "h=1" in shown[303]
+    assert [int(line.split()[0]) for line in shown if line.strip()[:1].isdigit()] == list(range(303))
+
+
+def test_a_log_without_an_offset_in_its_name_has_a_title(tmp_path: Path, capsys: Capture) -> None:
+    path = write(tmp_path, 0, [batch(0, 2)]).rename(tmp_path / "abc.log")
+    assert main(["segment", "dump", str(path)]) == 0
+    assert capsys.readouterr().out.startswith(f"{path}\n")
 
 
 GARBAGE = b"\xff" * 40  # as records it is damage
@@ -246,10 +298,11 @@ def test_a_mixture(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
         ("notes.txt", 2, "is no file that kctl knows by its name"),
         ("x.index", 2, "is not named after a base offset"),
         ("missing.log", 4, "does not exist"),
+        ("missing", 4, "does not exist"),
     ],
 )
 def test_names(tmp_path: Path, capsys: Capture, name: str, code: int, message: str) -> None:
-    if name != "missing.log":
+    if not name.startswith("missing"):
         (tmp_path / name).write_bytes(bytes(16))
     assert main(["segment", "dump", str(tmp_path / name)]) == code
     assert message in capsys.readouterr().err

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kctl.commands.app import main
-from kctl.segment.find import Found, find_offset, find_timestamp, open_log, records, scan
+from kctl.segment.find import Found, Reason, find_offset, find_timestamp, open_log, records, scan
 from kctl.segment.find_key import every_record, find_key
 from kctl.segment.index_lookup import offset_lookup, time_lookup
 from kctl.segment.partition_log import PartitionLog, partition_log, partition_logs
@@ -227,6 +227,36 @@ def test_reasons(tmp_path: Path) -> None:
     assert first.record.offset == 103
 
 
+def test_damage_is_the_reason_where_it_is_on_the_way() -> None:
+    """Offset 15 is in the damaged batch; behind it nothing is said of compaction either."""
+    for name, offset, what, position in (
+        ("bitflip-attributes", 15, "batch", 1643),
+        ("size-huge", 15, "part", 1643),
+        ("bad-gzip-crc-ok", 15, "batch", 378),
+        ("magic-minus1", 15, "batch", 1643),
+        ("record-length-bad-crc-ok", 15, "batch", 1643),
+        ("count-minus1-crc-ok", 23, "batch", 1643),
+    ):
+        for indexes in (True, False):
+            found = find_offset(partition_log(DATA / "corrupt" / name), offset, indexes=indexes)
+            assert found.reason_code == Reason.DAMAGED, name
+            assert found.reason == f"offset {offset} is in the damaged {what} 12–23 at position {position}"
+    found = find_offset(partition_log(DATA / "corrupt/count-minus1-crc-ok"), 22)
+    assert (found.exact, found.reason, found.damage) == (True, None, [])
+
+
+def test_damage_before_a_good_offset_is_no_reason(tmp_path: Path) -> None:
+    bad = with_bytes(PARTS[1], 30, b"\xff")
+    write(tmp_path / "p-0", 0, [PARTS[0], bad, PARTS[2], PARTS[4]], index=b"", timeindex=b"")
+    log = partition_log(tmp_path / "p-0")
+    assert find_offset(log, 35).reason_code == Reason.NOT_THERE
+    write(tmp_path / "p-0", 0, [PARTS[0], bad, with_bytes(PARTS[2], 40, b"\xff"), PARTS[4]], index=b"", timeindex=b"")
+    assert find_offset(log, 35).reason == f"offset 35 is in the damaged part 10–39 at position {AT[1]}"
+    write(tmp_path / "p-0", 0, [PARTS[0], PARTS[1][:50]], index=b"", timeindex=b"")
+    found = find_offset(log, 15)
+    assert found.reason == f"offset 15 may be in the damaged part from 10 on, at position {AT[1]}"
+
+
 def test_newest_of_a_key_may_be_a_tombstone(tmp_path: Path) -> None:
     write(tmp_path / "p-0", 0, [batch(0, [Rec(b"a"), Rec(b"b"), Rec(b"a", None)], codec="zstd")])
     found = find_key(partition_log(tmp_path / "p-0"), b"a")
@@ -258,6 +288,26 @@ def test_damage_on_the_way_is_exit_1(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "damage was passed over in 1 place" in err
 
 
+def test_a_record_in_a_batch_with_a_wrong_crc_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad = with_bytes(PARTS[1], 30, b"\xff")
+    write(tmp_path / "p-0", 0, [PARTS[0], bad, *PARTS[2:]], index=b"", timeindex=b"")
+    assert main(["segment", "find", str(tmp_path / "p-0"), "--offset", "15"]) == 1
+    out, err = capsys.readouterr()
+    assert ["valid", "no:", "its", "batch", "has", "a", "wrong", "CRC"] in [line.split() for line in out.splitlines()]
+    assert "the record was found, and its batch has a wrong CRC" in err
+    assert "passed over" not in err
+    assert main(["segment", "find", str(tmp_path / "p-0"), "--offset", "15", "-o", "json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["exact"], found["place"]["record"]["valid"], found["reason_code"]) == (True, False, None)
+
+
+def test_a_log_dir_names_its_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(5):
+        write(tmp_path / f"p-{number}", 0, [PARTS[0]])
+    assert main(["segment", "find", str(tmp_path), "--offset", "1"]) == 2
+    assert "it is a log dir: give one of its folders, p-0, p-1, p-2 and 2 more" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("args", "code", "message"),
     [
@@ -266,7 +316,7 @@ def test_damage_on_the_way_is_exit_1(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["--key", "nobody", "--all"], 4, "the key nobody was not found"),
         (["--timestamp", "2099-01-01"], 4, "a record of 2099-01-01T00:00:00.000Z or younger was not found"),
         ([], 2, "one of --offset, --timestamp and --key is needed"),
-        (["--offset", "1", "--key", "a"], 2, "one of --offset"),
+        (["--offset", "1", "--key", "a"], 2, "only one of --offset"),
         (["--offset", "1", "--all"], 2, "--all is for --key"),
         (["--timestamp", "yesterday"], 2, "is not a time"),
         (["--key", "k"], 0, ""),
