@@ -11,6 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from peak_memory import PeakMemory
+
+_POLL_S = 0.002
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -36,12 +40,17 @@ def run_once(argv: Sequence[str], environment: Mapping[str, str] | None = None) 
     started = time.monotonic()
     nowhere = subprocess.DEVNULL
     process = subprocess.Popen(argv, stdin=nowhere, stdout=nowhere, stderr=nowhere, env=environment)
-    _, status, usage = os.wait4(process.pid, 0)
+    memory = PeakMemory(process.pid)
+    pid = 0
+    while not pid:
+        memory.look()
+        time.sleep(_POLL_S)
+        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
     wall_s = time.monotonic() - started
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(f"{argv} ended with {process.returncode}")
-    return Sample(usage.ru_utime + usage.ru_stime, wall_s, usage.ru_maxrss * 1024)
+    return Sample(usage.ru_utime + usage.ru_stime, wall_s, memory.peak_bytes)
 
 
 def median(samples: Sequence[Sample]) -> Figures:

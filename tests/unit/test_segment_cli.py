@@ -34,6 +34,7 @@ from kctl.segment.dump import DumpOptions, DumpRun
 from kctl.segment.kafka_text import KafkaText
 from kctl.segment.kafka_text_options import KafkaTextOptions
 from kctl_testing import SCRIPT
+from peak_memory import PeakMemory
 from segment_files import Rec
 
 DATA = Path(__file__).parent.parent / "data" / "segments"
@@ -203,26 +204,28 @@ class Run:
 
 
 def run(folder: Path, *args: str, seconds: float = 30) -> Run:
-    """The console script with its streams in files, measured by the kernel."""
+    """The console script with its streams in files."""
     environment = {**os.environ, "HOME": str(folder), "COLUMNS": "80"}
     with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
         started = time.monotonic()
         process = subprocess.Popen(
             [str(SCRIPT), "segment", *args], stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment
         )
+        memory = PeakMemory(process.pid)
         while True:
-            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            memory.look()
+            pid, status = os.waitpid(process.pid, os.WNOHANG)
             if pid:
                 break
             if time.monotonic() - started > seconds:
                 process.kill()
-                os.wait4(process.pid, 0)
+                os.waitpid(process.pid, 0)
                 pytest.fail(f"kctl segment {' '.join(args)} took longer than {seconds:g} s")
             time.sleep(0.01)
         process.returncode = os.waitstatus_to_exitcode(status)
     return Run(
         process.returncode, (folder / "out").read_bytes(), (folder / "err").read_text(errors="replace"),
-        time.monotonic() - started, usage.ru_maxrss * 1024,
+        time.monotonic() - started, memory.peak_bytes,
     )  # fmt: skip
 
 
