@@ -18,7 +18,7 @@ from kctl.segment.query import MAX_MESSAGE_BYTES
 from kctl.segment.record import BadRecords
 from kctl.segment.source import Source
 from kctl.segment.transactions import EndedTransaction, TransactionTracker
-from kctl.segment.verify_log import FARTHEST, LOG_WINDOW_BYTES
+from kctl.segment.verify_log_facts import FARTHEST, LOG_WINDOW_BYTES
 from kctl.segment.verify_transactions import MAX_OPEN
 from kctl.segment.walk import Damage, batch_at, content_of, is_valid
 

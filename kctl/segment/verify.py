@@ -33,8 +33,9 @@ from kctl.segment.partition import (
 from kctl.segment.source import Source
 from kctl.segment.verify_context import Checked, Verification, VerifyOptions
 from kctl.segment.verify_epochs import EpochCheck
-from kctl.segment.verify_log import LOG_WINDOW_BYTES, Companions, LogCheck, LogOptions
+from kctl.segment.verify_log import LogCheck
 from kctl.segment.verify_log_dir import CLEAN_SHUTDOWN, LogDirs, read_meta_properties, read_offsets
+from kctl.segment.verify_log_facts import LOG_WINDOW_BYTES, Companions, LogOptions
 from kctl.segment.verify_partition import READ_BY_NAME, PartitionCheck, read_epochs, read_snapshot, read_topic_id
 from kctl.segment.verify_segment import Place, count, verify_segment
 from kctl.segment.verify_transactions import Transactions

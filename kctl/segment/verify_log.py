@@ -6,77 +6,22 @@ time, to the plain way, which knows all rules and reports.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
-
-from kctl.segment.batch import CODECS, HEADER_V2, NO_TIMESTAMP, V2_HEADER, Batch, parse_v2
+from kctl.segment.batch import CODECS, HEADER_V2, V2_HEADER, Batch, parse_v2
 from kctl.segment.findings import Findings
 from kctl.segment.index_entries import NEVER
-from kctl.segment.query import MAX_MESSAGE_BYTES
 from kctl.segment.record import BadRecords
 from kctl.segment.source import WINDOW_BYTES, Source
-from kctl.segment.verify_epochs import EpochCheck
-from kctl.segment.verify_indexes import SPARSE_BYTES, OffsetCursor, TimeCursor
+from kctl.segment.verify_indexes import SPARSE_BYTES
+from kctl.segment.verify_log_facts import FARTHEST, Companions, LogFacts, LogOptions
 from kctl.segment.verify_records import check_records
-from kctl.segment.verify_transactions import TransactionCheck
 from kctl.segment.walk import Damage, Effort, batch_at, content_of, is_valid, resync
 
-LOG_WINDOW_BYTES = 128 << 10  # in the processor's cache, and mostly more than one batch
 _FAST_BYTES = 4 << 20  # larger batches go the plain way
 _STRETCH_BYTES = 16 << 20  # between two signs of progress
-FARTHEST = 2**31 - 1  # offsets in indexes are i32, relative to the base offset
 _MAGICS = frozenset({0, 1, 2})
 # What is wrong with batches whose CRC, and so their number of offsets, is right.
 _OF_VALID = frozenset({"batch_magic", "batch_codec", "batch_count", "batch_too_large", "records"})
 _UNUSUAL = ~0x0F  # attributes besides the codec and the timestamp's type
-
-
-@dataclass
-class LogFacts:
-    """What was found out about a log. next_offset: behind its last batch. damaged_at: the position of the first bytes
-    or batch that is not valid. compacted: offsets are missing in it. records: as the headers count them."""
-
-    path: Path
-    base_offset: int | None
-    size_bytes: int = 0
-    batches: int = 0
-    records: int = 0
-    first_offset: int | None = None
-    last_offset: int | None = None
-    max_timestamp: int = NO_TIMESTAMP
-    damaged_at: int | None = None
-    compacted: bool = False
-
-    @property
-    def next_offset(self) -> int:
-        return self.last_offset + 1 if self.last_offset is not None else self.base_offset or 0
-
-
-@dataclass
-class Companions:
-    """What is checked along with a log; None: not there, or not asked for."""
-
-    index: OffsetCursor | None = None
-    times: TimeCursor | None = None
-    transactions: TransactionCheck | None = None
-    epochs: EpochCheck = field(default_factory=EpochCheck)
-
-
-@dataclass(frozen=True)
-class LogOptions:
-    """deep: records too. active: it is the segment that a broker appends to. clean: its log dir was shut down cleanly.
-    complete: its time index was closed.
-
-    max_message_bytes: larger batches are not decoded. progress: called with the bytes that were walked since.
-    """
-
-    deep: bool = False
-    active: bool = True
-    clean: bool = False
-    complete: bool = False
-    max_message_bytes: int = MAX_MESSAGE_BYTES
-    progress: Callable[[int], None] | None = None
 
 
 class LogCheck:

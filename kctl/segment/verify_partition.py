@@ -13,7 +13,7 @@ from kctl.segment.partition import PartitionFolder, SegmentFiles
 from kctl.segment.producer_snapshot import BadSnapshot, ProducerEntry, parse_snapshot
 from kctl.segment.verify_context import SNAPSHOT_BYTES, Verification, some
 from kctl.segment.verify_epochs import EpochCheck
-from kctl.segment.verify_log import LogFacts
+from kctl.segment.verify_log_facts import LogFacts
 from kctl.segment.verify_segment import Place, verify_segment
 from kctl.segment.verify_transactions import Transactions
 

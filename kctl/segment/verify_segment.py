@@ -12,7 +12,8 @@ from kctl.segment.source import Source
 from kctl.segment.verify_context import Verification
 from kctl.segment.verify_epochs import EpochCheck
 from kctl.segment.verify_indexes import OffsetCursor, TimeCursor
-from kctl.segment.verify_log import LOG_WINDOW_BYTES, Companions, LogCheck, LogFacts, LogOptions
+from kctl.segment.verify_log import LogCheck
+from kctl.segment.verify_log_facts import LOG_WINDOW_BYTES, Companions, LogFacts, LogOptions
 from kctl.segment.verify_transactions import TransactionCheck, Transactions
 
 MUST_HAVE = (".index", ".timeindex")
