@@ -7,7 +7,8 @@ import platform
 import statistics
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,6 +75,17 @@ def in_turn(
             if number:
                 samples[name].append(sample)
     return {name: median(taken) for name, taken in samples.items()}
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """What is started in the block has one core: what is single-threaded is compared with what is not."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def machine() -> dict[str, object]:

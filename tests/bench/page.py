@@ -24,11 +24,12 @@ TITLES = {
     "scale": "Lag against the number of groups (60 partitions each)",
     "cluster": "Three ZooKeepers and three brokers",
     "spark": "Spark reports from a cold start (50 groups × 60 partitions)",
-    "segment-batches": "A segment of 315 MB: batches as text, and verified",
-    "segment-records": "The same segment: 1.5 million records of 200 B as text, by codec",
-    "segment-json": "The same records as JSON Lines",
+    "segment-batches": "A segment of 315 MB: batches as text, and verified; one core",
+    "segment-records": "The same segment: 1.5 million records of 200 B as text, by codec; one core",
+    "segment-jobs": "The same records by two processes; all cores",
+    "segment-json": "The same records as JSON Lines; one core",
     "segment-find": "Finding a record",
-    "segment-stats": "Statistics and a deep check of the same records",
+    "segment-stats": "Statistics and a deep check of the same records; one core",
 }
 
 

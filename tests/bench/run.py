@@ -32,6 +32,7 @@ CASES: dict[str, Callable[[cases.Setting], dict[str, Figures]]] = {
     "spark": cases.spark_reports,
     "segment-batches": segment_cases.segment_batches,
     "segment-records": segment_cases.segment_records,
+    "segment-jobs": segment_cases.segment_jobs,
     "segment-json": segment_cases.segment_json,
     "segment-find": segment_cases.segment_find,
     "segment-stats": segment_cases.segment_stats,

@@ -13,18 +13,19 @@ from crc32c import crc32c
 
 from cases import Setting
 from kctl_testing import SCRIPT
-from measure import Figures
+from measure import Figures, one_core
 from segment_files import BASE_TIMESTAMP, CODECS, Rec, batch, offset_index, time_index
 
 RECORDS, RECORD_BYTES, IN_A_BATCH = 1_500_000, 200, 80
 _SHAPES = 200  # batches that differ; then their contents come again under other offsets
 _INDEX_INTERVAL = 4096
 _TOOL = "kafka.tools.DumpLogSegments"
+_TEXT = ("dump", "-o", "kafka", "--print-data-log")
 
 
 def segment_batches(setting: Setting) -> dict[str, Figures]:
-    """Headers only: as text, and verified with the CRC of every batch."""
-    with _segment("none", RECORDS) as log:
+    """Headers only: as text, and verified with the CRC of every batch; on one core."""
+    with _segment("none", RECORDS) as log, one_core():
         return setting.measure(
             {
                 "DumpLogSegments": _java(setting, log),
@@ -35,16 +36,30 @@ def segment_batches(setting: Setting) -> dict[str, Figures]:
 
 
 def segment_records(setting: Setting) -> dict[str, Figures]:
-    """Every record as text, for each codec."""
+    """Every record as text, for each codec, on one core."""
     figures = {}
     for codec in CODECS:
-        with _segment(codec, RECORDS) as log:
-            text = ("dump", "-o", "kafka", "--print-data-log")
+        with _segment(codec, RECORDS) as log, one_core():
             found = setting.measure(
                 {
                     f"DumpLogSegments --print-data-log, {codec}": _java(setting, log, "--print-data-log"),
-                    f"kctl segment dump -o kafka, {codec}": _kctl(*text, log),
-                    f"kctl segment dump -o kafka --jobs 2, {codec}": _kctl(*text, "--jobs", "2", log),
+                    f"kctl segment dump -o kafka, {codec}": _kctl(*_TEXT, log),
+                }
+            )
+            figures.update(found)
+    return figures
+
+
+def segment_jobs(setting: Setting) -> dict[str, Figures]:
+    """Every record as text on all cores, by one process and by two."""
+    figures = {}
+    for codec in ("none", "gzip"):
+        with _segment(codec, RECORDS) as log:
+            found = setting.measure(
+                {
+                    f"DumpLogSegments --print-data-log, {codec}": _java(setting, log, "--print-data-log"),
+                    f"kctl segment dump -o kafka, {codec}": _kctl(*_TEXT, log),
+                    f"kctl segment dump -o kafka --jobs 2, {codec}": _kctl(*_TEXT, "--jobs", "2", log),
                 }
             )
             figures.update(found)
@@ -52,8 +67,8 @@ def segment_records(setting: Setting) -> dict[str, Figures]:
 
 
 def segment_json(setting: Setting) -> dict[str, Figures]:
-    """Every record as JSON Lines, which the JVM's tool does not have: beside its text."""
-    with _segment("none", RECORDS) as log:
+    """Every record as JSON Lines, which the JVM's tool does not have: beside its text; on one core."""
+    with _segment("none", RECORDS) as log, one_core():
         return setting.measure(
             {
                 "DumpLogSegments --print-data-log": _java(setting, log, "--print-data-log"),
@@ -77,8 +92,8 @@ def segment_find(setting: Setting) -> dict[str, Figures]:
 
 
 def segment_stats(setting: Setting) -> dict[str, Figures]:
-    """Statistics of all records, beside the JVM tool's text of them."""
-    with _segment("none", RECORDS) as log:
+    """Statistics of all records, and each one checked, beside the JVM tool's text of them; on one core."""
+    with _segment("none", RECORDS) as log, one_core():
         return setting.measure(
             {
                 "DumpLogSegments --print-data-log": _java(setting, log, "--print-data-log"),
