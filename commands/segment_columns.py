@@ -16,6 +16,14 @@ _MOST_HEADERS = 50
 Size = Annotated[str | None, typer.Option(metavar="SIZE", help="The largest record; more is damage (100 MiB).")]
 
 
+def message_limit(given: str | None) -> int:
+    """--max-message-size in bytes. Raises UsageError."""
+    from kctl.segment.query import MAX_MESSAGE_BYTES
+    from kctl.units import parse_size
+
+    return MAX_MESSAGE_BYTES if given is None else parse_size(given)
+
+
 def _alarm(row: Mapping[str, Any]) -> str | None:
     return None if row["valid"] else "red"
 

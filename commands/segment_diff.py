@@ -11,7 +11,7 @@ import typer
 from kctl.commands import output
 from kctl.commands.invocation import invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.commands.segment_columns import Size, content
+from kctl.commands.segment_columns import Size, content, message_limit
 from kctl.errors import NotHealthy
 from kctl.units import format_size
 
@@ -44,11 +44,9 @@ def diff(
     """
     from kctl.segment.diff_report import diff as compare
     from kctl.segment.partition_log import partition_log
-    from kctl.segment.query import MAX_MESSAGE_BYTES
-    from kctl.units import parse_size
 
     inv = invocation(ctx)
-    limit = MAX_MESSAGE_BYTES if max_message_size is None else parse_size(max_message_size)
+    limit = message_limit(max_message_size)
     found = compare(partition_log(first), partition_log(second), compacted=compacted, limit=limit)
     inv.emit(found, lambda: list(_tables(found)))
     for text in found.damage:

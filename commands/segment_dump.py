@@ -22,6 +22,7 @@ from kctl.commands.segment_columns import (
     WIDE,
     Size,
     batch_marks,
+    message_limit,
 )
 from kctl.commands.segment_streams import stream
 from kctl.errors import NotHealthy, UsageError
@@ -223,12 +224,9 @@ def _parser(given: Mapping[str, Any]) -> tuple[Parser | None, bool]:
 def _for_people_and_programs(inv: Invocation, names: list[str], given: Mapping[str, Any]) -> None:
     from kctl.segment.dump import DumpOptions, DumpRun, row_types
     from kctl.segment.partition import offset_of
-    from kctl.segment.query import MAX_MESSAGE_BYTES
-    from kctl.units import parse_size
 
     if inv.output == "yaml":
         raise UsageError("-o yaml is not a format of kctl segment dump", hint="use -o json for programs")
-    size = given["max_message_size"]
     decode = _row_decoder(given)
     options = DumpOptions(
         query=_query(given),
@@ -237,7 +235,7 @@ def _for_people_and_programs(inv: Invocation, names: list[str], given: Mapping[s
         follow=given["follow"],
         idle_s=inv.timeout_s(0) if inv.timeout else None,
         max_bytes=given["max_bytes"] if given["max_bytes"] < _ALL_BYTES else None,
-        max_message_bytes=MAX_MESSAGE_BYTES if size is None else parse_size(size),
+        max_message_bytes=message_limit(given["max_message_size"]),
         decode=decode,
         json_lines=inv.output == "json",
     )

@@ -11,7 +11,7 @@ import typer
 from kctl.commands import output
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.commands.segment_columns import RECORD_COLUMNS, Size
+from kctl.commands.segment_columns import RECORD_COLUMNS, Size, message_limit
 from kctl.commands.segment_streams import lean
 from kctl.errors import NotFound, NotHealthy, UsageError
 from kctl.units import format_size
@@ -58,7 +58,7 @@ def find(
     if every and key is None:
         raise UsageError("--all is for --key", hint="kctl segment dump --offsets A..B shows many records by offset")
     logs = partition_logs(Path(path) for path in paths)
-    limit = _limit(max_message_size)
+    limit = message_limit(max_message_size)
     if every:
         _every_record(inv, logs, _bytes(key or ""), limit)
         return
@@ -68,13 +68,6 @@ def find(
     for text in (text for each in found for text in each.warnings):
         output.warn(text)
     _judge(found, search.text)
-
-
-def _limit(given: str | None) -> int:
-    from kctl.segment.query import MAX_MESSAGE_BYTES
-    from kctl.units import parse_size
-
-    return MAX_MESSAGE_BYTES if given is None else parse_size(given)
 
 
 def _bytes(key: str) -> bytes:

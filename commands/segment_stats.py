@@ -12,7 +12,7 @@ import typer
 
 from kctl.commands import output
 from kctl.commands.invocation import invocation
-from kctl.commands.segment_columns import Size
+from kctl.commands.segment_columns import Size, message_limit
 from kctl.errors import NotHealthy, UsageError
 
 if TYPE_CHECKING:
@@ -72,11 +72,10 @@ def _options(given: Mapping[str, Any]) -> StatisticsOptions:
     import time
 
     from kctl.segment.collect_statistics import StatisticsOptions
-    from kctl.segment.query import MAX_MESSAGE_BYTES
     from kctl.segment.ranges import parse_time
     from kctl.units import parse_duration_ms, parse_size
 
-    ms, size, largest = given["retention_ms"], given["retention_bytes"], given["max_message_size"]
+    ms, size = given["retention_ms"], given["retention_bytes"]
     memory = parse_size(given["memory"])
     if memory < 1:
         raise UsageError("--memory must be more than nothing")
@@ -88,7 +87,7 @@ def _options(given: Mapping[str, Any]) -> StatisticsOptions:
         retention_ms=None if ms in {None, _NONE} else int(ms) if _is_number(ms) else parse_duration_ms(ms),
         retention_bytes=None if size in {None, _NONE} else parse_size(size),
         transaction_timeout_ms=parse_duration_ms(given["transaction_timeout"]),
-        max_message_bytes=MAX_MESSAGE_BYTES if largest is None else parse_size(largest),
+        max_message_bytes=message_limit(given["max_message_size"]),
     )
 
 

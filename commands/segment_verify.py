@@ -14,7 +14,7 @@ import typer
 from kctl.commands import output
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.commands.segment_columns import Size
+from kctl.commands.segment_columns import Size, message_limit
 from kctl.errors import NotAuthorized, NotHealthy, UsageError
 from kctl.units import format_size
 
@@ -80,12 +80,9 @@ def verify(
 
 
 def _options(deep: bool, max_findings: int, max_message_size: str | None) -> VerifyOptions:
-    from kctl.segment.query import MAX_MESSAGE_BYTES
     from kctl.segment.verify_context import VerifyOptions
-    from kctl.units import parse_size
 
-    size = MAX_MESSAGE_BYTES if max_message_size is None else parse_size(max_message_size)
-    return VerifyOptions(deep=deep, max_findings=max_findings, max_message_bytes=size)
+    return VerifyOptions(deep=deep, max_findings=max_findings, max_message_bytes=message_limit(max_message_size))
 
 
 def _verify(paths: Sequence[Path], options: VerifyOptions) -> VerifyResult:

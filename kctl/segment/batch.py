@@ -34,7 +34,7 @@ DELETE_HORIZON_MASK = 0x40
 HEADER_V2 = struct.Struct(">qiibIhiqqqhii")
 HEADER_V0 = struct.Struct(">qiIbb")
 TIMESTAMP = struct.Struct(">q")
-_MAX_SEQUENCE = 2**31 - 1
+MAX_SEQUENCE = 2**31 - 1
 _LONG = 1 << 64
 
 
@@ -116,8 +116,8 @@ def wrap_long(value: int) -> int:
 
 def increment_sequence(sequence: int, increment: int) -> int:
     """Sequence numbers begin at 0 again after 2³¹−1 (DefaultRecordBatch.incrementSequence)."""
-    if sequence > _MAX_SEQUENCE - increment:
-        return increment - (_MAX_SEQUENCE - sequence) - 1
+    if sequence > MAX_SEQUENCE - increment:
+        return increment - (MAX_SEQUENCE - sequence) - 1
     return sequence + increment
 
 

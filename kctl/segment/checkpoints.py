@@ -12,15 +12,15 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kctl.segment.partition import LEADER_EPOCHS, PARTITION_METADATA
+
 OFFSET_CHECKPOINTS = (
     "replication-offset-checkpoint",
     "recovery-point-offset-checkpoint",
     "log-start-offset-checkpoint",
     "cleaner-offset-checkpoint",
 )
-LEADER_EPOCHS = "leader-epoch-checkpoint"
 META_PROPERTIES = "meta.properties"
-PARTITION_METADATA = "partition.metadata"
 NAMES = (*OFFSET_CHECKPOINTS, LEADER_EPOCHS, META_PROPERTIES, PARTITION_METADATA)
 _WHITESPACE = re.compile(r"\s+")
 _MAX_LINES = 10_000_000

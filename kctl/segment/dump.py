@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kctl.errors import NotFound, UsageError
 from kctl.segment.batch import Batch
-from kctl.segment.checkpoints import LEADER_EPOCHS, OFFSET_CHECKPOINTS, EpochRow, OffsetRow, SettingRow, is_checkpoint
+from kctl.segment.checkpoints import OFFSET_CHECKPOINTS, EpochRow, OffsetRow, SettingRow, is_checkpoint
 from kctl.segment.compression import BadPayload
 from kctl.segment.fast_json import records_json
 from kctl.segment.file_rows import (
@@ -25,7 +25,7 @@ from kctl.segment.file_rows import (
     transaction_index_rows,
 )
 from kctl.segment.follow import Rolled, Shortened, follow
-from kctl.segment.partition import LEFTOVERS
+from kctl.segment.partition import LEADER_EPOCHS, LEFTOVERS
 from kctl.segment.query import MAX_MESSAGE_BYTES, Found, Query, find_records
 from kctl.segment.record import BadRecords
 from kctl.segment.record_columns import whole_payload

@@ -8,12 +8,20 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from kctl.segment.batch import CODEC_MASK, CODECS, DELETE_HORIZON_MASK, HEADER_V2, LOG_OVERHEAD, V2_HEADER, Batch
+from kctl.segment.batch import (
+    CODEC_MASK,
+    CODECS,
+    DELETE_HORIZON_MASK,
+    HEADER_V2,
+    LOG_OVERHEAD,
+    MAX_SEQUENCE,
+    V2_HEADER,
+    Batch,
+)
 from kctl.segment.kafka_text_options import Write
 from kctl.segment.source import Source
 
 _FAR = 2**62
-_MAX_SEQUENCE = 2**31 - 1
 _LARGEST = 4 << 20  # larger batches go the plain way, which needs less memory
 _WRITTEN_TOGETHER = 512
 
@@ -44,7 +52,7 @@ def write_batches(  # noqa: C901 - calls cost more than all else here
             or start + at + size > end
             or not 0 <= base < _FAR
             or delta < 0
-            or sequence + delta > _MAX_SEQUENCE
+            or sequence + delta > MAX_SEQUENCE
         ):
             break
         if at + size > len(window):
@@ -78,7 +86,7 @@ def batch_line(batch: Batch) -> bytes | None:
     """The line of a valid batch; None when it is not ordinary."""
     (position, size, magic, base, epoch, crc, attributes, delta, _, latest, producer, producer_epoch, sequence,
      count) = batch  # fmt: skip
-    if magic != 2 or not 0 <= base < _FAR or delta < 0 or sequence + delta > _MAX_SEQUENCE:
+    if magic != 2 or not 0 <= base < _FAR or delta < 0 or sequence + delta > MAX_SEQUENCE:
         return None
     template = _template(attributes, sequence == -1)
     if template is None:

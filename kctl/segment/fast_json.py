@@ -13,12 +13,12 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from kctl.segment.batch import NO_SEQUENCE, Batch
+from kctl.segment.fast_text import interleaved, is_utf8
 from kctl.segment.record import Record
-from kctl.segment.record_columns import Columns, record_columns
+from kctl.segment.record_columns import Columns, ordinary_columns
 from kctl.segment.rows import encoded, record_row
 from kctl.segment.timestamps import MAX_MS, timestamp_text
 
-_MAX_SEQUENCE = 2**31 - 1
 _ESCAPED = bytes(range(32)) + b'"\\'  # what JSON does not have as it is
 _QUOTED = json.encoder.encode_basestring
 _MILLISECONDS = tuple(b'%03dZ"' % ms for ms in range(1000))
@@ -31,10 +31,8 @@ def records_json(batch: Batch, payload: bytes, file: str, *, valid: bool) -> byt
 
     payload: what stands behind the header, decompressed; file and valid: as record_row has them.
     """
-    if batch.base_sequence >= 0 and batch.base_sequence + batch.last_offset_delta > _MAX_SEQUENCE:
-        return None  # sequence numbers begin at 0 again
-    columns = record_columns(batch, payload)
-    if columns is None or columns.headers:
+    columns = ordinary_columns(batch, payload)
+    if columns is None:
         return None
     return _lines(batch, columns, file, valid=valid)
 
@@ -77,11 +75,8 @@ def _lines(batch: Batch, columns: Columns, file: str, *, valid: bool) -> bytes:
     template = _template(line).replace(_POSITION, b"%d" % batch.position)
     if second is not None:
         template = template.replace(_SECOND, second)
-    count, width = len(columns.keys), len(parts)
-    arguments: list[object] = [None] * (width * count)
-    for number, part in enumerate(parts):
-        arguments[number::width] = part
-    return template * count % tuple(arguments)
+    count = len(columns.keys)
+    return template * count % interleaved(parts, count)
 
 
 _Parts = tuple[Sequence[object], ...]
@@ -97,7 +92,7 @@ def _column(texts: list[bytes | None], size: int | None) -> tuple[_Kind, _Parts,
         return _Kind(True, False, None), (), ()
     if not nulls:
         joined = b"\n".join(texts)  # type: ignore[arg-type]
-        if len(joined.translate(None, _ESCAPED)) == len(joined) - len(texts) + 1 and _is_utf8(joined):
+        if len(joined.translate(None, _ESCAPED)) == len(joined) - len(texts) + 1 and is_utf8(joined):
             sizes = () if size is not None else (list(map(len, texts)),)  # type: ignore[arg-type]
             return _Kind(False, True, size), (texts,), sizes
     shown = [encoded(text) for text in texts]
@@ -109,17 +104,6 @@ def _column(texts: list[bytes | None], size: int | None) -> tuple[_Kind, _Parts,
         ),
         ([b"null" if text is None else b"%d" % len(text) for text in texts],),
     )
-
-
-def _is_utf8(joined: bytes) -> bool:
-    """Whether each is; a newline between them completes nothing."""
-    if joined.isascii():
-        return True
-    try:
-        joined.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _times(timestamps: Sequence[int]) -> tuple[bytes | None, Sequence[bytes]]:

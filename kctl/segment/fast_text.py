@@ -13,9 +13,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from kctl.segment.batch import Batch
-from kctl.segment.record_columns import Columns, record_columns
+from kctl.segment.record_columns import Columns, ordinary_columns
 
-_MAX_SEQUENCE = 2**31 - 1
 _KEPT = 1 << 12  # records: templates of larger batches are not kept
 
 
@@ -34,13 +33,11 @@ def records_text(batch: Batch, payload: bytes, *, contents: bool, metadata: bool
     payload: what stands behind the header, decompressed. contents: with key and value (string decoder).
     metadata: with offset, time and sizes.
     """
-    if batch.base_sequence >= 0 and batch.base_sequence + batch.last_offset_delta > _MAX_SEQUENCE:
-        return None  # sequence numbers begin at 0 again
-    columns = record_columns(batch, payload)
-    if columns is None or columns.headers:
+    columns = ordinary_columns(batch, payload)
+    if columns is None:
         return None
     lines = _lines(batch, columns, contents=contents, metadata=metadata)
-    if contents and not _is_utf8(lines):
+    if contents and not is_utf8(lines):
         return None
     gaps = [] if columns.consecutive else list(_gaps(columns.offsets))
     return FastText(lines, columns.offsets[0], columns.offsets[-1], gaps)
@@ -50,7 +47,7 @@ def _gaps(offsets: Sequence[int]) -> Iterator[tuple[int, int]]:
     return ((one, other) for one, other in pairwise(offsets) if other != one + 1)
 
 
-def _is_utf8(lines: bytes) -> bool:
+def is_utf8(lines: bytes) -> bool:
     """Whether all keys and values are UTF-8: between them stands ASCII, so that none completes another."""
     if lines.isascii():
         return True
@@ -75,7 +72,7 @@ def _lines(batch: Batch, columns: Columns, *, contents: bool, metadata: bool) ->
     template = _template(
         metadata, contents, sizes, batch.base_sequence >= 0, batch.log_append_time, no_key=bool(no_keys)
     )
-    return (_repeated(template, count) if count <= _KEPT else template * count) % _interleaved(parts, count)
+    return (_repeated(template, count) if count <= _KEPT else template * count) % interleaved(parts, count)
 
 
 def _metadata(batch: Batch, columns: Columns) -> Iterator[Sequence[object]]:
@@ -90,7 +87,7 @@ def _metadata(batch: Batch, columns: Columns) -> Iterator[Sequence[object]]:
         yield [offset + shift for offset in columns.offsets]
 
 
-def _interleaved(parts: list[Sequence[object]], count: int) -> tuple[object, ...]:
+def interleaved(parts: list[Sequence[object]], count: int) -> tuple[object, ...]:
     """The first of each, the second of each, …"""
     width = len(parts)
     arguments: list[object] = [None] * (width * count)

@@ -6,18 +6,22 @@ Formats: kctl.segment.indexes. Zeros behind the entries are what a broker preall
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kctl.segment.indexes import OFFSET_ENTRY, TIME_ENTRY, TXN_ENTRY, AbortedTransaction
+from kctl.segment.indexes import (
+    OFFSET_ENTRY,
+    OFFSET_LAYOUT,
+    TIME_ENTRY,
+    TIME_LAYOUT,
+    TXN_ENTRY,
+    TXN_LAYOUT,
+    AbortedTransaction,
+)
 from kctl.segment.source import Source
 
 CHUNK_BYTES = 8 * 12 * 17 * 40  # whole entries of each kind
 NEVER = 1 << 65  # behind every offset, position and timestamp, those of garbage too
-_OFFSET = struct.Struct(">ii")
-_TIME = struct.Struct(">qi")
-_TXN = struct.Struct(">hqqqq")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +49,19 @@ def extent(source: Source, entry_size: int) -> Extent:
 def offset_entries(source: Source, count: int) -> Iterator[tuple[int, int]]:
     """(offset − base, position) of the first `count` entries."""
     for chunk in _chunks(source, count * OFFSET_ENTRY):
-        yield from _OFFSET.iter_unpack(chunk)
+        yield from OFFSET_LAYOUT.iter_unpack(chunk)
 
 
 def time_entries(source: Source, count: int) -> Iterator[tuple[int, int]]:
     """(timestamp, offset − base) of the first `count` entries."""
     for chunk in _chunks(source, count * TIME_ENTRY):
-        yield from _TIME.iter_unpack(chunk)
+        yield from TIME_LAYOUT.iter_unpack(chunk)
 
 
 def transaction_entries(source: Source, count: int) -> Iterator[AbortedTransaction]:
     """The first `count` entries of a .txnindex."""
     for chunk in _chunks(source, count * TXN_ENTRY):
-        yield from map(AbortedTransaction._make, _TXN.iter_unpack(chunk))
+        yield from map(AbortedTransaction._make, TXN_LAYOUT.iter_unpack(chunk))
 
 
 def _chunks(source: Source, size: int) -> Iterator[bytes]:

@@ -15,10 +15,10 @@ from typing import Generic, NamedTuple, TypeVar, overload
 
 from kctl.segment.source import Source
 
-_OFFSET = Struct(">ii")
-_TIME = Struct(">qi")
-_TXN = Struct(">hqqqq")
-OFFSET_ENTRY, TIME_ENTRY, TXN_ENTRY = _OFFSET.size, _TIME.size, _TXN.size
+OFFSET_LAYOUT = Struct(">ii")
+TIME_LAYOUT = Struct(">qi")
+TXN_LAYOUT = Struct(">hqqqq")
+OFFSET_ENTRY, TIME_ENTRY, TXN_ENTRY = OFFSET_LAYOUT.size, TIME_LAYOUT.size, TXN_LAYOUT.size
 _WARM_BYTES = 8192
 _PIECE_ENTRIES = 1024
 
@@ -91,7 +91,7 @@ class _Slots(Sequence[Entry], Generic[Entry]):
 class OffsetSlots(_Slots[OffsetEntry]):
     """Of a .index."""
 
-    layout = _OFFSET
+    layout = OFFSET_LAYOUT
 
     def _made(self, *fields: int) -> OffsetEntry:
         return OffsetEntry(self._base + fields[0], fields[1])
@@ -100,7 +100,7 @@ class OffsetSlots(_Slots[OffsetEntry]):
 class TimeSlots(_Slots[TimeEntry]):
     """Of a .timeindex."""
 
-    layout = _TIME
+    layout = TIME_LAYOUT
 
     def _made(self, *fields: int) -> TimeEntry:
         return TimeEntry(fields[0], self._base + fields[1])
@@ -109,7 +109,7 @@ class TimeSlots(_Slots[TimeEntry]):
 class TransactionSlots(_Slots[AbortedTransaction]):
     """Of a .txnindex."""
 
-    layout = _TXN
+    layout = TXN_LAYOUT
 
     def _made(self, *fields: int) -> AbortedTransaction:
         return AbortedTransaction(*fields)

@@ -7,26 +7,21 @@ gets the transactions whose ABORT marker is in the log.
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
 from pathlib import Path
 
 from kctl.segment.batch import NO_TIMESTAMP, Batch
 from kctl.segment.compression import BadPayload
-from kctl.segment.indexes import OFFSET_ENTRY, TIME_ENTRY, TXN_ENTRY
+from kctl.segment.indexes import OFFSET_ENTRY, OFFSET_LAYOUT, TIME_ENTRY, TIME_LAYOUT, TXN_ENTRY, TXN_LAYOUT
 from kctl.segment.query import MAX_MESSAGE_BYTES
 from kctl.segment.record import BadRecords
 from kctl.segment.source import Source
-from kctl.segment.transactions import EndedTransaction, TransactionTracker
+from kctl.segment.transactions import MAX_OPEN, EndedTransaction, TransactionTracker
 from kctl.segment.verify_log_facts import FARTHEST, LOG_WINDOW_BYTES
-from kctl.segment.verify_transactions import MAX_OPEN
 from kctl.segment.walk import Damage, batch_at, content_of, is_valid
 
 INDEX_INTERVAL_BYTES = 4096  # index.interval.bytes
 MAX_INDEX_BYTES = 10 << 20  # segment.index.bytes
-_OFFSET = struct.Struct(">ii")
-_TIME = struct.Struct(">qi")
-_TXN = struct.Struct(">hqqqq")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +90,7 @@ class _Builder:
                 raise _Stop(f"offset {last} at {batch.position} comes behind {self._last_offset}")
             if len(self.index) + OFFSET_ENTRY > MAX_INDEX_BYTES:
                 raise _Stop(f"the index is full at {batch.position}: {MAX_INDEX_BYTES} bytes")
-            self.index += _OFFSET.pack(last - self._base, batch.position)
+            self.index += OFFSET_LAYOUT.pack(last - self._base, batch.position)
             self._last_offset, self._indexed = last, batch.position
             self._add_time()
         if batch.producer_id >= 0:
@@ -105,15 +100,15 @@ class _Builder:
         if self.times and self._latest_offset < self._last_time[1]:
             raise _Stop(f"the latest record, offset {self._latest_offset}, is before {self._last_time[1]}")
         if self._latest > self._last_time[0]:
-            self.times += _TIME.pack(self._latest, self._latest_offset - self._base)
+            self.times += TIME_LAYOUT.pack(self._latest, self._latest_offset - self._base)
             self._last_time = (self._latest, self._latest_offset)
 
     def _follow(self, batch: Batch) -> None:
-        if len(self._tracker.open) > MAX_OPEN:
+        if self._tracker.untracked:
             raise _Stop(f"more than {MAX_OPEN} transactions are open at {batch.position}")
         ended = follow(self._source, self._tracker, batch)
         if ended is not None and ended.aborted:
-            self.transactions += _TXN.pack(*ended.index_entry())
+            self.transactions += TXN_LAYOUT.pack(*ended.index_entry())
 
     def close(self) -> None:
         """The last entry of .timeindex."""
@@ -142,7 +137,7 @@ def follow_log(log: Path, tracker: TransactionTracker, *, first: int) -> str | N
                     follow(source, tracker, batch)
                 except _Stop as exc:
                     return f"{log.name}: {exc}"
-                if len(tracker.open) > MAX_OPEN:
+                if tracker.untracked:
                     return f"{log.name}: more than {MAX_OPEN} transactions are open"
             position = batch.next_position
     return None

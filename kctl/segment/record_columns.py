@@ -12,7 +12,7 @@ from functools import lru_cache
 from struct import Struct
 from typing import NamedTuple
 
-from kctl.segment.batch import V2_HEADER, Batch
+from kctl.segment.batch import MAX_SEQUENCE, V2_HEADER, Batch
 from kctl.segment.compression import BadPayload, decompress
 from kctl.segment.record import BadRecords, Header, parse_headers
 
@@ -87,6 +87,15 @@ def record_columns(batch: Batch, payload: bytes) -> Columns | None:
     except (IndexError, BadRecords):
         return None
     return parser.columns() if complete else None
+
+
+def ordinary_columns(batch: Batch, payload: bytes) -> Columns | None:
+    """As record_columns, where every record makes the same line: without headers, and with sequence numbers that do not
+    begin at 0 again."""
+    if batch.base_sequence >= 0 and batch.base_sequence + batch.last_offset_delta > MAX_SEQUENCE:
+        return None
+    columns = record_columns(batch, payload)
+    return None if columns is None or columns.headers else columns
 
 
 class _Parser:

@@ -12,15 +12,15 @@ from pathlib import Path
 
 from kctl.errors import KctlError, NotAuthorized, UsageError
 from kctl.segment.checkpoints import (
-    LEADER_EPOCHS,
     META_PROPERTIES,
     OFFSET_CHECKPOINTS,
-    PARTITION_METADATA,
     is_checkpoint,
 )
 from kctl.segment.findings import Finding, Findings, Omitted, Severity
 from kctl.segment.partition import (
+    LEADER_EPOCHS,
     LEFTOVERS,
+    PARTITION_METADATA,
     companions,
     holds_segments,
     is_folder,

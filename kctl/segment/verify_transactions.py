@@ -25,9 +25,8 @@ from kctl.segment.indexes import TXN_ENTRY, AbortedTransaction
 from kctl.segment.producer_snapshot import ProducerEntry
 from kctl.segment.record import BadRecords
 from kctl.segment.source import Source
-from kctl.segment.transactions import EndedTransaction, TransactionTracker, first_record
+from kctl.segment.transactions import MAX_OPEN, EndedTransaction, TransactionTracker, first_record
 
-MAX_OPEN = 100_000  # transactions at once; a hostile log opens one with each batch
 _MAX_SORTED = 50_000
 
 

@@ -553,3 +553,13 @@ def test_damaged_folders_of_brokers(seed: int, tmp_path: Path) -> None:
         carry_out(plan_repair(result.findings, interval_bytes=256))
         if damaged.suffix != ".log":
             assert not index_codes(verify([folder])), (damaged, result.findings)
+
+
+def test_more_open_transactions_than_are_followed(tmp_path: Path) -> None:
+    """Then .txnindex cannot be known: it goes up to there, and that is said."""
+    batches = [batch(number, 1, producer=(number, 0, 0), transactional=True) for number in range(4)]
+    log = write(tmp_path, 0, [*batches, marker(4, (3, 0), commit=False)])
+    rebuilt = rebuild(log, 0, TransactionTracker(max_open=2), interval_bytes=4096)
+    assert rebuilt.stopped is not None
+    assert "transactions are open at" in rebuilt.stopped
+    assert rebuild(log, 0, TransactionTracker(), interval_bytes=4096).stopped is None
