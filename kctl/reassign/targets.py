@@ -1,0 +1,122 @@
+"""How many replicas each broker should hold: as even as the racks allow.
+
+The loads that racks can take are those where, for each set K of racks, no more than
+f(K) = Σ over partitions of min(wanted, Σ over K of limit) replicas lie in K. f is submodular (a truncated sum), so the
+most even loads come from splitting (Fujishige 1980; Groenevelt 1991): try one level for all; if some set cannot take its
+share, the set that lacks most is filled to f(K), the rest gets the remainder, and both go on by themselves. Within the
+result each broker of a group gets floor or ceil of the group's level; which of the two is left to the moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import ceil, floor
+
+from kctl.reassign.rules import Rules
+
+_ENUMERATE = 10  # racks; with more, only sets of the largest ones are looked at
+
+# (replicas to place, limit per rack in the order of the racks) → partitions that are like that
+Classes = dict[tuple[int, tuple[int, ...]], int]
+
+
+@dataclass(slots=True)
+class Targets:
+    """Replicas that each broker (index) may hold at the end: least and most; 0 and 0 for VACANT."""
+
+    least: list[int]
+    most: list[int]
+
+
+def replica_targets(rules: Rules, tolerance: float, *, even: bool) -> Targets:
+    """Water-filled targets; a tolerance widens them. Not even: no broker gets further from its target than it is."""
+    n = len(rules.racks)
+    loads = [0] * n
+    for replicas in rules.start:
+        for node in replicas:
+            loads[node] += 1
+    least, most = loads[:], loads[:]
+    least[rules.vacant] = most[rules.vacant] = 0
+    level_of = _levels(rules)
+    for node in rules.hosts:
+        level = level_of[rules.racks[node]]
+        least[node] = min(floor(level), ceil(level * (1 - tolerance)))
+        most[node] = max(ceil(level), floor(level * (1 + tolerance)))
+    if not even:
+        current = [0] * n
+        for replicas in rules.original:
+            for node in replicas:
+                current[node] += 1
+        for node in rules.hosts:
+            least[node], most[node] = min(least[node], loads[node]), max(most[node], current[node])
+    return Targets(least, most)
+
+
+def _levels(rules: Rules) -> dict[int, float]:
+    """Rack number → replicas per host there."""
+    racks = sorted(rules.rack_sizes)
+    classes = _classes(rules, racks)
+    levels: dict[int, float] = {}
+    _split(racks, (), classes, racks, rules.rack_sizes, levels)
+    return levels
+
+
+def _classes(rules: Rules, racks: Sequence[int]) -> Classes:
+    """Partitions by what their racks can take, replicas on brokers that receive nothing already taken off."""
+    hosts, sizes = set(rules.hosts), rules.rack_sizes
+    stuck = set(range(rules.vacant)) - hosts
+    plain = {wanted: (wanted, tuple(min(cap, sizes[k]) for k in racks)) for wanted, cap in rules.caps.items()}
+    classes: Classes = {}
+    for p, start in enumerate(rules.start):
+        if p not in rules.looser and (not stuck or stuck.isdisjoint(start)):
+            key = plain[len(start)]
+        else:
+            held = [rules.racks[node] for node in start if node in stuck]
+            room = [max(0, min(rules.limit(p, k) - held.count(k), sizes[k])) for k in racks]
+            key = (len(start) - len(held), tuple(room))
+        classes[key] = classes.get(key, 0) + 1
+    return classes
+
+
+def _capacity(classes: Classes, places: Iterable[int]) -> int:
+    """f(K) of the module's text; places: positions of K's racks."""
+    chosen = list(places)
+    return sum(
+        count * min(wanted, sum(limits[i] for i in chosen)) for (wanted, limits), count in classes.items()
+    )
+
+
+def _split(
+    group: list[int], full: tuple[int, ...], classes: Classes, racks: list[int], sizes: dict[int, int],
+    levels: dict[int, float],
+) -> None:  # fmt: skip
+    """Level the group's racks, those in full having taken all they can before."""
+    place = {rack: i for i, rack in enumerate(racks)}
+    taken = [place[rack] for rack in full]
+    below = _capacity(classes, taken)
+    total = _capacity(classes, [*taken, *(place[rack] for rack in group)]) - below
+    hosts = sum(sizes[rack] for rack in group)
+    worst, lacks = None, 0
+    for subset in _subsets(group, sizes):
+        room = _capacity(classes, [*taken, *(place[rack] for rack in subset)]) - below
+        lack = total * sum(sizes[rack] for rack in subset) - room * hosts
+        if lack > lacks:
+            worst, lacks = subset, lack
+    if worst is None:
+        for rack in group:
+            levels[rack] = total / hosts
+        return
+    _split(list(worst), full, classes, racks, sizes, levels)
+    _split([rack for rack in group if rack not in worst], (*full, *worst), classes, racks, sizes, levels)
+
+
+def _subsets(group: list[int], sizes: dict[int, int]) -> Iterable[tuple[int, ...]]:
+    """Proper subsets that may lack room. Among equal racks only how many counts: the largest come first."""
+    if len(group) <= _ENUMERATE and len({sizes[rack] for rack in group}) > 1:
+        return (subset for size in range(1, len(group)) for subset in combinations(group, size))
+    ordered = sorted(group, key=lambda rack: (-sizes[rack], rack))
+    if sizes[ordered[0]] == sizes[ordered[-1]] == 1:
+        return ()  # a broker each: f is concave in their number, no set can lack room
+    return (tuple(ordered[:size]) for size in range(1, len(group)))
