@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Callable, Collection
 from typing import NamedTuple, Protocol
 
+from kctl.reassign.targets import Targets
+
 _FAR = 1 << 30
 _NOTHING: frozenset[int] = frozenset()
 
@@ -35,25 +37,14 @@ class Step(NamedTuple):
 
 
 def drain(
-    network: Network,
-    source: Callable[[int], bool],
-    sink: Callable[[int], bool],
-    nodes: Collection[int],
-    *,
-    up_to: int = _FAR,
+    network: Network, sources: Callable[[], list[int]], sinks: Callable[[], Collection[int]], *, up_to: int = _FAR
 ) -> None:
-    """Push units from source nodes to sink nodes along cheapest chains while there is one of cost up_to or less.
-
-    nodes: where sources are looked for (the network's, and those outside it that only give).
-    """
+    """Push units from sources to sinks (asked for before each) along cheapest chains, while one costs up_to or less."""
     level, avoid = 0, _NOTHING
-    while True:
-        sources = [node for node in nodes if source(node)]
-        if not sources:
-            return
-        found = cheapest_chain(network, sources, sink, level, level, avoid)
+    while (full := sources()) and (ends := frozenset(sinks())):
+        found = cheapest_chain(network, full, ends, level, level, avoid)
         if found is None:
-            found = cheapest_chain(network, sources, sink, level, _FAR, avoid)
+            found = cheapest_chain(network, full, ends, level, _FAR, avoid)
         if found is None or found[0] > up_to:
             return
         level = max(level, found[0])
@@ -64,7 +55,7 @@ def drain(
 def cheapest_chain(
     network: Network,
     sources: Collection[int],
-    sink: Callable[[int], bool],
+    sinks: Collection[int],
     level: int,
     prune: int,
     avoid: frozenset[int],
@@ -95,7 +86,7 @@ def cheapest_chain(
                 continue
             distance[b] = here + edge[1]
             came[b] = Step(edge[0], a, b)
-            if sink(b) and (best < 0 or distance[b] < distance[best] or best == b):
+            if b in sinks and (best < 0 or distance[b] < distance[best] or best == b):
                 best = b
                 if distance[b] <= level and (steps := _path(came, b, sources)):
                     return distance[b], steps
@@ -130,42 +121,39 @@ def apply_chain(network: Network, steps: list[Step]) -> int | None:
     return None
 
 
-def cancel_cycles(
-    network: Network, gives: Callable[[int], bool], takes: Callable[[int], bool], *, rounds: int
-) -> list[int] | None:
+def cancel_cycles(network: Network, targets: Targets, *, rounds: int) -> list[int] | None:
     """Cancel cycles of negative cost until there is none; then the distances, which prove it (kctl.reassign.bounds).
 
-    gives, takes: nodes whose load may fall or grow by one: chains from one to the other are cycles through a node of
-    their own. None when rounds, each one look at all pairs of brokers, were not enough.
+    Chains from a broker whose load may fall to one of its group whose load may grow are cycles, through a node that the
+    group has outside the network. None when rounds, each one look at all pairs of brokers, were not enough.
     """
     avoid = _NOTHING
     while True:
-        size = max(network.nodes) + 2
-        world = size - 1
-        distance = [0] * size
+        size = max(network.nodes) + 1
+        distance = [0] * (size + len(targets.total))
         came: dict[int, Step] = {}
         cycle: list[Step] = []
         while not cycle:
             rounds -= 1
             if rounds < 0:
                 return None
-            if not _relax(network, distance, came, world, gives, takes, avoid):
-                return [d - distance[world] for d in distance[:-1]] if not avoid else None
+            if not _relax(network, targets, distance, came, size, avoid):
+                return distance[:size] if not avoid else None
             cycle = _cycle(came)
-        swaps = [step for step in cycle if step.p >= 0]
-        failed = apply_chain(network, swaps)
+        failed = apply_chain(network, [step for step in cycle if step.p >= 0])
         avoid = _NOTHING if failed is None else avoid | {failed}
 
 
 def _relax(
-    network: Network, distance: list[int], came: dict[int, Step], world: int,
-    gives: Callable[[int], bool], takes: Callable[[int], bool], avoid: frozenset[int],
-) -> bool:  # fmt: skip
+    network: Network, targets: Targets, distance: list[int], came: dict[int, Step], size: int, avoid: frozenset[int]
+) -> bool:
     """One round of Bellman and Ford over all pairs; False when nothing got nearer."""
     changed = False
     for a in network.nodes:
-        if distance[world] < distance[a] and gives(a):
-            distance[a], came[a], changed = distance[world], Step(-1, world, a), True
+        group = size + targets.group[a]
+        outside = targets.group[a] >= 0
+        if outside and distance[group] < distance[a] and network.loads[a] > targets.least[a]:
+            distance[a], came[a], changed = distance[group], Step(-1, group, a), True
         for b in network.nodes:
             below = distance[b] - distance[a]
             if below < 0 or b == a:
@@ -173,8 +161,8 @@ def _relax(
             edge = network.edge(a, b, below, avoid)
             if edge is not None:
                 distance[b], came[b], changed = distance[a] + edge[1], Step(edge[0], a, b), True
-        if distance[a] < distance[world] and takes(a):
-            distance[world], came[world], changed = distance[a], Step(-1, a, world), True
+        if outside and distance[a] < distance[group] and network.loads[a] < targets.most[a]:
+            distance[group], came[group], changed = distance[a], Step(-1, a, group), True
     return changed
 
 
@@ -192,6 +180,5 @@ def _cycle(came: dict[int, Step]) -> list[Step]:
             while not steps or node != end:
                 steps.append(came[node])
                 node = came[node].a
-            # Begin behind the node outside the network, if it is in the cycle: then loads never break the rules.
             return steps[::-1]
     return []

@@ -13,6 +13,7 @@ from heapq import heapify, heappop, heappush, heapreplace
 from kctl.reassign.board import Board
 from kctl.reassign.bounds import copies_needed, copies_proven
 from kctl.reassign.chains import cancel_cycles, drain
+from kctl.reassign.levelling import level_out, met, settle
 from kctl.reassign.rules import Rules
 from kctl.reassign.targets import Targets
 
@@ -20,7 +21,7 @@ _PAIRS = 40_000_000  # looks at a pair of brokers that a proof may take: about a
 
 
 def plan_moves(rules: Rules, targets: Targets, room_bytes: dict[int, int]) -> tuple[Board, int]:
-    """Where all replicas end, and a number of copies below which no plan can be. See Board.replicas, .copies.
+    """Where all replicas end, and the copies that any plan as even needs. See Board.replicas, .copies.
 
     What disks have no room for stays VACANT, or where it was: see kctl.reassign.plan.
     """
@@ -29,7 +30,11 @@ def plan_moves(rules: Rules, targets: Targets, room_bytes: dict[int, int]) -> tu
     _choose_again(board, targets)
     _fill_vacancies(board, targets)
     _push_straight(board, targets)
-    _push_chains(board, targets)
+    settle(board, targets, rules.vacant)
+    _fill_anywhere(board)
+    if not met(board, targets):
+        targets = level_out(board, rules.hosts, targets)
+        least_copies = copies_needed(rules, targets)
     if board.copies > least_copies:
         least_copies = max(least_copies, _prove(board, targets))
     return board, least_copies
@@ -38,10 +43,12 @@ def plan_moves(rules: Rules, targets: Targets, room_bytes: dict[int, int]) -> tu
 def _choose_again(board: Board, targets: Targets) -> None:
     """Where replicas were dropped, another one of the partition could have been: choices that cost nothing go first."""
     if any(board.home[1].values()):
-        loads = board.loads
-        everywhere = [board.rules.vacant, *board.nodes]
+        loads, everywhere = board.loads, [board.rules.vacant, *board.nodes]
         drain(
-            board, lambda b: loads[b] > targets.most[b], lambda b: loads[b] < targets.least[b], everywhere, up_to=0
+            board,
+            lambda: [b for b in everywhere if loads[b] > targets.most[b]],
+            lambda: [b for b in board.nodes if loads[b] < targets.least[b]],
+            up_to=0,
         )
 
 
@@ -109,32 +116,13 @@ def _push_straight(board: Board, targets: Targets) -> None:
                 heappop(heap)
 
 
-def _push_chains(board: Board, targets: Targets) -> None:
-    loads, least, most, vacant = board.loads, targets.least, targets.most, board.rules.vacant
-    everywhere = [vacant, *board.nodes]
-
-    def surplus(node: int) -> bool:
-        return loads[node] > most[node]
-
-    def lacks(node: int) -> bool:
-        return loads[node] < least[node]
-
-    # A way that costs 2 is no better than two of 1 by brokers in between: those are tried before dearer ones.
-    drain(board, surplus, lacks, everywhere, up_to=2)
-    drain(board, surplus, lambda node: loads[node] < most[node], everywhere)
-    drain(board, lambda node: loads[node] > least[node], lacks, board.nodes)
-    # Disks that are full can leave no even plan; a vacancy is filled all the same, wherever there is room.
-    hosts = set(board.rules.hosts)
-    drain(board, lambda node: node == vacant and loads[node] > 0, lambda node: node in hosts, [vacant])
+def _fill_anywhere(board: Board) -> None:
+    """Disks that are full can leave no even plan: a vacancy is filled all the same, wherever there is room."""
+    vacant = board.rules.vacant
+    drain(board, lambda: [vacant] if board.loads[vacant] else [], lambda: board.rules.hosts)
 
 
 def _prove(board: Board, targets: Targets) -> int:
     """Improve to the optimum, and prove it. Returns the bound; 0 when there was no time for it."""
-    loads, least, most = board.loads, targets.least, targets.most
-    distances = cancel_cycles(
-        board,
-        lambda node: loads[node] > least[node],
-        lambda node: loads[node] < most[node],
-        rounds=_PAIRS // len(board.nodes) ** 2,
-    )
-    return 0 if distances is None else copies_proven(board.rules, targets, distances)
+    prices = cancel_cycles(board, targets, rounds=_PAIRS // len(board.nodes) ** 2)
+    return 0 if prices is None else copies_proven(board.rules, targets, prices)

@@ -30,6 +30,7 @@ class Rules:
     caps: dict[int, int]
     start: list[list[int]]
     looser: dict[int, dict[int, int]] = field(default_factory=dict)
+    dropping: list[int] = field(default_factory=list)  # what goes first where replicas are too many: 2, 1, 0
     forced: int = 0  # replicas that have to be placed, wherever balance would have them
 
     @property
@@ -53,11 +54,14 @@ def make_rules(cluster: PlanCluster, goals: Goals, roles: Roles) -> Rules:
     for node in roles.hosts:
         sizes[racks[node]] = sizes.get(racks[node], 0) + 1
     rules = Rules(cluster, roles.hosts, roles.leaving, racks, sizes, {}, [])
+    hosts = set(roles.hosts)
+    # Dead brokers give first, then the fullest host (chains may still choose another at no cost), excluded ones last.
+    rules.dropping = [2 if not b.alive else 1 if node in hosts else 0 for node, b in enumerate(cluster.brokers)]
     loads = [0] * len(racks)
     for replicas in cluster.replicas:
         for node in replicas:
             loads[node] += 1
-    frozen = set(range(len(cluster.brokers))) - set(roles.hosts) - roles.leaving
+    frozen = set(range(len(cluster.brokers))) - hosts - roles.leaving
     for p, replicas in enumerate(cluster.replicas):
         wanted = goals.replication_factor or len(replicas)
         if wanted not in rules.caps:
@@ -88,9 +92,7 @@ def rack_cap(wanted: int, sizes: dict[int, int]) -> int:
     return cap
 
 
-def _start(
-    rules: Rules, p: int, replicas: tuple[int, ...], wanted: int, loads: list[int], fix_racks: bool
-) -> None:
+def _start(rules: Rules, p: int, replicas: tuple[int, ...], wanted: int, loads: list[int], fix_racks: bool) -> None:
     """What stays of a partition's replicas: those on leaving brokers go, then those above the cap or the factor."""
     racks, leaving, cap = rules.racks, rules.leaving, rules.caps[wanted]
     stays = [node for node in replicas if node not in leaving] if leaving else list(replicas)
@@ -102,8 +104,7 @@ def _start(
         crowded = [node for node in stays if count[racks[node]] > cap]
         if not crowded and len(stays) <= wanted:
             break
-        # The fullest broker gives: later chains may still choose another at no cost.
-        node = max(crowded or stays, key=lambda node: (loads[node], node))
+        node = max(crowded or stays, key=lambda node: (rules.dropping[node], loads[node], node))
         stays.remove(node)
         loads[node] -= 1
         count[racks[node]] -= 1

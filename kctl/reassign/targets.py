@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import combinations
 from math import ceil, floor
 
@@ -24,10 +25,15 @@ Classes = dict[tuple[int, tuple[int, ...]], int]
 
 @dataclass(slots=True)
 class Targets:
-    """Replicas that each broker (index) may hold at the end: least and most; 0 and 0 for VACANT."""
+    """Replicas (or leaders) that each broker (index) may hold at the end: least and most; 0 and 0 for VACANT.
+
+    group: brokers that share a total, which tells how many of them have more than their least; −1: in no group.
+    """
 
     least: list[int]
     most: list[int]
+    group: list[int]
+    total: list[int]
 
 
 def replica_targets(rules: Rules, tolerance: float, *, even: bool) -> Targets:
@@ -40,10 +46,15 @@ def replica_targets(rules: Rules, tolerance: float, *, even: bool) -> Targets:
     least, most = loads[:], loads[:]
     least[rules.vacant] = most[rules.vacant] = 0
     level_of = _levels(rules)
+    slack = Fraction(str(tolerance))
+    levels = sorted(set(level_of.values()))
+    group, total = [-1] * n, [Fraction(0)] * len(levels)
     for node in rules.hosts:
         level = level_of[rules.racks[node]]
-        least[node] = min(floor(level), ceil(level * (1 - tolerance)))
-        most[node] = max(ceil(level), floor(level * (1 + tolerance)))
+        group[node] = levels.index(level)
+        total[group[node]] += level
+        least[node] = min(floor(level), ceil(level * (1 - slack)))
+        most[node] = max(ceil(level), floor(level * (1 + slack)))
     if not even:
         current = [0] * n
         for replicas in rules.original:
@@ -51,14 +62,16 @@ def replica_targets(rules: Rules, tolerance: float, *, even: bool) -> Targets:
                 current[node] += 1
         for node in rules.hosts:
             least[node], most[node] = min(least[node], loads[node]), max(most[node], current[node])
-    return Targets(least, most)
+    if tolerance or not even:  # what the racks leave to each other is no longer given
+        return Targets(least, most, [min(g, 0) for g in group], [int(sum(total))])
+    return Targets(least, most, group, [int(count) for count in total])
 
 
-def _levels(rules: Rules) -> dict[int, float]:
+def _levels(rules: Rules) -> dict[int, Fraction]:
     """Rack number → replicas per host there."""
     racks = sorted(rules.rack_sizes)
     classes = _classes(rules, racks)
-    levels: dict[int, float] = {}
+    levels: dict[int, Fraction] = {}
     _split(racks, (), classes, racks, rules.rack_sizes, levels)
     return levels
 
@@ -83,14 +96,12 @@ def _classes(rules: Rules, racks: Sequence[int]) -> Classes:
 def _capacity(classes: Classes, places: Iterable[int]) -> int:
     """f(K) of the module's text; places: positions of K's racks."""
     chosen = list(places)
-    return sum(
-        count * min(wanted, sum(limits[i] for i in chosen)) for (wanted, limits), count in classes.items()
-    )
+    return sum(count * min(wanted, sum(limits[i] for i in chosen)) for (wanted, limits), count in classes.items())
 
 
 def _split(
     group: list[int], full: tuple[int, ...], classes: Classes, racks: list[int], sizes: dict[int, int],
-    levels: dict[int, float],
+    levels: dict[int, Fraction],
 ) -> None:  # fmt: skip
     """Level the group's racks, those in full having taken all they can before."""
     place = {rack: i for i, rack in enumerate(racks)}
@@ -106,7 +117,7 @@ def _split(
             worst, lacks = subset, lack
     if worst is None:
         for rack in group:
-            levels[rack] = total / hosts
+            levels[rack] = Fraction(total, hosts)
         return
     _split(list(worst), full, classes, racks, sizes, levels)
     _split([rack for rack in group if rack not in worst], (*full, *worst), classes, racks, sizes, levels)
