@@ -105,7 +105,7 @@ class Board:
         return None
 
     def find(self, a: int, b: int, old: int, avoid: frozenset[int] = frozenset()) -> int:
-        """A partition that can move from a to b, new to b; old: 1 for one that was on a (cost 1), 0 not (cost 0). Or −1.
+        """A partition that can move from a to b, new to b; old: 1 for one that was on a (cost 1), else 0. −1 for none.
 
         avoid: partitions that may not be taken this time.
         """

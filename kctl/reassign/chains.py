@@ -109,7 +109,7 @@ def _path(came: dict[int, Step], node: int, sources: Collection[int]) -> list[St
 
 
 def apply_chain(network: Network, steps: list[Step]) -> int | None:
-    """Do all swaps. Where one partition is in two of them they may exclude each other: then none, and it is returned."""
+    """Do all swaps. Two of one partition may exclude each other: then none is done, and the partition is returned."""
     done: list[Step] = []
     for step in steps:
         if not network.legal(step.p, step.a, step.b):

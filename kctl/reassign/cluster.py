@@ -1,8 +1,8 @@
 """What a planner has to know of a cluster, compact: a million partitions fit into some 200 MB.
 
-Brokers are numbered 0…n−1 in the order of their ids («index»), partitions in the order of topic and number. A partition
-is a row over parallel arrays; its replicas are one tuple of broker indexes, shared by all partitions that have the same.
-"""
+Brokers are numbered 0…n−1 in the order of their ids («index»), partitions in the order of topic and number. A
+partition is a row over parallel arrays; its replicas are one tuple of broker indexes, shared by all partitions that
+have the same."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class _LeaderBoard:
         was, vacant = self.before[p], self.n - 1
         for b in self.rows[p]:
             if b != a:
-                kind = 2 if a == was or a == vacant else 0 if b == was else 1
+                kind = 2 if a in {was, vacant} else 0 if b == was else 1
                 self.buckets[kind].setdefault(a * self.n + b, []).append(p)
 
     def edge(self, a: int, b: int, below: int, avoid: frozenset[int]) -> tuple[int, int] | None:

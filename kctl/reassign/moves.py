@@ -1,10 +1,9 @@
 """The fewest replica copies that bring every broker to its target.
 
-1. Vacancies are filled where most is lacking, and surplus goes straight to brokers that lack: each costs one copy, which
-   no plan can do for less. 2. What has no straight way goes by chains: a replica that moves anyway makes room by going
-   elsewhere (cost 0) or by staying at home (−1). 3. Where the simple bound is not met, cycles of negative cost are
-   cancelled until there is none, and the distances then are a proof that there is no smaller plan.
-"""
+1. Vacancies are filled where most is lacking, and surplus goes straight to brokers that lack: each costs one copy,
+which no plan can do for less. 2. What has no straight way goes by chains: a replica that moves anyway makes room by
+going    elsewhere (cost 0) or by staying at home (−1). 3. Where the simple bound is not met, cycles of negative cost
+are    cancelled until there is none, and the distances then are a proof that there is no smaller plan."""
 
 from __future__ import annotations
 

@@ -4,9 +4,10 @@
 replicas, log_dirs) with more keys beside it, which kafka-reassign-partitions passes over:
 
     {"version": 1, "partitions": [{"topic", "partition", "replicas", "log_dirs": ["any", …]}],
-     "moves", "lower_bound", "leader_changes", "leader_lower_bound", "bytes", "unknown_sizes", "complete", "unmet": [],
-     "before": [{"broker", "rack", "alive", "replicas", "leaders", "bytes"}], "after": …, "racks_before": [{"rack",
-     "replicas", "leaders", "bytes"}], "racks_after": …, "current": {"version", "partitions"}, "rollback": the same}
+     "moves", "lower_bound", "leader_changes", "leader_lower_bound", "bytes", "bytes_lower_bound", "unknown_sizes",
+     "complete", "unmet": [], "before": [{"broker", "rack", "alive", "replicas", "leaders", "bytes"}], "after": …,
+     "racks_before": [{"rack", "replicas", "leaders", "bytes"}], "racks_after": …,
+     "current": {"version", "partitions"}, "rollback": the same}
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from kctl.errors import Refused
+from kctl.reassign.byte_balance import ByteBound, balance_bytes
 from kctl.reassign.cluster import PlanCluster
-from kctl.reassign.goals import Goals, Roles, resolve
+from kctl.reassign.goals import Balance, Goals, Roles, resolve
 from kctl.reassign.leaders import Leaders, plan_leaders
 from kctl.reassign.moves import plan_moves
 from kctl.reassign.rules import Rules, make_rules
@@ -56,7 +58,8 @@ class RackLoad:
 class Plan:
     """moves: replicas to copy; bytes: what that is, of known sizes; unknown_sizes: copies of unknown size.
 
-    lower_bound, leader_lower_bound: no plan gets as far with fewer. complete: it reaches the goals; otherwise
+    lower_bound, leader_lower_bound, bytes_lower_bound: no plan gets as far with less; leader changes are counted for
+    the replicas that this plan chose. complete: it reaches the goals; otherwise
     unmet says why not (a limit that was asked for, disks, racks).
     """
 
@@ -67,6 +70,7 @@ class Plan:
     leader_changes: int
     leader_lower_bound: int
     bytes: int
+    bytes_lower_bound: int
     unknown_sizes: int
     before: list[BrokerLoad]
     after: list[BrokerLoad]
@@ -86,26 +90,36 @@ def make_plan(cluster: PlanCluster, goals: Goals) -> Plan:
     """The smallest plan. Raises what resolve raises, and Refused where replicas that must go find no broker."""
     roles = resolve(goals, cluster)
     if not len(cluster):
-        return _assemble(cluster, [], 0, 0, [])
+        return _assemble(cluster, [], (0, 0, 0), [])
     rows: Sequence[Sequence[int]] = cluster.replicas
-    bound, unmet = 0, []
+    bound, bytes_bound, unmet = 0, 0, []
     if goals.moves_data:
         rules = make_rules(cluster, goals, roles)
         forced = [p for p, start in enumerate(rules.start) if rules.vacant in start]
+        bytes_bound = sum(max(0, cluster.size_bytes[p]) * rules.start[p].count(rules.vacant) for p in forced)
         targets = replica_targets(rules, goals.tolerance, even=goals.even_replicas)
         board, bound = plan_moves(rules, targets, _room(cluster, roles))
         _check_placed(rules)
         unmet = _missed(rules, targets, board.loads)
+        if Balance.BYTES in goals.balance:
+            byte_bounds = balance_bytes(board, targets if goals.even_replicas else None, goals.tolerance)
+            if not byte_bounds.off:
+                bound = max(bound, byte_bounds.lower_bound_moves)
+                bytes_bound = max(bytes_bound, byte_bounds.lower_bound_bytes)
+            unmet += _missed_bytes(cluster, byte_bounds)
         rows = [_in_order(old, new) for old, new in zip(cluster.replicas, board.replicas, strict=True)]
         rows, left = _limit(cluster, rows, forced, goals)
         if left:
             unmet.append(f"{left} moves are left for another plan: --max-moves or --max-bytes")
-            bound = max(0, bound - left)  # a plan that leaves no more for later: its moves and those make the whole
+            bound, bytes_bound = (
+                max(0, bound - left),
+                0,
+            )  # a plan that leaves no more for later: its moves and those make the whole
     leaders = _leaders(cluster, rows, roles, goals)
     final = [_first(row, leader) for row, leader in zip(rows, leaders.first, strict=True)]
     changed = [p for p, (old, new) in enumerate(zip(cluster.replicas, final, strict=True)) if old != new]
     changes = [Change(p, cluster.ids(cluster.replicas[p]), cluster.ids(final[p])) for p in changed]
-    return _assemble(cluster, changes, bound, leaders.lower_bound, unmet)
+    return _assemble(cluster, changes, (bound, bytes_bound, leaders.lower_bound), unmet)
 
 
 def _room(cluster: PlanCluster, roles: Roles) -> dict[int, int]:
@@ -135,6 +149,17 @@ def _missed(rules: Rules, targets: Targets, loads: Sequence[int]) -> list[str]:
         return []
     names = ", ".join(str(node) for node in rules.cluster.ids(off[:5]))
     return [f"{len(off)} brokers stay off their target (disk space or racks do not allow more): {names}"]
+
+
+def _missed_bytes(cluster: PlanCluster, bounds: ByteBound) -> list[str]:
+    unmet = []
+    unknown = sum(1 for size in cluster.size_bytes if size < 0)
+    if unknown:
+        unmet.append(f"{unknown} partitions are of unknown size and count as empty: bytes may not be even")
+    if bounds.off:
+        names = ", ".join(map(str, cluster.ids(bounds.off[:5])))
+        unmet.append(f"{len(bounds.off)} brokers stay outside {bounds.least}–{bounds.most} bytes: {names}")
+    return unmet
 
 
 def _in_order(old: tuple[int, ...], new: Iterable[int]) -> tuple[int, ...]:
@@ -190,7 +215,7 @@ def _first(row: Sequence[int], leader: int) -> tuple[int, ...]:
     return (leader, *(node for node in row if node != leader))
 
 
-def _assemble(cluster: PlanCluster, changes: list[Change], bound: int, leader_bound: int, unmet: list[str]) -> Plan:
+def _assemble(cluster: PlanCluster, changes: list[Change], bounds: tuple[int, int, int], unmet: list[str]) -> Plan:
     moves = size_bytes = unknown = leader_changes = 0
     for change in changes:
         copies = len(set(change.after).difference(change.before))
@@ -200,7 +225,20 @@ def _assemble(cluster: PlanCluster, changes: list[Change], bound: int, leader_bo
         unknown += copies if size < 0 else 0
         leader_changes += change.before[0] != change.after[0]
     before, after = _loads(cluster, changes)
-    return Plan(cluster, changes, moves, bound, leader_changes, leader_bound, size_bytes, unknown, before, after, unmet)
+    return Plan(
+        cluster=cluster,
+        changes=changes,
+        moves=moves,
+        lower_bound=bounds[0],
+        leader_changes=leader_changes,
+        leader_lower_bound=bounds[2],
+        bytes=size_bytes,
+        bytes_lower_bound=bounds[1],
+        unknown_sizes=unknown,
+        before=before,
+        after=after,
+        unmet=unmet,
+    )
 
 
 def _loads(cluster: PlanCluster, changes: list[Change]) -> tuple[list[BrokerLoad], list[BrokerLoad]]:
@@ -256,6 +294,7 @@ def document(plan: Plan) -> dict[str, Any]:
         "leader_changes": plan.leader_changes,
         "leader_lower_bound": plan.leader_lower_bound,
         "bytes": plan.bytes,
+        "bytes_lower_bound": plan.bytes_lower_bound,
         "unknown_sizes": plan.unknown_sizes,
         "complete": plan.complete,
         "unmet": plan.unmet,

@@ -33,9 +33,7 @@ def cluster_of(
     )
 
 
-def striped(
-    brokers: int, partitions: int, factor: int, racks: int, *, empty: int = 0, topics: int = 1
-) -> PlanCluster:
+def striped(brokers: int, partitions: int, factor: int, racks: int, *, empty: int = 0, topics: int = 1) -> PlanCluster:
     """Even in replicas and leaders, no two replicas in one rack; `empty` brokers more hold nothing.
 
     Brokers must be a multiple of racks, and partitions of brokers. Racks go round: broker i is in rack i mod racks.

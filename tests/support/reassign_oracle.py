@@ -1,9 +1,8 @@
 """The exact answer for small clusters, by a min-cost flow that shares nothing with kctl's planner.
 
-source → partition (w units) → (partition, rack) (limit) → broker (1 unit; 0 for a replica that is there, else 1 copy) →
-sink, where the l-th replica of a broker costs 2·l + 1 times more than all copies together: the cheapest flow is the most
-even placement (least sum of squares), and of these the one with the fewest copies.
-"""
+source → partition (w units) → (partition, rack) (limit) → broker (1 unit; 0 for a replica that is there, else 1 copy)
+→ sink, where the l-th replica of a broker costs 2·l + 1 times more than all copies together: the cheapest flow is the
+most even placement (least sum of squares), and of these the one with the fewest copies."""
 
 from __future__ import annotations
 
@@ -61,7 +60,7 @@ def fewest_copies(
     rack_of: Sequence[int],
     limit: Callable[[int, int], int],
 ) -> tuple[int, int]:
-    """(sum of squares of the hosts' loads, copies) of the best placement; partitions: (replicas now, replicas wanted)."""
+    """(sum of squares of the hosts' loads, copies) of the best placement. partitions: (replicas, how many wanted)."""
     flow = Flow()
     wanted = 0
     choices: list[tuple[int, int, int]] = []

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reassign_clusters import clusters
-from reassign_oracle import fewest_copies, fewest_leader_changes, squares
 
 from kctl.errors import Refused
 from kctl.reassign.cluster import PlanCluster
 from kctl.reassign.goals import Balance, Goals, resolve
 from kctl.reassign.plan import make_plan
 from kctl.reassign.rules import make_rules
+from reassign_clusters import clusters
+from reassign_oracle import fewest_copies, fewest_leader_changes, squares
 
 EVEN = frozenset({Balance.REPLICAS})
 EXAMPLES = settings(max_examples=150, deadline=None, derandomize=True)
