@@ -16,7 +16,7 @@ from math import ceil, floor
 
 from kctl.reassign.rules import Rules
 
-_ENUMERATE = 10  # racks; with more, only sets of the largest ones are looked at
+_ENUMERATE = 10  # racks; with more, only sets of those with the least room for a broker are looked at
 
 # (replicas to place, limit per rack in the order of the racks) → partitions that are like that
 Classes = dict[tuple[int, tuple[int, ...]], int]
@@ -46,11 +46,13 @@ def replica_targets(rules: Rules, tolerance: float, *, even: bool) -> Targets:
     least[rules.vacant] = most[rules.vacant] = 0
     level_of = _levels(rules)
     slack = Fraction(str(tolerance))
-    levels = sorted(set(level_of.values()))
-    group, total = [-1] * n, [Fraction(0)] * len(levels)
+    # Levels between the same two whole numbers are one group: which rack has how many there does not change how even
+    # it is. At a whole number every broker has just that.
+    ranges = sorted({(floor(level), ceil(level)) for level in level_of.values()})
+    group, total = [-1] * n, [Fraction(0)] * len(ranges)
     for node in rules.hosts:
         level = level_of[rules.racks[node]]
-        group[node] = levels.index(level)
+        group[node] = ranges.index((floor(level), ceil(level)))
         total[group[node]] += level
         least[node] = min(floor(level), ceil(level * (1 - slack)))
         most[node] = max(ceil(level), floor(level * (1 + slack)))
@@ -109,7 +111,7 @@ def _split(
     total = _capacity(classes, [*taken, *(place[rack] for rack in group)]) - below
     hosts = sum(sizes[rack] for rack in group)
     worst, lacks = None, 0
-    for subset in _subsets(group, sizes):
+    for subset in _subsets(group, sizes, classes, place):
         room = _capacity(classes, [*taken, *(place[rack] for rack in subset)]) - below
         lack = total * sum(sizes[rack] for rack in subset) - room * hosts
         if lack > lacks:
@@ -122,11 +124,15 @@ def _split(
     _split([rack for rack in group if rack not in worst], (*full, *worst), classes, racks, sizes, levels)
 
 
-def _subsets(group: list[int], sizes: dict[int, int]) -> Iterable[tuple[int, ...]]:
-    """Proper subsets that may lack room. Among equal racks only how many counts: the largest come first."""
-    if len(group) <= _ENUMERATE and len({sizes[rack] for rack in group}) > 1:
+def _subsets(
+    group: list[int], sizes: dict[int, int], classes: Classes, place: dict[int, int]
+) -> Iterable[tuple[int, ...]]:
+    """Proper subsets that may lack room. Among racks that are alike only how many counts."""
+    alike = all(len({limits[place[rack]] for rack in group}) == 1 for _, limits in classes)
+    if alike and len({sizes[rack] for rack in group}) == 1:
+        return ()  # f is concave in the number of racks: no set can lack room
+    if len(group) <= _ENUMERATE:
         return (subset for size in range(1, len(group)) for subset in combinations(group, size))
-    ordered = sorted(group, key=lambda rack: (-sizes[rack], rack))
-    if sizes[ordered[0]] == sizes[ordered[-1]] == 1:
-        return ()  # a broker each: f is concave in their number, no set can lack room
+    room = {rack: sum(count * limits[place[rack]] for (_, limits), count in classes.items()) for rack in group}
+    ordered = sorted(group, key=lambda rack: (room[rack] / sizes[rack], rack))
     return (tuple(ordered[:size]) for size in range(1, len(group)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kctl.errors import Refused
@@ -10,7 +10,7 @@ from kctl.reassign.cluster import PlanCluster
 from kctl.reassign.goals import Balance, Goals, resolve
 from kctl.reassign.plan import make_plan
 from kctl.reassign.rules import make_rules
-from reassign_clusters import clusters
+from reassign_clusters import cluster_of, clusters
 from reassign_oracle import fewest_copies, fewest_leader_changes, squares
 
 EVEN = frozenset({Balance.REPLICAS})
@@ -31,6 +31,11 @@ def moving_goals(draw: st.DrawFn) -> tuple[PlanCluster, Goals]:
     )
 
 
+# A rack whose room is held by brokers that receive nothing; racks whose levels are between the same whole numbers; and
+# one whose total must be reached from below.
+@example((cluster_of(["a", "a", "a", "b"], [[0]] * 12), Goals(exclude_brokers=frozenset({0, 1}), replication_factor=2)))
+@example((cluster_of(["a", "a", "b", "b", "b"], [[0, 1]]), Goals(balance=EVEN)))
+@example((cluster_of(["a", "b", "a", "b", "a", "a"], [*[[0, 1]] * 4, [0, 1, 2]]), Goals(balance=EVEN)))
 @given(moving_goals())
 @EXAMPLES
 def test_copies_are_the_fewest_of_the_most_even_placements(case: tuple[PlanCluster, Goals]) -> None:
