@@ -175,7 +175,7 @@ def _cycle(came: dict[int, Step]) -> list[Step]:
             state[node] = start
             node = came[node].a
         if state.get(node) == start and node in came:
-            steps = []
+            steps: list[Step] = []
             end = node
             while not steps or node != end:
                 steps.append(came[node])

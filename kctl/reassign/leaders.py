@@ -145,18 +145,19 @@ def _targets(
 
 
 def _level(board: _LeaderBoard, targets: Targets) -> None:
-    loads, least, most = board.loads, targets.least, targets.most
-    vacant = board.n - 1
-    _straight(board, lambda b: loads[b] > most[b], lambda b: loads[b] < least[b], [vacant, *board.nodes])
+    loads, vacant = board.loads, board.n - 1
+    _place_straight(board, targets.least)
+    _straight(board, targets)
     settle(board, targets, vacant)
     drain(board, lambda: [vacant] if loads[vacant] else [], lambda: board.nodes)
 
 
-def _straight(board: _LeaderBoard, surplus: object, lacks: object, nodes: list[int]) -> None:
+def _straight(board: _LeaderBoard, targets: Targets) -> None:
     """Surplus straight to brokers that lack."""
-    for a in nodes:
+    loads, least, most = board.loads, targets.least, targets.most
+    for a in board.nodes:
         for b in board.nodes:
-            while surplus(a) and lacks(b):  # type: ignore[operator]
+            while loads[a] > most[a] and loads[b] < least[b]:
                 found = board.edge(a, b, 2, frozenset())
                 if found is None:
                     break
@@ -178,14 +179,29 @@ def _only_vacant(choices: Sequence[Sequence[int]], firsts: Sequence[int], target
         board = _LeaderBoard(rows, [vacant] * len(lost), sorted({node for row in rows for node in row}), n)
         for node, count in enumerate(_count(firsts, n)[:vacant]):
             board.loads[node] += count
-        loads = board.loads
-        for sink in (targets.least, targets.most, [len(choices) + 1] * n):
-            _straight(board, lambda _: loads[vacant] > 0, lambda node, sink=sink: loads[node] < sink[node], [vacant])
-            drain(
-                board,
-                lambda: [vacant] if loads[vacant] else [],
-                lambda sink=sink: [b for b in board.nodes if loads[b] < sink[b]],
-            )
+        for limit in (targets.least, targets.most, [len(choices) + 1] * n):
+            _place(board, limit)
         for p, node in zip(lost, board.lead, strict=True):
             lead[p] = node
     return Leaders(lead, len(lost), len(lost))
+
+
+def _place(board: _LeaderBoard, limit: Sequence[int]) -> None:
+    """Leaders for what VACANT leads, as long as there are brokers under their limit."""
+    loads, vacant = board.loads, board.n - 1
+    _place_straight(board, limit)
+    drain(
+        board,
+        lambda: [vacant] if loads[vacant] else [],
+        lambda: [b for b in board.nodes if loads[b] < limit[b]],
+    )
+
+
+def _place_straight(board: _LeaderBoard, limit: Sequence[int]) -> None:
+    """Each to the one of its replicas that is furthest under its limit."""
+    loads, vacant = board.loads, board.n - 1
+    for p, node in enumerate(board.lead):
+        if node == vacant:
+            best = min(board.rows[p], key=lambda b: (loads[b] - limit[b], b))
+            if loads[best] < limit[best]:
+                board.swap(p, vacant, best)

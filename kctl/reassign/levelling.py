@@ -68,16 +68,7 @@ def level_out(network: Network, hosts: Collection[int], targets: Targets) -> Tar
     inside = sorted(hosts)
     for t in range(max((loads[b] for b in inside), default=0), 1, -1):
         if any(loads[b] == t for b in inside):
-            drain(
-                network,
-                lambda t=t: [b for b in inside if loads[b] >= t and loads[b] > most[b]],
-                lambda t=t: [b for b in inside if loads[b] <= t - 2],
-            )
-            drain(
-                network,
-                lambda t=t: [b for b in inside if loads[b] >= t],
-                lambda t=t: [b for b in inside if loads[b] <= min(t - 2, least[b] - 1)],
-            )
+            _give(network, inside, targets, t)
     low, high = loads[:], loads[:]
     if len(network.nodes) > _REACH:  # the bound is then for plans within these limits, even or not
         low = [min(pair) for pair in zip(loads, least, strict=True)]
@@ -94,6 +85,21 @@ def level_out(network: Network, hosts: Collection[int], targets: Targets) -> Tar
         group[b] = ranges.index((low[b], high[b]))
         total[group[b]] += loads[b]
     return Targets(low, high, group, total)
+
+
+def _give(network: Network, inside: list[int], targets: Targets, t: int) -> None:
+    """From loads of t and more to those of t − 2 and less, where one of the two is off its target."""
+    loads, least, most = network.loads, targets.least, targets.most
+    drain(
+        network,
+        lambda: [b for b in inside if loads[b] >= t and loads[b] > most[b]],
+        lambda: [b for b in inside if loads[b] <= t - 2],
+    )
+    drain(
+        network,
+        lambda: [b for b in inside if loads[b] >= t],
+        lambda: [b for b in inside if loads[b] <= min(t - 2, least[b] - 1)],
+    )
 
 
 def one_group(least: list[int], most: list[int], loads: list[int], hosts: Collection[int]) -> Targets:

@@ -91,7 +91,7 @@ def make_plan(cluster: PlanCluster, goals: Goals) -> Plan:
     roles = resolve(goals, cluster)
     if not len(cluster):
         return _assemble(cluster, [], (0, 0, 0), [])
-    rows: Sequence[Sequence[int]] = cluster.replicas
+    rows = cluster.replicas
     bound, bytes_bound, unmet = 0, 0, []
     if goals.moves_data:
         rules = make_rules(cluster, goals, roles)

@@ -55,7 +55,7 @@ def make_rules(cluster: PlanCluster, goals: Goals, roles: Roles) -> Rules:
         sizes[racks[node]] = sizes.get(racks[node], 0) + 1
     rules = Rules(cluster, roles.hosts, roles.leaving, racks, sizes, {}, [])
     hosts = set(roles.hosts)
-    # Dead brokers give first, then the fullest host (chains may still choose another at no cost), excluded ones last.
+    # Dead brokers give first, excluded ones last; of hosts the fullest that does not lead (chains may choose again).
     rules.dropping = [2 if not b.alive else 1 if node in hosts else 0 for node, b in enumerate(cluster.brokers)]
     loads = [0] * len(racks)
     for replicas in cluster.replicas:
@@ -104,7 +104,7 @@ def _start(rules: Rules, p: int, replicas: tuple[int, ...], wanted: int, loads: 
         crowded = [node for node in stays if count[racks[node]] > cap]
         if not crowded and len(stays) <= wanted:
             break
-        node = max(crowded or stays, key=lambda node: (rules.dropping[node], loads[node], node))
+        node = max(crowded or stays, key=lambda node: (rules.dropping[node], node != replicas[0], loads[node], node))
         stays.remove(node)
         loads[node] -= 1
         count[racks[node]] -= 1

@@ -58,8 +58,8 @@ def replica_targets(rules: Rules, tolerance: float, *, even: bool) -> Targets:
         most[node] = max(ceil(level), floor(level * (1 + slack)))
     if not even:
         current = [0] * n
-        for replicas in rules.original:
-            for node in replicas:
+        for row in rules.original:
+            for node in row:
                 current[node] += 1
         for node in rules.hosts:
             least[node], most[node] = min(least[node], loads[node]), max(most[node], current[node])
