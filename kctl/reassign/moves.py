@@ -27,8 +27,10 @@ def plan_moves(rules: Rules, targets: Targets, room_bytes: dict[int, int]) -> tu
     least_copies = copies_needed(rules, targets)
     board = Board(rules, room_bytes)
     _choose_again(board, targets)
-    _fill_vacancies(board, targets)
+    _fill_vacancies(board, targets.least)
     _push_straight(board, targets)
+    if len(targets.total) == 1 and all(load >= least for load, least in zip(board.loads, targets.least, strict=True)):
+        _fill_vacancies(board, targets.most)
     settle(board, targets, rules.vacant)
     _fill_anywhere(board)
     if not met(board, targets):
@@ -51,18 +53,18 @@ def _choose_again(board: Board, targets: Targets) -> None:
         )
 
 
-def _fill_vacancies(board: Board, targets: Targets) -> None:
-    """Each vacancy to the broker that lacks most, of the rack that has it, of those that it may go to."""
+def _fill_vacancies(board: Board, limit: list[int]) -> None:
+    """Each vacancy to the broker that is furthest under its limit, of those that it may go to."""
     vacant = board.rules.vacant
     racks: dict[int, list[tuple[int, int]]] = {}
     for node in board.rules.hosts:
-        if board.loads[node] < targets.least[node]:
-            racks.setdefault(board.racks[node], []).append((board.loads[node] - targets.least[node], node))
+        if board.loads[node] < limit[node]:
+            racks.setdefault(board.racks[node], []).append((board.loads[node] - limit[node], node))
     for heap in racks.values():
         heapify(heap)
     top = [(heap[0][0], rack) for rack, heap in racks.items()]
     heapify(top)
-    for p in list(board.logs[1][vacant]):
+    for p in list(board.logs[1][vacant]) if board.loads[vacant] else ():
         while vacant in board.replicas[p] and top and _fill(board, p, top, racks):
             pass
 
