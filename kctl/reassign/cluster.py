@@ -1,0 +1,218 @@
+"""What a planner has to know of a cluster, compact: a million partitions fit into some 200 MB.
+
+Brokers are numbered 0…n−1 in the order of their ids («index»), partitions in the order of topic and number. A
+partition is a row over parallel arrays; its replicas are one tuple of broker indexes, shared by all partitions that
+have the same."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kctl.errors import InvalidFile
+from kctl.model import ClusterState, TopicPartition
+
+UNKNOWN = -1
+
+
+@dataclass(frozen=True, slots=True)
+class PlanBroker:
+    """usable_bytes: free bytes of each log dir that is online, None when not known. Dead brokers have no rack."""
+
+    id: int
+    rack: str | None
+    alive: bool
+    usable_bytes: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanCluster:
+    """Brokers by id, and partitions as columns.
+
+    topic_of: index into topics. leader: broker index, −1 for none. size_bytes: of one replica, −1 when not known.
+    moving: partitions with a reassignment under way, whose replicas are not to be trusted.
+    """
+
+    brokers: tuple[PlanBroker, ...]
+    topics: tuple[str, ...]
+    topic_of: array[int]
+    number: array[int]
+    replicas: list[tuple[int, ...]]
+    leader: array[int]
+    size_bytes: array[int]
+    moving: frozenset[int] = frozenset()
+
+    def __len__(self) -> int:
+        return len(self.replicas)
+
+    def tp(self, partition: int) -> TopicPartition:
+        return TopicPartition(self.topics[self.topic_of[partition]], self.number[partition])
+
+    def ids(self, indexes: Iterable[int]) -> list[int]:
+        return [self.brokers[index].id for index in indexes]
+
+    def index_of(self) -> dict[int, int]:
+        """Broker id → index."""
+        return {broker.id: index for index, broker in enumerate(self.brokers)}
+
+    def select(self, wanted: Callable[[str], bool]) -> PlanCluster:
+        """The same brokers, with only the topics that are wanted."""
+        keep = [wanted(name) for name in self.topics]
+        rows = [p for p, t in enumerate(self.topic_of) if keep[t]]
+        renumbered = {old: new for new, old in enumerate(t for t, kept in enumerate(keep) if kept)}
+        return PlanCluster(
+            brokers=self.brokers,
+            topics=tuple(name for name, kept in zip(self.topics, keep, strict=True) if kept),
+            topic_of=array("i", (renumbered[self.topic_of[p]] for p in rows)),
+            number=array("i", (self.number[p] for p in rows)),
+            replicas=[self.replicas[p] for p in rows],
+            leader=array("i", (self.leader[p] for p in rows)),
+            size_bytes=array("q", (self.size_bytes[p] for p in rows)),
+            moving=frozenset(new for new, old in enumerate(rows) if old in self.moving),
+        )
+
+
+class _Columns:
+    """Rows come in by topic; ids become indexes, equal replica lists become one tuple."""
+
+    def __init__(self, brokers: Iterable[PlanBroker]) -> None:
+        self.brokers = tuple(sorted(brokers, key=lambda broker: broker.id))
+        self._index = {broker.id: index for index, broker in enumerate(self.brokers)}
+        self._tuples: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self.topics: list[str] = []
+        self.topic_of, self.number = array("i"), array("i")
+        self.leader, self.size_bytes = array("i"), array("q")
+        self.replicas: list[tuple[int, ...]] = []
+        self.moving: set[int] = set()
+
+    def add(self, number: int, replicas: Iterable[int], leader: int, size_bytes: int, moving: bool) -> None:
+        """A partition of the topic added last. Raises KeyError for an id that is no broker's."""
+        row = tuple([self._index[node] for node in replicas])
+        self.replicas.append(self._tuples.setdefault(row, row))
+        self.topic_of.append(len(self.topics) - 1)
+        self.number.append(number)
+        self.leader.append(self._index.get(leader, -1))
+        self.size_bytes.append(size_bytes)
+        if moving:
+            self.moving.add(len(self.replicas) - 1)
+
+    def cluster(self) -> PlanCluster:
+        return PlanCluster(
+            self.brokers, tuple(self.topics), self.topic_of, self.number, self.replicas, self.leader, self.size_bytes,
+            frozenset(self.moving),
+        )  # fmt: skip
+
+
+def from_state(
+    state: ClusterState,
+    *,
+    size_bytes: Mapping[TopicPartition, int] | None = None,
+    usable_bytes: Mapping[int, tuple[int, ...]] | None = None,
+    moving: Iterable[TopicPartition] = (),
+) -> PlanCluster:
+    """From one Metadata response and what log dirs and reassignments told. Absent is unknown."""
+    sizes, room, under_way = size_bytes or {}, usable_bytes or {}, frozenset(moving)
+    hosting = {node for t in state.topics.values() for p in t.partitions for node in p.replicas}
+    alive = [PlanBroker(b.id, b.rack, True, room.get(b.id)) for b in state.brokers.values()]
+    columns = _Columns([*alive, *(PlanBroker(node, None, False) for node in hosting - state.brokers.keys())])
+    for name in sorted(state.topics):
+        columns.topics.append(name)
+        for p in sorted(state.topics[name].partitions, key=lambda p: p.partition):
+            columns.add(p.partition, p.replicas, p.leader, sizes.get(p.tp, UNKNOWN), p.tp in under_way)
+    return columns.cluster()
+
+
+def from_export(document: object) -> PlanCluster:
+    """From the JSON of `kctl cluster export` (kctl.cluster_export). Raises InvalidFile.
+
+    A broker without a host, where others have one, is down: the export knows it from replica lists alone. A replica
+    on a broker that is not listed makes that broker known, and down.
+    """
+    if not isinstance(document, Mapping):
+        raise _invalid("no JSON object")
+    rows = _objects(document, "brokers", "the cluster")
+    topics = _objects(document, "topics", "the cluster")
+    with_hosts = any(row.get("host") is not None for row in rows)
+    brokers = {b.id: b for b in (_broker(row, with_hosts) for row in rows)}
+    if len(brokers) < len(rows):
+        raise _invalid("two brokers have one id")
+    parsed = [(_name(topic), _objects(topic, "partitions", f"topic {topic.get('name')}")) for topic in topics]
+    if len({name for name, _ in parsed}) < len(parsed):
+        raise _invalid("a topic is there twice")
+    for _, partitions in parsed:
+        for row in partitions:
+            for node in _replicas(row):
+                if node not in brokers:
+                    brokers[node] = PlanBroker(node, None, False)
+    columns = _Columns(brokers.values())
+    for name, partitions in sorted(parsed, key=lambda pair: pair[0]):
+        columns.topics.append(name)
+        _add_partitions(columns, name, partitions)
+    return columns.cluster()
+
+
+def _add_partitions(columns: _Columns, name: str, partitions: list[Mapping[str, Any]]) -> None:
+    numbers = [_integer(row, "partition", f"topic {name}") for row in partitions]
+    if len(set(numbers)) < len(numbers):
+        raise _invalid(f"a partition of topic {name} is there twice")
+    for number, row in sorted(zip(numbers, partitions, strict=True), key=lambda pair: pair[0]):
+        leader, size = row.get("leader"), row.get("size_bytes")
+        if size is not None and (not isinstance(size, int) or size < 0):
+            raise _invalid(f"size_bytes of {name}-{number} is {size!r}")
+        columns.add(
+            number,
+            row["replicas"],
+            leader if isinstance(leader, int) else UNKNOWN,
+            UNKNOWN if size is None else size,
+            bool(row.get("adding") or row.get("removing")),
+        )
+
+
+def _broker(row: Mapping[str, Any], with_hosts: bool) -> PlanBroker:
+    node = _integer(row, "id", "a broker")
+    rack, alive, log_dirs = row.get("rack"), row.get("alive"), row.get("log_dirs")
+    if rack is not None and not isinstance(rack, str):
+        raise _invalid(f"rack of broker {node} is {rack!r}")
+    if not isinstance(alive, bool):
+        alive = not with_hosts or row.get("host") is not None
+    usable: tuple[int, ...] | None = None
+    if isinstance(log_dirs, list):
+        known = [entry.get("usable_bytes") for entry in log_dirs if isinstance(entry, Mapping)]
+        usable = tuple(n for n in known if isinstance(n, int) and n >= 0) or None
+    return PlanBroker(node, rack or None, alive, usable)
+
+
+def _replicas(row: Mapping[str, Any]) -> list[int]:
+    found = row.get("replicas")
+    if not isinstance(found, list) or not found or not all(type(n) is int and n >= 0 for n in found):
+        raise _invalid(f"replicas of partition {row.get('partition')!r} are {found!r}")
+    if len(set(found)) < len(found):
+        raise _invalid(f"partition {row.get('partition')!r} has two replicas on one broker: {found}")
+    return found
+
+
+def _name(topic: Mapping[str, Any]) -> str:
+    name = topic.get("name")
+    if not isinstance(name, str) or not name:
+        raise _invalid(f"a topic's name is {name!r}")
+    return name
+
+
+def _integer(row: Mapping[str, Any], key: str, owner: str) -> int:
+    value = row.get(key)
+    if type(value) is not int or value < 0 or value > 2**31 - 1:
+        raise _invalid(f"{key} of {owner} is {value!r}")
+    return value
+
+
+def _objects(owner: Mapping[str, Any], key: str, name: str) -> list[Mapping[str, Any]]:
+    found = owner.get(key)
+    if not isinstance(found, list) or not all(isinstance(row, Mapping) for row in found):
+        raise _invalid(f"{name} has no list of {key}")
+    return found
+
+
+def _invalid(message: str) -> InvalidFile:
+    return InvalidFile(f"cluster file: {message}", hint="write one with `kctl cluster export -o json`")

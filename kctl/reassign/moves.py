@@ -1,0 +1,129 @@
+"""The fewest replica copies that bring every broker to its target.
+
+1. Vacancies are filled where most is lacking, and surplus goes straight to brokers that lack: each costs one copy,
+which no plan can do for less. 2. What has no straight way goes by chains: a replica that moves anyway makes room by
+going    elsewhere (cost 0) or by staying at home (−1). 3. Where the simple bound is not met, cycles of negative cost
+are    cancelled until there is none, and the distances then are a proof that there is no smaller plan."""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush, heapreplace
+
+from kctl.reassign.board import Board
+from kctl.reassign.bounds import copies_needed, copies_proven
+from kctl.reassign.chains import cancel_cycles, drain
+from kctl.reassign.levelling import level_out, met, settle
+from kctl.reassign.rules import Rules
+from kctl.reassign.targets import Targets
+
+_PAIRS = 40_000_000  # looks at a pair of brokers that a proof may take: about a minute
+
+
+def plan_moves(rules: Rules, targets: Targets, room_bytes: dict[int, int]) -> tuple[Board, int]:
+    """Where all replicas end, and the copies that any plan as even needs. See Board.replicas, .copies.
+
+    What disks have no room for stays VACANT, or where it was: see kctl.reassign.plan.
+    """
+    least_copies = copies_needed(rules, targets)
+    board = Board(rules, room_bytes)
+    _choose_again(board, targets)
+    _fill_vacancies(board, targets.least)
+    _push_straight(board, targets)
+    if len(targets.total) == 1 and all(load >= least for load, least in zip(board.loads, targets.least, strict=True)):
+        _fill_vacancies(board, targets.most)
+    settle(board, targets, rules.vacant)
+    _fill_anywhere(board)
+    if not met(board, targets):
+        targets = level_out(board, rules.hosts, targets)
+        least_copies = copies_needed(rules, targets)
+    if board.copies > least_copies:
+        least_copies = max(least_copies, _prove(board, targets))
+    return board, least_copies
+
+
+def _choose_again(board: Board, targets: Targets) -> None:
+    """Where replicas were dropped, another one of the partition could have been: choices that cost nothing go first."""
+    if any(board.home[1].values()):
+        loads, everywhere = board.loads, [board.rules.vacant, *board.nodes]
+        drain(
+            board,
+            lambda: [b for b in everywhere if loads[b] > targets.most[b]],
+            lambda: [b for b in board.nodes if loads[b] < targets.least[b]],
+            up_to=0,
+        )
+
+
+def _fill_vacancies(board: Board, limit: list[int]) -> None:
+    """Each vacancy to the broker that is furthest under its limit, of those that it may go to."""
+    vacant = board.rules.vacant
+    racks: dict[int, list[tuple[int, int]]] = {}
+    for node in board.rules.hosts:
+        if board.loads[node] < limit[node]:
+            racks.setdefault(board.racks[node], []).append((board.loads[node] - limit[node], node))
+    for heap in racks.values():
+        heapify(heap)
+    top = [(heap[0][0], rack) for rack, heap in racks.items()]
+    heapify(top)
+    for p in list(board.logs[1][vacant]) if board.loads[vacant] else ():
+        while vacant in board.replicas[p] and top and _fill(board, p, top, racks):
+            pass
+
+
+def _fill(board: Board, p: int, top: list[tuple[int, int]], racks: dict[int, list[tuple[int, int]]]) -> bool:
+    """Place one vacancy of p; False when no rack with brokers that lack something may have it."""
+    aside: list[tuple[int, int]] = []
+    placed = False
+    while top and not placed:
+        entry = heappop(top)
+        heap = racks[entry[1]]
+        skipped = []
+        if board.opens(p, board.rules.vacant, entry[1]):
+            while heap and not board.may(p, board.rules.vacant, heap[0][1]):
+                skipped.append(heappop(heap))
+            if heap:
+                lack, node = heap[0]
+                board.swap(p, board.rules.vacant, node)
+                placed = True
+                if lack + 1 < 0:
+                    heapreplace(heap, (lack + 1, node))
+                else:
+                    heappop(heap)
+        for other in skipped:
+            heappush(heap, other)
+        if heap:
+            aside.append((heap[0][0], entry[1]))
+    for entry in aside:
+        heappush(top, entry)
+    return placed
+
+
+def _push_straight(board: Board, targets: Targets) -> None:
+    """Surplus straight to brokers that lack, to the one that lacks most first."""
+    loads, least, most = board.loads, targets.least, targets.most
+    lacking = [node for node in board.rules.hosts if loads[node] < least[node]]
+    for a in board.nodes:
+        heap = [(loads[b] - least[b], b) for b in lacking if loads[b] < least[b]]
+        heapify(heap)
+        while heap and loads[a] > most[a]:
+            lack, b = heap[0]
+            p = board.find(a, b, 1)
+            if p < 0:
+                heappop(heap)
+                continue
+            board.swap(p, a, b)
+            if lack + 1 < 0:
+                heapreplace(heap, (lack + 1, b))
+            else:
+                heappop(heap)
+
+
+def _fill_anywhere(board: Board) -> None:
+    """Disks that are full can leave no even plan: a vacancy is filled all the same, wherever there is room."""
+    vacant = board.rules.vacant
+    drain(board, lambda: [vacant] if board.loads[vacant] else [], lambda: board.rules.hosts)
+
+
+def _prove(board: Board, targets: Targets) -> int:
+    """Improve to the optimum, and prove it. Returns the bound; 0 when there was no time for it."""
+    prices = cancel_cycles(board, targets, rounds=_PAIRS // len(board.nodes) ** 2)
+    return 0 if prices is None else copies_proven(board.rules, targets, prices)
