@@ -228,10 +228,15 @@ class CommandGroup(typer.Typer):
         # Typer flattens an app with a single command; a callback keeps it a group.
         self.callback()(_nothing)
         self._modules: dict[str, str] = {}
+        self._groups: dict[str, str] = {}
 
     def command_of(self, name: str, module: str) -> None:
         """A command that is the function of its name in a module, which is imported when it is asked for."""
         self._modules[name] = module
+
+    def group_of(self, name: str, module: str) -> None:
+        """A group within this one: a module's `app`. The module is imported for this group's help, so it is small."""
+        self._groups[name] = module
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
         settings.setdefault("cls", KctlCommand)
@@ -246,21 +251,25 @@ class CommandGroup(typer.Typer):
             self.registered_commands = chosen
         assert isinstance(group, KctlGroup)
         group.name = name
-        group.commands = _Commands(chosen, self._modules)
+        group.commands = _Commands(chosen, self._modules, self._groups)
         return group
 
 
 class _Commands(MutableMapping[str, Any]):
     """Commands by name, in the order in which they were declared."""
 
-    def __init__(self, declared: Sequence[CommandInfo], modules: Mapping[str, str]) -> None:
-        """modules: command → the module that has the function of that name."""
-        self._declared: dict[str, Any] = {_name(info): info for info in declared} | dict(modules)
+    def __init__(self, declared: Sequence[CommandInfo], modules: Mapping[str, str], groups: Mapping[str, str]) -> None:
+        """modules: command → the module that has the function of that name; groups: group → the module of its app."""
+        self._declared: dict[str, Any] = {_name(info): info for info in declared} | dict(modules) | dict(groups)
+        self._groups = frozenset(groups)
         self._made: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._made:
             info = self._declared[name]
+            if name in self._groups:
+                self._made[name] = import_module(info).app.group(name)
+                return self._made[name]
             if isinstance(info, str):
                 info = CommandInfo(name, cls=KctlCommand, callback=getattr(import_module(info), name))
             self._made[name] = typer.main.get_command_from_info(

@@ -34,6 +34,11 @@ def runtimes_dir() -> Path:
     return data_dir() / "runtimes"
 
 
+def state_dir() -> Path:
+    """What a run that was interrupted needs to go on: journals."""
+    return _xdg("XDG_STATE_HOME", ".local/state")
+
+
 def cache_dir() -> Path:
     """What can be deleted at any time: partial downloads, Spark's class archive."""
     return _xdg("XDG_CACHE_HOME", ".cache")

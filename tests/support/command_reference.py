@@ -49,6 +49,12 @@ def _command(path: str, command: Any) -> Iterator[str]:
         yield from ("| option | meaning |", "| --- | --- |", *rows, "")
 
 
+def _commands(path: str, group: Any) -> Iterator[str]:
+    for name, command in group.commands.items():
+        inner = f"{path} {name}"
+        yield from _commands(inner, command) if hasattr(command, "commands") else _command(inner, command)
+
+
 def render() -> str:
     """The whole reference as Markdown."""
     lines = [HEAD, "## Options of every command\n", "They stand before or after the command.\n"]
@@ -60,8 +66,7 @@ def render() -> str:
             lines += _command(f"kctl {name}", group)
             continue
         lines += [text, ""]
-        for sub, command in group.commands.items():
-            lines += _command(f"kctl {name} {sub}", command)
+        lines += _commands(f"kctl {name}", group)
     return "\n".join(lines).rstrip() + "\n"
 
 
