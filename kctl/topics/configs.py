@@ -47,10 +47,16 @@ class ConfigEntry:
 
 
 def fetch_topic_configs(
-    client: ClusterClient, topics: Collection[str], brokers: Collection[int], *, limit_s: float = _SILENT_S
+    client: ClusterClient,
+    topics: Collection[str],
+    brokers: Collection[int],
+    *,
+    names: Collection[str] | None = None,
+    limit_s: float = _SILENT_S,
 ) -> dict[str, list[ConfigEntry] | KctlError]:
     """The configs of each topic that are not the default, sorted by name; a topic's failure is its value.
 
+    names: only these configs.
     Some hundred topics are asked of each broker at once: any broker can answer for any topic. limit_s: for one
     answer. While ZooKeeper is down no broker gives one; then the others are not waited for as well.
     """
@@ -58,8 +64,9 @@ def fetch_topic_configs(
 
     resource = DescribeConfigsRequest.DescribeConfigsResource
     found: dict[str, list[ConfigEntry] | KctlError] = {}
-    names = sorted(topics)
-    pending = [names[i : i + _TOPICS_PER_REQUEST] for i in range(0, len(names), _TOPICS_PER_REQUEST)]
+    wanted = sorted(topics)
+    keys = None if names is None else sorted(names)
+    pending = [wanted[i : i + _TOPICS_PER_REQUEST] for i in range(0, len(wanted), _TOPICS_PER_REQUEST)]
     able = sorted(brokers)
     last: KctlError = ConnectionFailed("there is no broker that could tell a topic's configs")
     while pending and able:
@@ -70,7 +77,7 @@ def fetch_topic_configs(
             {
                 node: DescribeConfigsRequest(
                     resources=[
-                        resource(resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=None)
+                        resource(resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=keys)
                         for name in chunk
                     ],
                     include_synonyms=False,

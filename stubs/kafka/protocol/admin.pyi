@@ -3,6 +3,47 @@ from uuid import UUID
 
 from kafka.protocol.api_message import ApiMessage, DataContainer
 
+class AlterPartitionReassignmentsRequest(ApiMessage):
+    class ReassignableTopic(DataContainer):
+        class ReassignablePartition(DataContainer):
+            def __init__(self, *, partition_index: int, replicas: Sequence[int] | None) -> None: ...
+
+        def __init__(
+            self,
+            *,
+            name: str,
+            partitions: Sequence[AlterPartitionReassignmentsRequest.ReassignableTopic.ReassignablePartition],
+        ) -> None: ...
+
+    def __init__(
+        self,
+        *,
+        topics: Sequence[AlterPartitionReassignmentsRequest.ReassignableTopic],
+        timeout_ms: int = ...,
+        allow_replication_factor_change: bool = ...,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
+class AlterReplicaLogDirsRequest(ApiMessage):
+    class AlterReplicaLogDir(DataContainer):
+        class AlterReplicaLogDirTopic(DataContainer):
+            def __init__(self, *, name: str, partitions: Sequence[int]) -> None: ...
+
+        def __init__(
+            self, *, path: str, topics: Sequence[AlterReplicaLogDirsRequest.AlterReplicaLogDir.AlterReplicaLogDirTopic]
+        ) -> None: ...
+
+    def __init__(
+        self,
+        *,
+        dirs: Sequence[AlterReplicaLogDirsRequest.AlterReplicaLogDir],
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
 class CreateTopicsRequest(ApiMessage):
     class CreatableTopic(DataContainer):
         class CreatableReplicaAssignment(DataContainer):
@@ -83,6 +124,44 @@ class DescribeLogDirsRequest(ApiMessage):
         self,
         *,
         topics: Sequence[DescribeLogDirsRequest.DescribableLogDirTopic] | None,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
+class ElectLeadersRequest(ApiMessage):
+    class TopicPartitions(DataContainer):
+        def __init__(self, *, topic: str, partitions: Sequence[int]) -> None: ...
+
+    def __init__(
+        self,
+        *,
+        election_type: int = ...,
+        topic_partitions: Sequence[ElectLeadersRequest.TopicPartitions] | None,
+        timeout_ms: int = ...,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
+class IncrementalAlterConfigsRequest(ApiMessage):
+    class AlterConfigsResource(DataContainer):
+        class AlterableConfig(DataContainer):
+            def __init__(self, *, name: str, config_operation: int, value: str | None) -> None: ...
+
+        def __init__(
+            self,
+            *,
+            resource_type: int,
+            resource_name: str,
+            configs: Sequence[IncrementalAlterConfigsRequest.AlterConfigsResource.AlterableConfig],
+        ) -> None: ...
+
+    def __init__(
+        self,
+        *,
+        resources: Sequence[IncrementalAlterConfigsRequest.AlterConfigsResource],
+        validate_only: bool = ...,
         version: int | None = ...,
         min_version: int | None = ...,
         max_version: int | None = ...,

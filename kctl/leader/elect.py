@@ -1,0 +1,72 @@
+"""Asking the controller to elect leaders (ElectLeaders, KIP-460, brokers ≥ 2.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kctl.errors import KctlError
+from kctl.model import TopicPartition
+from kctl.partition_requests import PER_REQUEST, Outcomes, ask_controller, numbers_by_topic
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+PREFERRED, UNCLEAN = 0, 1
+ELECTION_NOT_NEEDED = 84
+_TIMEOUT_MS = 15_000  # of the controller; it answers as soon as it has elected
+
+
+def elect_leaders(
+    client: ClusterClient,
+    partitions: Collection[TopicPartition] | None,
+    *,
+    unclean: bool = False,
+    batch: int = PER_REQUEST,
+) -> Outcomes:
+    """Partition → its error, or None when it has the leader that was wanted.
+
+    partitions None: all that need it. unclean: any live replica becomes the leader of a partition without one, and
+    what only the others have is lost. Else the preferred replica does, if it is in sync.
+    Raises what `ask_controller` raises: nothing was done.
+    """
+    from kafka.protocol.admin import ElectLeadersRequest
+
+    def request(chunk: Sequence[TopicPartition]) -> Any:
+        return ElectLeadersRequest(
+            election_type=UNCLEAN if unclean else PREFERRED,
+            topic_partitions=[
+                ElectLeadersRequest.TopicPartitions(topic=topic, partitions=numbers)
+                for topic, numbers in numbers_by_topic(chunk).items()
+            ],
+            timeout_ms=_TIMEOUT_MS,
+            min_version=1,
+        )
+
+    if partitions is None:
+        partitions = _in_need(client, unclean)
+    return ask_controller(client, sorted(partitions), request, _parse, per_request=batch)
+
+
+def _in_need(client: ClusterClient, unclean: bool) -> list[TopicPartition]:
+    state = client.metadata()
+    return [
+        p.tp
+        for topic in state.topics.values()
+        for p in topic.partitions
+        if (p.offline if unclean else p.leader != p.preferred_leader)
+    ]
+
+
+def _parse(response: Any) -> dict[TopicPartition, KctlError | None]:
+    from kctl.client import error_for
+
+    if response.error_code:
+        raise error_for(response.error_code, None, subject="elections")
+    found: dict[TopicPartition, KctlError | None] = {}
+    for topic in response.replica_election_results:
+        for row in topic.partition_result:
+            tp = TopicPartition(topic.topic, row.partition_id)
+            fine = row.error_code in {0, ELECTION_NOT_NEEDED}
+            found[tp] = None if fine else error_for(row.error_code, row.error_message, subject=str(tp))
+    return found

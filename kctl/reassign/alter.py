@@ -1,0 +1,119 @@
+"""Asking brokers to move replicas: between brokers (KIP-455, brokers ≥ 2.4) and between a broker's log dirs (KIP-113).
+
+Neither request is atomic: each partition succeeds or fails by itself (KafkaController.processApiPartitionReassignment,
+ReplicaManager.alterReplicaLogDirs), so every partition's error is returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kctl.errors import KctlError
+from kctl.model import TopicPartition
+from kctl.partition_requests import ask_controller, numbers_by_topic
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+NO_REASSIGNMENT_IN_PROGRESS, REPLICA_NOT_AVAILABLE = 85, 9
+_TIMEOUT_MS = 60_000
+
+
+def alter_reassignments(
+    client: ClusterClient, targets: Mapping[TopicPartition, tuple[int, ...] | None]
+) -> dict[TopicPartition, KctlError]:
+    """Ask for replicas (broker ids, the preferred leader first); None cancels. Returns the partitions that failed.
+
+    To cancel what is not moving is no failure. A target replaces one that is under way. Accepted means begun, not
+    done. OutcomeUnknown for a partition: look whether it moves. Raises what `ask_controller` raises: nothing was done.
+    """
+    from kafka.protocol.admin import AlterPartitionReassignmentsRequest
+
+    topic_class = AlterPartitionReassignmentsRequest.ReassignableTopic
+    partition_class = topic_class.ReassignablePartition
+
+    def request(chunk: Sequence[TopicPartition]) -> Any:
+        return AlterPartitionReassignmentsRequest(
+            timeout_ms=_TIMEOUT_MS,
+            topics=[
+                topic_class(
+                    name=topic,
+                    partitions=[
+                        partition_class(partition_index=number, replicas=_ids(targets[TopicPartition(topic, number)]))
+                        for number in numbers
+                    ],
+                )
+                for topic, numbers in numbers_by_topic(chunk).items()
+            ],
+        )
+
+    def parse(response: Any) -> dict[TopicPartition, KctlError | None]:
+        from kctl.client import error_for
+
+        if response.error_code:
+            raise error_for(response.error_code, response.error_message, subject="reassignments")
+        found: dict[TopicPartition, KctlError | None] = {}
+        for topic in response.responses:
+            for row in topic.partitions:
+                tp = TopicPartition(topic.name, row.partition_index)
+                fine = not row.error_code or (row.error_code == NO_REASSIGNMENT_IN_PROGRESS and targets.get(tp) is None)
+                found[tp] = None if fine else error_for(row.error_code, row.error_message, subject=str(tp))
+        return found
+
+    outcomes = ask_controller(client, sorted(targets), request, parse)
+    return {tp: error for tp, error in outcomes.items() if error is not None}
+
+
+def _ids(replicas: tuple[int, ...] | None) -> list[int] | None:
+    return None if replicas is None else list(replicas)
+
+
+def alter_log_dirs(
+    client: ClusterClient, wanted: Mapping[int, Mapping[str, Sequence[TopicPartition]]]
+) -> dict[tuple[int, TopicPartition], KctlError]:
+    """Ask each broker to put its replicas into log dirs: broker → path → partitions. Returns what failed.
+
+    A replica that is still to come is no failure: the broker remembers its log dir until it comes, or until the
+    broker is restarted. A replica that is there already is copied by its broker, and changes over when it is complete.
+    """
+    from kafka.protocol.admin import AlterReplicaLogDirsRequest
+
+    dir_class = AlterReplicaLogDirsRequest.AlterReplicaLogDir
+    requests = {
+        node: AlterReplicaLogDirsRequest(
+            dirs=[
+                dir_class(
+                    path=path,
+                    topics=[
+                        dir_class.AlterReplicaLogDirTopic(name=topic, partitions=numbers)
+                        for topic, numbers in numbers_by_topic(partitions).items()
+                    ],
+                )
+                for path, partitions in dirs.items()
+            ]
+        )
+        for node, dirs in wanted.items()
+    }
+    failed: dict[tuple[int, TopicPartition], KctlError] = {}
+    for node, response in client.send_each(requests).items():
+        asked = [tp for partitions in wanted[node].values() for tp in partitions]
+        failed |= {(node, tp): error for tp, error in _log_dir_errors(node, asked, response).items()}
+    return failed
+
+
+def _log_dir_errors(node: int, asked: Sequence[TopicPartition], response: Any) -> dict[TopicPartition, KctlError]:
+    from kctl.client import error_for
+
+    if isinstance(response, KctlError):
+        return dict.fromkeys(asked, response)
+    codes = {
+        TopicPartition(topic.topic_name, row.partition_index): row.error_code
+        for topic in response.results
+        for row in topic.partitions
+    }
+    return {
+        tp: error_for(codes.get(tp, -1), None, subject=f"{tp} on broker {node}")
+        for tp in asked
+        if codes.get(tp, -1) not in {0, REPLICA_NOT_AVAILABLE}
+    }
