@@ -302,9 +302,19 @@ def document(plan: Plan) -> dict[str, Any]:
         "after": [_row(load) for load in plan.after],
         "racks_before": [_row(load) for load in rack_loads(plan.before)],
         "racks_after": [_row(load) for load in rack_loads(plan.after)],
-        "current": reassignment_json(plan, before=True),
+        "current": _current(plan),
         "rollback": reassignment_json(plan, before=True),
     }
+
+
+def _current(plan: Plan) -> dict[str, Any]:
+    """What the plan was made for, with the sizes of one replica where they are known."""
+    found = reassignment_json(plan, before=True)
+    for row, change in zip(found["partitions"], plan.changes, strict=True):
+        size = plan.cluster.size_bytes[change.partition]
+        if size >= 0:
+            row["size_bytes"] = size
+    return found
 
 
 def _row(load: BrokerLoad | RackLoad) -> dict[str, Any]:
