@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kctl.spark.settings import SparkSettings
 
 app = CommandGroup("Compute lag and retention usage with PySpark.")
+app.command_of("snapshot", "kctl.commands.spark_snapshot")
 
 _JOB_TIMEOUT_S = 600.0
 _REQUEST_TIMEOUT_S = 30.0

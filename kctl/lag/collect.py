@@ -82,7 +82,7 @@ def collect(
     never committed. Raises NotFound when a group that was named does not exist, and what `ClusterClient` raises
     when no broker can be reached.
     """
-    found = _choose_groups(client, groups, members=members)
+    found = all_groups(client, members=members) if groups is None else describe_groups(client, groups)
     _raise_unknown(found)
     failed = {name: error.message for name, error in found.failed_groups.items()}
     failed |= {f"broker {node}": error.message for node, error in found.failed_brokers.items()}
@@ -99,7 +99,7 @@ def collect(
             failed[name] = answer.message
         else:
             committed[name] = answer
-    owners = {name: _owners(chosen[name]) for name in committed} if members else {}
+    owners = {name: owners_of(chosen[name]) for name in committed} if members else {}
     wanted = _partitions(committed.values(), owners.values(), topics)
     offsets, deleted, unread = read_log_offsets(client, wanted)
     rows = [
@@ -111,10 +111,8 @@ def collect(
     return LagReport(rows, chosen, sorted(deleted), reasons, failed)
 
 
-def _choose_groups(client: ClusterClient, groups: Collection[str] | None, *, members: bool) -> Groups:
-    """The groups with their states; described with members only where there can be some."""
-    if groups is not None:
-        return describe_groups(client, groups)
+def all_groups(client: ClusterClient, *, members: bool) -> Groups:
+    """Every group with its state; described with members only where there can be some."""
     listed = list_groups(client)
     ask = [
         name
@@ -139,7 +137,7 @@ def _raise_unknown(found: Groups) -> None:
         raise NotFound(f"groups {named} do not exist", hint="`kctl group list` shows the groups")
 
 
-def _owners(group: Group) -> dict[TopicPartition, Member]:
+def owners_of(group: Group) -> dict[TopicPartition, Member]:
     return {tp: member for member in group.members or () for tp in member.partitions or ()}
 
 
@@ -153,11 +151,16 @@ def _partitions(
 
 
 def read_log_offsets(
-    client: ClusterClient, partitions: Collection[TopicPartition], *, read_committed: bool = False
+    client: ClusterClient,
+    partitions: Collection[TopicPartition],
+    *,
+    read_committed: bool = False,
+    state: ClusterState | None = None,
 ) -> tuple[dict[TopicPartition, LogOffsets], set[TopicPartition], dict[TopicPartition, KctlError]]:
     """Both ends of each partition's log; which partitions do not exist; and which could not be read, and why.
 
-    Leaders that have just changed are looked up again, twice.
+    Leaders that have just changed are looked up again, twice. state: metadata of now with all of these partitions,
+    which saves looking for leaders first.
     """
     offsets: dict[TopicPartition, LogOffsets] = {}
     deleted: set[TopicPartition] = set()
@@ -166,8 +169,9 @@ def read_log_offsets(
     for pause in (*_LEADER_PAUSES_S, None):
         if not pending:
             break
-        state = client.metadata({tp.topic for tp in pending})
-        by_leader, gone, leaderless = _by_leader(state, pending)
+        known = state or client.metadata({tp.topic for tp in pending})
+        state = None
+        by_leader, gone, leaderless = _by_leader(known, pending)
         deleted |= gone
         unread = {tp: OperationFailed("no leader") for tp in leaderless}
         ends = fetch_offsets_each(client, by_leader, OffsetSpec.LATEST, read_committed=read_committed)

@@ -61,25 +61,43 @@ def _timestamp(row: Any) -> int | None:
 
 
 def fetch_retention(client: ClusterClient, topics: Collection[str]) -> dict[str, TopicRetention | KctlError]:
-    """The retention configs of each topic, defaults included; a topic's failure is its value.
+    """The retention configs of each topic, defaults included; a topic's failure is its value."""
+    return {
+        name: values
+        if isinstance(values, KctlError)
+        else TopicRetention(
+            topic=name,
+            cleanup_policy=values.get("cleanup.policy"),
+            retention_bytes=_number(values.get("retention.bytes")),
+            retention_ms=_number(values.get("retention.ms")),
+            segment_bytes=_number(values.get("segment.bytes")),
+        )
+        for name, values in fetch_config_values(client, topics, CONFIGS).items()
+    }
+
+
+def fetch_config_values(
+    client: ClusterClient, topics: Collection[str], names: Sequence[str]
+) -> dict[str, dict[str, str | None] | KctlError]:
+    """The configs `names` of each topic, defaults included, as brokers write them; a topic's failure is its value.
 
     Any broker can answer for any topic; topics that this user may not describe are NotAuthorized.
     """
-    found: dict[str, TopicRetention | KctlError] = {}
-    names = sorted(topics)
-    for start in range(0, len(names), _TOPICS_PER_REQUEST):
-        chunk = names[start : start + _TOPICS_PER_REQUEST]
-        found.update(_parse_configs(client.send(_configs_request(chunk)), chunk))
+    found: dict[str, dict[str, str | None] | KctlError] = {}
+    wanted = sorted(topics)
+    for start in range(0, len(wanted), _TOPICS_PER_REQUEST):
+        chunk = wanted[start : start + _TOPICS_PER_REQUEST]
+        found.update(_parse_configs(client.send(_configs_request(chunk, names)), chunk))
     return found
 
 
-def _configs_request(topics: Sequence[str]) -> object:
+def _configs_request(topics: Sequence[str], names: Sequence[str]) -> object:
     from kafka.protocol.admin import DescribeConfigsRequest
 
     resource = DescribeConfigsRequest.DescribeConfigsResource
     return DescribeConfigsRequest(
         resources=[
-            resource(resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=list(CONFIGS))
+            resource(resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=list(names))
             for name in topics
         ],
         include_synonyms=False,
@@ -87,11 +105,11 @@ def _configs_request(topics: Sequence[str]) -> object:
     )
 
 
-def _parse_configs(response: Any, topics: Sequence[str]) -> dict[str, TopicRetention | KctlError]:
+def _parse_configs(response: Any, topics: Sequence[str]) -> dict[str, dict[str, str | None] | KctlError]:
     from kctl.client import error_for
 
     # Topics that may not be described are left out of the answer, silently.
-    found: dict[str, TopicRetention | KctlError] = {
+    found: dict[str, dict[str, str | None] | KctlError] = {
         name: error_for(_TOPIC_AUTHORIZATION_FAILED, "its configs were not described", subject=f"topic {name}")
         for name in topics
     }
@@ -100,14 +118,7 @@ def _parse_configs(response: Any, topics: Sequence[str]) -> dict[str, TopicReten
         if row.error_code:
             found[name] = error_for(row.error_code, row.error_message, subject=f"topic {name}")
         else:
-            values = {config.name: config.value for config in row.configs}
-            found[name] = TopicRetention(
-                topic=name,
-                cleanup_policy=values.get("cleanup.policy"),
-                retention_bytes=_number(values.get("retention.bytes")),
-                retention_ms=_number(values.get("retention.ms")),
-                segment_bytes=_number(values.get("segment.bytes")),
-            )
+            found[name] = {config.name: config.value for config in row.configs}
     return found
 
 

@@ -24,8 +24,8 @@ from kctl.errors import (
     Refused,
     UsageError,
 )
+from kctl.snapshots.columns import column
 from kctl.spark import failures, java_command, parquet, scratch
-from kctl.spark.arrow import column
 from kctl.spark.class_archive import class_archive
 from kctl.spark.planning import deal
 from kctl.spark.settings import SparkSettings, available_cpus, checked, parse_conf, standalone_masters
