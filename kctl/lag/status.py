@@ -145,13 +145,16 @@ class StandingRules(NamedTuple):
     abandoned_after_ms: int = 10 * 60_000
 
 
+DEFAULT_STANDING_RULES = StandingRules()
+
+
 def standing_of(
     state: str | None,
     *,
     deleted: bool,
     topic_owned: bool | None,
     unchanged_ms: int | None,
-    rules: StandingRules = StandingRules(),  # noqa: B008 - immutable
+    rules: StandingRules = DEFAULT_STANDING_RULES,
 ) -> Standing:
     """What a group in `state` (as brokers name it, None: not known) is to a topic.
 

@@ -10,8 +10,9 @@ A snapshot says what was committed and where the log began and ended, not when i
 - A member that a partition is assigned to commits also what does not change. `status_owned` is the verdict if there is
   one: commits made when they were observed, never STOP; no new offset in the whole window is STALL.
 - The lag that is judged is end − committed: what was deleted unread counts as behind. A steady lag is no WARN.
-- History is cut, and a new window begins, where a partition had no commit; where the topic has another id; and where
-  the log end went back (topic made anew, log truncated): offsets before and after are not of one log.
+- History is cut, and a new window begins, where a partition had no commit; where the topic has another id than was
+  last known; and where the log end is before the last known one (topic made anew, log truncated): offsets before and
+  after are not of one log.
 - Observations are sorted by time; of several of one moment the first counts. Negative offsets are none.
 
 What cannot be seen: a group that commits more seldom than the window is long looks stopped. Lengthen the window.
@@ -55,6 +56,9 @@ class WindowRules(NamedTuple):
     allowed_lag: int = 0
 
 
+DEFAULT_RULES = WindowRules()
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What one observation comes to. Rates are messages a second over its window, durations are ms.
@@ -79,14 +83,14 @@ class Reading:
     catch_up_ms: int | None
 
 
-def judge(observations: Iterable[Observation], rules: WindowRules = WindowRules()) -> list[Reading]:  # noqa: B008
+def judge(observations: Iterable[Observation], rules: WindowRules = DEFAULT_RULES) -> list[Reading]:
     """A reading for each moment of one partition of one group, in order of time. Raises ValueError for odd rules."""
     check_rules(rules)
     rows = _cleaned(observations)
     begin = 0
     found = []
     for index, row in enumerate(rows):
-        if index and _is_cut(rows[begin:index], row):
+        if index and _is_cut(rows[:index], row):
             begin = index
         found.append(_reading(rows[begin : index + 1], rules))
     return found
@@ -118,7 +122,7 @@ def _offset(value: int | None) -> int | None:
 
 
 def _is_cut(before: Sequence[Observation], row: Observation) -> bool:
-    """Whether history begins anew with `row`; before: since it last did."""
+    """Whether history begins anew with `row`."""
     if row.committed_offset is None or before[-1].committed_offset is None:
         return True
     topic_id = next((r.topic_id for r in reversed(before) if r.topic_id is not None), None)
