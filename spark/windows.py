@@ -20,10 +20,10 @@ from kctl.spark.window_rules import Flags, Ints, Known, Readings, Rows, last_pla
 
 KEY = ("group", "topic", "partition")
 OFFSETS = ("committed_offset", "log_start_offset", "log_end_offset")
-_KEPT = (*KEY, "at_ms", *OFFSETS)
+KEPT = (*KEY, "at_ms", *OFFSETS)
 _Key: TypeAlias = tuple[str, str, int]
 
-_READING_TYPES: dict[str, pa.DataType] = {
+READING_TYPES: dict[str, pa.DataType] = {
     "status": pa.int8(),
     "status_owned": pa.int8(),
     "observations": pa.int64(),
@@ -286,13 +286,13 @@ def _tail(batch: pa.RecordBatch, rows: Rows, known_id: str | None, tail: _Tail |
 
 def reading_schema(schema: pa.Schema) -> pa.Schema:
     """The schema of the readings of batches with `schema`."""
-    kept = [schema.field(name) for name in _KEPT]
-    return pa.schema([*kept, *(pa.field(name, kind) for name, kind in _READING_TYPES.items())])
+    kept = [schema.field(name) for name in KEPT]
+    return pa.schema([*kept, *(pa.field(name, kind) for name, kind in READING_TYPES.items())])
 
 
 def _batch(batch: pa.RecordBatch, places: Ints, found: Readings) -> pa.RecordBatch:
-    arrays = chosen(batch, _KEPT, places)
-    for name, kind in _READING_TYPES.items():
+    arrays = chosen(batch, KEPT, places)
+    for name, kind in READING_TYPES.items():
         value = getattr(found, name)
         if isinstance(value, Known):
             arrays.append(numeric(value.value, kind, value.known))

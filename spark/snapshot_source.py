@@ -1,0 +1,168 @@
+"""Groups over time, as a Spark data source over a store of snapshots: a row for each reading of kctl.lag.window.
+
+A task has a range of groups. It reads the files of the hours that were asked for (and what the first windows reach
+back to), and of those the row groups that can hold its groups; puts them together in the order of the store's key;
+and judges them as they come. Nothing is shuffled, and memory does not grow with the span of time.
+
+A file that is damaged, or a store that cannot be read, is a row with nothing but `error`: other rows are still true,
+and the report says that some are missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import ByteType, DataType, DoubleType, IntegerType, LongType, StringType, StructField, StructType
+
+from kctl.errors import KctlError
+from kctl.lag.window import DEFAULT_RULES, WindowRules
+from kctl.snapshots import schema
+from kctl.snapshots.columns import column
+from kctl.snapshots.read import read_sorted
+from kctl.snapshots.store import Damaged, open_store
+from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange
+from kctl.spark.windows import KEPT, READING_TYPES, NotSorted, judge_batches
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FORMAT = "kctl_readings"
+_SPARK: dict[pa.DataType, DataType] = {
+    pa.int8(): ByteType(),
+    pa.int32(): IntegerType(),
+    pa.int64(): LongType(),
+    pa.float64(): DoubleType(),
+    pa.string(): StringType(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of a store: readings with from_ms ≤ at_ms < to_ms; last_only: the last one of each partition.
+
+    lookback_ms: how far before from_ms snapshots are read for the first windows and for time lags (None: as far as a
+    window reaches).
+    """
+
+    store: str
+    from_ms: int
+    to_ms: int
+    rules: WindowRules = DEFAULT_RULES
+    last_only: bool = False
+    lookback_ms: int | None = None
+
+    @property
+    def read_from_ms(self) -> int:
+        """The first moment that is read."""
+        back = self.rules.span_ms if self.lookback_ms is None else self.lookback_ms
+        return max(self.from_ms - back, 0)
+
+
+def _arrow_fields() -> list[pa.Field]:
+    kept = {field.name: field.type for field in schema.arrow_schema(schema.COMMITS)}
+    own = [pa.field(name, kept[name]) for name in KEPT]
+    return [*own, *(pa.field(name, kind) for name, kind in READING_TYPES.items()), pa.field("error", pa.string())]
+
+
+ARROW = pa.schema(_arrow_fields())
+SCHEMA = StructType([StructField(field.name, _SPARK[field.type]) for field in ARROW])
+
+
+def read(question: Question, groups: GroupRange = EVERY_GROUP) -> Iterator[pa.RecordBatch]:
+    """The readings of a range of groups, batches of ARROW's schema; then what could not be read. Needs no Spark."""
+    damaged: list[Damaged] = []
+    errors: list[str] = []
+    try:
+        for batch in judge_batches(
+            _commits(question, groups, damaged),
+            question.rules,
+            last_only=question.last_only,
+            from_ms=question.from_ms,
+        ):
+            yield _whole(batch)
+    except KctlError as exc:
+        errors.append(exc.message)
+    except NotSorted as exc:
+        errors.append(f"{question.store}: {exc}")
+    errors += [str(each) for each in dict.fromkeys(damaged)]
+    if errors:
+        yield _told(errors)
+
+
+def _commits(question: Question, groups: GroupRange, damaged: list[Damaged]) -> Iterable[pa.RecordBatch]:
+    return read_sorted(
+        open_store(Path(question.store)),
+        schema.COMMITS,
+        question.read_from_ms,
+        question.to_ms,
+        damaged=damaged.append,
+        lower=groups.lower,
+        upper=groups.upper,
+    )
+
+
+def _whole(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Readings as ARROW has them: text as text, no error."""
+    arrays = [
+        pa.nulls(batch.num_rows, field.type) if field.name == "error" else _plain(batch.column(field.name))
+        for field in ARROW
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=ARROW)
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    return array.cast(pa.string()) if isinstance(array, pa.DictionaryArray) else array
+
+
+def _told(errors: list[str]) -> pa.RecordBatch:
+    arrays = [
+        column(errors, pa.string()) if field.name == "error" else pa.nulls(len(errors), field.type) for field in ARROW
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=ARROW)
+
+
+# --- Spark ----------------------------------------------------------------------------------------------------------
+
+
+class ReadingsSource(DataSource):
+    """Base of the classes that `load` makes; alone it reads nothing."""
+
+    question: ClassVar[Question]
+    ranges: ClassVar[tuple[GroupRange, ...]] = ()
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> StructType:
+        return SCHEMA
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark's signature
+        return RangeReader(self.question, self.ranges)
+
+
+class RangeReader(DataSourceReader):
+    """Reads one range of groups in each task."""
+
+    def __init__(self, question: Question, ranges: Sequence[GroupRange]) -> None:
+        self._question, self._ranges = question, tuple(ranges)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [InputPartition(each) for each in self._ranges]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if partition.value is None:  # Spark's stand-in for no partitions
+            return iter(())
+        return read(self._question, partition.value)
+
+
+def load(spark: SparkSession, question: Question, ranges: Sequence[GroupRange]) -> DataFrame:
+    """The readings as a DataFrame: the columns of SCHEMA, in no order between tasks. `error` is null in readings."""
+    bound = type("BoundReadings", (ReadingsSource,), {"question": question, "ranges": tuple(ranges)})
+    spark.dataSource.register(bound)
+    return spark.read.format(FORMAT).load()
