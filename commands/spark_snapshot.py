@@ -98,10 +98,13 @@ def _keep_ms(keep: str | None) -> int | None:
 
 
 def _need_pyarrow() -> None:
-    from importlib.util import find_spec
-
-    if find_spec("pyarrow") is None or find_spec("numpy") is None:
-        raise NotSupported("the store needs pyarrow, which is not installed", hint="pip install 'kctl[spark]'")
+    try:
+        import numpy  # noqa: F401, ICN001
+        import pyarrow.parquet  # noqa: F401
+    except ImportError:
+        raise NotSupported(
+            "the store needs pyarrow, which is not installed", hint="pip install 'kctl[spark]'"
+        ) from None
 
 
 def _end_of_one(inv: Invocation, report: PassReport) -> None:

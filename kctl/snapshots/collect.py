@@ -75,6 +75,11 @@ class Collector:
     """Makes passes over one cluster, and remembers what need not be asked each time."""
 
     def __init__(self, cluster_id: str | None) -> None:
+        # Imported now, so that the first pass's rows are not older than its time says.
+        import kafka.protocol.admin
+        import kafka.protocol.consumer
+        import kafka.protocol.metadata  # noqa: F401
+
         self._cluster_id = cluster_id
         self._oldest: dict[TopicPartition, _Oldest] = {}
         self._configs: dict[str, tuple[Any, ...]] = {}

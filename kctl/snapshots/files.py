@@ -59,10 +59,10 @@ def writing(path: Path) -> Iterator[BinaryIO]:
     temporary = path.with_name(f".{path.name}{TEMPORARY}")
     with suppress(FileNotFoundError):
         temporary.unlink()  # of a writer that died: the lock says that there is no other one
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(temporary, flags, 0o644)
     try:
-        with os.fdopen(fd, "wb") as stream:
+        with os.fdopen(fd, "w+b") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())

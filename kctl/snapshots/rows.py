@@ -8,12 +8,14 @@ read.
 
 from __future__ import annotations
 
+import json
 import os
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from kctl.snapshots import schema
+from kctl.snapshots import footer, schema
 from kctl.snapshots.columns import column
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 BATCH_ROWS = 65_536
 _MOST_ROW_GROUP_BYTES = 1 << 30  # 100,000 rows take some 10 MB
 _MOST_ROWS_PER_BYTE = 1_000
+_RANGES = b"kctl.ranges"
 _THRIFT_TEXT, _THRIFT_ITEMS = 100_000_000, 1_000_000
 
 
@@ -76,7 +79,10 @@ class RowWriter:
             store_schema=False,
             sorting_columns=[pq.SortingColumn(names.index(name)) for name in schema.SORT_KEYS[table]],
         )
+        self._stream = stream
+        self._table = table
         self._waiting: list[pa.Table] = []
+        self._ranges: list[Range] = []
 
     def write(self, rows: pa.RecordBatch | pa.Table) -> None:
         """Add rows, the columns of the table in their order. Text may be in dictionaries."""
@@ -88,7 +94,7 @@ class RowWriter:
             return
         found = pa.concat_tables(self._waiting)
         whole = found.num_rows - found.num_rows % schema.ROW_GROUP_ROWS
-        self._writer.write_table(found.slice(0, whole), row_group_size=schema.ROW_GROUP_ROWS)
+        self._write_groups(found.slice(0, whole))
         self._waiting = [found.slice(whole)]
 
     def close(self) -> None:
@@ -96,8 +102,22 @@ class RowWriter:
         import pyarrow as pa
 
         if self._waiting:
-            self._writer.write_table(pa.concat_tables(self._waiting), row_group_size=schema.ROW_GROUP_ROWS)
+            self._write_groups(pa.concat_tables(self._waiting))
+        about = {_RANGES.decode(): json.dumps(self._ranges), footer.KEY: footer.PLACEHOLDER}
+        self._writer.add_key_value_metadata(about)
         self._writer.close()
+        footer.sign(self._stream)
+
+    def abandon(self) -> None:
+        """End without a footer that counts; harmless after `close`. Arrow would write one when this is collected."""
+        with suppress(Exception):
+            self._writer.close()
+
+    def _write_groups(self, rows: pa.Table) -> None:
+        for start in range(0, rows.num_rows, schema.ROW_GROUP_ROWS):
+            group = rows.slice(start, schema.ROW_GROUP_ROWS)
+            self._writer.write_table(group, row_group_size=schema.ROW_GROUP_ROWS)
+            self._ranges.append(_range_of(group, self._table))
 
 
 def read_rows(
@@ -123,30 +143,39 @@ def read_rows(
 def _read(
     stream: BinaryIO, table: str, part: Part, columns: Sequence[str] | None, batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
+    footer.check(stream)
+    about = _opened(stream)
+    present = _checked_columns(about, table)
+    _check_sizes(about.metadata, os.fstat(stream.fileno()).st_size)
+    text = [name for name in present if name in schema.text_columns(table)]
+    with _opened(stream, metadata=about.metadata, read_dictionary=text) as file:
+        groups = [i for i, each in enumerate(_ranges(file.metadata)) if each is None or each.overlaps(part)]
+        if not groups:
+            return
+        key = schema.SORT_KEYS[table][0]
+        needed = present if columns is None else [name for name in present if name in {*columns, key, "at_ms"}]
+        missing = sum(file.metadata.row_group(i).num_rows for i in groups)
+        for batch in file.iter_batches(batch_rows, row_groups=groups, columns=needed, use_threads=False):
+            missing -= batch.num_rows
+            rows = _within(batch, key, part)
+            if rows.num_rows:
+                yield _shaped(rows, table, columns)
+        if missing:  # a damaged page header may make Arrow pass over a page
+            raise BadRows(f"{missing:,} of its rows are missing")
+
+
+def _opened(stream: BinaryIO, **settings: Any) -> ParquetFile:
     import pyarrow.parquet as pq
 
-    size = os.fstat(stream.fileno()).st_size
-    file = pq.ParquetFile(
+    return pq.ParquetFile(
         stream,
-        read_dictionary=schema.text_columns(table),
         page_checksum_verification=True,
         thrift_string_size_limit=_THRIFT_TEXT,
         thrift_container_size_limit=_THRIFT_ITEMS,
         pre_buffer=False,
         arrow_extensions_enabled=False,
+        **settings,
     )
-    with file:
-        present = _checked_columns(file, table)
-        _check_sizes(file.metadata, size)
-        groups = [i for i in range(file.metadata.num_row_groups) if _wanted(file.metadata, i, table, part)]
-        if not groups:
-            return
-        key = schema.SORT_KEYS[table][0]
-        needed = present if columns is None else [name for name in present if name in {*columns, key, "at_ms"}]
-        for batch in file.iter_batches(batch_rows, row_groups=groups, columns=needed, use_threads=False):
-            rows = _within(batch, key, part)
-            if rows.num_rows:
-                yield _shaped(rows, table, columns)
 
 
 def _checked_columns(file: ParquetFile, table: str) -> list[str]:
@@ -183,25 +212,56 @@ def _check_sizes(metadata: FileMetaData, size_bytes: int) -> None:
             raise BadRows(f"a row group of it claims {group.total_byte_size:,} bytes")
 
 
-def _wanted(metadata: FileMetaData, number: int, table: str, part: Part) -> bool:
-    """Whether a row group can hold wanted rows, by its statistics; it can when it has none."""
-    group = metadata.row_group(number)
-    bounds: dict[str, tuple[Any, Any]] = {}
-    for place in range(group.num_columns):
-        chunk = group.column(place)
-        if chunk.path_in_schema in {schema.SORT_KEYS[table][0], "at_ms"}:
-            statistics = chunk.statistics
-            if statistics is not None and statistics.has_min_max:
-                bounds[chunk.path_in_schema] = statistics.min, statistics.max
-    least, most = bounds.get("at_ms", (None, None))
-    if part.from_ms is not None and most is not None and most < part.from_ms:
-        return False
-    if part.to_ms is not None and least is not None and least >= part.to_ms:
-        return False
-    least, most = bounds.get(schema.SORT_KEYS[table][0], (None, None))
-    if part.lower is not None and isinstance(most, str) and most < part.lower:
-        return False
-    return not (part.upper is not None and isinstance(least, str) and least >= part.upper)
+class Range(NamedTuple):
+    """What a row group spans: its times, and the first column of the sort key (both ends are in it)."""
+
+    rows: int
+    first_ms: int
+    last_ms: int
+    lowest: str | int
+    highest: str | int
+
+    def overlaps(self, part: Part) -> bool:
+        """Whether it can hold wanted rows."""
+        if part.from_ms is not None and self.last_ms < part.from_ms:
+            return False
+        if part.to_ms is not None and self.first_ms >= part.to_ms:
+            return False
+        if part.lower is not None and isinstance(self.highest, str) and self.highest < part.lower:
+            return False
+        return not (part.upper is not None and isinstance(self.lowest, str) and self.lowest >= part.upper)
+
+
+def _range_of(rows: pa.Table, table: str) -> Range:
+    import pyarrow.compute as pc
+
+    key = schema.SORT_KEYS[table][0]
+    times = pc.min_max(rows.column("at_ms"))
+    ends = (rows.column(key)[place].as_py() for place in (0, -1))
+    return Range(rows.num_rows, times["min"].as_py(), times["max"].as_py(), *ends)
+
+
+def _ranges(metadata: FileMetaData) -> list[Range | None]:
+    """What the file says of its row groups; None for one of which it says nothing that could be true.
+
+    Parquet's own statistics are there too, for others. They are not used here: Arrow ends the process when those of a
+    damaged file are asked for (ParquetException in ColumnChunkMetaData, pyarrow 26).
+    """
+    count = metadata.num_row_groups
+    text = (metadata.metadata or {}).get(_RANGES, b"[]")
+    try:
+        found = json.loads(text)
+        ranges = [Range(*each) for each in found]
+    except (ValueError, TypeError, RecursionError):
+        return [None] * count
+    if len(ranges) != count or not all(map(_possible, ranges)):
+        return [None] * count
+    return [each if each.rows == metadata.row_group(i).num_rows else None for i, each in enumerate(ranges)]
+
+
+def _possible(found: Range) -> bool:
+    numbers = (found.rows, found.first_ms, found.last_ms)
+    return all(type(each) is int for each in numbers) and type(found.lowest) is type(found.highest)
 
 
 def _within(batch: pa.RecordBatch, key: str, part: Part) -> pa.RecordBatch:

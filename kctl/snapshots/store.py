@@ -71,10 +71,13 @@ class Store:
             files.make_folder(self.root, path.parent)
             with files.writing(path) as stream:
                 writer = RowWriter(stream, table)
-                for batch in batches:
-                    writer.write(batch)
-                    yield
-                writer.close()
+                try:
+                    for batch in batches:
+                        writer.write(batch)
+                        yield
+                    writer.close()
+                finally:
+                    writer.abandon()
         except OSError as exc:
             raise files.failed("write", path, exc) from exc
 

@@ -24,6 +24,7 @@ class RowGroupMetaData:
 class FileMetaData:
     num_rows: int
     num_row_groups: int
+    metadata: Mapping[bytes, bytes] | None
     def row_group(self, i: int) -> RowGroupMetaData: ...
 
 class ParquetFile:
@@ -33,6 +34,7 @@ class ParquetFile:
         self,
         source: Path | BinaryIO,
         *,
+        metadata: FileMetaData | None = ...,
         read_dictionary: Sequence[str] | None = ...,
         page_checksum_verification: bool = ...,
         thrift_string_size_limit: int | None = ...,
@@ -65,6 +67,7 @@ class ParquetWriter:
         store_schema: bool,
         sorting_columns: Sequence[SortingColumn],
     ) -> None: ...
+    def add_key_value_metadata(self, key_value_metadata: Mapping[str, str]) -> None: ...
     def write_table(self, table: Table, row_group_size: int) -> None: ...
     def close(self) -> None: ...
 

@@ -130,7 +130,7 @@ def test_arrow_columns_are_those_of_pyarrow(
 
 def test_arrow_columns_of_other_types_are_refused() -> None:
     with pytest.raises(TypeError):
-        column([1.5], pa.float64())
+        column([1.5], pa.dictionary(pa.int32(), pa.string()))
     with pytest.raises(OverflowError):
         column([2**31], pa.int32())
 
