@@ -17,7 +17,17 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.types import ByteType, DataType, DoubleType, IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    BooleanType,
+    ByteType,
+    DataType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from kctl.errors import KctlError
 from kctl.lag.window import DEFAULT_RULES, WindowRules
@@ -26,7 +36,7 @@ from kctl.snapshots.columns import column
 from kctl.snapshots.read import read_sorted
 from kctl.snapshots.store import Damaged, open_store
 from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange
-from kctl.spark.windows import KEPT, READING_TYPES, NotSorted, judge_batches
+from kctl.spark.windows import KEPT, KEPT_IF_THERE, READING_TYPES, NotSorted, judge_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,6 +48,7 @@ _SPARK: dict[pa.DataType, DataType] = {
     pa.int64(): LongType(),
     pa.float64(): DoubleType(),
     pa.string(): StringType(),
+    pa.bool_(): BooleanType(),
 }
 
 
@@ -65,7 +76,7 @@ class Question:
 
 def _arrow_fields() -> list[pa.Field]:
     kept = {field.name: field.type for field in schema.arrow_schema(schema.COMMITS)}
-    own = [pa.field(name, kept[name]) for name in KEPT]
+    own = [pa.field(name, kept[name]) for name in (*KEPT, *KEPT_IF_THERE)]
     return [*own, *(pa.field(name, kind) for name, kind in READING_TYPES.items()), pa.field("error", pa.string())]
 
 

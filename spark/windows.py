@@ -21,6 +21,7 @@ from kctl.spark.window_rules import Flags, Ints, Known, Readings, Rows, last_pla
 KEY = ("group", "topic", "partition")
 OFFSETS = ("committed_offset", "log_start_offset", "log_end_offset")
 KEPT = (*KEY, "at_ms", *OFFSETS)
+KEPT_IF_THERE = ("deleted",)
 _Key: TypeAlias = tuple[str, str, int]
 
 READING_TYPES: dict[str, pa.DataType] = {
@@ -286,12 +287,16 @@ def _tail(batch: pa.RecordBatch, rows: Rows, known_id: str | None, tail: _Tail |
 
 def reading_schema(schema: pa.Schema) -> pa.Schema:
     """The schema of the readings of batches with `schema`."""
-    kept = [schema.field(name) for name in KEPT]
+    kept = [schema.field(name) for name in _kept(schema)]
     return pa.schema([*kept, *(pa.field(name, kind) for name, kind in READING_TYPES.items())])
 
 
+def _kept(schema: pa.Schema) -> list[str]:
+    return [*KEPT, *(name for name in KEPT_IF_THERE if name in schema.names)]
+
+
 def _batch(batch: pa.RecordBatch, places: Ints, found: Readings) -> pa.RecordBatch:
-    arrays = chosen(batch, KEPT, places)
+    arrays = chosen(batch, _kept(batch.schema), places)
     for name, kind in READING_TYPES.items():
         value = getattr(found, name)
         if isinstance(value, Known):

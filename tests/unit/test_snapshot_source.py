@@ -46,6 +46,7 @@ def _rows(number: int) -> list[tuple[Any, ...]]:
                 end = 100 + 10 * number + partition
                 committed = [end, end - 5, 50, 50 + 5 * number, None, end - number % 7][place]
                 rows.append((group, topic, partition, committed, 20, end, 3, "id", False))
+        rows.append((group, "gone", 0, 5, None, None, None, None, True))
     return rows
 
 
@@ -101,6 +102,7 @@ def _read(question: Question, ranges: Iterable[GroupRange] = (EVERY_GROUP,)) -> 
                 reading = Reading(**{name: row[name] for name in NAMES})
                 states = {"status": Status(reading.status), "status_owned": Status(reading.status_owned)}
                 found.setdefault(key, []).append(replace(reading, **states))
+                assert row["deleted"] is (row["topic"] == "gone")
         assert not own & (found.keys() - own)
     return found, errors
 
