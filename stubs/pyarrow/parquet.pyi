@@ -46,6 +46,7 @@ class ParquetFile:
     def __exit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None: ...
+    def read(self) -> Table: ...
     def iter_batches(
         self, batch_size: int, *, row_groups: Sequence[int], columns: Sequence[str], use_threads: bool
     ) -> Iterator[RecordBatch]: ...
@@ -56,16 +57,20 @@ class SortingColumn:
 class ParquetWriter:
     def __init__(
         self,
-        where: BinaryIO,
+        where: Path | BinaryIO,
         schema: Schema,
         *,
-        compression: str,
-        compression_level: int,
-        use_dictionary: Sequence[str],
-        column_encoding: Mapping[str, str],
-        write_page_checksum: bool,
-        store_schema: bool,
-        sorting_columns: Sequence[SortingColumn],
+        compression: str = ...,
+        compression_level: int | None = ...,
+        use_dictionary: Sequence[str] = ...,
+        column_encoding: Mapping[str, str] | None = ...,
+        write_page_checksum: bool = ...,
+        store_schema: bool = ...,
+        sorting_columns: Sequence[SortingColumn] | None = ...,
+    ) -> None: ...
+    def __enter__(self) -> ParquetWriter: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None: ...
     def add_key_value_metadata(self, key_value_metadata: Mapping[str, str]) -> None: ...
     def write_table(self, table: Table, row_group_size: int) -> None: ...

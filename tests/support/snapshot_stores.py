@@ -69,6 +69,11 @@ def seen(store: Store, damaged: list[Damaged] | None = None, *, span: tuple[int,
     return {table: sorted(rows, key=repr) for table, rows in found.items()}
 
 
+def no_damage(damaged: Damaged) -> None:
+    """For reading what must be whole."""
+    raise AssertionError(str(damaged))
+
+
 def compact_all(store: Store) -> None:
     """Compact every hour."""
     for hour in store.hours():

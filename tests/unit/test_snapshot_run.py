@@ -17,6 +17,7 @@ from kctl.snapshots import run as module
 from kctl.snapshots import schema
 from kctl.snapshots.collect import AnotherCluster, Pass
 from kctl.snapshots.commit import PassReport
+from kctl.snapshots.compact import compact
 from kctl.snapshots.layout import HOUR_MS, DataFile, Hour
 from kctl.snapshots.run import Clock, Pace, run
 from kctl.snapshots.store import create_store
@@ -165,7 +166,7 @@ def test_housekeeping_ends_when_a_pass_is_due_and_goes_on_later(
     for hour in range(3):
         store_with(root, [hour * HOUR_MS, hour * HOUR_MS + 10])
     clock = TestClock(HOUR.start_ms + 3 * HOUR_MS)
-    real = module.compact
+    real = compact
 
     def slow(store: object, hour: Hour) -> object:
         for _ in real(store, hour):  # type: ignore[arg-type]
