@@ -145,6 +145,8 @@ class _Housekeeping:
     def _tidy(self, hour: Hour) -> Iterator[None]:
         loose = len(self._store.counting(hour).files)
         if hour.end_ms <= self._clock.now_ms() or loose > _MOST_LOOSE:
+            for path in self._store.strangers(hour) if loose > 1 else ():
+                self._say(f"{path} is none of the store's files, and is left alone")
             try:
                 yield from compact(self._store, hour)
             except NotCompacted as exc:

@@ -194,8 +194,12 @@ def test_a_bad_file_keeps_its_hour_and_is_told_once(tmp_path: Path) -> None:
 def test_one_pass_tidies_up_as_well(tmp_path: Path) -> None:
     root = tmp_path / "s"
     store = store_with(root, [0, 10])
+    stranger = store.folder(schema.COMMITS, HOUR) / "mine.txt"
+    stranger.write_text("x")
     before = seen(store)[schema.COMMITS]
-    reports, _ = collected(root, TestClock(HOUR.end_ms), lambda at_ms: a_pass(), Pace())
+    reports, told = collected(root, TestClock(HOUR.end_ms), lambda at_ms: a_pass(), Pace())
     assert len(reports) == 1
+    assert [str(stranger) in line for line in told] == [True]
+    assert stranger.exists()
     assert store.counting(HOUR).through_ms == HOUR.start_ms + 10
     assert [row for row in seen(store)[schema.COMMITS] if row[0] < HOUR.end_ms] == before
