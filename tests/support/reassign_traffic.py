@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kafka.structs import TopicPartition
@@ -116,20 +116,26 @@ class Traffic:
         assert not self._missing(), f"acknowledged, and not read within {_CATCH_UP_S:g} s: {self._missing()}"
         assert self.acknowledged, "no record was acknowledged: nothing was proven"
         for tp in self._partitions:
-            self._check(tp)
-
-    def _check(self, tp: TopicPartition) -> None:
-        rows = self._seen[tp]
-        offsets = [offset for offset, _ in rows]
-        assert offsets == list(range(len(offsets))), f"{tp}: offsets are not contiguous"
-        numbers = [number for _, number in rows if number >= 0]
-        assert _strictly_rising(numbers), f"{tp}: repeated or out of order"
-        at = dict(rows)
-        for number, future in enumerate(self._sent[tp]):
-            if future.is_done and future.succeeded():
-                offset = future.get(0).offset
-                assert at.get(offset) == number, f"{tp}: record {number} was acknowledged at {offset}: {at.get(offset)}"
+            futures = enumerate(self._sent[tp])
+            acknowledged = {f.get(0).offset: number for number, f in futures if f.is_done and f.succeeded()}
+            found = faults(acknowledged, self._seen[tp])
+            assert not found, f"{tp}: {found}"
 
 
-def _strictly_rising(numbers: Sequence[int]) -> bool:
-    return all(a < b for a, b in itertools.pairwise(numbers))
+def faults(acknowledged: Mapping[int, int], seen: Sequence[tuple[int, int]]) -> list[str]:
+    """What is wrong with a partition. acknowledged: offset → number. seen: (offset, number) as read, -1: not ours.
+
+    A record that was not acknowledged may be in the log or not; one that was stands where the broker said.
+    """
+    found = []
+    offsets = [offset for offset, _ in seen]
+    if offsets != list(range(len(offsets))):
+        found.append("offsets are not contiguous")
+    if not all(a < b for a, b in itertools.pairwise(number for _, number in seen if number >= 0)):
+        found.append("a record is there twice, or out of order")
+    at = dict(seen)
+    wrong = {offset: number for offset, number in acknowledged.items() if at.get(offset) != number}
+    if wrong:
+        first = min(wrong)
+        found.append(f"{len(wrong)} acknowledged records are lost, the first: {wrong[first]} at offset {first}")
+    return found
