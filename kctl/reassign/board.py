@@ -11,6 +11,8 @@ partition changes, and then it is appended to the logs again: all searches toget
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kctl.reassign.rules import Rules
 
 
@@ -52,19 +54,26 @@ class Board:
                 changed.append(p)
         for node, log in enumerate(old):
             self.loads[node] = len(log)
-            # Brokers begin at different places, so that few partitions lose two replicas.
+            # Brokers begin at different places, so that few partitions lose two replicas; those that it does not lead
+            # come first, so that few lose their leader.
             cut = node * len(log) // self.n
-            old[node] = log[cut:] + log[:cut]
+            log = log[cut:] + log[:cut]
+            led = [p for p in log if self.original[p][0] == node]
+            old[node] = [p for p in log if self.original[p][0] != node] + led if led else log
         for p in changed:
-            self._note_homes(p)
+            self._note_homes(p, [node for node in self.replicas[p] if node != self.original[p][0]])
+        for p in changed:
+            self._note_homes(p, self.original[p][:1])
 
-    def _note_homes(self, p: int) -> None:
+    def _note_homes(self, p: int, nodes: Sequence[int]) -> None:
+        """p's replicas on the nodes (those of them that it has) may go back."""
         row, original, vacant = self.replicas[p], self.original[p], self.n - 1
         for back in original:
             if back not in row and self._returns[back]:
-                for node in row:
-                    home = self.home[node in original or node == vacant]
-                    home.setdefault(node * self.n + back, {})[p] = None
+                for node in nodes:
+                    if node in row:
+                        home = self.home[node in original or node == vacant]
+                        home.setdefault(node * self.n + back, {})[p] = None
 
     def may(self, p: int, a: int, b: int) -> bool:
         """May p's replica on a go to b? (Brokers are different, a holds one.)"""
@@ -169,4 +178,4 @@ class Board:
                         places.pop(x * self.n + a, None)
         for node in set(row):
             self.logs[node in original or node == self.n - 1][node].append(p)
-        self._note_homes(p)
+        self._note_homes(p, row)

@@ -2,8 +2,8 @@
 
 1. Vacancies are filled where most is lacking, and surplus goes straight to brokers that lack: each costs one copy,
 which no plan can do for less. 2. What has no straight way goes by chains: a replica that moves anyway makes room by
-going    elsewhere (cost 0) or by staying at home (−1). 3. Where the simple bound is not met, cycles of negative cost
-are    cancelled until there is none, and the distances then are a proof that there is no smaller plan."""
+going elsewhere (cost 0) or by staying at home (−1). 3. Where the simple bound is not met, cycles of negative cost
+are cancelled until there is none, and the distances then are a proof that there is no smaller plan."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from heapq import heapify, heappop, heappush, heapreplace
 from kctl.reassign.board import Board
 from kctl.reassign.bounds import copies_needed, copies_proven
 from kctl.reassign.chains import cancel_cycles, drain
-from kctl.reassign.levelling import level_out, met, settle
+from kctl.reassign.levelling import level_out, met, one_group, settle
 from kctl.reassign.rules import Rules
 from kctl.reassign.targets import Targets
 
 _PAIRS = 40_000_000  # looks at a pair of brokers that a proof may take: about a minute
+_TRIES = 8  # partitions looked at for one that can go instead of a leader
 
 
-def plan_moves(rules: Rules, targets: Targets, room_bytes: dict[int, int]) -> tuple[Board, int]:
+def plan_moves(rules: Rules, targets: Targets, room_bytes: dict[int, int], *, even: bool = True) -> tuple[Board, int]:
     """Where all replicas end, and the copies that any plan as even needs. See Board.replicas, .copies.
 
-    What disks have no room for stays VACANT, or where it was: see kctl.reassign.plan.
+    Not even: targets are kept as far as that costs no copy. What disks have no room for stays VACANT, or where it was:
+    see kctl.reassign.plan.
     """
     least_copies = copies_needed(rules, targets)
     board = Board(rules, room_bytes)
@@ -31,6 +33,8 @@ def plan_moves(rules: Rules, targets: Targets, room_bytes: dict[int, int]) -> tu
     _push_straight(board, targets)
     if len(targets.total) == 1 and all(load >= least for load, least in zip(board.loads, targets.least, strict=True)):
         _fill_vacancies(board, targets.most)
+    if not even:
+        targets = _place_the_rest(board, targets)
     settle(board, targets, rules.vacant)
     _fill_anywhere(board)
     if not met(board, targets):
@@ -38,7 +42,22 @@ def plan_moves(rules: Rules, targets: Targets, room_bytes: dict[int, int]) -> tu
         least_copies = copies_needed(rules, targets)
     if board.copies > least_copies:
         least_copies = max(least_copies, _prove(board, targets))
+    _keep_leaders(board)
     return board, least_copies
+
+
+def _place_the_rest(board: Board, targets: Targets) -> Targets:
+    """Vacancies that the targets leave no straight way for, each for one copy; then what is met: any load."""
+    loads, vacant = board.loads, board.rules.vacant
+    drain(
+        board,
+        lambda: [vacant] if loads[vacant] else [],
+        lambda: [b for b in board.rules.hosts if loads[b] < targets.most[b]],
+        up_to=1,
+    )
+    _fill_vacancies(board, [len(board.replicas)] * board.n)
+    n = board.n - 1
+    return one_group([0] * board.n, [len(board.replicas)] * n + [0], loads, board.rules.hosts)
 
 
 def _choose_again(board: Board, targets: Targets) -> None:
@@ -121,6 +140,33 @@ def _fill_anywhere(board: Board) -> None:
     """Disks that are full can leave no even plan: a vacancy is filled all the same, wherever there is room."""
     vacant = board.rules.vacant
     drain(board, lambda: [vacant] if board.loads[vacant] else [], lambda: board.rules.hosts)
+
+
+def _keep_leaders(board: Board) -> None:
+    """Where a preferred leader has to go for balance alone, another partition's follower may go for as many copies."""
+    leaving, brokers = board.rules.leaving, board.rules.cluster.brokers
+    for p, original in enumerate(board.original):
+        first = original[0]
+        if first not in board.replicas[p] and first not in leaving and brokers[first].alive:
+            for b in board.replicas[p][:]:
+                if board.legal(p, b, first) and _change_places(board, p, b, first):
+                    break
+
+
+def _change_places(board: Board, p: int, b: int, first: int) -> bool:
+    """p's replica goes back from b to first, and one that is no leader from there to b, with no more copies."""
+    copies, avoid = board.copies, frozenset({p})
+    board.swap(p, b, first)
+    for _ in range(_TRIES):
+        found = board.edge(first, b, copies - board.copies + 1, avoid)
+        if found is None:
+            break
+        if board.original[found[0]][0] != first:
+            board.swap(found[0], first, b)
+            return True
+        avoid |= {found[0]}
+    board.swap(p, first, b)
+    return False
 
 
 def _prove(board: Board, targets: Targets) -> int:
