@@ -57,10 +57,10 @@ def byte_bound(board: Board, low: int, high: int) -> tuple[int, int]:
         have = sum(held[b])
         if have < low:
             lack += low - have
-            lack_moves += _count_to(largest, low - have)
+            lack_moves += count_to(largest, low - have)
         elif have > high:
             excess += have - high
-            excess_moves += _count_to(sorted(held[b], reverse=True), have - high)
+            excess_moves += count_to(sorted(held[b], reverse=True), have - high)
     for b in board.rules.leaving:
         excess += sum(held[b])
         excess_moves += len(held[b])
@@ -69,7 +69,7 @@ def byte_bound(board: Board, low: int, high: int) -> tuple[int, int]:
     return max(lack, excess), max(lack_moves, excess_moves)
 
 
-def _count_to(sizes: Sequence[int], amount: int) -> int:
+def count_to(sizes: Sequence[int], amount: int) -> int:
     """How many of the first sizes make the amount."""
     for count, size in enumerate(sizes):
         if amount <= 0:

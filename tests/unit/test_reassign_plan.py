@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from kctl.errors import Refused
 from kctl.reassign.cluster import PlanCluster
 from kctl.reassign.goals import Balance, Goals, resolve
-from kctl.reassign.plan import Plan, document, make_plan
+from kctl.reassign.plan import Plan, make_plan
+from kctl.reassign.plan_document import document
 from kctl.reassign.rules import make_rules
 from reassign_clusters import cluster_of, clusters, striped
 
@@ -220,9 +221,8 @@ def test_the_document_is_kafkas_reassignment_json_with_more_beside() -> None:
     found = json.loads(json.dumps(document(plan)))
     assert found["version"] == 1
     assert found["partitions"] == [{"topic": "t", "partition": 0, "replicas": [2, 1], "log_dirs": ["any", "any"]}]
-    assert found["rollback"]["partitions"] == [
-        {"topic": "t", "partition": 0, "replicas": [0, 1], "log_dirs": ["any", "any"]}
-    ]
+    assert found["rollback"]["partitions"] == [{"topic": "t", "partition": 0, "replicas": [0, 1]}]
+    assert found["current"]["partitions"] == [{"topic": "t", "partition": 0, "replicas": [0, 1], "size_bytes": 100}]
     assert {key: found[key] for key in ("moves", "lower_bound", "leader_changes", "leader_lower_bound", "bytes")} == {
         "moves": 1, "lower_bound": 1, "leader_changes": 1, "leader_lower_bound": 1, "bytes": 100,
     }  # fmt: skip
