@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kctl.topics.describe import TopicDescription
 
 app = CommandGroup("List, create, describe and delete topics.")
+app.group_of("reassign", "kctl.commands.reassign")
 
 _INTERNAL = typer.Option("--internal", help="Kafka's own topics as well.")
 
