@@ -306,6 +306,11 @@ class Arena:
         """Whatever does not run, as soon as ZooKeeper has forgotten it."""
         self.kctl.ok("cluster", "start", self.name, timeout=120)
 
+    def on_another_machine(self) -> Arena:
+        """The same cluster, and a kctl that knows nothing of this one's journals."""
+        kctl = self.kctl.with_environment(XDG_STATE_HOME=str(self.work / "elsewhere"))
+        return Arena(kctl, self.name, self.bootstrap, self._zk, self._folder, self.work)
+
     # --- kctl's reassignments -----------------------------------------------------------------------------------------
 
     def reassign(self, command: str, *args: str, timeout: float = 60) -> Result:
