@@ -1,0 +1,412 @@
+"""What the commands that carry reassignments out share: options, progress, interruption, and how results look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kctl.commands import output
+from kctl.commands.interrupts import undone_when_terminated
+from kctl.commands.invocation import Invocation
+from kctl.commands.output import Column, Table, jsonable
+from kctl.errors import NotFound, NotHealthy, OperationFailed, TimedOut, UsageError
+from kctl.units import format_duration, format_size, parse_duration_ms, parse_size
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+    from kctl.journal import Journal
+    from kctl.reassign.journals import Request
+    from kctl.reassign.outcome import NotReached, RunResult
+    from kctl.reassign.plan_file import PlanFile
+    from kctl.reassign.prepare import Options, Prepared, Preview
+    from kctl.reassign.progress import Progress
+    from kctl.reassign.run import Run
+    from kctl.reassign.run_status import Status
+    from kctl.reassign.verify import Verification
+
+_LINES_EVERY_S = 30.0
+_SHOWN = 20
+_YIELD_S = 120.0
+
+Throttle = Annotated[
+    str | None,
+    typer.Option(metavar="RATE", help="Bytes a second that each broker sends and receives for it: 50MB/s."),
+]
+MaxMoves = Annotated[
+    int | None, typer.Option("--max-concurrent-moves", min=1, help="Replicas copied at a time: the size of a batch.")
+]
+BatchBytes = Annotated[str | None, typer.Option(metavar="SIZE", help="What a batch copies at most: 100GB.")]
+NoElect = Annotated[bool, typer.Option("--no-elect", help="Leave leaders as they are at the end.")]
+StallAfter = Annotated[
+    str, typer.Option(metavar="DURATION", help="Stop when nothing gets nearer to its end for so long.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Check and show, change nothing.")]
+
+
+def parse_rate(text: str) -> int:
+    """«50MB/s», «50MB» in bytes a second. Raises UsageError."""
+    rate = parse_size(text.strip().removesuffix("/s"))
+    if rate < 1:
+        raise UsageError(f"{text!r} would let nothing through", hint="write for example 50MB/s")
+    return rate
+
+
+def options(
+    throttle: str | None, max_moves: int | None, batch_bytes: str | None, *, no_elect: bool, stall_after: str
+) -> Options:
+    """The options of apply and rollback as values. Raises UsageError."""
+    from kctl.reassign.prepare import Options
+
+    return Options(
+        throttle_bytes=None if throttle is None else parse_rate(throttle),
+        max_concurrent_moves=max_moves,
+        batch_bytes=None if batch_bytes is None else parse_size(batch_bytes),
+        elect=not no_elect,
+        stall_after_ms=max(1000, parse_duration_ms(stall_after)),
+    )
+
+
+# --- which run --------------------------------------------------------------------------------------------------------
+
+
+def cluster_id(client: ClusterClient) -> str:
+    """The cluster's own id, under which its journals are."""
+    found = client.metadata(()).cluster_id
+    if found is None:
+        raise OperationFailed("the cluster does not tell its id")
+    return found
+
+
+def unfinished_run(client: ClusterClient) -> Path:
+    """The journal of the run that has not ended. Raises NotFound."""
+    from kctl.reassign import journals
+
+    path = journals.unfinished(cluster_id(client))
+    if path is None:
+        raise NotFound(
+            f"no reassignment of {client.target.name} is to be gone on with, as far as this machine knows",
+            hint="kctl topic reassign status shows what moves in the cluster",
+        )
+    return path
+
+
+def take(path: Path, inv: Invocation, request: Request | None = None) -> Journal:
+    """Hold the journal; with `request` after the process that holds it has done as asked.
+
+    Raises Busy without a request, TimedOut when that process does not let go.
+    """
+    from kctl import journal
+    from kctl.reassign import journals
+
+    if request is None or not journal.held(path):
+        journals.withdraw(path)
+        return journal.resume(path)
+    limit_s = None if request is journals.Request.PAUSE and inv.timeout is None else inv.timeout_s(_YIELD_S)
+    journals.ask(path, request)
+    with output.progress("waiting for the kctl that carries it out", lines_every_s=_LINES_EVERY_S) as bar:
+        _until_free(path, limit_s, bar)
+    journals.withdraw(path)
+    return journal.resume(path)
+
+
+def _until_free(path: Path, limit_s: float | None, bar: output.Progress) -> None:
+    import time
+
+    from kctl import journal
+    from kctl.deadline import Deadline
+
+    deadline = None if limit_s is None else Deadline(limit_s)
+    while journal.held(path):
+        if deadline is not None and deadline.expired:
+            raise TimedOut(
+                f"the kctl that carries out {path.stem} has not let go of it within {deadline.seconds:g} s",
+                hint="it has been asked to, and will; --timeout waits longer",
+            )
+        bar.update("waiting for the kctl that carries it out")
+        time.sleep(0.2)
+
+
+# --- beginning --------------------------------------------------------------------------------------------------------
+
+
+def begin_and_carry_out(
+    inv: Invocation, client: ClusterClient, file: PlanFile, chosen: Options, *, kind: str, source: str, dry_run: bool
+) -> None:
+    """Check a plan, show it, ask, carry it out, and show what came of it. Raises NotHealthy when it is not complete."""
+    from kctl.reassign import journals
+    from kctl.reassign.prepare import prepare, preview
+    from kctl.reassign.run import carry_out
+
+    refuse_while_unfinished(client)
+    prepared = prepare(client, file, chosen, kind=kind, source=source, cluster=client.target.name)
+    for doubt in prepared.doubts:
+        output.warn(doubt)
+    shown = preview(prepared)
+    if dry_run:
+        inv.emit(shown, lambda: [preview_table(shown)])
+        output.note("nothing was changed (--dry-run)")
+        return
+    if not prepared.todo:
+        _nothing_to_do(inv, client, prepared)
+        return
+    for line in sentences(shown):
+        output.note(line)
+    inv.confirm(f"{'Roll back' if kind == 'rollback' else 'Move'} this on {client.target.name}?", target=client.target)
+    with journals.begin(prepared.plan) as journal:
+        carry(inv, client, journal, carry_out)
+
+
+def _nothing_to_do(inv: Invocation, client: ClusterClient, prepared: Prepared) -> None:
+    from kctl.reassign.outcome import result_without_run
+
+    output.note(f"nothing to do: every partition of {prepared.plan.source} is where it is to be")
+    show(inv, result_without_run(client, prepared.plan))
+
+
+def sentences(shown: Preview) -> list[str]:
+    """What a run will do, for the one who is asked."""
+    copies = "1 replica is copied" if shown.moves == 1 else f"{shown.moves:,} replicas are copied"
+    lines = [f"{_count(shown.partitions, 'partition')} in {_count(shown.batches, 'batch')}: {copies}"]
+    if shown.moves:
+        lines[0] += f", {format_size(shown.bytes)}"
+    if shown.unknown_sizes:
+        lines[0] += f" and {shown.unknown_sizes:,} of unknown size"
+    if shown.reorders:
+        lines[0] += f"; {_count(shown.reorders, 'partition')} without a copy"
+    if shown.reached:
+        lines.append(f"{_count(shown.reached, 'partition')} are where they are to be already")
+    if shown.throttle_bytes is not None and shown.duration_ms is not None:
+        rate = format_size(shown.throttle_bytes)
+        lines.append(f"at {rate}/s for each broker it takes at least {format_duration(shown.duration_ms)}")
+    elif shown.moves:
+        lines.append("no throttle: it takes what bandwidth there is (--throttle 50MB/s limits it)")
+    return lines
+
+
+def _count(number: int, noun: str) -> str:
+    plural = f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
+def preview_table(shown: Preview) -> Table:
+    rows = [{"what": key.replace("_", " "), "value": _shown(key, value)} for key, value in jsonable(shown).items()]
+    return Table([Column("what", "PLAN"), Column("value", " ")], rows)
+
+
+def _shown(key: str, value: Any) -> Any:
+    if value is None or isinstance(value, (str, list)):
+        return value or "-"
+    if key in {"bytes", "throttle_bytes"}:
+        return format_size(value) + ("/s" if key == "throttle_bytes" else "")
+    return format_duration(value) if key == "duration_ms" else f"{value:,}"
+
+
+# --- carrying out -----------------------------------------------------------------------------------------------------
+
+
+class _Terminal:
+    """Shows a run's progress: one bar for the whole run."""
+
+    def __init__(self, bar: output.Progress) -> None:
+        self._bar = bar
+
+    def progress(self, progress: Progress) -> None:
+        self._bar.update(progress_line(progress), progress.done_bytes, progress.total_bytes or None)
+
+    def note(self, line: str) -> None:
+        output.note(line)
+
+    def warn(self, line: str) -> None:
+        output.warn(line)
+
+
+def progress_line(p: Progress) -> str:
+    """«2/7: 1.2 of 4.5 GB, 48 MB/s, 1m 10s left»."""
+    parts = [f"{p.batch}/{p.batches}: {format_size(p.done_bytes)} of {format_size(p.total_bytes)}"]
+    if p.rate_bytes is not None:
+        parts.append(f"{format_size(round(p.rate_bytes))}/s")
+    if p.eta_ms is not None:
+        parts.append(f"{format_duration(max(p.eta_ms // 1000 * 1000, 1000))} left")
+    return ", ".join(parts)
+
+
+def carry(inv: Invocation, client: ClusterClient, journal: Journal, act: Callable[[Run], None]) -> None:
+    """Let `act` go on with the journal's run, and show what came of it."""
+    from kctl.reassign.outcome import result_of
+    from kctl.reassign.run import open_run
+
+    with undone_when_terminated(), output.progress("reassigning", lines_every_s=_LINES_EVERY_S) as bar:
+        run = open_run(client, journal, _Terminal(bar))
+        with _interruptible(run):
+            act(run)
+            result = result_of(run)
+    show(inv, result)
+
+
+@contextmanager
+def _interruptible(run: Run) -> Iterator[None]:
+    """Ctrl-C says what goes on, and how to go on."""
+    from kctl.reassign.run import WAYS_OUT
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        if run.state.outcome is None:
+            output.note(f"interrupted: {run.situation()}")
+            output.note(WAYS_OUT)
+        raise
+
+
+def pause_run(inv: Invocation, client: ClusterClient, journal: Journal, *, now: bool) -> None:
+    """Bring the journal's run to its pause, where that was not done yet, and show where it stands."""
+    from kctl.reassign.outcome import result_of
+    from kctl.reassign.run import open_run, pause
+
+    with undone_when_terminated(), output.progress("pausing", lines_every_s=_LINES_EVERY_S) as bar:
+        run = open_run(client, journal, _Terminal(bar))
+        if run.state.outcome is None:
+            with _interruptible(run):
+                pause(run, now=now)
+        result = result_of(run)
+    inv.emit(result, lambda: tables(result))
+    if result.outcome == "paused":
+        output.note("`kctl topic reassign resume` goes on")
+    else:
+        output.note("the run had ended before it could be paused")
+
+
+# --- results ----------------------------------------------------------------------------------------------------------
+
+
+def show(inv: Invocation, result: RunResult) -> None:
+    """Emit a result. Raises NotHealthy for one that is not complete, or left something."""
+    inv.emit(result, lambda: tables(result))
+    if result.outcome == "cancelled" and result.reached:
+        stay = f"{_count(result.reached, 'partition')} had been moved and stay so"
+        output.note(f"{stay}; `kctl topic reassign rollback` takes them back")
+    if result.outcome == "paused":
+        raise NotHealthy(
+            "the reassignment is paused",
+            hint="`kctl topic reassign resume` goes on, `kctl topic reassign cancel` ends it",
+        )
+    left = what_is_left(result)
+    if left:
+        raise NotHealthy(
+            f"not complete: {'; '.join(left)}",
+            hint="a new plan does the rest; `kctl leader elect --preferred` elects leaders",
+        )
+
+
+def what_is_left(result: RunResult) -> list[str]:
+    """A phrase for each thing that a run was to reach and has not."""
+    if result.outcome == "cancelled":
+        return []
+    left = []
+    if result.failures:
+        left.append(f"{_count(len(result.failures), 'partition')} not where they are to be")
+    left += [
+        f"broker {row.broker} still holds {_count(row.replicas, 'replica')}: {some(row.partitions)}"
+        for row in result.brokers_left
+    ]
+    if result.not_elected:
+        names = some(list(result.not_elected))
+        left.append(f"{_count(len(result.not_elected), 'partition')} not led by the preferred replica: {names}")
+    return left
+
+
+def some(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
+
+
+def tables(result: RunResult) -> list[Table]:
+    """A result for people: partitions by outcome, and whatever failed."""
+    size = f", {format_size(result.bytes)}" if result.moves else ""
+    title = f"{result.kind} on {result.cluster} {result.outcome}: {_count(result.moves, 'replica')} copied{size}"
+    found = [counts_table(result, title), *failures_table(result.failures)]
+    if result.not_elected:
+        failed = [{"partition": tp, "reason": why} for tp, why in list(result.not_elected.items())[:_SHOWN]]
+        found.append(Table([Column("partition"), Column("reason", "NOT ELECTED")], failed))
+    return found
+
+
+def counts_table(result: RunResult | Verification, title: str | None = None) -> Table:
+    """Partitions by where they stand."""
+    counts = {
+        "reached": result.reached,
+        "in flight": result.in_flight,
+        "as before": result.as_before,
+        "elsewhere": result.elsewhere,
+    }
+    rows = [{"outcome": name, "partitions": count} for name, count in counts.items() if count]
+    return Table([Column("outcome"), Column("partitions", align="right")], rows, title=title)
+
+
+def failures_table(failures: Sequence[NotReached]) -> list[Table]:
+    """Partitions that are not where they are to be; none when there are none."""
+    if not failures:
+        return []
+    columns = [Column("topic"), Column("partition", "PART", align="right"), Column("standing"), Column("reason")]
+    return [Table(columns, jsonable(failures[:_SHOWN]), title=_first(len(failures)))]
+
+
+def _first(count: int) -> str | None:
+    return f"the first {_SHOWN} of {count:,}; -o json has all" if count > _SHOWN else None
+
+
+def refuse_while_unfinished(client: ClusterClient) -> None:
+    """Raise Refused when a run of this cluster has not ended."""
+    from kctl.reassign import journals
+
+    other = journals.unfinished(cluster_id(client))
+    if other is not None:
+        journals.refuse_second(other)
+
+
+def emit_status(inv: Invocation, client: ClusterClient) -> None:
+    """What the journal says and what the cluster does."""
+    from kctl.reassign.run_status import read_status
+
+    status = read_status(client)
+    inv.emit(status, lambda: status_tables(status))
+    if status.run is None:
+        output.note("no reassignment of this cluster was begun on this machine")
+    if not status.moving:
+        output.note("nothing moves in the cluster")
+    if status.todo:
+        output.note(status.todo)
+
+
+def status_tables(status: Status) -> list[Table]:
+    """A status for people."""
+    found = []
+    if status.run is not None:
+        run = status.run
+        rows = {
+            "run": f"{run.kind} of {run.source}, {run.state}" + (f" (pid {run.pid})" if run.pid else ""),
+            "batches": f"{run.batches_done:,} of {run.batches:,} done",
+            "partitions": f"{run.reached:,} of {run.partitions:,} reached, {run.in_flight:,} in flight, "
+            f"{run.as_before:,} as before" + (f", {run.elsewhere:,} elsewhere" if run.elsewhere else ""),
+            "throttle": run.throttle,
+            "began": run.began_at,
+            "last entry": run.last_at,
+            "journal": run.journal,
+        }
+        found.append(
+            Table([Column("key", "RUN"), Column("value", " ")], [{"key": k, "value": v} for k, v in rows.items()])
+        )
+    columns = [
+        Column("topic"),
+        Column("partition", "PART", align="right"),
+        Column("replicas", "TO"),
+        Column("adding"),
+        Column("removing"),
+        Column("copied_bytes", "COPIED", show=format_size, align="right"),
+        Column("size_bytes", "OF", show=format_size, align="right"),
+        Column("ours"),
+    ]
+    found.append(Table(columns, jsonable(status.moving[:_SHOWN]), title=_first(len(status.moving))))
+    return found
