@@ -32,6 +32,9 @@ class Board:
         self.places = max(self.racks) + 1
         self.loads = [0] * n
         self.copies = 0
+        self.leaders_stay = (
+            False  # may partitions not lose their preferred leader? Once set, searches skip them for good
+        )
         # log 0: replicas that are new where they are; log 1: those that were there (VACANT's among them)
         self.logs: tuple[list[list[int]], list[list[int]]] = ([[] for _ in range(n)], [[] for _ in range(n)])
         self.rack_at: tuple[dict[int, int], dict[int, int]] = ({}, {})
@@ -57,9 +60,9 @@ class Board:
             # Brokers begin at different places, so that few partitions lose two replicas; those that it does not lead
             # come first, so that few lose their leader.
             cut = node * len(log) // self.n
-            log = log[cut:] + log[:cut]
-            led = [p for p in log if self.original[p][0] == node]
-            old[node] = [p for p in log if self.original[p][0] != node] + led if led else log
+            turned = log[cut:] + log[:cut]
+            led = [p for p in turned if self.original[p][0] == node]
+            old[node] = [p for p in turned if self.original[p][0] != node] + led
         for p in changed:
             self._note_homes(p, [node for node in self.replicas[p] if node != self.original[p][0]])
         for p in changed:
@@ -78,7 +81,7 @@ class Board:
     def may(self, p: int, a: int, b: int) -> bool:
         """May p's replica on a go to b? (Brokers are different, a holds one.)"""
         row = self.replicas[p]
-        if b in row:
+        if b in row or (self.leaders_stay and self.original[p][0] == a):
             return False
         rack, racks, held = self.racks[b], self.racks, 0
         for node in row:

@@ -11,13 +11,13 @@ from heapq import heapify, heappop, heappush, heapreplace
 
 from kctl.reassign.board import Board
 from kctl.reassign.bounds import copies_needed, copies_proven
-from kctl.reassign.chains import cancel_cycles, drain
+from kctl.reassign.chains import apply_chain, cancel_cycles, cheapest_chain, drain
 from kctl.reassign.levelling import level_out, met, one_group, settle
 from kctl.reassign.rules import Rules
 from kctl.reassign.targets import Targets
 
 _PAIRS = 40_000_000  # looks at a pair of brokers that a proof may take: about a minute
-_TRIES = 8  # partitions looked at for one that can go instead of a leader
+_TRIES = 100  # leaders for which no follower was found that could go instead
 
 
 def plan_moves(rules: Rules, targets: Targets, room_bytes: dict[int, int], *, even: bool = True) -> tuple[Board, int]:
@@ -143,28 +143,26 @@ def _fill_anywhere(board: Board) -> None:
 
 
 def _keep_leaders(board: Board) -> None:
-    """Where a preferred leader has to go for balance alone, another partition's follower may go for as many copies."""
+    """Where a preferred leader has to go for balance alone, followers of others may go for as many copies."""
     leaving, brokers = board.rules.leaving, board.rules.cluster.brokers
+    board.leaders_stay = True
+    tries = _TRIES
     for p, original in enumerate(board.original):
         first = original[0]
-        if first not in board.replicas[p] and first not in leaving and brokers[first].alive:
-            for b in board.replicas[p][:]:
-                if board.legal(p, b, first) and _change_places(board, p, b, first):
-                    break
+        if first not in board.replicas[p] and first not in leaving and brokers[first].alive and tries:
+            back = (b for b in board.replicas[p][:] if board.legal(p, b, first))
+            tries -= not any(_bring_back(board, p, b, first) for b in back)
+    board.leaders_stay = False
 
 
-def _change_places(board: Board, p: int, b: int, first: int) -> bool:
-    """p's replica goes back from b to first, and one that is no leader from there to b, with no more copies."""
-    copies, avoid = board.copies, frozenset({p})
+def _bring_back(board: Board, p: int, b: int, first: int) -> bool:
+    """p's replica goes back from b to first, and a chain of others' followers from there to b, with no more copies."""
+    copies = board.copies
     board.swap(p, b, first)
-    for _ in range(_TRIES):
-        found = board.edge(first, b, copies - board.copies + 1, avoid)
-        if found is None:
-            break
-        if board.original[found[0]][0] != first:
-            board.swap(found[0], first, b)
-            return True
-        avoid |= {found[0]}
+    gained = copies - board.copies
+    found = cheapest_chain(board, [first], {b}, gained, gained, frozenset({p}))
+    if found is not None and found[0] <= gained and apply_chain(board, found[1]) is None:
+        return True
     board.swap(p, first, b)
     return False
 
