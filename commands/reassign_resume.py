@@ -30,7 +30,7 @@ def resume(
     inv = invocation(ctx)
     rate = None if throttle in {None, "none"} else parse_rate(str(throttle))
     with inv.connect() as client:
-        path = unfinished_run(client)
+        path = unfinished_run(client, reopen=True)
         if dry_run:
             emit_status(inv, client)
             return

@@ -81,17 +81,32 @@ def cluster_id(client: ClusterClient) -> str:
     return found
 
 
-def unfinished_run(client: ClusterClient) -> Path:
-    """The journal of the run that has not ended. Raises NotFound."""
+def unfinished_run(client: ClusterClient, *, reopen: bool = False) -> Path:
+    """The journal of the run that has not ended. Raises NotFound.
+
+    reopen: also of one that has ended, but had to leave throttles on brokers that were down.
+    """
     from kctl.reassign import journals
 
     path = journals.unfinished(cluster_id(client))
+    if path is None and reopen:
+        path = _with_throttle_left(cluster_id(client))
     if path is None:
         raise NotFound(
             f"no reassignment of {client.target.name} is to be gone on with, as far as this machine knows",
             hint="kctl topic reassign status shows what moves in the cluster",
         )
     return path
+
+
+def _with_throttle_left(cluster: str) -> Path | None:
+    from kctl.reassign.run_status import last_run
+
+    try:
+        last = last_run(cluster)
+    except NotFound:
+        return None
+    return last.path if last.state.throttle_left is not None else None
 
 
 def take(path: Path, inv: Invocation, request: Request | None = None) -> Journal:
@@ -140,6 +155,7 @@ def begin_and_carry_out(
     from kctl.reassign import journals
     from kctl.reassign.prepare import prepare, preview
     from kctl.reassign.run import carry_out
+    from kctl.reassign.run_status import with_what_was_left
 
     refuse_while_unfinished(client)
     prepared = prepare(client, file, chosen, kind=kind, source=source, cluster=client.target.name)
@@ -156,7 +172,7 @@ def begin_and_carry_out(
     for line in sentences(shown):
         output.note(line)
     inv.confirm(f"{'Roll back' if kind == 'rollback' else 'Move'} this on {client.target.name}?", target=client.target)
-    with journals.begin(prepared.plan) as journal:
+    with journals.begin(with_what_was_left(prepared.plan)) as journal:
         carry(inv, client, journal, carry_out)
 
 
@@ -295,17 +311,21 @@ def show(inv: Invocation, result: RunResult) -> None:
         )
     left = what_is_left(result)
     if left:
-        raise NotHealthy(
-            f"not complete: {'; '.join(left)}",
-            hint="a new plan does the rest; `kctl leader elect --preferred` elects leaders",
-        )
+        hints = []
+        if result.throttles_left:
+            hints.append("when it is back, `kctl topic reassign resume` restores it")
+        if result.failures or result.brokers_left:
+            hints.append("a new plan does the rest")
+        if result.not_elected:
+            hints.append("`kctl leader elect --preferred` elects leaders")
+        raise NotHealthy(f"not complete: {'; '.join(left)}", hint="; ".join(hints))
 
 
 def what_is_left(result: RunResult) -> list[str]:
     """A phrase for each thing that a run was to reach and has not."""
+    left = [f"{name} is down and keeps a throttle of the run" for name in result.throttles_left]
     if result.outcome == "cancelled":
-        return []
-    left = []
+        return left
     if result.failures:
         left.append(f"{_count(len(result.failures), 'partition')} not where they are to be")
     left += [

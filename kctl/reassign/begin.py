@@ -28,6 +28,7 @@ class RunPlan:
     kind: «apply» or «rollback». source: the plan file's name, for people. cluster: the context's name then.
     batches: positions in reassignments; partitions in none of them were where they should be. throttle_bytes: each
     second, for each broker; None leaves throttles alone. stall_after_ms: how long nothing may get nearer to its end.
+    throttle_left: what the run before could not restore (kctl.reassign.throttle as JSON).
     """
 
     kind: str
@@ -41,6 +42,7 @@ class RunPlan:
     throttle_bytes: int | None = None
     elect: bool = True
     stall_after_ms: int = 60_000
+    throttle_left: dict[str, Any] | None = None
 
     def batch(self, number: int) -> list[Reassignment]:
         """The partitions of a batch, counted from 0."""
@@ -74,6 +76,7 @@ def begin_entry(plan: RunPlan) -> dict[str, Any]:
         "throttle_bytes": plan.throttle_bytes,
         "elect": plan.elect,
         "stall_after_ms": plan.stall_after_ms,
+        "throttle_left": plan.throttle_left,
         "topics": [list(topic) for topic in topics],
         "partitions": rows,
         "batches": plan.batches,
@@ -85,7 +88,7 @@ def plan_of(entry: Mapping[str, Any]) -> RunPlan:
     try:
         if entry["version"] != VERSION:
             raise InvalidFile(
-                f"the journal has version {entry['version']!r}, and this kctl knows {VERSION}",
+                f"it has version {entry['version']!r}, and this kctl knows {VERSION}",
                 hint="go on with the kctl that began the run",
             )
         topics = [(str(name), _text_or_none(topic_id)) for name, topic_id in entry["topics"]]
@@ -108,9 +111,10 @@ def plan_of(entry: Mapping[str, Any]) -> RunPlan:
             throttle_bytes=None if throttle is None else int(throttle),
             elect=bool(entry["elect"]),
             stall_after_ms=int(entry["stall_after_ms"]),
+            throttle_left=None if entry.get("throttle_left") is None else dict(entry["throttle_left"]),
         )
     except (KeyError, TypeError, ValueError, IndexError) as exc:
-        raise InvalidFile(f"the journal's first entry is not one of a reassignment: {exc}") from None
+        raise InvalidFile(f"its first entry is not one of a reassignment ({exc})") from None
 
 
 def _reassignment(topics: list[tuple[str, str | None]], row: Any) -> Reassignment:

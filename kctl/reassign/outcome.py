@@ -15,6 +15,7 @@ from kctl.reassign.compare import Standing, View, named_brokers, places_of, reas
 from kctl.reassign.live_state import LiveState, read_live
 from kctl.reassign.run import Run
 from kctl.reassign.steps import RunState, Step
+from kctl.reassign.throttle import Throttle
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -60,8 +61,8 @@ class RunResult:
     """What became of a run. outcome: «completed», «incomplete», «cancelled» or «paused».
 
     taken_back: partitions whose move was cancelled. not_elected: partition → why its preferred replica does not
-    lead. remarks: throttles that somebody else has changed meanwhile. journal, began_at, ended_at: None when there was
-    nothing to do, and so no run.
+    lead. throttles_left: brokers that are down and keep throttles of the run. remarks: throttles that somebody else has
+    changed meanwhile. journal, began_at, ended_at: None when there was nothing to do, and so no run.
     """
 
     outcome: str
@@ -78,6 +79,7 @@ class RunResult:
     failures: list[NotReached]
     not_elected: dict[str, str]
     brokers_left: list[BrokerLeft]
+    throttles_left: list[str]
     remarks: list[str]
     began_at: str | None
     ended_at: str | None
@@ -137,7 +139,7 @@ def end(run: Run) -> None:
             if (not found.failures and not brokers) or time.monotonic() > until:
                 break
             time.sleep(_POLL_S)  # metadata is a moment late
-        good = not found.failures and not brokers and not state.not_elected
+        good = not found.failures and not brokers and not state.not_elected and state.throttle_left is None
         outcome = COMPLETED if good else INCOMPLETE
     run.seen = (found, brokers)
     run.write(Step.END, outcome=outcome, result=_entry(found, brokers))
@@ -224,11 +226,17 @@ def result_of(run: Run) -> RunResult:
         failures=found.failures if state.outcome == INCOMPLETE else [],
         not_elected=state.not_elected,
         brokers_left=brokers,
+        throttles_left=throttles_left(state),
         remarks=state.remarks,
         began_at=state.began_at,
         ended_at=state.last_at,
         journal=str(run.journal.path),
     )
+
+
+def throttles_left(state: RunState) -> list[str]:
+    """«broker 4», … that keep throttles of the run because they are down."""
+    return [] if state.throttle_left is None else [str(r) for r in sorted(Throttle.from_json(state.throttle_left).set)]
 
 
 def _from_entry(state: RunState) -> tuple[Reached, list[BrokerLeft]]:
@@ -256,6 +264,7 @@ def result_without_run(client: ClusterClient, plan: RunPlan) -> RunResult:
         failures=found.failures,
         not_elected={},
         brokers_left=brokers,
+        throttles_left=[],
         remarks=[],
         began_at=None,
         ended_at=None,

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from kctl.dynamic_configs import Resource
 from kctl.errors import ConnectionFailed, KctlError, NotHealthy, OperationFailed, OutcomeUnknown, Refused, TimedOut
 from kctl.journal import Journal
 from kctl.protocol_errors import RETRIABLE
@@ -163,7 +164,7 @@ def throttle_phrase(state: RunState) -> str:
     if state.throttle_phase is ThrottlePhase.ON and state.throttle_rate is not None:
         return f"its throttle of {format_size(state.throttle_rate)}/s is on"
     if state.throttle_phase is ThrottlePhase.OFF:
-        return "no throttle of it is on"
+        return "no throttle of it is on" if state.throttle_left is None else "brokers that were down keep its throttle"
     return "its throttles may be on at some brokers"
 
 
@@ -176,7 +177,7 @@ def transient(exc: KctlError) -> bool:
 
 def open_run(client: ClusterClient, journal: Journal, listener: Listener) -> Run:
     """A run of a journal that is held. Raises InvalidFile."""
-    state = replay(journal.entries)
+    state = replay(journal.entries, name=str(journal.path))
     del journal.entries[:]  # the state has it all; a plan of 100,000 partitions need not be held twice
     return Run(client, journal, state, listener)
 
@@ -234,8 +235,11 @@ def pause(run: Run, *, now: bool) -> None:
 
 
 def resume(run: Run, *, rate_bytes: int | None, new_rate: bool) -> None:
-    """Go on with a run that was stopped or paused. new_rate: from now on with `rate_bytes` (None: no throttle)."""
-    if run.state.mode is not Mode.CANCELLED:
+    """Go on with a run that was stopped or paused, or has ended and left throttles on brokers that were down.
+
+    new_rate: from now on with `rate_bytes` (None: no throttle).
+    """
+    if run.state.mode is not Mode.CANCELLED or run.state.throttle_left is not None:
         with _told(run):
             run.write(Step.RESUME, pid=os.getpid(), **({"rate_bytes": rate_bytes} if new_rate else {}))
     carry_out(run)
@@ -264,10 +268,7 @@ def _set_throttle(run: Run) -> None:
     state, rate = run.state, run.state.rate_bytes
     assert rate is not None
     if state.throttle is None:
-        plan = state.plan
-        rest = [r for number in range(state.batches_done, len(plan.batches)) for r in plan.batch(number)]
-        current = run.patiently(lambda: throttle.read_throttles(run.client, rest), "reading throttles")
-        wanted = throttle.plan_throttle(rest, rate, current)
+        wanted = _new_throttle(run, rate)
     else:
         wanted = Throttle.from_json(state.throttle)
         if state.throttle_rate != rate:
@@ -278,13 +279,53 @@ def _set_throttle(run: Run) -> None:
     run.write(Step.THROTTLE_DONE)
 
 
+def _new_throttle(run: Run, rate: int) -> Throttle:
+    """For the batches that are not done. What kctl itself has left on a broker is not what was there before."""
+    plan = run.state.plan
+    rest = [r for number in range(run.state.batches_done, len(plan.batches)) for r in plan.batch(number)]
+    current = run.patiently(lambda: throttle.read_throttles(run.client, rest), "reading throttles")
+    for resource, before in _left(run.state).before.items():
+        if resource in current:
+            current[resource] = {**current[resource], **before}
+    return throttle.plan_throttle(rest, rate, current)
+
+
+def _left(state: RunState) -> Throttle:
+    return Throttle() if state.throttle_left is None else Throttle.from_json(state.throttle_left)
+
+
 def _restore_throttle(run: Run) -> None:
-    """Put throttles back as they were before."""
-    assert run.state.throttle is not None
-    ours = Throttle.from_json(run.state.throttle)
+    """Put throttles back as they were before. A broker that is down keeps its own, which is told and remembered."""
+    ours = Throttle() if run.state.throttle is None else Throttle.from_json(run.state.throttle)
+    whole = throttle.joined(_left(run.state), ours)
     if run.state.throttle_phase is not ThrottlePhase.RESTORING:
         run.write(Step.THROTTLE_RESTORE)
-    remarks = run.patiently(lambda: throttle.restore_throttle(run.client, ours), "restoring throttles")
+    remarks, down = run.patiently(lambda: _restored(run, whole), "restoring throttles")
     for line in remarks:
         run.listener.warn(line)
-    run.write(Step.THROTTLE_RESTORED, remarks=remarks)
+    left = throttle.without(whole, whole.set.keys() - down).to_json() if down else None
+    run.write(Step.THROTTLE_RESTORED, remarks=remarks, left=left)
+
+
+def _restored(run: Run, whole: Throttle) -> tuple[list[str], set[Resource]]:
+    """What is to be told, and the brokers that are down. Raises TimedOut for others that could not be restored."""
+    try:
+        return throttle.restore_throttle(run.client, whole), set()
+    except OperationFailed as exc:
+        down = _down(run, exc)
+        if not down:  # perhaps soon: its session has to expire, or it comes back
+            raise TimedOut(exc.message, hint=exc.hint, details=exc.details) from exc
+    remarks = throttle.restore_throttle(run.client, throttle.without(whole, down))
+    names = ", ".join(map(str, sorted(down)))
+    remarks.append(f"{names} is down and keeps its throttle; when it is back, `kctl topic reassign resume` restores it")
+    return remarks, down
+
+
+def _down(run: Run, exc: OperationFailed) -> set[Resource]:
+    """The brokers that kept their throttles because they are down; empty when anything else failed."""
+    rows = exc.details.get("resources")
+    failed = {(row["kind"], row["name"]) for row in rows} if isinstance(rows, list) else set()
+    up = {str(node) for node in run.client.metadata(()).brokers}
+    if not failed or any(kind != "broker" or name in up for kind, name in failed):
+        return set()
+    return {Resource("broker", name) for _, name in failed}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kctl import journal
-from kctl.errors import NotFound
+from kctl.errors import InvalidFile, NotFound
 from kctl.log_dirs import fetch_log_dirs
 from kctl.model import TopicPartition
 from kctl.partition_requests import numbers_by_topic
@@ -55,7 +55,7 @@ def read_run(path: Path) -> LastRun:
     """Raises InvalidFile."""
     entries = journal.read(path)
     throttles = [entry["throttle"] for entry in entries if entry["step"] == Step.THROTTLE_SET and "throttle" in entry]
-    return LastRun(path, replay(entries), Throttle.from_json(throttles[-1]) if throttles else None)
+    return LastRun(path, replay(entries, name=str(path)), Throttle.from_json(throttles[-1]) if throttles else None)
 
 
 def last_run(cluster_id: str) -> LastRun:
@@ -64,6 +64,15 @@ def last_run(cluster_id: str) -> LastRun:
     if not found:
         raise NotFound("no reassignment of this cluster was begun on this machine", hint="name the plan's file")
     return read_run(found[0])
+
+
+def with_what_was_left(plan: RunPlan) -> RunPlan:
+    """The plan with the throttles that the run before had to leave on brokers that were down."""
+    try:
+        last = last_run(plan.cluster_id)
+    except (NotFound, InvalidFile):  # a damaged journal of a run that has ended tells nothing, and is in nobody's way
+        return plan
+    return replace(plan, throttle_left=last.state.throttle_left)
 
 
 @dataclass(frozen=True, slots=True)

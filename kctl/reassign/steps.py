@@ -59,7 +59,8 @@ class RunState:
 
     rate_bytes: the throttle that is wanted; throttle and throttle_rate: what was set or begun (kctl.reassign.throttle
     as JSON). batches_done counts finished batches; batch_open: the next one was begun. batch_cancelling: taking it
-    back was begun. outcome: how the run ended, None while it has not.
+    back was begun. throttle_left: what could not be restored, because brokers are down; left_tried: it was tried in
+    this run. outcome: how the run ended, None while it has not.
     """
 
     plan: RunPlan
@@ -72,6 +73,8 @@ class RunState:
     throttle_phase: ThrottlePhase = ThrottlePhase.OFF
     throttle: dict[str, Any] | None = None
     throttle_rate: int | None = None
+    throttle_left: dict[str, Any] | None = None
+    left_tried: bool = False
     batches_done: int = 0
     batch_open: bool = False
     batch_cancelling: bool = False
@@ -90,18 +93,31 @@ class RunState:
 
     @property
     def throttled(self) -> bool:
-        """May a throttle of this run be on some broker?"""
+        """May a throttle of this run be on some broker that is up?"""
         return self.throttle_phase is not ThrottlePhase.OFF
 
+    @property
+    def to_restore(self) -> bool:
+        """Is there a throttle that must be taken back before the end?"""
+        return self.throttled or (self.throttle_left is not None and not self.left_tried)
 
-def replay(entries: Iterable[Mapping[str, Any]]) -> RunState:
-    """What a journal adds up to. Raises InvalidFile for one that no run has written."""
+
+def replay(entries: Iterable[Mapping[str, Any]], *, name: str = "the journal") -> RunState:
+    """What a journal adds up to. name: of its file. Raises InvalidFile for one that no run has written."""
+    try:
+        return _replay(entries)
+    except InvalidFile as exc:
+        hint = exc.hint or "it is damaged; move the file away to begin anew, after a look at what moves in the cluster"
+        raise InvalidFile(f"{name}: {exc.message}", hint=hint) from None
+
+
+def _replay(entries: Iterable[Mapping[str, Any]]) -> RunState:
     rest = iter(entries)
     first = next(rest, None)
     if first is None or first.get("step") != Step.BEGIN:
-        raise InvalidFile("the journal does not begin with what the run was to do")
+        raise InvalidFile("it does not begin with what the run was to do")
     plan, at = plan_of(first), str(first.get("at"))
-    state = RunState(plan, at, at, _pid(first), plan.throttle_bytes)
+    state = RunState(plan, at, at, _pid(first), plan.throttle_bytes, throttle_left=plan.throttle_left)
     for entry in rest:
         advance(state, entry)
     return state
@@ -111,12 +127,13 @@ def advance(state: RunState, entry: Mapping[str, Any]) -> None:
     """Take one more entry into account. Raises InvalidFile when it cannot follow."""
     try:
         step = Step(entry["step"])
-        if step is Step.BEGIN or state.outcome is not None:
+        reopens = step is Step.RESUME and state.throttle_left is not None
+        if step is Step.BEGIN or (state.outcome is not None and not reopens):
             raise ValueError("it stands where nothing can follow")
         _ADVANCE[step](state, entry)
         state.last_at = str(entry.get("at"))
     except (KeyError, TypeError, ValueError) as exc:
-        raise InvalidFile(f"the journal's entry {entry.get('step')!r} does not fit: {exc}") from None
+        raise InvalidFile(f"the entry {entry.get('step')!r} does not fit: {exc}") from None
 
 
 def next_step(state: RunState) -> Step | None:
@@ -126,7 +143,7 @@ def next_step(state: RunState) -> Step | None:
     if state.mode is Mode.CANCELLED:
         if not state.cancelled:
             return Step.CANCEL_START
-        return Step.THROTTLE_RESTORE if state.throttled else Step.END
+        return Step.THROTTLE_RESTORE if state.to_restore else Step.END
     if state.batch_cancelling:
         return Step.BATCH_CANCEL
     return _paused_step(state) if state.mode is Mode.PAUSED else _running_step(state)
@@ -143,7 +160,7 @@ def _running_step(state: RunState) -> Step:
         return Step.THROTTLE_RESTORE
     if state.batch is not None:
         return _throttle_step(state) or Step.BATCH_START
-    if state.throttled:
+    if state.to_restore:
         return Step.THROTTLE_RESTORE
     if state.plan.elect and not state.elected:
         return Step.ELECT_START
@@ -185,6 +202,7 @@ def _throttle_restore(state: RunState, _entry: Mapping[str, Any]) -> None:
 def _throttle_restored(state: RunState, entry: Mapping[str, Any]) -> None:
     state.throttle_phase = ThrottlePhase.OFF
     state.throttle = state.throttle_rate = None
+    state.throttle_left, state.left_tried = entry.get("left"), True
     state.remarks += map(str, entry.get("remarks", ()))
 
 
@@ -216,9 +234,13 @@ def _pause(state: RunState, entry: Mapping[str, Any]) -> None:
 
 
 def _resume(state: RunState, entry: Mapping[str, Any]) -> None:
-    if state.mode is Mode.CANCELLED:
-        raise ValueError("the run is being cancelled")
-    state.mode, state.pid = Mode.RUNNING, _pid(entry) or state.pid
+    if state.throttle_left is not None and not state.throttled:
+        state.throttle_phase = ThrottlePhase.RESTORING
+    state.pid = _pid(entry) or state.pid
+    if state.mode is Mode.CANCELLED or state.outcome is not None:
+        state.outcome = state.end = None
+        return
+    state.mode = Mode.RUNNING
     if "rate_bytes" in entry:
         state.rate_bytes = None if entry["rate_bytes"] is None else int(entry["rate_bytes"])
 

@@ -181,6 +181,23 @@ def change_rate(throttle: Throttle, rate_bytes: int) -> Throttle:
     return replace(throttle, set=changed, earlier_rates=earlier)
 
 
+def joined(one: Throttle, other: Throttle) -> Throttle:
+    """Both. Of a resource that both have, `other` says what is set, and `one` what was before."""
+    both = Throttle()
+    for resource in (*one.set, *(resource for resource in other.set if resource not in one.set)):
+        both.set[resource] = {**one.set.get(resource, {}), **other.set.get(resource, {})}
+        both.before[resource] = {**other.before.get(resource, {}), **one.before.get(resource, {})}
+    rates = {v for values in one.set.values() for name, v in values.items() if name in RATES}
+    both.earlier_rates = tuple(dict.fromkeys((*one.earlier_rates, *sorted(rates), *other.earlier_rates)))
+    return both
+
+
+def without(throttle: Throttle, resources: Collection[Resource]) -> Throttle:
+    """The same for all other resources."""
+    kept = [resource for resource in throttle.set if resource not in resources]
+    return replace(throttle, set={r: throttle.set[r] for r in kept}, before={r: throttle.before[r] for r in kept})
+
+
 # --- applying -------------------------------------------------------------------------------------------------------
 
 
