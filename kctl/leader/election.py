@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kctl.deadline import Deadline
-from kctl.errors import KctlError, NotFound, Refused
+from kctl.errors import KctlError, NotFound, OutcomeUnknown, Refused
 from kctl.leader.elect import elect_leaders
 from kctl.leader.status import not_preferred
 from kctl.model import ClusterState, PartitionState, TopicPartition
@@ -126,7 +126,6 @@ def carry_out(
         except KctlError as exc:
             if start == 0:
                 raise
-            errors = dict.fromkeys((row.tp for row in todo[start:]), exc)
             done |= {row.tp: replace(row, result="failed", reason=exc.message) for row in todo[start:]}
             break
         done |= _read_back(client, batch, errors, unclean, timeout_s)
@@ -151,7 +150,7 @@ def _read_back(
             error = errors.get(tp)
             if leader is not None and (unclean or leader == row.elected):
                 done[tp] = replace(row, result="elected", elected=leader)
-            elif error is not None:
+            elif error is not None and (deadline.expired or not isinstance(error, OutcomeUnknown)):
                 done[tp] = replace(row, result="failed", reason=error.message)
             elif deadline.expired:
                 reason = (
