@@ -188,9 +188,9 @@ def waits_for(down: dict[int, int]) -> str:
     """«broker 4 is down, and 12 copies wait for it»."""
     nodes, count = ", ".join(map(str, down)), sum(down.values())
     copies = "1 copy waits" if count == 1 else f"{count:,} copies wait"
-    return (
-        f"broker {nodes} is down, and {copies} for it" if len(down) == 1 else f"brokers {nodes} are down, and {copies}"
-    )
+    if len(down) == 1:
+        return f"broker {nodes} is down, and {copies} for it"
+    return f"brokers {nodes} are down, and {copies} for them"
 
 
 def _some(partitions: Sequence[TopicPartition]) -> str:
