@@ -97,7 +97,7 @@ def plan_unclean(state: ClusterState, partitions: Collection[PartitionState], *,
         in_sync = [node for node in alive if node in p.isr]
         candidate = next(iter(in_sync or alive), None)
         down = ", ".join(map(str, p.replicas))
-        reason = None if alive else f"none of its replicas is up (brokers {down})"
+        reason = None if alive else f"all its replicas are on brokers that are down: {down}"
         result = "would elect" if alive else "skipped"
         plan.append(Election(p.topic, p.partition, None, candidate, result, reason))
     return plan

@@ -72,7 +72,7 @@ class LeaderStatus:
 
     def over(self, max_percent: float) -> list[BrokerLeaders]:
         """Brokers whose imbalance is above the limit."""
-        return [row for row in self.brokers if row.imbalance_percent > max_percent]
+        return [row for row in self.brokers if 100 * row.missing > max_percent * row.preferred]
 
 
 def leader_status(

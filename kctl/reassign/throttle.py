@@ -132,16 +132,16 @@ def plan_throttle(
 
 def _rate_names(reassignments: Iterable[Reassignment]) -> dict[Resource, set[str]]:
     """Broker → the rates that it needs: those that give, those that receive, those that copy between log dirs."""
-    found: dict[Resource, set[str]] = {}
+    found: dict[int, set[str]] = {}
     for r in reassignments:
         adding = set(r.adding)
         for node in r.before or () if adding else ():
-            found.setdefault(Resource.broker(node), set()).add(LEADER_RATE)
+            found.setdefault(node, set()).add(LEADER_RATE)
         for node in adding:
-            found.setdefault(Resource.broker(node), set()).add(FOLLOWER_RATE)
-        for node in set(copies_to(r)) - adding if r.before is not None else ():
-            found.setdefault(Resource.broker(node), set()).add(LOG_DIR_RATE)
-    return found
+            found.setdefault(node, set()).add(FOLLOWER_RATE)
+        for node in set(copies_to(r)) - adding if r.log_dirs is not None and r.before is not None else ():
+            found.setdefault(node, set()).add(LOG_DIR_RATE)
+    return {Resource.broker(node): names for node, names in found.items()}
 
 
 def _entries(reassignments: Iterable[Reassignment]) -> dict[Resource, dict[str, list[str]]]:

@@ -74,7 +74,7 @@ def test_preferred_elections() -> None:
 def test_unclean_elections_take_the_first_replica_that_is_up() -> None:
     plan = plan_unclean(SKEWED, SKEWED.topics["t"].partitions)
     assert [(row.partition, row.elected, row.result, row.reason) for row in plan] == [
-        (4, None, "skipped", "none of its replicas is up (brokers 4)"), (5, 3, "would elect", None),
+        (4, None, "skipped", "all its replicas are on brokers that are down: 4"), (5, 3, "would elect", None),
     ]  # fmt: skip
     in_sync = cluster(partition(0, -1, (4, 3, 2), (2,)))
     assert plan_unclean(in_sync, in_sync.topics["t"].partitions)[0].elected == 2, "one in sync comes first"
