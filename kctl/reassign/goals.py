@@ -67,7 +67,7 @@ class Roles:
 
 def resolve(goals: Goals, cluster: PlanCluster) -> Roles:
     """Check goals against the cluster. Raises UsageError, NotFound (no such broker), Refused (cannot be reached)."""
-    _check_options(goals)
+    check_options(goals)
     index = cluster.index_of()
     _check_known(goals, index.keys())
     dead = {broker.id for broker in cluster.brokers if not broker.alive}
@@ -92,7 +92,8 @@ def resolve(goals: Goals, cluster: PlanCluster) -> Roles:
     return Roles(tuple(sorted(index[n] for n in hosts)), frozenset(index[n] for n in leaving))
 
 
-def _check_options(goals: Goals) -> None:
+def check_options(goals: Goals) -> None:
+    """What can be told without a cluster. Raises UsageError."""
     both = goals.remove_brokers & (goals.add_brokers | (goals.brokers or frozenset()))
     if both:
         raise UsageError(f"{_brokers(both)} both to be removed and to receive", hint="name it once")

@@ -212,7 +212,7 @@ def _place(cluster: PlanCluster, goals: Goals, roles: Roles) -> _Placement:
         targets = replica_targets(rules, goals.tolerance, even=goals.even_replicas)
         board, bound = plan_moves(rules, targets, _room(cluster, roles), even=goals.even_replicas)
         _check_placed(rules)
-        unmet = _missed(rules, targets, board.loads) if goals.even_replicas else [] if goals.even_replicas else []
+        unmet = _missed(rules, targets, board.loads) if goals.even_replicas else []
         if Balance.BYTES in goals.balance:
             byte_bounds = balance_bytes(board, targets if goals.even_replicas else None, goals.tolerance)
             if not byte_bounds.off:
