@@ -244,7 +244,7 @@ class _Balancer:
         return [f"log dirs of broker {self.disks.broker} stay off their share of {what} ({why}): {names}"]
 
     def bounds(self) -> tuple[int, int]:
-        """Moves and bytes that any plan needs to bring all log dirs within the limits, or as near as they now are.
+        """Moves and bytes that any plan needs with no log dir further off its limits than the furthest one now is.
 
         What is too much in a log dir has to leave it, and takes at least as many of its replicas as of its largest
         are that much; what is missing has to come, of the largest that are elsewhere.
@@ -252,10 +252,11 @@ class _Balancer:
         start: list[list[int]] = [[] for _ in self.load]
         for p, place in self.at_first.items():
             start[place].append(self.weight(p))
+        furthest = max((abs(self.off(d)) for d in range(len(self.load))), default=0)
         lost = lost_moves = gained = gained_moves = 0
         for d, disk in enumerate(self.disks.disks):
             had = sum(start[d]) + (disk.fixed_bytes if self.by_bytes else disk.fixed_replicas)
-            over, under = had - max(self.high[d], self.load[d]), min(self.low[d], self.load[d]) - had
+            over, under = had - self.high[d] - furthest, self.low[d] - furthest - had
             if over > 0:
                 lost += over
                 lost_moves += count_to(sorted(start[d], reverse=True), over)
