@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kctl.commands.bars import change_bar
 from kctl.commands.output import Column, Table
 from kctl.reassign.goals import Balance, Goals
-from kctl.reassign.plan import rack_loads
+from kctl.reassign.loads import rack_loads
 from kctl.units import format_duration, format_size
 
 if TYPE_CHECKING:

@@ -13,49 +13,16 @@ from kctl.errors import Refused
 from kctl.log_dirs import LogDir
 from kctl.reassign.bounds import leader_changes_needed
 from kctl.reassign.byte_balance import ByteBound, balance_bytes
-from kctl.reassign.cluster import NONE, PlanCluster
+from kctl.reassign.cautions import about_stuck, refuse_moving, warnings_of, without_leader
+from kctl.reassign.cluster import PlanCluster
 from kctl.reassign.disks import disks_of
 from kctl.reassign.goals import Balance, Goals, Roles, resolve
 from kctl.reassign.leaders import Leaders, even_targets, plan_leaders
+from kctl.reassign.loads import BrokerLoad, Change, broker_loads
 from kctl.reassign.log_dir_moves import LogDirPlan, paths_of, plan_log_dirs
 from kctl.reassign.moves import plan_moves
 from kctl.reassign.rules import Rules, make_rules
 from kctl.reassign.targets import Targets, replica_targets
-from kctl.topics.names import is_internal
-
-
-class Change(NamedTuple):
-    """A partition (its row in the cluster) whose replicas change; broker ids, the preferred leader first.
-
-    log_dirs: beside `after` the log dir of each replica that moves within its broker, None for the others; likewise
-    log_dirs_before. None: nothing moves within a broker.
-    """
-
-    partition: int
-    before: list[int]
-    after: list[int]
-    log_dirs_before: list[str | None] | None = None
-    log_dirs: list[str | None] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerLoad:
-    """What a broker holds. leaders: partitions whose preferred leader it is. bytes: of known sizes."""
-
-    broker: int
-    rack: str | None
-    alive: bool
-    replicas: int
-    leaders: int
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class RackLoad:
-    rack: str | None
-    replicas: int
-    leaders: int
-    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +77,9 @@ def make_plan(cluster: PlanCluster, goals: Goals, log_dirs: Mapping[int, list[Lo
     Raises what resolve raises, and Refused where replicas that must go find no broker, or where partitions are being
     reassigned already.
     """
-    _refuse_moving(cluster)
+    refuse_moving(cluster)
     roles = resolve(goals, cluster)
-    stuck = _without_leader(cluster)
+    stuck = without_leader(cluster)
     if stuck:
         rows = list(cluster.replicas)
         free = [p for p in range(len(cluster)) if p not in stuck]
@@ -122,81 +89,17 @@ def make_plan(cluster: PlanCluster, goals: Goals, log_dirs: Mapping[int, list[Lo
         placed = placed._replace(rows=rows)
     else:
         placed = _place(cluster, goals, roles)
-    unmet, warnings = _about_stuck(cluster, goals, roles, stuck)
+    unmet, warnings = about_stuck(cluster, goals, roles, stuck)
     changed = [p for p, (old, new) in enumerate(zip(cluster.replicas, placed.rows, strict=True)) if old != new]
     changes = [Change(p, cluster.ids(cluster.replicas[p]), cluster.ids(placed.rows[p])) for p in changed]
     plan = _assemble(cluster, changes, placed.bounds, [*unmet, *placed.unmet])
     plan = replace(
         plan,
-        warnings=[*warnings, *_warnings(cluster, goals, roles)],
+        warnings=[*warnings, *warnings_of(cluster, goals, roles)],
         left=placed.left,
         hosts=tuple(cluster.ids(roles.hosts)),
     )
     return _with_log_dirs(plan, goals, roles, log_dirs or {}, stuck) if goals.log_dirs else plan
-
-
-def _refuse_moving(cluster: PlanCluster) -> None:
-    if cluster.moving:
-        names = ", ".join(str(cluster.tp(p)) for p in sorted(cluster.moving)[:3])
-        count = len(cluster.moving)
-        raise Refused(
-            f"{_partitions(count)} being reassigned already: {names}{' …' if count > 3 else ''}",
-            hint="wait until that has ended (`kctl topic reassign status`), or plan other topics",
-        )
-
-
-def _partitions(count: int) -> str:
-    return "1 partition is" if count == 1 else f"{count:,} partitions are"
-
-
-def _without_leader(cluster: PlanCluster) -> frozenset[int]:
-    """Partitions that nobody can copy: they have no leader, or all their replicas are on brokers that are down."""
-    dead = {node for node, broker in enumerate(cluster.brokers) if not broker.alive}
-    lost = {row for row in set(cluster.replicas) if dead.issuperset(row)} if dead else set()
-    return frozenset(
-        p
-        for p, (row, leader) in enumerate(zip(cluster.replicas, cluster.leader, strict=True))
-        if leader == NONE or row in lost
-    )
-
-
-def _about_stuck(
-    cluster: PlanCluster, goals: Goals, roles: Roles, stuck: frozenset[int]
-) -> tuple[list[str], list[str]]:
-    """What the goals cannot have of these, and what is only to be known."""
-    if not stuck:
-        return [], []
-    factor = goals.replication_factor
-    wanted = [
-        p
-        for p in sorted(stuck)
-        if not roles.leaving.isdisjoint(cluster.replicas[p]) or factor not in (None, len(cluster.replicas[p]))
-    ]
-    text = "no leader and cannot be copied: they stay as they are: "
-    unmet: list[str] = []
-    warnings: list[str] = []
-    for found, said in ((wanted, unmet), (sorted(stuck.difference(wanted)), warnings)):
-        if found:
-            names = ", ".join(str(cluster.tp(p)) for p in found[:3])
-            said.append(f"partitions with {text}{names}{f' and {len(found) - 3} more' if len(found) > 3 else ''}")
-    return unmet, warnings
-
-
-def _warnings(cluster: PlanCluster, goals: Goals, roles: Roles) -> list[str]:
-    found = []
-    without = [node for node in roles.hosts if cluster.brokers[node].rack is None]
-    if without and len(without) < len(roles.hosts):
-        names = ", ".join(map(str, cluster.ids(without[:5])))
-        found.append(f"racks are not looked at, because some brokers have none: {names}")
-    factor = goals.replication_factor or 0
-    lowered = {
-        cluster.topics[cluster.topic_of[p]]
-        for p, row in enumerate(cluster.replicas)
-        if 0 < factor < len(row) and is_internal(cluster.topics[cluster.topic_of[p]])
-    }
-    if lowered:
-        found.append(f"fewer replicas of Kafka's own {', '.join(sorted(lowered))}: --topic-regex leaves them out")
-    return found
 
 
 def _place(cluster: PlanCluster, goals: Goals, roles: Roles) -> _Placement:
@@ -394,7 +297,7 @@ def _assemble(cluster: PlanCluster, changes: list[Change], bounds: tuple[int, in
         size_bytes += copies * max(0, size)
         unknown += copies if size < 0 else 0
         leader_changes += change.before[0] != change.after[0]
-    before, after = _loads(cluster, changes)
+    before, after = broker_loads(cluster, changes)
     return Plan(
         cluster=cluster,
         changes=changes,
@@ -409,38 +312,3 @@ def _assemble(cluster: PlanCluster, changes: list[Change], bounds: tuple[int, in
         after=after,
         unmet=unmet,
     )
-
-
-def _loads(cluster: PlanCluster, changes: list[Change]) -> tuple[list[BrokerLoad], list[BrokerLoad]]:
-    n = len(cluster.brokers)
-    replicas, leaders, size_bytes = [0] * n, [0] * n, [0] * n
-    for p, row in enumerate(cluster.replicas):
-        leaders[row[0]] += 1
-        size = max(0, cluster.size_bytes[p])
-        for node in row:
-            replicas[node] += 1
-            size_bytes[node] += size
-
-    def rows() -> list[BrokerLoad]:
-        columns = zip(cluster.brokers, replicas, leaders, size_bytes, strict=True)
-        return [BrokerLoad(broker.id, broker.rack, broker.alive, *counts) for broker, *counts in columns]
-
-    before, index = rows(), cluster.index_of()
-    for change in changes:
-        size = max(0, cluster.size_bytes[change.partition])
-        for ids, sign in ((change.before, -1), (change.after, 1)):
-            leaders[index[ids[0]]] += sign
-            for node in ids:
-                replicas[index[node]] += sign
-                size_bytes[index[node]] += sign * size
-    return before, rows()
-
-
-def rack_loads(brokers: Iterable[BrokerLoad]) -> list[RackLoad]:
-    """Sums by rack; brokers without one together, first."""
-    sums: dict[str | None, list[int]] = {}
-    for row in brokers:
-        counts = sums.setdefault(row.rack, [0, 0, 0])
-        for i, count in enumerate((row.replicas, row.leaders, row.bytes)):
-            counts[i] += count
-    return [RackLoad(rack, *sums[rack]) for rack in sorted(sums, key=lambda rack: (rack is not None, rack or ""))]

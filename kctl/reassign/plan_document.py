@@ -23,8 +23,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kctl.reassign.assignment import Reassignment
+from kctl.reassign.loads import BrokerLoad, Change, RackLoad, rack_loads
 from kctl.reassign.log_dir_moves import LogDirLoad
-from kctl.reassign.plan import BrokerLoad, Change, Plan, RackLoad, rack_loads
+from kctl.reassign.plan import Plan
 from kctl.reassign.plan_file import ANY
 
 
