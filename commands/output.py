@@ -463,7 +463,7 @@ class _BarProgress:
 
 
 @contextmanager
-def progress(message: str, *, lines_every_s: float | None = None) -> Iterator[Progress]:
+def progress(message: str, *, bar_width: int = 30, lines_every_s: float | None = None) -> Iterator[Progress]:
     """A bar on stderr while the block runs, on a terminal; gone when it ends.
 
     Elsewhere nothing, or a line every `lines_every_s` at most.
@@ -474,7 +474,7 @@ def progress(message: str, *, lines_every_s: float | None = None) -> Iterator[Pr
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as RichProgress
 
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=30), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=bar_width), TimeElapsedColumn())
     with RichProgress(*columns, console=console(stderr=True), transient=True) as bar:
         shown = _BarProgress(bar)
         shown.update(message)

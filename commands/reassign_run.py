@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kctl.reassign.verify import Verification
 
 _LINES_EVERY_S = 30.0
+_BAR = 16  # beside the figures there is no room for more in 80 columns
 _SHOWN = 20
 _YIELD_S = 120.0
 
@@ -161,6 +162,8 @@ def begin_and_carry_out(
     prepared = prepare(client, file, chosen, kind=kind, source=source, cluster=client.target.name)
     for doubt in prepared.doubts:
         output.warn(doubt)
+    if not file.complete:
+        output.warn("the plan does not reach its goals; `unmet` in it says why")
     shown = preview(prepared)
     if dry_run:
         inv.emit(shown, lambda: [preview_table(shown)])
@@ -255,7 +258,7 @@ def carry(inv: Invocation, client: ClusterClient, journal: Journal, act: Callabl
     from kctl.reassign.outcome import result_of
     from kctl.reassign.run import open_run
 
-    with undone_when_terminated(), output.progress("reassigning", lines_every_s=_LINES_EVERY_S) as bar:
+    with undone_when_terminated(), output.progress("reassigning", bar_width=_BAR, lines_every_s=_LINES_EVERY_S) as bar:
         run = open_run(client, journal, _Terminal(bar))
         with _interruptible(run):
             act(run)
@@ -282,7 +285,7 @@ def pause_run(inv: Invocation, client: ClusterClient, journal: Journal, *, now: 
     from kctl.reassign.outcome import result_of
     from kctl.reassign.run import open_run, pause
 
-    with undone_when_terminated(), output.progress("pausing", lines_every_s=_LINES_EVERY_S) as bar:
+    with undone_when_terminated(), output.progress("pausing", bar_width=_BAR, lines_every_s=_LINES_EVERY_S) as bar:
         run = open_run(client, journal, _Terminal(bar))
         if run.state.outcome is None:
             with _interruptible(run):
@@ -318,7 +321,8 @@ def show(inv: Invocation, result: RunResult) -> None:
             hints.append("a new plan does the rest")
         if result.not_elected:
             hints.append("`kctl leader elect --preferred` elects leaders")
-        raise NotHealthy(f"not complete: {'; '.join(left)}", hint="; ".join(hints))
+        what = "cancelled, but" if result.outcome == "cancelled" else "not complete:"
+        raise NotHealthy(f"{what} {'; '.join(left)}", hint="; ".join(hints))
 
 
 def what_is_left(result: RunResult) -> list[str]:

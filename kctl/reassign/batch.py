@@ -25,6 +25,7 @@ _POLL_S, _SLOW_POLL_S = 0.5, 5.0
 _AGAIN_S = 5.0  # between two requests for the same thing
 _SETTLE_S = 10.0  # brokers may tell of a change this much later than the controller
 _SHOWN = 3
+_BY_OTHERS = frozenset({Standing.FOREIGN, Standing.CHANGED, Standing.GONE, Standing.ANEW})  # nothing that passes
 
 
 def move_batch(run: Run) -> None:
@@ -66,8 +67,11 @@ class _Mover:
     # --- before -------------------------------------------------------------------------------------------------------
 
     def compare(self) -> list[Reassignment]:
-        """What has to be asked for. Raises Stopped when a partition is not as the plan or this run left it."""
-        until = time.monotonic() + _SETTLE_S
+        """What has to be asked for. Raises Stopped when a partition is not as the plan or this run left it.
+
+        What may pass by itself (a broker that is restarted, say) is waited for as long as a standstill may last.
+        """
+        since, told = time.monotonic(), False
         while True:
             view = self.look(self.rows, fresh=True)
             found = {r.tp: standing(r, view) for r in self.rows}
@@ -75,12 +79,17 @@ class _Mover:
             problems = self._problems(view, found)
             if not problems:
                 return [r for r in self.rows if found[r.tp] not in {Standing.REACHED, Standing.MOVING}]
-            if time.monotonic() > until:
+            passing = not any(each in _BY_OTHERS for each in found.values())
+            waited = time.monotonic() - since
+            if waited > (self.run.limit_s if passing else _SETTLE_S):
                 raise self.run.stopped(
                     f"the next moves cannot be made as the cluster is: {some(problems)}",
                     hint="put it right and resume, or cancel and make a new plan",
                     problems=problems,
                 )
+            if waited > _SETTLE_S and not told:
+                self.run.listener.warn(f"waiting before the next moves: {some(problems)}")
+                told = True
             self.run.wait(_POLL_S)
 
     def _problems(self, view: View, found: dict[TopicPartition, Standing]) -> list[str]:
@@ -88,8 +97,7 @@ class _Mover:
         if not self.run.state.batch_open:
             plan = PlanFile(tuple(self.rows), None, None, (), complete=True, digest="")
             return [str(problem) for problem in check(plan, view.live)]
-        foreign = {Standing.FOREIGN, Standing.CHANGED, Standing.GONE, Standing.ANEW}
-        problems = [reason(r, view, found[r.tp]) for r in self.rows if found[r.tp] in foreign]
+        problems = [reason(r, view, found[r.tp]) for r in self.rows if found[r.tp] in _BY_OTHERS]
         for r in self.rows:
             down = [node for node in r.adding if found[r.tp] is Standing.BEFORE and node not in view.live.brokers]
             problems += [f"{r.tp}: broker {node}, which is to get a replica, is down or not there" for node in down]
@@ -224,8 +232,8 @@ class _Mover:
             throttle_bytes=state.throttle_rate if state.throttled else None,
         )
         hint = {
-            "broker_down": "start it, then resume, or cancel",
-            "no_leader": "start the brokers of its replicas, then resume",
+            "broker_down": "start it",
+            "no_leader": "start the brokers of its replicas",
             "throttle": "`kctl topic reassign resume --throttle RATE` with a higher rate",
             "unknown": None,
         }[stall.cause.value]
