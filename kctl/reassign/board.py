@@ -39,8 +39,9 @@ class Board:
         self.logs: tuple[list[list[int]], list[list[int]]] = ([[] for _ in range(n)], [[] for _ in range(n)])
         self.rack_at: tuple[dict[int, int], dict[int, int]] = ({}, {})
         self.broker_at: tuple[dict[int, int], dict[int, int]] = ({}, {})
-        # as the logs: a·n + b → partitions that were on b, may return there, and have a replica on a
-        self.home: tuple[dict[int, dict[int, None]], dict[int, dict[int, None]]] = ({}, {})
+        # as the logs: a·n + b → partitions that were on b, may return there, and have a replica on a; and the places
+        self.home: tuple[dict[int, list[int]], dict[int, list[int]]] = ({}, {})
+        self.home_at: tuple[dict[int, int], dict[int, int]] = ({}, {})
         self._returns = [node not in rules.leaving for node in range(n)]
         hosts = set(rules.hosts)
         self.receives = [node in hosts for node in range(n)]
@@ -76,7 +77,7 @@ class Board:
                 for node in nodes:
                     if node in row:
                         home = self.home[node in original or node == vacant]
-                        home.setdefault(node * self.n + back, {})[p] = None
+                        home.setdefault(node * self.n + back, []).append(p)
 
     def may(self, p: int, a: int, b: int) -> bool:
         """May p's replica on a go to b? (Brokers are different, a holds one.)"""
@@ -147,16 +148,22 @@ class Board:
 
     def _find_home(self, a: int, b: int, old: int, avoid: frozenset[int]) -> int:
         """A partition that was on b, is on a (old: was before) and may return; −1 for none."""
-        entries = self.home[old].get(a * self.n + b)
+        key = a * self.n + b
+        entries = self.home[old].get(key)
         if not entries:
             return -1
-        for p in list(entries):
-            row = self.replicas[p]
-            if a not in row or b in row:
-                del entries[p]
-            elif p not in avoid and self.may(p, a, b):
-                return p
-        return -1
+        i = start = self.home_at[old].get(key, 0)
+        passed, end, rows = -1, len(entries), self.replicas
+        while i < end:
+            p = entries[i]
+            if a in rows[p] and self.may(p, a, b):
+                if p not in avoid:
+                    break
+                passed = i if passed < 0 else passed
+            i += 1
+        if i != start:
+            self.home_at[old][key] = i if passed < 0 else passed
+        return entries[i] if i < end else -1
 
     def legal(self, p: int, a: int, b: int) -> bool:
         return a in self.replicas[p] and self.may(p, a, b) and (self.receives[b] or b in self.original[p])

@@ -17,7 +17,7 @@ from kctl.reassign.rules import Rules
 from kctl.reassign.targets import Targets
 
 _PAIRS = 40_000_000  # looks at a pair of brokers that a proof may take: about a minute
-_TRIES = 100  # leaders for which no follower was found that could go instead
+_LOOKS = 100_000  # likewise, that may be spent on leaders that could stay: a second or two
 
 
 def plan_moves(rules: Rules, targets: Targets, room_bytes: dict[int, int], *, even: bool = True) -> tuple[Board, int]:
@@ -146,12 +146,12 @@ def _keep_leaders(board: Board) -> None:
     """Where a preferred leader has to go for balance alone, followers of others may go for as many copies."""
     leaving, brokers = board.rules.leaving, board.rules.cluster.brokers
     board.leaders_stay = True
-    tries = _TRIES
+    looks, n = _LOOKS, len(board.nodes)
     for p, original in enumerate(board.original):
         first = original[0]
-        if first not in board.replicas[p] and first not in leaving and brokers[first].alive and tries:
+        if first not in board.replicas[p] and first not in leaving and brokers[first].alive and looks > 0:
             back = (b for b in board.replicas[p][:] if board.legal(p, b, first))
-            tries -= not any(_bring_back(board, p, b, first) for b in back)
+            looks -= n if any(_bring_back(board, p, b, first) for b in back) else n * n
     board.leaders_stay = False
 
 
