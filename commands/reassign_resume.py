@@ -8,7 +8,8 @@ import typer
 
 from kctl.commands import output
 from kctl.commands.invocation import invocation
-from kctl.commands.reassign_run import DryRun, carry, emit_status, parse_rate, take, unfinished_run
+from kctl.commands.reassign_run import DryRun, carry, emit_status, take, unfinished_run
+from kctl.units import parse_rate
 
 
 def resume(

@@ -13,8 +13,9 @@ from kctl.commands import output
 from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.invocation import Invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.errors import NotFound, NotHealthy, OperationFailed, TimedOut, UsageError
-from kctl.units import format_duration, format_size, parse_duration_ms, parse_size
+from kctl.commands.views import counted
+from kctl.errors import NotFound, NotHealthy, OperationFailed, TimedOut
+from kctl.units import format_duration, format_size, parse_duration_ms, parse_rate, parse_size
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -46,14 +47,6 @@ StallAfter = Annotated[
     str, typer.Option(metavar="DURATION", help="Stop when nothing gets nearer to its end for so long.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check and show, change nothing.")]
-
-
-def parse_rate(text: str) -> int:
-    """«50MB/s», «50MB» in bytes a second. Raises UsageError."""
-    rate = parse_size(text.strip().removesuffix("/s"))
-    if rate < 1:
-        raise UsageError(f"{text!r} would let nothing through", hint="write for example 50MB/s")
-    return rate
 
 
 def options(
@@ -189,15 +182,15 @@ def _nothing_to_do(inv: Invocation, client: ClusterClient, prepared: Prepared) -
 def sentences(shown: Preview) -> list[str]:
     """What a run will do, for the one who is asked."""
     copies = "1 replica is copied" if shown.moves == 1 else f"{shown.moves:,} replicas are copied"
-    lines = [f"{_count(shown.partitions, 'partition')} in {_count(shown.batches, 'batch')}: {copies}"]
+    lines = [f"{counted(shown.partitions, 'partition')} in {counted(shown.batches, 'batch')}: {copies}"]
     if shown.moves:
         lines[0] += f", {format_size(shown.bytes)}"
     if shown.unknown_sizes:
         lines[0] += f" and {shown.unknown_sizes:,} of unknown size"
     if shown.reorders:
-        lines[0] += f"; {_count(shown.reorders, 'partition')} without a copy"
+        lines[0] += f"; {counted(shown.reorders, 'partition')} without a copy"
     if shown.reached:
-        lines.append(f"{_count(shown.reached, 'partition')} are where they are to be already")
+        lines.append(f"{counted(shown.reached, 'partition')} are where they are to be already")
     if shown.throttle_bytes is not None and shown.duration_ms is not None:
         rate = format_size(shown.throttle_bytes)
         lines.append(f"at {rate}/s for each broker it takes at least {format_duration(shown.duration_ms)}")
@@ -206,13 +199,20 @@ def sentences(shown: Preview) -> list[str]:
     return lines
 
 
-def _count(number: int, noun: str) -> str:
-    plural = f"{noun}es" if noun.endswith("ch") else f"{noun}s"
-    return f"{number:,} {noun if number == 1 else plural}"
+_LABELS = {
+    "reached": "there already",
+    "reorders": "without a copy",
+    "throttle_bytes": "throttle",
+    "duration_ms": "takes at least",
+}
 
 
 def preview_table(shown: Preview) -> Table:
-    rows = [{"what": key.replace("_", " "), "value": _shown(key, value)} for key, value in jsonable(shown).items()]
+    """A preview for people."""
+    rows = [
+        {"what": _LABELS.get(key, key.replace("_", " ")), "value": _shown(key, value)}
+        for key, value in jsonable(shown).items()
+    ]
     return Table([Column("what", "PLAN"), Column("value", " ")], rows)
 
 
@@ -305,7 +305,7 @@ def show(inv: Invocation, result: RunResult) -> None:
     """Emit a result. Raises NotHealthy for one that is not complete, or left something."""
     inv.emit(result, lambda: tables(result))
     if result.outcome == "cancelled" and result.reached:
-        stay = f"{_count(result.reached, 'partition')} had been moved and stay so"
+        stay = f"{counted(result.reached, 'partition')} had been moved and stay so"
         output.note(f"{stay}; `kctl topic reassign rollback` takes them back")
     if result.outcome == "paused":
         raise NotHealthy(
@@ -331,14 +331,14 @@ def what_is_left(result: RunResult) -> list[str]:
     if result.outcome == "cancelled":
         return left
     if result.failures:
-        left.append(f"{_count(len(result.failures), 'partition')} not where they are to be")
+        left.append(f"{counted(len(result.failures), 'partition')} not where they are to be")
     left += [
-        f"broker {row.broker} still holds {_count(row.replicas, 'replica')}: {some(row.partitions)}"
+        f"broker {row.broker} still holds {counted(row.replicas, 'replica')}: {some(row.partitions)}"
         for row in result.brokers_left
     ]
     if result.not_elected:
         names = some(list(result.not_elected))
-        left.append(f"{_count(len(result.not_elected), 'partition')} not led by the preferred replica: {names}")
+        left.append(f"{counted(len(result.not_elected), 'partition')} not led by the preferred replica: {names}")
     return left
 
 
@@ -349,7 +349,7 @@ def some(names: Sequence[str]) -> str:
 def tables(result: RunResult) -> list[Table]:
     """A result for people: partitions by outcome, and whatever failed."""
     size = f", {format_size(result.bytes)}" if result.moves else ""
-    title = f"{result.kind} on {result.cluster} {result.outcome}: {_count(result.moves, 'replica')} copied{size}"
+    title = f"{result.kind} on {result.cluster} {result.outcome}: {counted(result.moves, 'replica')} copied{size}"
     found = [counts_table(result, title), *failures_table(result.failures)]
     if result.not_elected:
         failed = [{"partition": tp, "reason": why} for tp, why in list(result.not_elected.items())[:_SHOWN]]

@@ -13,6 +13,7 @@ from kctl.reassign.batches import copies_to, default_concurrency, make_batches
 from kctl.reassign.begin import RunPlan, copy_bytes
 from kctl.reassign.checks import Problem, check, doubts
 from kctl.reassign.compare import Place, Standing, View, places_of, standing
+from kctl.reassign.estimate import estimated_ms
 from kctl.reassign.live_state import read_live
 from kctl.reassign.plan_file import PlanFile
 
@@ -35,10 +36,14 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A run that can begin. todo: partitions that are not at their target; doubts: what could not be checked."""
+    """A run that can begin. todo: partitions that are not at their target; doubts: what could not be checked.
+
+    leaders: beside the plan's reassignments, who leads each now.
+    """
 
     plan: RunPlan
     doubts: list[str]
+    leaders: list[int]
 
     @property
     def todo(self) -> list[Reassignment]:
@@ -89,7 +94,9 @@ def prepare(
         elect=options.elect,
         stall_after_ms=options.stall_after_ms,
     )
-    return Prepared(plan, [str(doubt) for doubt in doubts(file, live)])
+    found = (live.partition(r.tp) for r in rows)
+    leaders = [-1 if partition is None else partition.leader for partition in found]
+    return Prepared(plan, [str(doubt) for doubt in doubts(file, live)], leaders)
 
 
 def refusal(problems: Sequence[Problem]) -> Refused:
@@ -149,16 +156,6 @@ def _batches(
 def preview(prepared: Prepared) -> Preview:
     """The figures of a run."""
     plan, todo = prepared.plan, prepared.todo
-    size, busiest = 0, 0
-    received: dict[int, int] = {}
-    given: dict[int, int] = {}
-    for r in todo:
-        size += copy_bytes(r)
-        for node in copies_to(r):
-            received[node] = received.get(node, 0) + (r.size_bytes or 0)
-        if r.before and r.adding:
-            given[r.before[0]] = given.get(r.before[0], 0) + len(r.adding) * (r.size_bytes or 0)
-    busiest = max([*received.values(), *given.values()], default=0)
     rate = plan.throttle_bytes
     return Preview(
         kind=plan.kind,
@@ -166,11 +163,11 @@ def preview(prepared: Prepared) -> Preview:
         partitions=len(todo),
         reached=len(plan.reassignments) - len(todo),
         moves=sum(len(copies_to(r)) for r in todo),
-        bytes=size,
+        bytes=sum(map(copy_bytes, todo)),
         unknown_sizes=sum(1 for r in todo if r.size_bytes is None and copies_to(r)),
         reorders=sum(1 for r in todo if not copies_to(r)),
         batches=len(plan.batches),
         throttle_bytes=rate,
-        duration_ms=None if not rate else round(1000 * busiest / rate),
+        duration_ms=estimated_ms(plan.reassignments, plan.batches, rate, prepared.leaders) if rate else None,
         remove_brokers=list(plan.remove_brokers),
     )
