@@ -18,7 +18,7 @@ limit leaves for another plan. kctl.reassign.plan_file reads it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -152,8 +152,27 @@ def text_of(found: Mapping[str, Any]) -> str:
 
 
 def _value(key: str, value: Any, encode: Callable[[Any], str]) -> str:
+    if key == "partitions":
+        return "[\n" + ",\n".join(_partition_rows(value, encode)) + "\n]"
     if key in _BY_ROW and value:
         return "[\n" + ",\n".join(map(encode, value)) + "\n]"
     if isinstance(value, dict) and "partitions" in value and "version" in value:
         return '{"version":1,"partitions":' + _value("partitions", value["partitions"], encode) + "}"
     return encode(value)
+
+
+def _partition_rows(rows: Sequence[Mapping[str, Any]], encode: Callable[[Any], str]) -> Iterator[str]:
+    """Each as JSON: written here, because there may be a million, and they are few kinds of text."""
+    names: dict[str, str] = {}
+    dirs: dict[int, str] = {}
+    for row in rows:
+        topic, replicas, paths, size = row["topic"], row["replicas"], row.get("log_dirs"), row.get("size_bytes")
+        name = names.get(topic) or names.setdefault(topic, encode(topic))
+        text = f'{{"topic":{name},"partition":{row["partition"]},"replicas":[{",".join(map(str, replicas))}]'
+        if paths is not None:
+            count = len(paths)
+            if paths.count(ANY) == count:
+                text += dirs.get(count) or dirs.setdefault(count, f',"log_dirs":{encode(paths)}')
+            else:
+                text += f',"log_dirs":{encode(paths)}'
+        yield text + ("}" if size is None else f',"size_bytes":{size}}}')

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kctl.errors import Refused
+from kctl.log_dirs import LogDir, LogDirReplica
 from kctl.reassign.cluster import PlanCluster
 from kctl.reassign.goals import Balance, Goals, resolve
 from kctl.reassign.plan import Plan, make_plan
-from kctl.reassign.plan_document import document
+from kctl.reassign.plan_document import Execution, document, text_of
 from kctl.reassign.rules import make_rules
 from reassign_clusters import cluster_of, clusters, striped
 
@@ -231,3 +232,16 @@ def test_the_document_is_kafkas_reassignment_json_with_more_beside() -> None:
     }  # fmt: skip
     assert found["after"][2]["replicas"] == 2
     assert found["racks_after"][0] == {"rack": "a", "replicas": 0, "leaders": 0, "bytes": 0}
+
+
+def test_the_text_of_a_plan_is_its_document() -> None:
+    cluster = cluster_of(["a", "b", "c"], [[0, 1], [1, 2], [0, 2]], sizes=[5, -1, 0])
+    for goals in (Goals(remove_brokers=frozenset({0})), Goals(leaders_only=True), Goals(replication_factor=3)):
+        found = document(make_plan(cluster, goals), Execution([[0]], 5, 7, {"topic": ["\x1b"]}))
+        assert json.loads(text_of(found)) == found
+        assert text_of(found).isascii()
+    dirs = {0: [LogDir(path, None, None, [LogDirReplica("t", p, 9, 0, False) for p in rows], None)
+                for path, rows in (("/a\u00e9", [0, 2]), ("/b", []))]}  # fmt: skip
+    found = document(make_plan(cluster, Goals(log_dirs=True), dirs))
+    assert found["log_dir_moves"] == 1
+    assert json.loads(text_of(found)) == found
