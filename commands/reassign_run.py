@@ -1,37 +1,41 @@
-"""What the commands that carry reassignments out share: options, progress, interruption, and how results look."""
+"""What the commands that carry reassignments out share: options, which run, progress, interruption, exit codes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kctl.commands import output
 from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.invocation import Invocation
-from kctl.commands.output import Column, Table, jsonable
+from kctl.commands.reassign_tables import (
+    preview_table,
+    progress_line,
+    sentences,
+    status_tables,
+    tables,
+    what_is_left,
+)
 from kctl.commands.views import counted
 from kctl.errors import NotFound, NotHealthy, OperationFailed, TimedOut
-from kctl.units import format_duration, format_size, parse_duration_ms, parse_rate, parse_size
+from kctl.units import parse_duration_ms, parse_rate, parse_size
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
     from kctl.journal import Journal
     from kctl.reassign.journals import Request
-    from kctl.reassign.outcome import NotReached, RunResult
+    from kctl.reassign.outcome import RunResult
     from kctl.reassign.plan_file import PlanFile
-    from kctl.reassign.prepare import Options, Prepared, Preview
+    from kctl.reassign.prepare import Options, Prepared
     from kctl.reassign.progress import Progress
     from kctl.reassign.run import Run
-    from kctl.reassign.run_status import Status
-    from kctl.reassign.verify import Verification
 
 _LINES_EVERY_S = 30.0
 _BAR = 16  # beside the figures there is no room for more in 80 columns
-_SHOWN = 20
 _YIELD_S = 120.0
 
 Throttle = Annotated[
@@ -101,6 +105,15 @@ def _with_throttle_left(cluster: str) -> Path | None:
     except NotFound:
         return None
     return last.path if last.state.throttle_left is not None else None
+
+
+def refuse_while_unfinished(client: ClusterClient) -> None:
+    """Raise Refused when a run of this cluster has not ended."""
+    from kctl.reassign import journals
+
+    other = journals.unfinished(cluster_id(client))
+    if other is not None:
+        journals.refuse_second(other)
 
 
 def take(path: Path, inv: Invocation, request: Request | None = None) -> Journal:
@@ -179,51 +192,6 @@ def _nothing_to_do(inv: Invocation, client: ClusterClient, prepared: Prepared) -
     show(inv, result_without_run(client, prepared.plan))
 
 
-def sentences(shown: Preview) -> list[str]:
-    """What a run will do, for the one who is asked."""
-    copies = "1 replica is copied" if shown.moves == 1 else f"{shown.moves:,} replicas are copied"
-    lines = [f"{counted(shown.partitions, 'partition')} in {counted(shown.batches, 'batch')}: {copies}"]
-    if shown.moves:
-        lines[0] += f", {format_size(shown.bytes)}"
-    if shown.unknown_sizes:
-        lines[0] += f" and {shown.unknown_sizes:,} of unknown size"
-    if shown.reorders:
-        lines[0] += f"; {counted(shown.reorders, 'partition')} without a copy"
-    if shown.reached:
-        lines.append(f"{counted(shown.reached, 'partition')} are where they are to be already")
-    if shown.throttle_bytes is not None and shown.duration_ms is not None:
-        rate = format_size(shown.throttle_bytes)
-        lines.append(f"at {rate}/s for each broker it takes at least {format_duration(shown.duration_ms)}")
-    elif shown.moves:
-        lines.append("no throttle: it takes what bandwidth there is (--throttle 50MB/s limits it)")
-    return lines
-
-
-_LABELS = {
-    "reached": "there already",
-    "reorders": "without a copy",
-    "throttle_bytes": "throttle",
-    "duration_ms": "takes at least",
-}
-
-
-def preview_table(shown: Preview) -> Table:
-    """A preview for people."""
-    rows = [
-        {"what": _LABELS.get(key, key.replace("_", " ")), "value": _shown(key, value)}
-        for key, value in jsonable(shown).items()
-    ]
-    return Table([Column("what", "PLAN"), Column("value", " ")], rows)
-
-
-def _shown(key: str, value: Any) -> Any:
-    if value is None or isinstance(value, (str, list)):
-        return value or "-"
-    if key in {"bytes", "throttle_bytes"}:
-        return format_size(value) + ("/s" if key == "throttle_bytes" else "")
-    return format_duration(value) if key == "duration_ms" else f"{value:,}"
-
-
 # --- carrying out -----------------------------------------------------------------------------------------------------
 
 
@@ -241,16 +209,6 @@ class _Terminal:
 
     def warn(self, line: str) -> None:
         output.warn(line)
-
-
-def progress_line(p: Progress) -> str:
-    """«2/7: 1.2 of 4.5 GB, 48 MB/s, 1m 10s left»."""
-    parts = [f"{p.batch}/{p.batches}: {format_size(p.done_bytes)} of {format_size(p.total_bytes)}"]
-    if p.rate_bytes is not None:
-        parts.append(f"{format_size(round(p.rate_bytes))}/s")
-    if p.eta_ms is not None:
-        parts.append(f"{format_duration(max(p.eta_ms // 1000 * 1000, 1000))} left")
-    return ", ".join(parts)
 
 
 def carry(inv: Invocation, client: ClusterClient, journal: Journal, act: Callable[[Run], None]) -> None:
@@ -325,71 +283,6 @@ def show(inv: Invocation, result: RunResult) -> None:
         raise NotHealthy(f"{what} {'; '.join(left)}", hint="; ".join(hints))
 
 
-def what_is_left(result: RunResult) -> list[str]:
-    """A phrase for each thing that a run was to reach and has not."""
-    left = [f"{name} is down and keeps a throttle of the run" for name in result.throttles_left]
-    if result.outcome == "cancelled":
-        return left
-    if result.failures:
-        left.append(f"{counted(len(result.failures), 'partition')} not where they are to be")
-    left += [
-        f"broker {row.broker} still holds {counted(row.replicas, 'replica')}: {some(row.partitions)}"
-        for row in result.brokers_left
-    ]
-    if result.not_elected:
-        names = some(list(result.not_elected))
-        left.append(f"{counted(len(result.not_elected), 'partition')} not led by the preferred replica: {names}")
-    return left
-
-
-def some(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
-
-
-def tables(result: RunResult) -> list[Table]:
-    """A result for people: partitions by outcome, and whatever failed."""
-    size = f", {format_size(result.bytes)}" if result.moves else ""
-    title = f"{result.kind} on {result.cluster} {result.outcome}: {counted(result.moves, 'replica')} copied{size}"
-    found = [counts_table(result, title), *failures_table(result.failures)]
-    if result.not_elected:
-        failed = [{"partition": tp, "reason": why} for tp, why in list(result.not_elected.items())[:_SHOWN]]
-        found.append(Table([Column("partition"), Column("reason", "NOT ELECTED")], failed))
-    return found
-
-
-def counts_table(result: RunResult | Verification, title: str | None = None) -> Table:
-    """Partitions by where they stand."""
-    counts = {
-        "reached": result.reached,
-        "in flight": result.in_flight,
-        "as before": result.as_before,
-        "elsewhere": result.elsewhere,
-    }
-    rows = [{"outcome": name, "partitions": count} for name, count in counts.items() if count]
-    return Table([Column("outcome"), Column("partitions", align="right")], rows, title=title)
-
-
-def failures_table(failures: Sequence[NotReached]) -> list[Table]:
-    """Partitions that are not where they are to be; none when there are none."""
-    if not failures:
-        return []
-    columns = [Column("topic"), Column("partition", "PART", align="right"), Column("standing"), Column("reason")]
-    return [Table(columns, jsonable(failures[:_SHOWN]), title=_first(len(failures)))]
-
-
-def _first(count: int) -> str | None:
-    return f"the first {_SHOWN} of {count:,}; -o json has all" if count > _SHOWN else None
-
-
-def refuse_while_unfinished(client: ClusterClient) -> None:
-    """Raise Refused when a run of this cluster has not ended."""
-    from kctl.reassign import journals
-
-    other = journals.unfinished(cluster_id(client))
-    if other is not None:
-        journals.refuse_second(other)
-
-
 def emit_status(inv: Invocation, client: ClusterClient) -> None:
     """What the journal says and what the cluster does."""
     from kctl.reassign.run_status import read_status
@@ -402,35 +295,3 @@ def emit_status(inv: Invocation, client: ClusterClient) -> None:
         output.note("nothing moves in the cluster")
     if status.todo:
         output.note(status.todo)
-
-
-def status_tables(status: Status) -> list[Table]:
-    """A status for people."""
-    found = []
-    if status.run is not None:
-        run = status.run
-        rows = {
-            "run": f"{run.kind} of {run.source}, {run.state}" + (f" (pid {run.pid})" if run.pid else ""),
-            "batches": f"{run.batches_done:,} of {run.batches:,} done",
-            "partitions": f"{run.reached:,} of {run.partitions:,} reached, {run.in_flight:,} in flight, "
-            f"{run.as_before:,} as before" + (f", {run.elsewhere:,} elsewhere" if run.elsewhere else ""),
-            "throttle": run.throttle,
-            "began": run.began_at,
-            "last entry": run.last_at,
-            "journal": run.journal,
-        }
-        found.append(
-            Table([Column("key", "RUN"), Column("value", " ")], [{"key": k, "value": v} for k, v in rows.items()])
-        )
-    columns = [
-        Column("topic"),
-        Column("partition", "PART", align="right"),
-        Column("replicas", "TO"),
-        Column("adding"),
-        Column("removing"),
-        Column("copied_bytes", "COPIED", show=format_size, align="right"),
-        Column("size_bytes", "OF", show=format_size, align="right"),
-        Column("ours"),
-    ]
-    found.append(Table(columns, jsonable(status.moving[:_SHOWN]), title=_first(len(status.moving))))
-    return found

@@ -10,7 +10,8 @@ import typer
 from kctl.commands import output
 from kctl.commands.invocation import invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.commands.reassign_run import cluster_id, counts_table, failures_table, some
+from kctl.commands.reassign_run import cluster_id
+from kctl.commands.reassign_tables import counts_table, failures_table, some
 from kctl.errors import NotFound, NotHealthy
 
 if TYPE_CHECKING:

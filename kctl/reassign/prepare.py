@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -75,7 +75,7 @@ def prepare(
     live = read_live(client, {r.topic for r in file.reassignments}, log_dirs_of=None)
     problems = check(file, live)
     if problems:
-        raise refusal(problems)
+        raise refusal(problems, {str(tp) for tp in live.moving})
     if live.cluster_id is None:
         raise OperationFailed("the cluster does not tell its id")
     view = View(live, places_of(live.log_dirs))
@@ -99,13 +99,19 @@ def prepare(
     return Prepared(plan, [str(doubt) for doubt in doubts(file, live)], leaders)
 
 
-def refusal(problems: Sequence[Problem]) -> Refused:
-    """Everything that speaks against a plan as one error; details["problems"] has all of it."""
+def refusal(problems: Sequence[Problem], moving: Collection[str] = ()) -> Refused:
+    """Everything that speaks against a plan as one error; details["problems"] has all of it.
+
+    moving: partitions that are being moved, «topic-partition».
+    """
+    hint = "a new plan of the cluster as it is now may be what you want"
+    if any(problem.subject in moving for problem in problems):
+        hint = "wait until those moves have ended (`kctl topic reassign status`), or cancel them where they were begun"
     count = "1 problem" if len(problems) == 1 else f"{len(problems):,} problems"
     more = f"; and {len(problems) - _SHOWN:,} more" if len(problems) > _SHOWN else ""
     return Refused(
         f"the plan cannot be carried out, {count}: {'; '.join(map(str, problems[:_SHOWN]))}{more}",
-        hint="nothing was changed; a new plan of the cluster as it is now may be what you want",
+        hint=f"nothing was changed; {hint}",
         details={"problems": [{"subject": p.subject, "reason": p.reason} for p in problems]},
     )
 
