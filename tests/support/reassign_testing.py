@@ -25,6 +25,7 @@ from kctl_testing import Kctl, Result, eventually
 from reassign_traffic import Traffic
 
 _KILLED = Path(__file__).with_name("kctl_killed.py")
+_FULL_DISKS = Path(__file__).with_name("kctl_full_disks.py")
 _RECORD_BYTES = 20_000
 _JAVA_TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
@@ -46,6 +47,7 @@ class Arena:
         self._folder = folder
         self._target = Target(name=name, bootstrap_servers=tuple(bootstrap.split(",")))
         self._topics: list[str] = []
+        self._process: subprocess.Popen[str] | None = None
 
     # --- looking ----------------------------------------------------------------------------------------------------
 
@@ -286,10 +288,13 @@ class Arena:
             admin.elect_leaders(0, {t: list(self.replicas(t)) for t in topics}, raise_errors=False)
 
     def delete_topic(self, topic: str) -> None:
+        """Until ZooKeeper has it no more; that takes until all its replicas are back."""
+        from kafka.protocol.admin import DeleteTopicsRequest
+
+        row = DeleteTopicsRequest.DeleteTopicState(name=topic)
         with self.connect() as client:
-            admin: Any = client.admin()
-            admin.delete_topics([topic], raise_errors=False)
-        eventually(lambda: topic not in self.topics(), seconds=30, what=f"{topic} is deleted")
+            client.send_to_controller(DeleteTopicsRequest(topics=[row], timeout_ms=1_000))
+        self.wait_until(lambda: topic not in self.topics(), what=f"{topic} is deleted", seconds=60)
         if topic in self._topics:
             self._topics.remove(topic)
 
@@ -336,45 +341,62 @@ class Arena:
 
     def killed(self, moment: str, step: str, *args: str) -> Result:
         """`kctl topic reassign …` that is killed (-9) right before or after a step is written to the journal."""
-        argv = [sys.executable, str(_KILLED), moment, step, "topic", "reassign", *args, "--yes"]
+        return self._driven(_KILLED, moment, step, "topic", "reassign", *args, "--yes")
+
+    def with_full_disks(self, *args: str) -> Result:
+        """`kctl topic reassign …` that is told of 100 kB of free space in each log dir."""
+        return self._driven(_FULL_DISKS, "topic", "reassign", *args, "--yes")
+
+    def _driven(self, driver: Path, *args: str) -> Result:
+        argv = [sys.executable, str(driver), *args]
         began = time.monotonic()
         done = subprocess.run(
             argv, input="", env=self.kctl.environment, capture_output=True, text=True, timeout=60, check=False
         )
-        return Result(tuple(argv[2:]), done.returncode, done.stdout, done.stderr, time.monotonic() - began)
+        return Result(args, done.returncode, done.stdout, done.stderr, time.monotonic() - began)
 
     def abandoned(self, plan: str, *args: str) -> None:
         """An apply that is killed (-9) while the brokers move its first batch."""
         topics = {row["topic"] for row in json.loads(Path(plan).read_text())["partitions"]}
         with self.running("apply", plan, *args) as process:
-            self.wait_until(lambda: bool(self.moving()) or process.poll() is not None, what="partitions move")
+            self.wait_moving(*topics)
             process.kill()
-            out, err = process.communicate()
-        assert any(topic in topics for topic, _ in self.moving()), f"nothing moves\n{out}\n{err}"
+            process.communicate()
+        assert any(topic in topics for topic, _ in self.moving()), "it was killed too late"
 
     @contextmanager
     def running(self, command: str, *args: str) -> Iterator[subprocess.Popen[str]]:
         """`kctl topic reassign …` in the background; killed at the end when it still runs."""
         with self.kctl.running("topic", "reassign", command, *args, "--yes") as process:
+            self._process = process
             try:
                 yield process
             finally:
+                self._process = None
                 if process.poll() is None:
                     process.kill()
 
     def journals(self) -> list[Path]:
         return sorted((Path(self.kctl.environment["XDG_STATE_HOME"]) / "kctl/reassignments").glob("*/*.jsonl"))
 
-    def wait_until(self, check: Callable[[], bool], *, what: str) -> None:
+    def wait_until(self, check: Callable[[], bool], *, what: str, seconds: float = 30) -> None:
         """As `eventually`, looked at more often: to act in the middle of a move."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + seconds
         while not check():
-            assert time.monotonic() < deadline, f"not within 30 s: {what}"
+            assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
             time.sleep(0.03)
 
     def wait_moving(self, *topics: str) -> None:
         """Until the controller moves a partition of these topics."""
-        self.wait_until(lambda: any(t in topics for t, _ in self.moving()), what="partitions move")
+
+        def moves() -> bool:
+            if any(topic in topics for topic, _ in self.moving()):
+                return True
+            ended = self._process is not None and self._process.poll() is not None
+            assert not ended, f"it ended before anything moved: {self._process and self._process.communicate()}"
+            return False
+
+        self.wait_until(moves, what="partitions move")
 
     def wait_still(self, *topics: str, seconds: float = 60) -> None:
         """Until none moves."""

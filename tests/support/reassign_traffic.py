@@ -35,6 +35,7 @@ class Traffic:
         self.topic = topic
         self._partitions = [TopicPartition(topic, number) for number in range(partitions)]
         self._pause_s = 1 / rate
+        self._key = b"%d" % time.monotonic_ns()  # tells its records from those that were there
         self._padding = b"." * record_bytes
         self._sent: dict[TopicPartition, list[Any]] = {tp: [] for tp in self._partitions}
         self._seen: dict[TopicPartition, list[tuple[int, int]]] = {tp: [] for tp in self._partitions}  # offset, number
@@ -66,7 +67,7 @@ class Traffic:
                 tp = self._partitions[number % len(self._partitions)]
                 sequence = number // len(self._partitions)
                 value = b"%d:%s" % (sequence, self._padding)
-                self._sent[tp].append(self._producer.send(self.topic, value, key=b"n", partition=tp.partition))
+                self._sent[tp].append(self._producer.send(self.topic, value, key=self._key, partition=tp.partition))
                 number += 1
                 self._ending.wait(max(0.0, began + number * self._pause_s - time.monotonic()))
             self._producer.flush(timeout=60)
@@ -81,7 +82,8 @@ class Traffic:
             while True:
                 for tp, records in self._consumer.poll(timeout_ms=200).items():
                     rows = (
-                        (r.offset, int((r.value or b"").split(b":", 1)[0]) if r.key == b"n" else -1) for r in records
+                        (r.offset, int((r.value or b"").split(b":", 1)[0]) if r.key == self._key else -1)
+                        for r in records
                     )
                     self._seen[tp].extend(rows)
                 if self._written.is_set():

@@ -49,13 +49,13 @@ def test_receiver_dies_and_the_move_is_cancelled(arena: Arena) -> None:
     assert f"{receiver}" in status.out, str(status)
     # A broker that is down keeps its own settings: nobody else can change them (ZkAdminManager.getBrokerId).
     half = arena.reassign("cancel")
-    assert half.code == 5, str(half)
-    assert f"broker {receiver}" in half.err
+    assert half.code == 1, str(half)
+    assert f"broker {receiver} is down" in half.err
     assert (arena.replicas(topic), arena.moving()) == (before, {})
     left = {name: values for name, values in arena.configs().items() if values != configs.get(name)}
     assert list(left) == [f"brokers/{receiver}"], "all others are as before"
     arena.start()
-    done = arena.reassign("cancel")
+    done = arena.reassign("resume")
     assert done.code == 0, str(done)
     assert arena.configs() == configs
     assert arena.checksums(topic) == known
@@ -68,7 +68,7 @@ def test_receiver_dies_and_comes_back(arena: Arena) -> None:
         arena.wait_moving(topic)
         arena.kill(str(receiver))
         _stops_and_says(arena, process, receiver)
-    early = arena.reassign("resume", "--stall-after", "2s")
+    early = arena.reassign("resume")
     assert early.code in {4, 5}, f"it is still down\n{early}"
     assert f"broker {receiver}" in early.err
     arena.start()

@@ -119,7 +119,7 @@ def test_paused_and_resumed(arena: Arena) -> None:
 
 def test_rolled_back(arena: Arena) -> None:
     """What was finished is taken back by `rollback`, and what was cancelled half-way as well."""
-    topic = arena.make_topic("orders", [[1, 2], [1, 2]], size=600_000)
+    topic = arena.make_topic("orders", [[1, 2], [1, 2]], size=1_000_000)
     configs = _operators_throttles(arena, topic)
     before = arena.replicas(topic)
     plan = arena.write_plan({(topic, 0): [1, 3], (topic, 1): [3, 1]})

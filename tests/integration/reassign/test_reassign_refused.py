@@ -50,7 +50,7 @@ def test_foreign_reassignment(arena: Arena, inside: bool) -> None:
         arena.set_configs("topics", moved, **{setting: "*"})
     arena.alter({(moved, 0): [1, 3]})
     arena.wait_moving(moved)
-    _refused(arena, plan, REFUSED, f"{moved}-0", "reassign")
+    _refused(arena, plan, REFUSED, f"{moved}-0: it is being moved already")
 
 
 @pytest.mark.long
@@ -91,12 +91,18 @@ def test_broker_down(arena: Arena) -> None:
 
 @pytest.mark.long
 def test_disk_too_full(arena: Arena) -> None:
-    """The plan's own sizes are doctored: no disk can be made full on demand. The log dirs' free space is real."""
-    topic = arena.make_topic("orders", [[1, 2], [2, 3]])
-    huge = 1 << 60
-    rows = [{"topic": topic, "partition": 0, "replicas": [1, 2], "size_bytes": huge}]
-    plan = arena.write_plan({(topic, 0): [1, 4]}, current={"version": 1, "partitions": rows})
-    _refused(arena, plan, REFUSED, "broker 4", "disk")
+    """The free space is doctored (kctl_full_disks): no disk can be filled on demand."""
+    topic = arena.make_topic("orders", [[1, 2], [2, 3]], size=600_000)
+    plan = arena.write_plan({(topic, 0): [1, 4], (topic, 1): [2, 1]})
+    before = arena.snapshot()
+    done = arena.with_full_disks("apply", plan)
+    assert done.code == REFUSED, str(done)
+    for broker in (1, 4):
+        assert f"broker {broker}: " in done.err, str(done)
+    assert "free" in done.err
+    assert (arena.snapshot(), arena.journals()) == (before, [])
+    shrinking = arena.with_full_disks("apply", arena.write_plan({(topic, 0): [2]}))
+    assert shrinking.code == 0, f"what copies nothing needs no room\n{shrinking}"
 
 
 def _table(topic: str) -> dict[str, tuple[str | bytes, int, list[str]]]:
@@ -160,7 +166,7 @@ def test_four_bad_entries_of_five(arena: Arena) -> None:
     problems: list[Any] = body["details"]["problems"] if "details" in body else body["problems"]
     texts = [json.dumps(problem) for problem in problems]
     assert len(texts) == 4
-    for wanted in (f"{topic}-1", f"{topic}-7", "no-such-topic-0", f"{topic}-2"):
+    for wanted in (f"{topic}-1", f"{topic}-7", "topic no-such-topic", f"{topic}-2"):
         assert sum(wanted in text for text in texts) == 1, texts
 
 
