@@ -34,10 +34,10 @@ def sentences(shown: Preview) -> list[str]:
         lines[0] += f"; {counted(shown.reorders, 'partition')} without a copy"
     if shown.reached:
         lines.append(f"{counted(shown.reached, 'partition')} are where they are to be already")
-    if shown.throttle_bytes is not None and shown.duration_ms is not None:
+    if shown.throttle_bytes is not None and shown.duration_ms:
         rate = format_size(shown.throttle_bytes)
         lines.append(f"at {rate}/s for each broker it takes at least {format_duration(shown.duration_ms)}")
-    elif shown.moves:
+    elif shown.moves and shown.throttle_bytes is None:
         lines.append("no throttle: it takes what bandwidth there is (--throttle 50MB/s limits it)")
     return lines
 

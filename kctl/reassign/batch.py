@@ -7,7 +7,8 @@ where it is: what moves to our target is adopted, what is there is done, what is
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
@@ -17,7 +18,7 @@ from kctl.reassign.checks import check
 from kctl.reassign.compare import Standing, View, misplaced, reason, standing
 from kctl.reassign.observe import Observer, copies_of
 from kctl.reassign.plan_file import PlanFile
-from kctl.reassign.progress import Copy, Progress, StallWatch, down_receivers, eta_ms, waits_for
+from kctl.reassign.progress import Copy, Progress, StallWatch, eta_ms, waits_for
 from kctl.reassign.run import Run, transient
 from kctl.reassign.steps import Step
 
@@ -163,7 +164,7 @@ class _Mover:
             open_rows = self._sort_out(open_rows, view, now)
             copies = copies_of(open_rows, view, ())
             self.run.in_flight = len(open_rows)
-            self._tell(copies, view, now)
+            self._tell(open_rows, copies, view, now)
             watch.add(now, copies, waiting=len(open_rows))
             if open_rows and watch.stalled:
                 raise self._stalled(watch, copies, open_rows, view)
@@ -196,7 +197,7 @@ class _Mover:
                 left.append(r)
         return left
 
-    def _tell(self, copies: list[Copy], view: View, now: float) -> None:
+    def _tell(self, rows: list[Reassignment], copies: list[Copy], view: View, now: float) -> None:
         run = self.run
         everything = [*self.copies, *copies]
         done_bytes = run.done_bytes + sum(min(c.copied_bytes, c.size_bytes or 0) for c in everything)
@@ -215,7 +216,7 @@ class _Mover:
                 eta_ms=eta_ms(max(0, total - done_bytes), rate),
             )
         )
-        down = down_receivers(copies, view.live.brokers.keys())
+        down = missing(rows, view.live.brokers.keys())
         for node in down.keys() - self.told_down.keys():
             run.listener.warn(f"{waits_for({node: down[node]})}; it goes on when the broker is back")
         for node in self.told_down.keys() - down.keys():
@@ -227,7 +228,8 @@ class _Mover:
         state = self.run.state
         stall = watch.explain(
             copies,
-            live=view.live.brokers.keys(),
+            down=missing(rows, view.live.brokers.keys()),
+            behind=_behind(rows, view),
             leaderless=leaderless,
             throttle_bytes=state.throttle_rate if state.throttled else None,
         )
@@ -239,6 +241,26 @@ class _Mover:
         }[stall.cause.value]
         rates = {"copy_rate_bytes": round(stall.copy_rate), "growth_rate_bytes": round(stall.growth_rate)}
         return self.run.stopped(stall.message, hint=hint, cause=stall.cause.value, **rates)
+
+
+def missing(rows: Iterable[Reassignment], up: Collection[int]) -> dict[int, int]:
+    """Brokers that are down → how many of these partitions are to be on them: none ends before all are in sync."""
+    return _count(node for r in rows for node in r.after if node not in up)
+
+
+def _behind(rows: Iterable[Reassignment], view: View) -> dict[int, int]:
+    """Brokers that are up and not in sync → how many of these partitions are to be on them."""
+    found = ((r, view.live.partition(r.tp)) for r in rows)
+    return _count(
+        node
+        for r, partition in found
+        for node in r.after
+        if node in view.live.brokers and (partition is None or node not in partition.isr)
+    )
+
+
+def _count(nodes: Iterable[int]) -> dict[int, int]:
+    return dict(sorted(Counter(nodes).items()))
 
 
 def _again(error: KctlError) -> bool:

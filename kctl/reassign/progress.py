@@ -7,7 +7,7 @@ until a replica is far along. Times are seconds on a monotonic clock.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -133,64 +133,59 @@ class StallWatch:
         self,
         copies: Sequence[Copy],
         *,
-        live: Collection[int],
+        down: Mapping[int, int],
+        behind: Mapping[int, int],
         leaderless: Sequence[TopicPartition],
         throttle_bytes: int | None,
     ) -> Stall:
-        """Why it is stalled. live: brokers that are up; leaderless: partitions of the batch without a leader."""
+        """Why it is stalled.
+
+        down, behind: brokers that are down, or up and not in sync, → partitions of the batch that need them to be.
+        leaderless: partitions of the batch without a leader.
+        """
         first, last = self._seen[0], self._seen[-1]
         span = max(last.at_s - first.at_s, 1e-9)
         copy_rate = max(0.0, (last.copied_bytes - first.copied_bytes) / span)
         growth = max(0.0, (last.size_bytes - first.size_bytes) / span)
-        cause, why = _cause(copies, live, leaderless, throttle_bytes, copy_rate, growth)
+        if down:
+            cause, why = Cause.BROKER_DOWN, waits_for(down)
+        elif leaderless:
+            cause, why = Cause.NO_LEADER, f"{_some(leaderless)} without a leader, so nothing can be copied from"
+        else:
+            cause, why = _slow(copies, behind, throttle_bytes, copy_rate, growth)
         after_ms = round(self._after_s * 1000)
         return Stall(cause, f"no progress for {format_duration(after_ms)}: {why}", after_ms, copy_rate, growth)
 
 
-def _cause(
-    copies: Sequence[Copy],
-    live: Collection[int],
-    leaderless: Sequence[TopicPartition],
-    throttle_bytes: int | None,
-    copy_rate: float,
-    growth: float,
+def _slow(
+    copies: Sequence[Copy], behind: Mapping[int, int], throttle_bytes: int | None, copy_rate: float, growth: float
 ) -> tuple[Cause, str]:
-    down = down_receivers(copies, live)
-    if down:
-        return Cause.BROKER_DOWN, waits_for(down)
-    if leaderless:
-        return Cause.NO_LEADER, f"{_some(leaderless)} without a leader, so nothing can be copied from"
+    """All brokers that are needed are up."""
+    limit = None if throttle_bytes is None else f"{format_size(throttle_bytes)}/s"
     if copy_rate and growth:
-        limit = "" if throttle_bytes is None else f" (the throttle is {format_size(throttle_bytes)}/s for each broker)"
+        allowed = "" if limit is None else f" (the throttle is {limit} for each broker)"
         return Cause.THROTTLE, (
             f"the partitions grow by {format_size(round(growth))}/s and only {format_size(round(copy_rate))}/s are "
-            f"copied{limit}"
+            f"copied{allowed}"
         )
     left = [copy for copy in copies if not copy.done]
+    if behind and all(copy.copied_bytes >= (copy.size_bytes or 0) for copy in left):
+        nodes = ", ".join(map(str, behind))
+        return Cause.UNKNOWN, f"everything is copied, but replicas on broker {nodes} do not come in sync; see its log"
     receivers = ", ".join(str(node) for node in sorted({copy.broker for copy in left}))
     where = f" to broker {receivers}" if receivers else ""
-    if throttle_bytes is not None:
-        limit = f"{format_size(throttle_bytes)}/s"
+    if limit is not None:
         return Cause.THROTTLE, f"nothing is copied{where}, although {limit} are allowed; other moves may use that up"
     return Cause.UNKNOWN, f"nothing is copied{where}; the logs of these brokers may say why"
 
 
-def down_receivers(copies: Iterable[Copy], live: Collection[int]) -> dict[int, int]:
-    """Brokers that are down and have copies to make → how many."""
-    found: dict[int, int] = {}
-    for copy in copies:
-        if not copy.done and copy.broker not in live:
-            found[copy.broker] = found.get(copy.broker, 0) + 1
-    return dict(sorted(found.items()))
-
-
-def waits_for(down: dict[int, int]) -> str:
-    """«broker 4 is down, and 12 copies wait for it»."""
+def waits_for(down: Mapping[int, int]) -> str:
+    """«broker 4 is down, and 12 partitions wait for it»."""
     nodes, count = ", ".join(map(str, down)), sum(down.values())
-    copies = "1 copy waits" if count == 1 else f"{count:,} copies wait"
+    waiting = "1 partition waits" if count == 1 else f"{count:,} partitions wait"
     if len(down) == 1:
-        return f"broker {nodes} is down, and {copies} for it"
-    return f"brokers {nodes} are down, and {copies} for them"
+        return f"broker {nodes} is down, and {waiting} for it"
+    return f"brokers {nodes} are down, and {waiting} for them"
 
 
 def _some(partitions: Sequence[TopicPartition]) -> str:

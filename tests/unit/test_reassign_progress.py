@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kctl.model import TopicPartition
-from kctl.reassign.progress import Cause, Copy, Meter, StallWatch, down_receivers, eta_ms, waits_for
+from kctl.reassign.assignment import Reassignment
+from kctl.reassign.batch import missing
+from kctl.reassign.progress import Cause, Copy, Meter, StallWatch, eta_ms, waits_for
 
 TP = TopicPartition("t", 0)
 OTHER = TopicPartition("t", 1)
@@ -76,36 +80,36 @@ def test_a_cluster_that_was_away_is_given_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("copies", "live", "leaderless", "throttle", "cause", "said"),
+    ("copies", "asked", "cause", "said"),
     [
-        ([[_copy(0)]] * 12, {1, 2}, [], 1000, Cause.BROKER_DOWN, "broker 4 is down, and 1 copy waits for it"),
-        ([[_copy(0)]] * 12, {4}, [TP], None, Cause.NO_LEADER, "t-0 is without a leader"),
-        ([[_copy(0)]] * 12, {4}, [TP, OTHER], None, Cause.NO_LEADER, "t-0, t-1 are without a leader"),
+        ([[_copy(0)]] * 12, {"down": {4: 1}}, Cause.BROKER_DOWN, "broker 4 is down, and 1 partition waits for it"),
+        ([[_copy(0)]] * 12, {"leaderless": [TP]}, Cause.NO_LEADER, "t-0 is without a leader"),
+        ([[_copy(0)]] * 12, {"leaderless": [TP, OTHER]}, Cause.NO_LEADER, "t-0, t-1 are without a leader"),
         (
-            [[_copy(10_000 * s, 20_000 * s)] for s in range(12)], {4}, [], 10_000, Cause.THROTTLE,
+            [[_copy(10_000 * s, 20_000 * s)] for s in range(12)], {"throttle_bytes": 10_000}, Cause.THROTTLE,
             "grow by 20 kB/s and only 10 kB/s are copied (the throttle is 10 kB/s for each broker)",
         ),
-        ([[_copy(0)]] * 12, {4}, [], 5000, Cause.THROTTLE, "although 5 kB/s are allowed"),
-        ([[_copy(0)]] * 12, {4}, [], None, Cause.UNKNOWN, "nothing is copied to broker 4"),
+        ([[_copy(0)]] * 12, {"throttle_bytes": 5000, "behind": {4: 1}}, Cause.THROTTLE, "although 5 kB/s are allowed"),
+        ([[_copy(1000)]] * 12, {"throttle_bytes": 5000, "behind": {3: 1}}, Cause.UNKNOWN, "replicas on broker 3 do not"),
+        ([[_copy(0)]] * 12, {"behind": {4: 1}}, Cause.UNKNOWN, "nothing is copied to broker 4"),
     ],
 )  # fmt: skip
-def test_causes(
-    copies: list[list[Copy]],
-    live: set[int],
-    leaderless: list[TopicPartition],
-    throttle: int | None,
-    cause: Cause,
-    said: str,
-) -> None:
+def test_causes(copies: list[list[Copy]], asked: dict[str, Any], cause: Cause, said: str) -> None:
     watch = _watch(copies)
     assert watch.stalled
-    stall = watch.explain(copies[-1], live=live, leaderless=leaderless, throttle_bytes=throttle)
+    known = {"down": {}, "behind": {}, "leaderless": [], "throttle_bytes": None, **asked}
+    stall = watch.explain(copies[-1], **known)
     assert stall.cause is cause
     assert said in stall.message
     assert "no progress for 10s" in stall.message
 
 
-def test_receivers_that_are_down() -> None:
-    copies = [_copy(0, broker=4), _copy(0, broker=5), _copy(0, broker=5), _copy(0, broker=6, done=True)]
-    assert down_receivers(copies, {4}) == {5: 2}
-    assert waits_for({4: 1, 5: 2}) == "brokers 4, 5 are down, and 3 copies wait for them"
+def test_brokers_that_are_down() -> None:
+    rows = [
+        Reassignment("t", 0, after=(4, 2), before=(1, 2)),
+        Reassignment("t", 1, after=(2, 5), before=(1, 2)),
+        Reassignment("t", 2, after=(5, 3), before=(1, 3)),
+    ]
+    assert missing(rows, {1, 2, 3, 4}) == {5: 2}
+    assert missing(rows, {1, 3, 5}) == {2: 2, 4: 1}, "also those that have it already: all must be in sync"
+    assert waits_for({4: 1, 5: 2}) == "brokers 4, 5 are down, and 3 partitions wait for them"
