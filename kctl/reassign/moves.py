@@ -11,13 +11,13 @@ from heapq import heapify, heappop, heappush, heapreplace
 
 from kctl.reassign.board import Board
 from kctl.reassign.bounds import copies_needed, copies_proven
-from kctl.reassign.chains import apply_chain, cancel_cycles, cheapest_chain, drain
+from kctl.reassign.chains import Step, apply_chain, cancel_cycles, cheapest_chain, drain
 from kctl.reassign.levelling import level_out, met, one_group, settle
 from kctl.reassign.rules import Rules
 from kctl.reassign.targets import Targets
 
 _PAIRS = 40_000_000  # looks at a pair of brokers that a proof may take: about a minute
-_LOOKS = 100_000  # likewise, that may be spent on leaders that could stay: a second or two
+_LOOKS = 100_000  # likewise, that may be spent on leaders that could stay: a second
 
 
 def plan_moves(rules: Rules, targets: Targets, room_bytes: dict[int, int], *, even: bool = True) -> tuple[Board, int]:
@@ -35,6 +35,7 @@ def plan_moves(rules: Rules, targets: Targets, room_bytes: dict[int, int], *, ev
         _fill_vacancies(board, targets.most)
     if not even:
         targets = _place_the_rest(board, targets)
+    _push_by_one_between(board, targets)
     settle(board, targets, rules.vacant)
     _fill_anywhere(board)
     if not met(board, targets):
@@ -136,6 +137,31 @@ def _push_straight(board: Board, targets: Targets) -> None:
                 heappop(heap)
 
 
+def _push_by_one_between(board: Board, targets: Targets) -> None:
+    """Ways of two copies through one other broker, many at once: none is dearer than it must be, as those of one copy
+    are used up before (pushing along a cheapest way makes no cheaper one)."""
+    loads, least, most, vacant = board.loads, targets.least, targets.most, board.rules.vacant
+    hosts = board.rules.hosts
+
+    def surplus() -> list[int]:
+        return [b for b in (vacant, *board.nodes) if loads[b] > most[b]]
+
+    def lacking() -> list[int]:
+        return [b for b in hosts if loads[b] < least[b]]
+
+    drain(board, surplus, lacking, up_to=1)
+    for a in surplus():
+        for x in hosts:
+            for b in lacking() if x != a else ():
+                while loads[a] > most[a] and loads[b] < least[b] and b != x:
+                    p = board.find(a, x, 1)
+                    q = board.find(x, b, 1, frozenset({p})) if p >= 0 else -1
+                    if q < 0:
+                        break
+                    board.swap(p, a, x)
+                    board.swap(q, x, b)
+
+
 def _fill_anywhere(board: Board) -> None:
     """Disks that are full can leave no even plan: a vacancy is filled all the same, wherever there is room."""
     vacant = board.rules.vacant
@@ -146,22 +172,33 @@ def _keep_leaders(board: Board) -> None:
     """Where a preferred leader has to go for balance alone, followers of others may go for as many copies."""
     leaving, brokers = board.rules.leaving, board.rules.cluster.brokers
     board.leaders_stay = True
-    looks, n = _LOOKS, len(board.nodes)
+    chains = _LOOKS // len(board.nodes) ** 2
     for p, original in enumerate(board.original):
         first = original[0]
-        if first not in board.replicas[p] and first not in leaving and brokers[first].alive and looks > 0:
-            back = (b for b in board.replicas[p][:] if board.legal(p, b, first))
-            looks -= n if any(_bring_back(board, p, b, first) for b in back) else n * n
+        if first in board.replicas[p] or first in leaving or not brokers[first].alive:
+            continue
+        back = [b for b in board.replicas[p] if board.legal(p, b, first)]
+        if not any(_bring_back(board, p, b, first, straight=True) for b in back) and chains > 0:
+            chains -= 1
+            any(_bring_back(board, p, b, first, straight=False) for b in back)
     board.leaders_stay = False
 
 
-def _bring_back(board: Board, p: int, b: int, first: int) -> bool:
-    """p's replica goes back from b to first, and a chain of others' followers from there to b, with no more copies."""
-    copies = board.copies
+def _bring_back(board: Board, p: int, b: int, first: int, *, straight: bool) -> bool:
+    """p's replica goes back from b to first, and another's follower from there to b, with no more copies.
+
+    Not straight: by a chain of followers of several.
+    """
+    copies, avoid = board.copies, frozenset({p})
     board.swap(p, b, first)
     gained = copies - board.copies
-    found = cheapest_chain(board, [first], {b}, gained, gained, frozenset({p}))
-    if found is not None and found[0] <= gained and apply_chain(board, found[1]) is None:
+    if straight:
+        edge = board.edge(first, b, gained + 1, avoid)
+        steps = [Step(edge[0], first, b)] if edge else []
+    else:
+        found = cheapest_chain(board, [first], {b}, gained, gained, avoid)
+        steps = found[1] if found is not None and found[0] <= gained else []
+    if steps and apply_chain(board, steps) is None:
         return True
     board.swap(p, first, b)
     return False
