@@ -90,7 +90,7 @@ def test_a_cluster_that_was_away_is_given_time() -> None:
             "grow by 20 kB/s and only 10 kB/s are copied (the throttle is 10 kB/s for each broker)",
         ),
         ([[_copy(0)]] * 12, {"throttle_bytes": 5000, "behind": {4: 1}}, Cause.THROTTLE, "although 5 kB/s are allowed"),
-        ([[_copy(1000)]] * 12, {"throttle_bytes": 5000, "behind": {3: 1}}, Cause.UNKNOWN, "replicas on broker 3 do not"),
+        ([[_copy(1000)]] * 12, {"throttle_bytes": 5000, "behind": {3: 1}}, Cause.UNKNOWN, "on broker 3 do not"),
         ([[_copy(0)]] * 12, {"behind": {4: 1}}, Cause.UNKNOWN, "nothing is copied to broker 4"),
     ],
 )  # fmt: skip
