@@ -23,6 +23,7 @@ from kctl.reassign.log_dir_moves import LogDirPlan, paths_of, plan_log_dirs
 from kctl.reassign.moves import plan_moves
 from kctl.reassign.rules import Rules, make_rules
 from kctl.reassign.targets import Targets, replica_targets
+from kctl.units import format_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +216,9 @@ def _missed_bytes(cluster: PlanCluster, bounds: ByteBound) -> list[str]:
         unmet.append(f"{unknown} partitions are of unknown size and count as empty: bytes may not be even")
     if bounds.off:
         names = ", ".join(map(str, cluster.ids(bounds.off[:5])))
-        unmet.append(f"{len(bounds.off)} brokers stay outside {bounds.least}–{bounds.most} bytes: {names}")
+        unmet.append(
+            f"{len(bounds.off)} brokers stay outside {format_size(bounds.least)} to {format_size(bounds.most)}: {names}"
+        )
     return unmet
 
 

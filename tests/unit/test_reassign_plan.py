@@ -245,3 +245,11 @@ def test_the_text_of_a_plan_is_its_document() -> None:
     found = document(make_plan(cluster, Goals(log_dirs=True), dirs))
     assert found["log_dir_moves"] == 1
     assert json.loads(text_of(found)) == found
+
+
+def test_bytes_come_nearer_where_racks_keep_them_from_being_even() -> None:
+    """The fullest broker is alone in its rack and can give nothing: the others still can."""
+    cluster = cluster_of(["a", "a", "b"], [[0, 2]] * 10)
+    plan = make_plan(cluster, Goals(balance=frozenset({Balance.BYTES})))
+    assert [load.bytes for load in plan.after] == [600, 400, 1000]
+    assert plan.unmet == ["2 brokers stay outside 600 B to 734 B: 1, 2"]
