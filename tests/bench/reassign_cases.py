@@ -32,6 +32,7 @@ def reassign(setting: Setting) -> dict[str, Figures]:
     figures = {}
     everyone = range(100)
     with _setting(setting) as bench:
+        figures.update(bench.kctl("leaders only", skewed_leaders(100, PARTITIONS), ["--leaders-only"]))
         of_three = even(100, PARTITIONS, 3)
         figures.update(bench.both("remove a broker", of_three, ["--remove-broker", "7"], set(everyone) - {7}))
         figures.update(bench.both("nothing to do", of_three, ["--balance", "replicas"], everyone))
@@ -41,7 +42,6 @@ def reassign(setting: Setting) -> dict[str, Figures]:
         figures.update(bench.both("factor 2 to 3", even(100, PARTITIONS, 2), grown, everyone, factor=3))
         uneven = ["--balance", "replicas"]
         figures.update(bench.both("racks of 10, 20, 30, 40", uneven_racks(PARTITIONS), uneven, everyone))
-        figures.update(bench.kctl("leaders only", skewed_leaders(100, PARTITIONS), ["--leaders-only"]))
     return figures
 
 
