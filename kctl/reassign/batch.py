@@ -20,7 +20,7 @@ from kctl.reassign.observe import Observer, copies_of
 from kctl.reassign.plan_file import PlanFile
 from kctl.reassign.progress import Copy, Progress, StallWatch, eta_ms, waits_for
 from kctl.reassign.run import Run, transient
-from kctl.reassign.steps import Step
+from kctl.reassign.steps import Mode, Step
 
 _POLL_S, _SLOW_POLL_S = 0.5, 5.0
 _AGAIN_S = 5.0  # between two requests for the same thing
@@ -41,7 +41,10 @@ def move_batch(run: Run) -> None:
     mover = _Mover(run, rows)
     todo = mover.compare()
     if not run.state.batch_open:
+        if run.state.mode is not Mode.RUNNING:
+            return  # asked to pause while it looked
         run.write(Step.BATCH_START, batch=number)
+    run.in_flight = None
     mover.ask(todo)
     mover.wait()
     run.in_flight = 0
@@ -56,7 +59,6 @@ class _Mover:
         self.run, self.rows = run, rows
         self.observer = Observer(run.client)
         self.failed: dict[TopicPartition, str] = {}
-        self.reached: set[TopicPartition] = set()
         self.copies: list[Copy] = []  # of partitions that are there, so that they are not asked about again
         self.asked_dirs_at: dict[TopicPartition, float] = {}
         self.lost_since: dict[TopicPartition, float] = {}
@@ -182,7 +184,6 @@ class _Mover:
             found = standing(r, view)
             if found is Standing.REACHED:
                 self.copies += copies_of([r], view, {r.tp})
-                self.reached.add(r.tp)
                 continue
             if found is Standing.LOG_DIRS and now - self.asked_dirs_at.get(r.tp, -_AGAIN_S) >= _AGAIN_S:
                 # Not where it was asked to: the broker forgot it by a restart, or was not asked yet.
