@@ -22,6 +22,7 @@ from kctl.reassign.byte_balance import DEFAULT_TOLERANCE, count_to
 from kctl.reassign.disks import BrokerDisks
 
 _TRIES = 64  # replicas looked at for one exchange
+_WORTH = 20  # a step that does not end at the goal has to bring it nearer by a twentieth of what it copies
 _FAR = 1 << 62
 
 
@@ -181,7 +182,7 @@ class _Balancer:
             ((self._violation(a, b, rows[i][0]), rows[i]) for i in near if rows[i][1] <= self.room[self.pool[b]]),
             default=None,
         )
-        if found is None or found[0] >= now:
+        if found is None or not _pays(now, found[0], found[1][0]):
             return False
         self._go(found[1], a, b)
         return True
@@ -197,7 +198,7 @@ class _Balancer:
                 if p[1] <= self.room[self.pool[b]] and q[1] <= self.room[self.pool[a]]:
                     found = (self._violation(a, b, p[0] - q[0]), p[0] + q[0], p, q)
                     best = found if best is None or found < best else best
-        if best is None or best[0] >= now:
+        if best is None or not _pays(now, best[0], best[1]):
             return False
         self._go(best[2], a, b)
         self._go(best[3], b, a)
@@ -276,6 +277,11 @@ class _Balancer:
             LogDirLoad(self.disks.broker, disk.path, replicas[d], size[d], disk.usable_bytes)
             for d, disk in enumerate(self.disks.disks)
         ]
+
+
+def _pays(before: int, after: int, copied: int) -> bool:
+    """Is a step from one violation to another worth what it copies?"""
+    return after < before and (after == 0 or (before - after) * _WORTH >= copied)
 
 
 def _room(disks: BrokerDisks) -> tuple[list[int], list[int]]:

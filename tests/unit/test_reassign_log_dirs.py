@@ -51,6 +51,14 @@ def test_what_is_even_within_the_tolerance_stays() -> None:
     assert plan_log_dirs([broker([50, 45, 10], [95])], tolerance=0.01).lower_bound <= 1
 
 
+def test_nothing_is_exchanged_for_next_to_nothing() -> None:
+    plan = plan_log_dirs([broker([280, 281, 278], [279])])
+    assert [m.size_bytes for m in plan.moves] == []  # 281 for 279 would copy 560 to be nearer by 2
+    assert plan.unmet
+    plan = plan_log_dirs([broker([101, 100], [99, 80])], tolerance=0.05)
+    assert plan.unmet == []  # but the goal itself is worth it
+
+
 def test_replicas_are_counted_where_sizes_are_not_known_or_all_is_empty() -> None:
     for size in (-1, 0):
         plan = plan_log_dirs([broker([size] * 7, [size], [])])
