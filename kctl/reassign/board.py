@@ -94,6 +94,12 @@ class Board:
             return False
         return b not in self.room or b in self.original[p] or self.size[p] <= self.room[b]
 
+    def fits(self, p: int, b: int) -> bool:
+        """May b have a replica of p, if its rack may?"""
+        if b in self.replicas[p]:
+            return False
+        return b not in self.room or b in self.original[p] or self.size[p] <= self.room[b]
+
     def opens(self, p: int, a: int, rack: int) -> bool:
         """Has the rack room for p's replica on a? Which of its brokers is another question."""
         racks, held = self.racks, 0

@@ -98,7 +98,7 @@ def _fill(board: Board, p: int, top: list[tuple[int, int]], racks: dict[int, lis
         heap = racks[entry[1]]
         skipped = []
         if board.opens(p, board.rules.vacant, entry[1]):
-            while heap and not board.may(p, board.rules.vacant, heap[0][1]):
+            while heap and not board.fits(p, heap[0][1]):
                 skipped.append(heappop(heap))
             if heap:
                 lack, node = heap[0]
