@@ -45,6 +45,8 @@ def verdict(plan: Plan, execution: Execution, most: int) -> list[str]:
     lines = []
     if plan.moves or not (plan.leader_changes or plan.log_dirs):
         lines.append(certificate(plan.moves, "move", plan.lower_bound, left=plan.left))
+    if 0 < plan.forced < plan.moves:
+        lines.append(f"{plan.forced:,} of them have to be made; {plan.moves - plan.forced:,} even out the brokers")
     if plan.leader_changes:
         lines.append(certificate(plan.leader_changes, "leader change", plan.leader_lower_bound))
     if plan.log_dirs is not None and plan.log_dirs.moves:

@@ -32,8 +32,10 @@ class Plan:
 
     lower_bound, leader_lower_bound, bytes_lower_bound: no plan gets as far with less. complete: it reaches the goals;
     otherwise unmet says why not (a limit that was asked for, disks, racks). left: moves that a limit leaves for another
-    plan. warnings: what else should be known before it is carried out. hosts: brokers (ids) that may receive. log_dirs:
-    moves inside brokers, which count neither as moves nor as bytes of the plan; None when they were not asked for.
+    plan. forced: replicas that have to be placed anew, however uneven brokers may be (they leave, the factor grows,
+    racks): more moves than that are for evenness. warnings: what else should be known before it is carried out. hosts:
+    brokers (ids) that may receive. log_dirs: moves inside brokers, which count neither as moves nor as bytes of the
+    plan; None when they were not asked for.
     """
 
     cluster: PlanCluster
@@ -50,6 +52,7 @@ class Plan:
     unmet: list[str]
     warnings: list[str] = field(default_factory=list)
     left: int = 0
+    forced: int = 0
     hosts: tuple[int, ...] = ()
     log_dirs: LogDirPlan | None = None
 
@@ -70,6 +73,7 @@ class _Placement(NamedTuple):
     bounds: tuple[int, int, int]
     unmet: list[str]
     left: int
+    forced: int = 0
 
 
 def make_plan(cluster: PlanCluster, goals: Goals, log_dirs: Mapping[int, list[LogDir]] | None = None) -> Plan:
@@ -98,6 +102,7 @@ def make_plan(cluster: PlanCluster, goals: Goals, log_dirs: Mapping[int, list[Lo
         plan,
         warnings=[*warnings, *warnings_of(cluster, goals, roles)],
         left=placed.left,
+        forced=placed.forced,
         hosts=tuple(cluster.ids(roles.hosts)),
     )
     return _with_log_dirs(plan, goals, roles, log_dirs or {}, stuck) if goals.log_dirs else plan
@@ -108,9 +113,10 @@ def _place(cluster: PlanCluster, goals: Goals, roles: Roles) -> _Placement:
         return _Placement([], (0, 0, 0), [], 0)
     rows = cluster.replicas
     unmet: list[str] = []
-    bound = bytes_bound = left = 0
+    bound = bytes_bound = left = forced_moves = 0
     if goals.moves_data:
         rules = make_rules(cluster, goals, roles)
+        forced_moves = rules.forced
         forced = [p for p, start in enumerate(rules.start) if rules.vacant in start]
         bytes_bound = sum(max(0, cluster.size_bytes[p]) * rules.start[p].count(rules.vacant) for p in forced)
         targets = replica_targets(rules, goals.tolerance, even=goals.even_replicas)
@@ -136,7 +142,7 @@ def _place(cluster: PlanCluster, goals: Goals, roles: Roles) -> _Placement:
     leader_bound = leaders.lower_bound  # for these replicas, which are all there are unless some move
     if goals.moves_data:
         leader_bound = max(0, _leader_changes_of_any(cluster, leaders.first, roles, goals) - left)
-    return _Placement(final, (bound, bytes_bound, leader_bound), unmet, left)
+    return _Placement(final, (bound, bytes_bound, leader_bound), unmet, left, forced_moves)
 
 
 def _with_log_dirs(

@@ -2,8 +2,9 @@
 partition, replicas, log_dirs) with more keys beside it, which kafka-reassign-partitions passes over:
 
     {"version": 1, "partitions": [{"topic", "partition", "replicas", "log_dirs": ["any", …]}],
-     "cluster_id", "goals": {options}, "moves", "lower_bound", "leader_changes", "leader_lower_bound", "bytes",
-     "bytes_lower_bound", "unknown_sizes", "left", "throttle_bytes_per_s", "estimated_ms", "complete", "unmet": [],
+     "cluster_id", "goals": {options}, "moves", "lower_bound", "forced_moves", "leader_changes",
+     "leader_lower_bound", "bytes", "bytes_lower_bound", "unknown_sizes", "left", "throttle_bytes_per_s",
+     "estimated_ms", "complete", "unmet": [],
      "warnings": [], "before": [{"broker", "rack", "alive", "replicas", "leaders", "bytes"}], "after": …,
      "racks_before": [{"rack", "replicas", "leaders", "bytes"}], "racks_after": …,
      "topics": {name: {"topic_id", "partitions"}}, "batches": [[positions in partitions]],
@@ -74,6 +75,7 @@ def document(plan: Plan, execution: Execution | None = None) -> dict[str, Any]:
         "goals": dict(given.goals),
         "moves": plan.moves,
         "lower_bound": plan.lower_bound,
+        "forced_moves": plan.forced,
         "leader_changes": plan.leader_changes,
         "leader_lower_bound": plan.leader_lower_bound,
         "bytes": plan.bytes,
