@@ -124,15 +124,14 @@ def take(path: Path, inv: Invocation, request: Request | None = None) -> Journal
     from kctl import journal
     from kctl.reassign import journals
 
-    if request is None or not journal.held(path):
-        journals.withdraw(path)
-        return journal.resume(path)
-    limit_s = None if request is journals.Request.PAUSE and inv.timeout is None else inv.timeout_s(_YIELD_S)
-    journals.ask(path, request)
-    with output.progress("waiting for the kctl that carries it out", lines_every_s=_LINES_EVERY_S) as bar:
-        _until_free(path, limit_s, bar)
-    journals.withdraw(path)
-    return journal.resume(path)
+    if request is not None and journal.held(path):
+        limit_s = None if request is journals.Request.PAUSE and inv.timeout is None else inv.timeout_s(_YIELD_S)
+        journals.ask(path, request)
+        with output.progress("waiting for the kctl that carries it out", lines_every_s=_LINES_EVERY_S) as bar:
+            _until_free(path, limit_s, bar)
+    held = journal.resume(path)
+    journals.withdraw(path)  # not before it is held: a request to the process that holds it would be lost
+    return held
 
 
 def _until_free(path: Path, limit_s: float | None, bar: output.Progress) -> None:

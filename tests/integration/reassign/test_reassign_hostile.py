@@ -51,6 +51,23 @@ def test_two_at_once(arena: Arena) -> None:
     assert arena.configs() == configs
 
 
+def test_refused_resume_keeps_the_request_of_another(arena: Arena) -> None:
+    """A cancel waits for the run to let go; a resume that comes meanwhile is refused and takes nothing away."""
+    topic, plan = _topic_and_plan(arena, size=1_500_000)
+    with arena.running("apply", plan, *SLOW) as process:
+        arena.wait_moving(topic)
+        (journal,) = arena.journals()
+        request = journal.with_suffix(".request")
+        request.write_text("nothing that is understood")
+        assert arena.reassign("resume").code == 4
+        assert request.exists()
+        cancelled = arena.reassign("cancel")
+        process.communicate(timeout=30)
+    assert cancelled.code == 0, str(cancelled)
+    assert not request.exists()
+    assert arena.replicas(topic) == {0: (1, 2), 1: (1, 2)}
+
+
 def test_status_and_cancel_from_another_machine(arena: Arena) -> None:
     """Without the journal there is nothing to cancel, but status shows what moves."""
     topic, plan = _topic_and_plan(arena)
