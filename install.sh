@@ -606,7 +606,12 @@ run_test() {
     cd -- "$SOURCE"
     stage ruff "$VENV/bin/ruff" check .
     stage mypy "$VENV/bin/mypy" kctl tests
-    stage pytest "$VENV/bin/pytest" ${marks:+-m "$marks"} "$@"
+    if [ "$#" -gt 0 ]; then
+        stage pytest "$VENV/bin/pytest" ${marks:+-m "$marks"} "$@"
+    else # what needs no broker in two processes; the rest shares one cluster
+        stage 'unit tests' "$VENV/bin/pytest" ${marks:+-m "$marks"} -n 2 tests/unit
+        stage 'tests on clusters and of the docs' "$VENV/bin/pytest" ${marks:+-m "$marks"} tests/docs tests/integration
+    fi
     say ""
     printf '%s' "$RESULTS" >&3
     say "all: $(seconds_since "$STARTED") s"

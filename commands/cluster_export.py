@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +11,7 @@ import typer
 
 from kctl.commands import output
 from kctl.commands.invocation import invocation
+from kctl.commands.out_file import check_out, write_whole
 from kctl.errors import UsageError
 
 
@@ -32,8 +30,8 @@ def export(
     inv = invocation(ctx)
     if inv.output not in {None, "json", "yaml"}:
         raise UsageError(f"-o {inv.output} is not a format of kctl cluster export", hint="it is JSON, or -o yaml")
-    if out is not None and not out.parent.is_dir():
-        raise UsageError(f"the folder {out.parent} does not exist")
+    if out is not None:
+        check_out(out)
     with inv.connect() as client:
         state, lacks = export_cluster(client)
     for line in lacks:
@@ -43,7 +41,7 @@ def export(
     if out is None:
         output.write_line(text)
         return
-    _write(out, text)
+    write_whole(out, text)
     topics = state["topics"]
     partitions = sum(len(topic["partitions"]) for topic in topics)
     output.note(f"{out}: {len(state['brokers'])} brokers, {len(topics)} topics, {partitions} partitions")
@@ -55,21 +53,3 @@ def yaml_of(state: dict[str, Any]) -> str:
 
     text: str = yaml.safe_dump(state, sort_keys=False, allow_unicode=True, default_flow_style=None)
     return text.rstrip("\n")
-
-
-def _write(out: Path, text: str) -> None:
-    """Whole or not at all: a full disk leaves the old file as it was."""
-    handle, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(name).chmod(0o666 & ~umask)
-        Path(name).replace(out)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(name).unlink()
-        raise

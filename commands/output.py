@@ -10,6 +10,7 @@ import dataclasses
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _STREAM_ROWS = 200
+_FIRST_LINE_S = 5.0
 FORMATS = ("table", "json", "yaml", "csv")
 
 
@@ -191,6 +193,15 @@ def _flush() -> None:
 def write_line(text: str) -> None:
     """One line (or block) of results to stdout."""
     sys.stdout.write(text + "\n")
+
+
+def write_text(text: str) -> None:
+    """A whole result as text of its own format, as `emit` writes one: when nobody reads it, the command goes on."""
+    try:
+        write_line(_json_text(text, sys.stdout))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        discard(sys.stdout)
 
 
 def heading(text: str) -> None:
@@ -430,6 +441,19 @@ class _SilentProgress:
         pass
 
 
+class _LineProgress:
+    """A line now and then, for logs: the first one when it has taken a while."""
+
+    def __init__(self, every_s: float) -> None:
+        self._every_s, self._next = every_s, time.monotonic() + min(every_s, _FIRST_LINE_S)
+
+    def update(self, message: str, done: float | None = None, total: float | None = None) -> None:
+        if message and time.monotonic() >= self._next:
+            self._next = time.monotonic() + self._every_s
+            share = f" ({100 * done / total:.0f} %)" if done is not None and total else ""
+            note(message + share)
+
+
 class _BarProgress:
     def __init__(self, bar: Any) -> None:
         self._bar, self._task = bar, bar.add_task("", total=None)
@@ -439,15 +463,18 @@ class _BarProgress:
 
 
 @contextmanager
-def progress(message: str) -> Iterator[Progress]:
-    """A bar on stderr while the block runs, on a terminal; nothing elsewhere. Gone when it ends."""
+def progress(message: str, *, bar_width: int = 30, lines_every_s: float | None = None) -> Iterator[Progress]:
+    """A bar on stderr while the block runs, on a terminal; gone when it ends.
+
+    Elsewhere nothing, or a line every `lines_every_s` at most.
+    """
     if not sys.stderr.isatty():
-        yield _SilentProgress()
+        yield _SilentProgress() if lines_every_s is None else _LineProgress(lines_every_s)
         return
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as RichProgress
 
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=30), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=bar_width), TimeElapsedColumn())
     with RichProgress(*columns, console=console(stderr=True), transient=True) as bar:
         shown = _BarProgress(bar)
         shown.update(message)

@@ -10,6 +10,7 @@ import typer
 from kctl.commands import output
 from kctl.commands.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
+from kctl.commands.views import counted
 from kctl.errors import NotHealthy, OperationFailed, UsageError
 from kctl.units import format_size
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from kctl.topics.describe import TopicDescription
 
 app = CommandGroup("List, create, describe and delete topics.")
+app.group_of("reassign", "kctl.commands.reassign")
 
 _INTERNAL = typer.Option("--internal", help="Kafka's own topics as well.")
 
@@ -87,7 +89,7 @@ def _description(topic: TopicDescription) -> list[Table]:
             Column("marks", style=_mark_style),
         ],
         rows=[{**row, "marks": _marks(row)} for row in jsonable(topic.partitions)],
-        title=f"{topic.name}: {_count(topic.partition_count, 'partition')}, "
+        title=f"{topic.name}: {counted(topic.partition_count, 'partition')}, "
         f"replication factor {topic.replication_factor}",
     )
     configs = Table(
@@ -120,10 +122,6 @@ def _mark_style(row: Mapping[str, Any]) -> str | None:
     if row["offline"] or row["under_min_isr"]:
         return "red"
     return "yellow" if row["marks"] else None
-
-
-def _count(number: int | None, noun: str) -> str:
-    return f"? {noun}s" if number is None else f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 @app.command()
@@ -161,7 +159,7 @@ def create(
     failed = [f"{row.name}: {row.error}" for row in done if row.result == "failed"]
     if failed:
         raise OperationFailed(
-            f"{len(failed)} of {_count(len(done), 'topic')} not created: {'; '.join(failed)}",
+            f"{len(failed)} of {counted(len(done), 'topic')} not created: {'; '.join(failed)}",
             hint="the others were; --if-not-exists tries the rest again" if len(failed) < len(done) else None,
         )
     leaderless = [f"{row.name}: {row.error}" for row in done if row.error]
@@ -220,18 +218,18 @@ def delete(
         if not inv.yes:
             for row in todo:
                 output.note(_loss(row))
-        inv.confirm(f"Delete {_count(len(todo), 'topic')} of {client.target.name}?", target=client.target)
+        inv.confirm(f"Delete {counted(len(todo), 'topic')} of {client.target.name}?", target=client.target)
         with output.progress("deleting") as bar:
             done = delete_topics(client, plan, timeout_s=inv.timeout_s(30), progress=bar.update)
     _emit_deleted(inv, done)
     failed = [f"{row.name}: {row.error}" for row in done if row.result in {"failed", "marked"}]
     if failed:
-        raise OperationFailed(f"{len(failed)} of {_count(len(done), 'topic')} not deleted: {'; '.join(failed)}")
+        raise OperationFailed(f"{len(failed)} of {counted(len(done), 'topic')} not deleted: {'; '.join(failed)}")
 
 
 def _loss(row: DeletedTopic) -> str:
     size = "size unknown" if row.size_bytes is None else f"{format_size(row.size_bytes)} on disk"
-    return f"{row.name}: {_count(row.partitions, 'partition')}, replication factor {row.replication_factor}, {size}"
+    return f"{row.name}: {counted(row.partitions, 'partition')}, replication factor {row.replication_factor}, {size}"
 
 
 def _emit_deleted(inv: Invocation, rows: Sequence[DeletedTopic]) -> None:

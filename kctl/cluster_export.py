@@ -2,7 +2,7 @@
 
     {"cluster_id", "controller", "brokers": [{"id", "host", "port", "rack", "log_dirs": [{"path", "total_bytes",
      "usable_bytes", "replicas": [{"topic", "partition", "size_bytes", "offset_lag", "future"}]}]}],
-     "topics": [{"name", "configs": {}, "partitions": [{"partition", "leader", "replicas", "isr", "adding",
+     "topics": [{"name", "topic_id", "configs": {}, "partitions": [{"partition", "leader", "replicas", "isr", "adding",
      "removing", "size_bytes"}]}]}
 
 A reader takes absent keys as unknown: the log_dirs of a broker that did not answer, the sizes in a log dir that is
@@ -69,7 +69,7 @@ def assemble(
     moving: Mapping[TopicPartition, Moving] | None,
 ) -> dict[str, Any]:
     """Put the answers together. Pure; see the module for the shape. moving None: not known."""
-    sizes = _sizes(log_dirs)
+    sizes = replica_sizes(log_dirs)
     replica_ids = {node for t in state.topics.values() for p in t.partitions for node in p.replicas}
     absent = sorted(replica_ids - state.brokers.keys())
     return {
@@ -82,6 +82,7 @@ def assemble(
         "topics": [
             {
                 "name": name,
+                **_topic_id(state.topics[name].topic_id),
                 **_configs(configs.get(name)),
                 "partitions": [_partition(p, sizes, moving) for p in state.topics[name].partitions],
             }
@@ -90,7 +91,7 @@ def assemble(
     }
 
 
-def _sizes(log_dirs: Mapping[int, list[LogDir] | KctlError]) -> dict[tuple[str, int], dict[int, int]]:
+def replica_sizes(log_dirs: Mapping[int, list[LogDir] | KctlError]) -> dict[tuple[str, int], dict[int, int]]:
     """Bytes of each replica: partition → broker → size; copies under way inside a broker do not count."""
     sizes: dict[tuple[str, int], dict[int, int]] = {}
     for node, found in log_dirs.items():
@@ -119,6 +120,10 @@ def _log_dir(log_dir: LogDir) -> dict[str, Any]:
     return row
 
 
+def _topic_id(found: str | None) -> dict[str, str]:
+    return {} if found is None else {"topic_id": found}
+
+
 def _configs(found: Iterable[ConfigEntry] | KctlError | None) -> dict[str, Any]:
     """The configs set on the topic itself; brokers' own settings are not the topic's."""
     if found is None or isinstance(found, KctlError):
@@ -142,9 +147,16 @@ def _partition(
         found = moving.get(state.tp)
         row["adding"] = list(found.adding) if found else []
         row["removing"] = list(found.removing) if found else []
-    on_disk = sizes.get(state.tp, {})
-    # The leader's log is the partition; a follower may lag, or still hold what the leader has deleted.
-    size = on_disk.get(state.leader, max(on_disk.values(), default=None))
+    size = size_of(state, sizes)
     if size is not None:
         row["size_bytes"] = size
     return row
+
+
+def size_of(state: PartitionState, sizes: Mapping[tuple[str, int], Mapping[int, int]]) -> int | None:
+    """Bytes of one replica. sizes: as replica_sizes gives them.
+
+    The leader's log is the partition; a follower may lag, or still hold what the leader has deleted.
+    """
+    on_disk = sizes.get(state.tp, {})
+    return on_disk.get(state.leader, max(on_disk.values(), default=None))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kctl.errors import ConnectionFailed, KctlError, OperationFailed, Refused
+from kctl.errors import KctlError, OperationFailed, OutcomeUnknown
 from kctl.model import TopicPartition
 
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 # A controller with ZooKeeper writes them one after the other: 300 in one request took longer than its time limit.
 PER_REQUEST = 50
+_CLUSTER_AUTHORIZATION_FAILED = 31
 
 Outcomes = dict[TopicPartition, KctlError | None]
 
@@ -23,6 +24,11 @@ def numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int
     for topic, number in partitions:
         found.setdefault(topic, []).append(number)
     return found
+
+
+def needs_alter(error_code: int) -> str | None:
+    """A hint for CLUSTER_AUTHORIZATION_FAILED, None for other errors."""
+    return "it needs an ACL for Alter on the cluster" if error_code == _CLUSTER_AUTHORIZATION_FAILED else None
 
 
 def ask_controller(
@@ -37,7 +43,7 @@ def ask_controller(
 
     parse: an answer's outcomes, raising the error that concerns the whole request. After a request that failed as a
     whole (no answer, no controller) the rest is not sent: what was asked is OutcomeUnknown, what was not says so.
-    Raises the error of the first request when it says that nothing was changed.
+    Raises the error of the first request, unless its outcome is unknown.
     """
     outcomes: Outcomes = {}
     for start in range(0, len(partitions), per_request):
@@ -45,7 +51,7 @@ def ask_controller(
         try:
             said = parse(client.send_to_controller(make_request(chunk)))
         except KctlError as exc:
-            if start == 0 and isinstance(exc, (Refused, ConnectionFailed)):
+            if start == 0 and not isinstance(exc, OutcomeUnknown):
                 raise
             outcomes.update(dict.fromkeys(chunk, exc))
             outcomes.update({tp: _not_sent(tp, exc) for tp in partitions[start + per_request :]})

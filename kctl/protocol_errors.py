@@ -229,6 +229,8 @@ def error_for(error_code: int, message: str | None, *, subject: str, hint: str |
     cls = _CLASS_OF.get(error_code, OperationFailed)
     name, meaning = ERRORS.get(error_code, (error_name(error_code), "the broker gave an unknown error"))
     said = " ".join((message or "").split())
+    if said.startswith("Request Request("):  # AuthHelper prints its own objects
+        said = ""
     text = said.rstrip(".") if said and said.upper() != name else meaning
     return cls(
         f"{subject}: {text} ({name})",

@@ -22,6 +22,18 @@ def parse_size(text: str) -> int:
     return round(float(match.group(1)) * factor)
 
 
+def parse_rate(text: str) -> int:
+    """«50MB/s», «50MB» in bytes per second. Raises UsageError; also for a rate of nothing."""
+    amount = text.strip().removesuffix("/s")
+    try:
+        rate = parse_size(amount)
+    except UsageError:
+        rate = 0
+    if rate < 1:
+        raise UsageError(f"{text!r} is not a rate", hint="write for example 50MB/s or 10MiB/s")
+    return rate
+
+
 def parse_duration_ms(text: str) -> int:
     """«500ms», «30s», «1.5h», «7d» in milliseconds; a bare number is seconds. Raises UsageError."""
     match = _NUMBER_UNIT.fullmatch(text.strip())

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _Value = TypeVar("_Value")
 
 UNKNOWN_TOPIC_OR_PARTITION = 3
+_CONSUMER, _DEBUGGING_REPLICA = -1, -2  # as a replica id; the latter sees all of a log, and not only the leader's
 
 Committed: TypeAlias = dict[TopicPartition, int]
 
@@ -27,7 +28,7 @@ Committed: TypeAlias = dict[TopicPartition, int]
 class OffsetSpec(IntEnum):
     """The «timestamp» of a ListOffsets request that stands for an end of the log."""
 
-    LATEST = -1  # the high watermark: what a consumer can read up to
+    LATEST = -1  # for consumers the high watermark: what they can read up to
     EARLIEST = -2  # the log start offset
 
 
@@ -139,7 +140,26 @@ def fetch_offsets_each(
     return found
 
 
-def _list_request(partitions: Sequence[TopicPartition], spec: OffsetSpec, read_committed: bool) -> object:
+def fetch_replica_ends(
+    client: ClusterClient, by_node: Mapping[int, Sequence[TopicPartition]]
+) -> dict[int, dict[TopicPartition, int | KctlError]]:
+    """The log end offsets that brokers have in their own replicas, leaders or not, in sync or not.
+
+    As a debugging replica (ListOffsetsRequest.DEBUGGING_REPLICA_ID), whom followers answer too.
+    """
+    responses = client.send_each(
+        {node: _list_request(tps, OffsetSpec.LATEST, False, _DEBUGGING_REPLICA) for node, tps in by_node.items()}
+    )
+    found: dict[int, dict[TopicPartition, int | KctlError]] = {}
+    for node, response in responses.items():
+        failed = isinstance(response, KctlError)
+        found[node] = dict.fromkeys(by_node[node], response) if failed else parse_listed(response, _offset)
+    return found
+
+
+def _list_request(
+    partitions: Sequence[TopicPartition], spec: OffsetSpec, read_committed: bool, replica_id: int = _CONSUMER
+) -> object:
     from kafka.protocol.consumer import ListOffsetsRequest
 
     topic_class = ListOffsetsRequest.ListOffsetsTopic
@@ -149,7 +169,7 @@ def _list_request(partitions: Sequence[TopicPartition], spec: OffsetSpec, read_c
         row = partition_class(partition_index=number, timestamp=int(spec), current_leader_epoch=-1)
         by_topic.setdefault(topic, []).append(row)
     return ListOffsetsRequest(
-        replica_id=-1,
+        replica_id=replica_id,
         isolation_level=int(read_committed),
         topics=[topic_class(name=name, partitions=rows) for name, rows in by_topic.items()],
         min_version=2 if read_committed else 1,

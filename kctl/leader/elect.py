@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
-from kctl.partition_requests import PER_REQUEST, Outcomes, ask_controller, numbers_by_topic
+from kctl.partition_requests import PER_REQUEST, Outcomes, ask_controller, needs_alter, numbers_by_topic
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -62,7 +62,7 @@ def _parse(response: Any) -> dict[TopicPartition, KctlError | None]:
     from kctl.client import error_for
 
     if response.error_code:
-        raise error_for(response.error_code, None, subject="elections")
+        raise error_for(response.error_code, None, subject="elections", hint=needs_alter(response.error_code))
     found: dict[TopicPartition, KctlError | None] = {}
     for topic in response.replica_election_results:
         for row in topic.partition_result:

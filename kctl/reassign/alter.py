@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
-from kctl.partition_requests import ask_controller, numbers_by_topic
+from kctl.partition_requests import ask_controller, needs_alter, numbers_by_topic
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -52,7 +52,8 @@ def alter_reassignments(
         from kctl.client import error_for
 
         if response.error_code:
-            raise error_for(response.error_code, response.error_message, subject="reassignments")
+            hint = needs_alter(response.error_code)
+            raise error_for(response.error_code, response.error_message, subject="reassignments", hint=hint)
         found: dict[TopicPartition, KctlError | None] = {}
         for topic in response.responses:
             for row in topic.partitions:

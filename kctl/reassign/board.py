@@ -11,6 +11,8 @@ partition changes, and then it is appended to the logs again: all searches toget
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kctl.reassign.rules import Rules
 
 
@@ -30,12 +32,16 @@ class Board:
         self.places = max(self.racks) + 1
         self.loads = [0] * n
         self.copies = 0
+        self.leaders_stay = (
+            False  # may partitions not lose their preferred leader? Once set, searches skip them for good
+        )
         # log 0: replicas that are new where they are; log 1: those that were there (VACANT's among them)
         self.logs: tuple[list[list[int]], list[list[int]]] = ([[] for _ in range(n)], [[] for _ in range(n)])
         self.rack_at: tuple[dict[int, int], dict[int, int]] = ({}, {})
         self.broker_at: tuple[dict[int, int], dict[int, int]] = ({}, {})
-        # as the logs: a·n + b → partitions that were on b, may return there, and have a replica on a
-        self.home: tuple[dict[int, dict[int, None]], dict[int, dict[int, None]]] = ({}, {})
+        # as the logs: a·n + b → partitions that were on b, may return there, and have a replica on a; and the places
+        self.home: tuple[dict[int, list[int]], dict[int, list[int]]] = ({}, {})
+        self.home_at: tuple[dict[int, int], dict[int, int]] = ({}, {})
         self._returns = [node not in rules.leaving for node in range(n)]
         hosts = set(rules.hosts)
         self.receives = [node in hosts for node in range(n)]
@@ -52,24 +58,31 @@ class Board:
                 changed.append(p)
         for node, log in enumerate(old):
             self.loads[node] = len(log)
-            # Brokers begin at different places, so that few partitions lose two replicas.
+            # Brokers begin at different places, so that few partitions lose two replicas; those that it does not lead
+            # come first, so that few lose their leader.
             cut = node * len(log) // self.n
-            old[node] = log[cut:] + log[:cut]
+            turned = log[cut:] + log[:cut]
+            led = [p for p in turned if self.original[p][0] == node]
+            old[node] = [p for p in turned if self.original[p][0] != node] + led
         for p in changed:
-            self._note_homes(p)
+            self._note_homes(p, [node for node in self.replicas[p] if node != self.original[p][0]])
+        for p in changed:
+            self._note_homes(p, self.original[p][:1])
 
-    def _note_homes(self, p: int) -> None:
+    def _note_homes(self, p: int, nodes: Sequence[int]) -> None:
+        """p's replicas on the nodes (those of them that it has) may go back."""
         row, original, vacant = self.replicas[p], self.original[p], self.n - 1
         for back in original:
             if back not in row and self._returns[back]:
-                for node in row:
-                    home = self.home[node in original or node == vacant]
-                    home.setdefault(node * self.n + back, {})[p] = None
+                for node in nodes:
+                    if node in row:
+                        home = self.home[node in original or node == vacant]
+                        home.setdefault(node * self.n + back, []).append(p)
 
     def may(self, p: int, a: int, b: int) -> bool:
         """May p's replica on a go to b? (Brokers are different, a holds one.)"""
         row = self.replicas[p]
-        if b in row:
+        if b in row or (self.leaders_stay and self.original[p][0] == a):
             return False
         rack, racks, held = self.racks[b], self.racks, 0
         for node in row:
@@ -78,6 +91,12 @@ class Board:
         if racks[a] == rack:
             held -= 1
         if held and held >= self.rules.limit(p, rack):
+            return False
+        return b not in self.room or b in self.original[p] or self.size[p] <= self.room[b]
+
+    def fits(self, p: int, b: int) -> bool:
+        """May b have a replica of p, if its rack may?"""
+        if b in self.replicas[p]:
             return False
         return b not in self.room or b in self.original[p] or self.size[p] <= self.room[b]
 
@@ -135,16 +154,22 @@ class Board:
 
     def _find_home(self, a: int, b: int, old: int, avoid: frozenset[int]) -> int:
         """A partition that was on b, is on a (old: was before) and may return; −1 for none."""
-        entries = self.home[old].get(a * self.n + b)
+        key = a * self.n + b
+        entries = self.home[old].get(key)
         if not entries:
             return -1
-        for p in list(entries):
-            row = self.replicas[p]
-            if a not in row or b in row:
-                del entries[p]
-            elif p not in avoid and self.may(p, a, b):
-                return p
-        return -1
+        i = start = self.home_at[old].get(key, 0)
+        passed, end, rows = -1, len(entries), self.replicas
+        while i < end:
+            p = entries[i]
+            if a in rows[p] and self.may(p, a, b):
+                if p not in avoid:
+                    break
+                passed = i if passed < 0 else passed
+            i += 1
+        if i != start:
+            self.home_at[old][key] = i if passed < 0 else passed
+        return entries[i] if i < end else -1
 
     def legal(self, p: int, a: int, b: int) -> bool:
         return a in self.replicas[p] and self.may(p, a, b) and (self.receives[b] or b in self.original[p])
@@ -169,4 +194,4 @@ class Board:
                         places.pop(x * self.n + a, None)
         for node in set(row):
             self.logs[node in original or node == self.n - 1][node].append(p)
-        self._note_homes(p)
+        self._note_homes(p, row)

@@ -7,7 +7,7 @@ fullest host to the emptiest, each as near in size to what is needed as there is
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kctl.reassign.board import Board
@@ -15,7 +15,6 @@ from kctl.reassign.targets import Targets
 
 DEFAULT_TOLERANCE = 0.1
 _TRIES = 64  # replicas looked at for one step between two hosts
-_PARTNERS = 16  # hosts looked at for one step
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +56,10 @@ def byte_bound(board: Board, low: int, high: int) -> tuple[int, int]:
         have = sum(held[b])
         if have < low:
             lack += low - have
-            lack_moves += _count_to(largest, low - have)
+            lack_moves += count_to(largest, low - have)
         elif have > high:
             excess += have - high
-            excess_moves += _count_to(sorted(held[b], reverse=True), have - high)
+            excess_moves += count_to(sorted(held[b], reverse=True), have - high)
     for b in board.rules.leaving:
         excess += sum(held[b])
         excess_moves += len(held[b])
@@ -69,7 +68,7 @@ def byte_bound(board: Board, low: int, high: int) -> tuple[int, int]:
     return max(lack, excess), max(lack_moves, excess_moves)
 
 
-def _count_to(sizes: Sequence[int], amount: int) -> int:
+def count_to(sizes: Sequence[int], amount: int) -> int:
     """How many of the first sizes make the amount."""
     for count, size in enumerate(sizes):
         if amount <= 0:
@@ -91,21 +90,41 @@ class _Balancer:
         for rows in self.on.values():
             rows.sort()
         mean = sum(self.bytes[b] for b in self.hosts) / len(self.hosts)
+        self.stuck: set[int] = set()
+        self.changed = False
         self.low, self.high = int(mean * (1 - tolerance)), -int(-mean * (1 + tolerance) // 1)
 
     def size(self, p: int) -> int:
         return max(0, self.board.size[p])
 
     def improve(self) -> bool:
-        """One move or exchange from the fullest host, or to the emptiest; False when none helps."""
+        """One move or exchange from a host that has too much, or to one that lacks; False when none helps.
+
+        The fullest and the emptiest first. One that nothing helps is passed over until something else has changed.
+        """
         order = sorted(self.hosts, key=lambda b: (self.bytes[b], b))
-        if self.bytes[order[-1]] > self.high:
-            pairs = [(order[-1], b) for b in order[:_PARTNERS]]
-        elif self.bytes[order[0]] < self.low:
-            pairs = [(a, order[0]) for a in order[: -_PARTNERS - 1 : -1]]
-        else:
+        for a in reversed(order):
+            if self.bytes[a] > self.high and a not in self.stuck:
+                if self._any_step((a, b) for b in order):
+                    return True
+                self.stuck.add(a)
+        for b in order:
+            if self.bytes[b] < self.low and b not in self.stuck:
+                if self._any_step((a, b) for a in reversed(order)):
+                    return True
+                self.stuck.add(b)
+        if not self.changed:
             return False
-        return any(self._step(a, b) for a, b in pairs if a != b)
+        self.changed = False
+        self.stuck.clear()
+        return self.improve()
+
+    def _any_step(self, pairs: Iterable[tuple[int, int]]) -> bool:
+        for a, b in pairs:
+            if a != b and self._step(a, b):
+                self.changed = True
+                return True
+        return False
 
     def _step(self, a: int, b: int) -> bool:
         needed = max(self.bytes[a] - self.high, self.low - self.bytes[b])

@@ -7,14 +7,18 @@ have the same."""
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kctl.errors import InvalidFile
 from kctl.model import ClusterState, TopicPartition
+from kctl.topics.names import fault_of
 
 UNKNOWN = -1
+NONE = -2
+_MAX_ID = 2**31 - 1
+_MAX_SIZE = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +35,9 @@ class PlanBroker:
 class PlanCluster:
     """Brokers by id, and partitions as columns.
 
-    topic_of: index into topics. leader: broker index, −1 for none. size_bytes: of one replica, −1 when not known.
-    moving: partitions with a reassignment under way, whose replicas are not to be trusted.
+    topic_of: index into topics. leader: broker index; NONE: there is none, UNKNOWN: not known, or not listed.
+    size_bytes: of one replica, UNKNOWN when not known. moving: partitions with a reassignment under way, whose
+    replicas are not to be trusted. topic_ids: beside topics, empty when none is known.
     """
 
     brokers: tuple[PlanBroker, ...]
@@ -43,6 +48,8 @@ class PlanCluster:
     leader: array[int]
     size_bytes: array[int]
     moving: frozenset[int] = frozenset()
+    cluster_id: str | None = None
+    topic_ids: tuple[str | None, ...] = ()
 
     def __len__(self) -> int:
         return len(self.replicas)
@@ -60,17 +67,25 @@ class PlanCluster:
     def select(self, wanted: Callable[[str], bool]) -> PlanCluster:
         """The same brokers, with only the topics that are wanted."""
         keep = [wanted(name) for name in self.topics]
-        rows = [p for p, t in enumerate(self.topic_of) if keep[t]]
         renumbered = {old: new for new, old in enumerate(t for t, kept in enumerate(keep) if kept)}
-        return PlanCluster(
-            brokers=self.brokers,
+        taken = self.take([p for p, t in enumerate(self.topic_of) if keep[t]])
+        return replace(
+            taken,
             topics=tuple(name for name, kept in zip(self.topics, keep, strict=True) if kept),
-            topic_of=array("i", (renumbered[self.topic_of[p]] for p in rows)),
+            topic_of=array("i", (renumbered[t] for t in taken.topic_of)),
+            topic_ids=tuple(each for each, kept in zip(self.topic_ids, keep, strict=False) if kept),
+        )
+
+    def take(self, rows: Sequence[int]) -> PlanCluster:
+        """The same with only these partitions, in this order."""
+        return replace(
+            self,
+            topic_of=array("i", (self.topic_of[p] for p in rows)),
             number=array("i", (self.number[p] for p in rows)),
             replicas=[self.replicas[p] for p in rows],
             leader=array("i", (self.leader[p] for p in rows)),
             size_bytes=array("q", (self.size_bytes[p] for p in rows)),
-            moving=frozenset(new for new, old in enumerate(rows) if old in self.moving),
+            moving=frozenset(new for new, old in enumerate(rows) if old in self.moving) if self.moving else frozenset(),
         )
 
 
@@ -82,6 +97,7 @@ class _Columns:
         self._index = {broker.id: index for index, broker in enumerate(self.brokers)}
         self._tuples: dict[tuple[int, ...], tuple[int, ...]] = {}
         self.topics: list[str] = []
+        self.topic_ids: list[str | None] = []
         self.topic_of, self.number = array("i"), array("i")
         self.leader, self.size_bytes = array("i"), array("q")
         self.replicas: list[tuple[int, ...]] = []
@@ -93,15 +109,20 @@ class _Columns:
         self.replicas.append(self._tuples.setdefault(row, row))
         self.topic_of.append(len(self.topics) - 1)
         self.number.append(number)
-        self.leader.append(self._index.get(leader, -1))
+        self.leader.append(NONE if leader == NONE else self._index.get(leader, UNKNOWN))
         self.size_bytes.append(size_bytes)
         if moving:
             self.moving.add(len(self.replicas) - 1)
 
-    def cluster(self) -> PlanCluster:
+    def topic(self, name: str, topic_id: str | None) -> None:
+        """The partitions that are added from now on are of this one."""
+        self.topics.append(name)
+        self.topic_ids.append(topic_id)
+
+    def cluster(self, cluster_id: str | None) -> PlanCluster:
         return PlanCluster(
             self.brokers, tuple(self.topics), self.topic_of, self.number, self.replicas, self.leader, self.size_bytes,
-            frozenset(self.moving),
+            frozenset(self.moving), cluster_id, tuple(self.topic_ids),
         )  # fmt: skip
 
 
@@ -118,10 +139,11 @@ def from_state(
     alive = [PlanBroker(b.id, b.rack, True, room.get(b.id)) for b in state.brokers.values()]
     columns = _Columns([*alive, *(PlanBroker(node, None, False) for node in hosting - state.brokers.keys())])
     for name in sorted(state.topics):
-        columns.topics.append(name)
+        columns.topic(name, state.topics[name].topic_id)
         for p in sorted(state.topics[name].partitions, key=lambda p: p.partition):
-            columns.add(p.partition, p.replicas, p.leader, sizes.get(p.tp, UNKNOWN), p.tp in under_way)
-    return columns.cluster()
+            leader = NONE if p.offline else p.leader
+            columns.add(p.partition, p.replicas, leader, sizes.get(p.tp, UNKNOWN), p.tp in under_way)
+    return columns.cluster(state.cluster_id)
 
 
 def from_export(document: object) -> PlanCluster:
@@ -138,19 +160,19 @@ def from_export(document: object) -> PlanCluster:
     brokers = {b.id: b for b in (_broker(row, with_hosts) for row in rows)}
     if len(brokers) < len(rows):
         raise _invalid("two brokers have one id")
-    parsed = [(_name(topic), _objects(topic, "partitions", f"topic {topic.get('name')}")) for topic in topics]
-    if len({name for name, _ in parsed}) < len(parsed):
+    parsed = [(_name(t), _text(t, "topic_id"), _objects(t, "partitions", f"topic {_name(t)}")) for t in topics]
+    if len({name for name, _, _ in parsed}) < len(parsed):
         raise _invalid("a topic is there twice")
-    for _, partitions in parsed:
+    for name, _, partitions in parsed:
         for row in partitions:
-            for node in _replicas(row):
+            for node in _replicas(name, row):
                 if node not in brokers:
                     brokers[node] = PlanBroker(node, None, False)
     columns = _Columns(brokers.values())
-    for name, partitions in sorted(parsed, key=lambda pair: pair[0]):
-        columns.topics.append(name)
+    for name, topic_id, partitions in sorted(parsed, key=lambda row: row[0]):
+        columns.topic(name, topic_id)
         _add_partitions(columns, name, partitions)
-    return columns.cluster()
+    return columns.cluster(_text(document, "cluster_id"))
 
 
 def _add_partitions(columns: _Columns, name: str, partitions: list[Mapping[str, Any]]) -> None:
@@ -158,13 +180,13 @@ def _add_partitions(columns: _Columns, name: str, partitions: list[Mapping[str, 
     if len(set(numbers)) < len(numbers):
         raise _invalid(f"a partition of topic {name} is there twice")
     for number, row in sorted(zip(numbers, partitions, strict=True), key=lambda pair: pair[0]):
-        leader, size = row.get("leader"), row.get("size_bytes")
-        if size is not None and (not isinstance(size, int) or size < 0):
-            raise _invalid(f"size_bytes of {name}-{number} is {size!r}")
+        size = row.get("size_bytes")
+        if size is not None and (type(size) is not int or not 0 <= size < _MAX_SIZE):
+            raise _invalid(f"size_bytes of {name}-{number} is {size!r:.100}")
         columns.add(
             number,
             row["replicas"],
-            leader if isinstance(leader, int) else UNKNOWN,
+            _leader(row),
             UNKNOWN if size is None else size,
             bool(row.get("adding") or row.get("removing")),
         )
@@ -180,30 +202,49 @@ def _broker(row: Mapping[str, Any], with_hosts: bool) -> PlanBroker:
     usable: tuple[int, ...] | None = None
     if isinstance(log_dirs, list):
         known = [entry.get("usable_bytes") for entry in log_dirs if isinstance(entry, Mapping)]
-        usable = tuple(n for n in known if isinstance(n, int) and n >= 0) or None
+        usable = tuple(n for n in known if type(n) is int and n >= 0) or None
     return PlanBroker(node, rack or None, alive, usable)
 
 
-def _replicas(row: Mapping[str, Any]) -> list[int]:
+def _leader(row: Mapping[str, Any]) -> int:
+    """NONE where the file says that there is none; UNKNOWN where it does not say."""
+    if "leader" not in row:
+        return UNKNOWN
+    found = row["leader"]
+    if found is None or found == -1:
+        return NONE
+    return found if type(found) is int else UNKNOWN
+
+
+def _replicas(topic: str, row: Mapping[str, Any]) -> list[int]:
     found = row.get("replicas")
-    if not isinstance(found, list) or not found or not all(type(n) is int and n >= 0 for n in found):
-        raise _invalid(f"replicas of partition {row.get('partition')!r} are {found!r}")
+    if not isinstance(found, list) or not found or not all(type(n) is int and 0 <= n <= _MAX_ID for n in found):
+        raise _invalid(f"replicas of partition {row.get('partition')!r:.20} of topic {topic} are {found!r:.100}")
     if len(set(found)) < len(found):
-        raise _invalid(f"partition {row.get('partition')!r} has two replicas on one broker: {found}")
+        raise _invalid(
+            f"partition {row.get('partition')!r:.20} of topic {topic} has two replicas on one broker: {found!r:.100}"
+        )
     return found
 
 
 def _name(topic: Mapping[str, Any]) -> str:
     name = topic.get("name")
-    if not isinstance(name, str) or not name:
-        raise _invalid(f"a topic's name is {name!r}")
+    if not isinstance(name, str) or (fault := fault_of(name)):
+        raise _invalid(f"a topic's name is {name!r:.100}" + ("" if not isinstance(name, str) else f": {fault}"))
     return name
+
+
+def _text(owner: Mapping[str, Any], key: str) -> str | None:
+    found = owner.get(key)
+    if not (found is None or isinstance(found, str)):
+        raise _invalid(f"{key} is {found!r:.100}")
+    return found
 
 
 def _integer(row: Mapping[str, Any], key: str, owner: str) -> int:
     value = row.get(key)
-    if type(value) is not int or value < 0 or value > 2**31 - 1:
-        raise _invalid(f"{key} of {owner} is {value!r}")
+    if type(value) is not int or value < 0 or value > _MAX_ID:
+        raise _invalid(f"{key} of {owner} is {value!r:.100}")
     return value
 
 

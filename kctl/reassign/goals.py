@@ -24,6 +24,7 @@ class Goals:
     brokers: all replicas go to these (None: wherever there is a live broker). add_brokers: new ones that get their
     share, besides those that hold replicas already. exclude_brokers: receive nothing, keep what they have. tolerance:
     share of the mean by which a broker may differ (0.1: ±10 %); counts are always allowed floor and ceil of the mean.
+    log_dirs: even out the log dirs of each broker, by moves inside it.
     max_moves, max_bytes: the plan stops there and is marked incomplete.
     """
 
@@ -36,6 +37,7 @@ class Goals:
     balance: frozenset[Balance] = frozenset()
     tolerance: float = 0.0
     leaders_only: bool = False
+    log_dirs: bool = False
     max_moves: int | None = None
     max_bytes: int | None = None
 
@@ -65,7 +67,7 @@ class Roles:
 
 def resolve(goals: Goals, cluster: PlanCluster) -> Roles:
     """Check goals against the cluster. Raises UsageError, NotFound (no such broker), Refused (cannot be reached)."""
-    _check_options(goals)
+    check_options(goals)
     index = cluster.index_of()
     _check_known(goals, index.keys())
     dead = {broker.id for broker in cluster.brokers if not broker.alive}
@@ -90,7 +92,8 @@ def resolve(goals: Goals, cluster: PlanCluster) -> Roles:
     return Roles(tuple(sorted(index[n] for n in hosts)), frozenset(index[n] for n in leaving))
 
 
-def _check_options(goals: Goals) -> None:
+def check_options(goals: Goals) -> None:
+    """What can be told without a cluster. Raises UsageError."""
     both = goals.remove_brokers & (goals.add_brokers | (goals.brokers or frozenset()))
     if both:
         raise UsageError(f"{_brokers(both)} both to be removed and to receive", hint="name it once")
@@ -105,9 +108,9 @@ def _check_options(goals: Goals) -> None:
         if limit is not None and limit < 0:
             raise UsageError(f"--{name} {limit} is negative")
     moving = goals.even_replicas or goals.fix_racks or goals.balance - {Balance.LEADERS}
-    if goals.leaders_only and moving:
+    if goals.leaders_only and (moving or goals.log_dirs):
         raise UsageError("--leaders-only moves no data, the other goals do", hint="make two plans")
-    if not (moving or goals.even_leaders):
+    if not (moving or goals.even_leaders or goals.log_dirs):
         raise UsageError("no goal for the plan", hint="for example --remove-broker 3 or --balance replicas")
 
 

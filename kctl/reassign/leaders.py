@@ -130,14 +130,22 @@ def _targets(
         for node in row:
             room[node] += 1
     total = len(choices) - sum(least[node] for node in range(n - 1) if node not in set(hosts))
-    group = [-1] * n
     open_hosts = sorted(hosts, key=lambda node: (-room[node], node))
     while open_hosts and room[open_hosts[-1]] < total // len(open_hosts):
         node = open_hosts.pop()
         least[node] = most[node] = room[node]
         total -= room[node]
+    even = even_targets(total, open_hosts, n, tolerance)
     for node in open_hosts:
-        level = total / len(open_hosts)
+        least[node], most[node] = even.least[node], even.most[node]
+    return Targets(least, most, even.group, even.total)
+
+
+def even_targets(total: int, hosts: Collection[int], n: int, tolerance: float) -> Targets:
+    """Floor and ceil of the mean, widened by the tolerance, for hosts that lead `total` together; 0 for others."""
+    least, most, group = [0] * n, [0] * n, [-1] * n
+    for node in hosts:
+        level = total / len(hosts)
         least[node] = min(floor(level), ceil(level * (1 - tolerance)))
         most[node] = max(ceil(level), floor(level * (1 + tolerance)))
         group[node] = 0

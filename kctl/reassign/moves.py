@@ -2,8 +2,8 @@
 
 1. Vacancies are filled where most is lacking, and surplus goes straight to brokers that lack: each costs one copy,
 which no plan can do for less. 2. What has no straight way goes by chains: a replica that moves anyway makes room by
-going    elsewhere (cost 0) or by staying at home (−1). 3. Where the simple bound is not met, cycles of negative cost
-are    cancelled until there is none, and the distances then are a proof that there is no smaller plan."""
+going elsewhere (cost 0) or by staying at home (−1). 3. Where the simple bound is not met, cycles of negative cost
+are cancelled until there is none, and the distances then are a proof that there is no smaller plan."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from heapq import heapify, heappop, heappush, heapreplace
 
 from kctl.reassign.board import Board
 from kctl.reassign.bounds import copies_needed, copies_proven
-from kctl.reassign.chains import cancel_cycles, drain
-from kctl.reassign.levelling import level_out, met, settle
+from kctl.reassign.chains import Step, apply_chain, cancel_cycles, cheapest_chain, drain
+from kctl.reassign.levelling import level_out, met, one_group, settle
 from kctl.reassign.rules import Rules
 from kctl.reassign.targets import Targets
 
 _PAIRS = 40_000_000  # looks at a pair of brokers that a proof may take: about a minute
+_LOOKS = 100_000  # likewise, that may be spent on leaders that could stay: a second
 
 
-def plan_moves(rules: Rules, targets: Targets, room_bytes: dict[int, int]) -> tuple[Board, int]:
+def plan_moves(rules: Rules, targets: Targets, room_bytes: dict[int, int], *, even: bool = True) -> tuple[Board, int]:
     """Where all replicas end, and the copies that any plan as even needs. See Board.replicas, .copies.
 
-    What disks have no room for stays VACANT, or where it was: see kctl.reassign.plan.
+    Not even: targets are kept as far as that costs no copy. What disks have no room for stays VACANT, or where it was:
+    see kctl.reassign.plan.
     """
     least_copies = copies_needed(rules, targets)
     board = Board(rules, room_bytes)
@@ -31,6 +33,9 @@ def plan_moves(rules: Rules, targets: Targets, room_bytes: dict[int, int]) -> tu
     _push_straight(board, targets)
     if len(targets.total) == 1 and all(load >= least for load, least in zip(board.loads, targets.least, strict=True)):
         _fill_vacancies(board, targets.most)
+    if not even:
+        targets = _place_the_rest(board, targets)
+    _push_by_one_between(board, targets)
     settle(board, targets, rules.vacant)
     _fill_anywhere(board)
     if not met(board, targets):
@@ -38,7 +43,22 @@ def plan_moves(rules: Rules, targets: Targets, room_bytes: dict[int, int]) -> tu
         least_copies = copies_needed(rules, targets)
     if board.copies > least_copies:
         least_copies = max(least_copies, _prove(board, targets))
+    _keep_leaders(board)
     return board, least_copies
+
+
+def _place_the_rest(board: Board, targets: Targets) -> Targets:
+    """Vacancies that the targets leave no straight way for, each for one copy; then what is met: any load."""
+    loads, vacant = board.loads, board.rules.vacant
+    drain(
+        board,
+        lambda: [vacant] if loads[vacant] else [],
+        lambda: [b for b in board.rules.hosts if loads[b] < targets.most[b]],
+        up_to=1,
+    )
+    _fill_vacancies(board, [len(board.replicas)] * board.n)
+    n = board.n - 1
+    return one_group([0] * board.n, [len(board.replicas)] * n + [0], loads, board.rules.hosts)
 
 
 def _choose_again(board: Board, targets: Targets) -> None:
@@ -78,7 +98,7 @@ def _fill(board: Board, p: int, top: list[tuple[int, int]], racks: dict[int, lis
         heap = racks[entry[1]]
         skipped = []
         if board.opens(p, board.rules.vacant, entry[1]):
-            while heap and not board.may(p, board.rules.vacant, heap[0][1]):
+            while heap and not board.fits(p, heap[0][1]):
                 skipped.append(heappop(heap))
             if heap:
                 lack, node = heap[0]
@@ -117,10 +137,71 @@ def _push_straight(board: Board, targets: Targets) -> None:
                 heappop(heap)
 
 
+def _push_by_one_between(board: Board, targets: Targets) -> None:
+    """Ways of two copies through one other broker, many at once: none is dearer than it must be, as those of one copy
+    are used up before (pushing along a cheapest way makes no cheaper one)."""
+    loads, least, most, vacant = board.loads, targets.least, targets.most, board.rules.vacant
+    hosts = board.rules.hosts
+
+    def surplus() -> list[int]:
+        return [b for b in (vacant, *board.nodes) if loads[b] > most[b]]
+
+    def lacking() -> list[int]:
+        return [b for b in hosts if loads[b] < least[b]]
+
+    drain(board, surplus, lacking, up_to=1)
+    for a in surplus():
+        for x in hosts:
+            for b in lacking() if x != a else ():
+                while loads[a] > most[a] and loads[b] < least[b] and b != x:
+                    p = board.find(a, x, 1)
+                    q = board.find(x, b, 1, frozenset({p})) if p >= 0 else -1
+                    if q < 0:
+                        break
+                    board.swap(p, a, x)
+                    board.swap(q, x, b)
+
+
 def _fill_anywhere(board: Board) -> None:
     """Disks that are full can leave no even plan: a vacancy is filled all the same, wherever there is room."""
     vacant = board.rules.vacant
     drain(board, lambda: [vacant] if board.loads[vacant] else [], lambda: board.rules.hosts)
+
+
+def _keep_leaders(board: Board) -> None:
+    """Where a preferred leader has to go for balance alone, followers of others may go for as many copies."""
+    leaving, brokers = board.rules.leaving, board.rules.cluster.brokers
+    board.leaders_stay = True
+    chains = _LOOKS // len(board.nodes) ** 2
+    for p, original in enumerate(board.original):
+        first = original[0]
+        if first in board.replicas[p] or first in leaving or not brokers[first].alive:
+            continue
+        back = [b for b in board.replicas[p] if board.legal(p, b, first)]
+        if not any(_bring_back(board, p, b, first, straight=True) for b in back) and chains > 0:
+            chains -= 1
+            any(_bring_back(board, p, b, first, straight=False) for b in back)
+    board.leaders_stay = False
+
+
+def _bring_back(board: Board, p: int, b: int, first: int, *, straight: bool) -> bool:
+    """p's replica goes back from b to first, and another's follower from there to b, with no more copies.
+
+    Not straight: by a chain of followers of several.
+    """
+    copies, avoid = board.copies, frozenset({p})
+    board.swap(p, b, first)
+    gained = copies - board.copies
+    if straight:
+        edge = board.edge(first, b, gained + 1, avoid)
+        steps = [Step(edge[0], first, b)] if edge else []
+    else:
+        found = cheapest_chain(board, [first], {b}, gained, gained, avoid)
+        steps = found[1] if found is not None and found[0] <= gained else []
+    if steps and apply_chain(board, steps) is None:
+        return True
+    board.swap(p, first, b)
+    return False
 
 
 def _prove(board: Board, targets: Targets) -> int:

@@ -1,66 +1,41 @@
 """A plan: which partitions get which replicas, what that copies, and below which numbers no plan can be.
 
-`document` is Kafka's own reassignment JSON (ReassignPartitionsCommand: version, partitions with topic, partition,
-replicas, log_dirs) with more keys beside it, which kafka-reassign-partitions passes over:
-
-    {"version": 1, "partitions": [{"topic", "partition", "replicas", "log_dirs": ["any", …]}],
-     "moves", "lower_bound", "leader_changes", "leader_lower_bound", "bytes", "bytes_lower_bound", "unknown_sizes",
-     "complete", "unmet": [], "before": [{"broker", "rack", "alive", "replicas", "leaders", "bytes"}], "after": …,
-     "racks_before": [{"rack", "replicas", "leaders", "bytes"}], "racks_after": …,
-     "current": {"version", "partitions"}, "rollback": the same}
+kctl.reassign.plan_document writes it as a plan file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from kctl.errors import Refused
+from kctl.log_dirs import LogDir
+from kctl.reassign.bounds import leader_changes_needed
 from kctl.reassign.byte_balance import ByteBound, balance_bytes
+from kctl.reassign.cautions import about_stuck, refuse_moving, warnings_of, without_leader
 from kctl.reassign.cluster import PlanCluster
+from kctl.reassign.disks import disks_of
 from kctl.reassign.goals import Balance, Goals, Roles, resolve
-from kctl.reassign.leaders import Leaders, plan_leaders
+from kctl.reassign.leaders import Leaders, even_targets, plan_leaders
+from kctl.reassign.loads import BrokerLoad, Change, broker_loads
+from kctl.reassign.log_dir_moves import LogDirPlan, paths_of, plan_log_dirs
 from kctl.reassign.moves import plan_moves
 from kctl.reassign.rules import Rules, make_rules
 from kctl.reassign.targets import Targets, replica_targets
-
-
-class Change(NamedTuple):
-    """A partition (its row in the cluster) whose replicas change; broker ids, the preferred leader first."""
-
-    partition: int
-    before: list[int]
-    after: list[int]
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerLoad:
-    """What a broker holds. leaders: partitions whose preferred leader it is. bytes: of known sizes."""
-
-    broker: int
-    rack: str | None
-    alive: bool
-    replicas: int
-    leaders: int
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class RackLoad:
-    rack: str | None
-    replicas: int
-    leaders: int
-    bytes: int
+from kctl.units import format_size
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """moves: replicas to copy; bytes: what that is, of known sizes; unknown_sizes: copies of unknown size.
 
-    lower_bound, leader_lower_bound, bytes_lower_bound: no plan gets as far with less; leader changes are counted for
-    the replicas that this plan chose. complete: it reaches the goals; otherwise
-    unmet says why not (a limit that was asked for, disks, racks).
+    lower_bound, leader_lower_bound, bytes_lower_bound: no plan gets as far with less. complete: it reaches the goals;
+    otherwise unmet says why not (a limit that was asked for, disks, racks). left: moves that a limit leaves for another
+    plan. forced: replicas that have to be placed anew, however uneven brokers may be (they leave, the factor grows,
+    racks): more moves than that are for evenness. warnings: what else should be known before it is carried out. hosts:
+    brokers (ids) that may receive. log_dirs: moves inside brokers, which count neither as moves nor as bytes of the
+    plan; None when they were not asked for.
     """
 
     cluster: PlanCluster
@@ -75,6 +50,11 @@ class Plan:
     before: list[BrokerLoad]
     after: list[BrokerLoad]
     unmet: list[str]
+    warnings: list[str] = field(default_factory=list)
+    left: int = 0
+    forced: int = 0
+    hosts: tuple[int, ...] = ()
+    log_dirs: LogDirPlan | None = None
 
     @property
     def complete(self) -> bool:
@@ -86,21 +66,63 @@ class Plan:
         return self.moves <= self.lower_bound and self.leader_changes <= self.leader_lower_bound
 
 
-def make_plan(cluster: PlanCluster, goals: Goals) -> Plan:
-    """The smallest plan. Raises what resolve raises, and Refused where replicas that must go find no broker."""
+class _Placement(NamedTuple):
+    """Where replicas are to be, the preferred leader first; bounds of moves, bytes and leader changes."""
+
+    rows: list[tuple[int, ...]]
+    bounds: tuple[int, int, int]
+    unmet: list[str]
+    left: int
+    forced: int = 0
+
+
+def make_plan(cluster: PlanCluster, goals: Goals, log_dirs: Mapping[int, list[LogDir]] | None = None) -> Plan:
+    """The smallest plan. log_dirs: broker id → its log dirs, for goals.log_dirs.
+
+    Raises what resolve raises, and Refused where replicas that must go find no broker, or where partitions are being
+    reassigned already.
+    """
+    refuse_moving(cluster)
     roles = resolve(goals, cluster)
+    stuck = without_leader(cluster)
+    if stuck:
+        rows = list(cluster.replicas)
+        free = [p for p in range(len(cluster)) if p not in stuck]
+        placed = _place(cluster.take(free), goals, roles)
+        for p, row in zip(free, placed.rows, strict=True):
+            rows[p] = row
+        placed = placed._replace(rows=rows)
+    else:
+        placed = _place(cluster, goals, roles)
+    unmet, warnings = about_stuck(cluster, goals, roles, stuck)
+    changed = [p for p, (old, new) in enumerate(zip(cluster.replicas, placed.rows, strict=True)) if old != new]
+    changes = [Change(p, cluster.ids(cluster.replicas[p]), cluster.ids(placed.rows[p])) for p in changed]
+    plan = _assemble(cluster, changes, placed.bounds, [*unmet, *placed.unmet])
+    plan = replace(
+        plan,
+        warnings=[*warnings, *warnings_of(cluster, goals, roles)],
+        left=placed.left,
+        forced=placed.forced,
+        hosts=tuple(cluster.ids(roles.hosts)),
+    )
+    return _with_log_dirs(plan, goals, roles, log_dirs or {}, stuck) if goals.log_dirs else plan
+
+
+def _place(cluster: PlanCluster, goals: Goals, roles: Roles) -> _Placement:
     if not len(cluster):
-        return _assemble(cluster, [], (0, 0, 0), [])
+        return _Placement([], (0, 0, 0), [], 0)
     rows = cluster.replicas
-    bound, bytes_bound, unmet = 0, 0, []
+    unmet: list[str] = []
+    bound = bytes_bound = left = forced_moves = 0
     if goals.moves_data:
         rules = make_rules(cluster, goals, roles)
+        forced_moves = rules.forced
         forced = [p for p, start in enumerate(rules.start) if rules.vacant in start]
         bytes_bound = sum(max(0, cluster.size_bytes[p]) * rules.start[p].count(rules.vacant) for p in forced)
         targets = replica_targets(rules, goals.tolerance, even=goals.even_replicas)
-        board, bound = plan_moves(rules, targets, _room(cluster, roles))
+        board, bound = plan_moves(rules, targets, _room(cluster, roles), even=goals.even_replicas)
         _check_placed(rules)
-        unmet = _missed(rules, targets, board.loads)
+        unmet = _missed(rules, targets, board.loads) if goals.even_replicas else []
         if Balance.BYTES in goals.balance:
             byte_bounds = balance_bytes(board, targets if goals.even_replicas else None, goals.tolerance)
             if not byte_bounds.off:
@@ -110,16 +132,58 @@ def make_plan(cluster: PlanCluster, goals: Goals) -> Plan:
         rows = [_in_order(old, new) for old, new in zip(cluster.replicas, board.replicas, strict=True)]
         rows, left = _limit(cluster, rows, forced, goals)
         if left:
-            unmet.append(f"{left} moves are left for another plan: --max-moves or --max-bytes")
-            bound, bytes_bound = (
-                max(0, bound - left),
-                0,
-            )  # a plan that leaves no more for later: its moves and those make the whole
+            unmet.append(f"{left:,} moves are left for another plan: --max-moves or --max-bytes")
+            # No plan that leaves no more for later needs fewer: its moves and those left make the whole.
+            bound, bytes_bound = max(0, bound - left), 0
+    if not (goals.moves_data or goals.even_leaders):
+        return _Placement(rows, (0, 0, 0), [], 0)
     leaders = _leaders(cluster, rows, roles, goals)
     final = [_first(row, leader) for row, leader in zip(rows, leaders.first, strict=True)]
-    changed = [p for p, (old, new) in enumerate(zip(cluster.replicas, final, strict=True)) if old != new]
-    changes = [Change(p, cluster.ids(cluster.replicas[p]), cluster.ids(final[p])) for p in changed]
-    return _assemble(cluster, changes, (bound, bytes_bound, leaders.lower_bound), unmet)
+    leader_bound = leaders.lower_bound  # for these replicas, which are all there are unless some move
+    if goals.moves_data:
+        leader_bound = max(0, _leader_changes_of_any(cluster, leaders.first, roles, goals) - left)
+    return _Placement(final, (bound, bytes_bound, leader_bound), unmet, left, forced_moves)
+
+
+def _with_log_dirs(
+    plan: Plan, goals: Goals, roles: Roles, log_dirs: Mapping[int, list[LogDir]], stuck: Collection[int]
+) -> Plan:
+    """The plan with moves inside brokers. A partition that also changes its brokers stays in its log dirs this time."""
+    cluster = plan.cluster
+    disks = disks_of(cluster, log_dirs)
+    excluded = {node for node, broker in enumerate(cluster.brokers) if broker.id in goals.exclude_brokers}
+    staying = [n for n, broker in enumerate(cluster.brokers) if broker.alive and n not in roles.leaving | excluded]
+    moving = {change.partition: change for change in plan.changes if set(change.before) != set(change.after)}
+    leaving: dict[int, list[int]] = {}
+    for p, change in moving.items():
+        for node in set(change.before).difference(change.after):
+            leaving.setdefault(node, []).append(p)
+    found = plan_log_dirs(
+        [disks[node] for node in staying if node in disks],
+        leaving=leaving,
+        fixed={*moving, *stuck},
+        tolerance=goals.tolerance,
+        max_moves=None if goals.max_moves is None else max(0, goals.max_moves - plan.moves),
+        max_bytes=None if goals.max_bytes is None else max(0, goals.max_bytes - plan.bytes),
+    )
+    unmet = [*plan.unmet, *found.unmet]
+    unknown = cluster.ids(node for node in staying if node not in disks)
+    if unknown:
+        unmet.append(f"the log dirs of brokers {', '.join(map(str, unknown[:5]))} are not known: they stay as they are")
+    return replace(plan, changes=_add_paths(plan, found), unmet=unmet, log_dirs=found)
+
+
+def _add_paths(plan: Plan, found: LogDirPlan) -> list[Change]:
+    """The changes, with the log dirs of replicas that move within a broker."""
+    changes = {change.partition: change for change in plan.changes}
+    for p, paths in paths_of(found.moves).items():
+        ids = plan.cluster.ids(plan.cluster.replicas[p])
+        change = changes.get(p, Change(p, ids, ids))
+        changes[p] = change._replace(
+            log_dirs_before=[paths[node][0] if node in paths else None for node in change.before],
+            log_dirs=[paths[node][1] if node in paths else None for node in change.after],
+        )
+    return [changes[p] for p in sorted(changes)]
 
 
 def _room(cluster: PlanCluster, roles: Roles) -> dict[int, int]:
@@ -158,7 +222,9 @@ def _missed_bytes(cluster: PlanCluster, bounds: ByteBound) -> list[str]:
         unmet.append(f"{unknown} partitions are of unknown size and count as empty: bytes may not be even")
     if bounds.off:
         names = ", ".join(map(str, cluster.ids(bounds.off[:5])))
-        unmet.append(f"{len(bounds.off)} brokers stay outside {bounds.least}–{bounds.most} bytes: {names}")
+        unmet.append(
+            f"{len(bounds.off)} brokers stay outside {format_size(bounds.least)} to {format_size(bounds.most)}: {names}"
+        )
     return unmet
 
 
@@ -209,6 +275,22 @@ def _leaders(cluster: PlanCluster, rows: Sequence[Sequence[int]], roles: Roles, 
     )
 
 
+def _leader_changes_of_any(cluster: PlanCluster, after: Sequence[int], roles: Roles, goals: Goals) -> int:
+    """Leader changes that no plan does without, whichever replicas it moves; as even as this one, if that is a goal."""
+    n = len(cluster.brokers)
+    held, led = [0] * n, [0] * n
+    for row, leader in zip(cluster.replicas, after, strict=True):
+        held[row[0]] += 1
+        led[leader] += 1
+    lost = sum(held[node] for node in roles.leaving)
+    if not goals.even_leaders:
+        return lost
+    targets = even_targets(sum(led[node] for node in roles.hosts), roles.hosts, n, goals.tolerance)
+    if any(not targets.least[node] <= led[node] <= targets.most[node] for node in roles.hosts):
+        return lost
+    return leader_changes_needed(held, targets, lost)
+
+
 def _first(row: Sequence[int], leader: int) -> tuple[int, ...]:
     if row[0] == leader:
         return tuple(row)
@@ -224,7 +306,7 @@ def _assemble(cluster: PlanCluster, changes: list[Change], bounds: tuple[int, in
         size_bytes += copies * max(0, size)
         unknown += copies if size < 0 else 0
         leader_changes += change.before[0] != change.after[0]
-    before, after = _loads(cluster, changes)
+    before, after = broker_loads(cluster, changes)
     return Plan(
         cluster=cluster,
         changes=changes,
@@ -239,83 +321,3 @@ def _assemble(cluster: PlanCluster, changes: list[Change], bounds: tuple[int, in
         after=after,
         unmet=unmet,
     )
-
-
-def _loads(cluster: PlanCluster, changes: list[Change]) -> tuple[list[BrokerLoad], list[BrokerLoad]]:
-    n = len(cluster.brokers)
-    replicas, leaders, size_bytes = [0] * n, [0] * n, [0] * n
-    for p, row in enumerate(cluster.replicas):
-        leaders[row[0]] += 1
-        size = max(0, cluster.size_bytes[p])
-        for node in row:
-            replicas[node] += 1
-            size_bytes[node] += size
-
-    def rows() -> list[BrokerLoad]:
-        columns = zip(cluster.brokers, replicas, leaders, size_bytes, strict=True)
-        return [BrokerLoad(broker.id, broker.rack, broker.alive, *counts) for broker, *counts in columns]
-
-    before, index = rows(), cluster.index_of()
-    for change in changes:
-        size = max(0, cluster.size_bytes[change.partition])
-        for ids, sign in ((change.before, -1), (change.after, 1)):
-            leaders[index[ids[0]]] += sign
-            for node in ids:
-                replicas[index[node]] += sign
-                size_bytes[index[node]] += sign * size
-    return before, rows()
-
-
-def rack_loads(brokers: Iterable[BrokerLoad]) -> list[RackLoad]:
-    """Sums by rack; brokers without one together, first."""
-    sums: dict[str | None, list[int]] = {}
-    for row in brokers:
-        counts = sums.setdefault(row.rack, [0, 0, 0])
-        for i, count in enumerate((row.replicas, row.leaders, row.bytes)):
-            counts[i] += count
-    return [RackLoad(rack, *sums[rack]) for rack in sorted(sums, key=lambda rack: (rack is not None, rack or ""))]
-
-
-def reassignment_json(plan: Plan, *, before: bool = False) -> dict[str, Any]:
-    """The changed partitions as Kafka's tool writes them: as they will be, or as they were (the rollback)."""
-    rows = []
-    for change in plan.changes:
-        tp, ids = plan.cluster.tp(change.partition), change.before if before else change.after
-        rows.append({"topic": tp.topic, "partition": tp.partition, "replicas": ids, "log_dirs": ["any"] * len(ids)})
-    return {"version": 1, "partitions": rows}
-
-
-def document(plan: Plan) -> dict[str, Any]:
-    """The plan file; see the module's text for its keys."""
-    return {
-        **reassignment_json(plan),
-        "moves": plan.moves,
-        "lower_bound": plan.lower_bound,
-        "leader_changes": plan.leader_changes,
-        "leader_lower_bound": plan.leader_lower_bound,
-        "bytes": plan.bytes,
-        "bytes_lower_bound": plan.bytes_lower_bound,
-        "unknown_sizes": plan.unknown_sizes,
-        "complete": plan.complete,
-        "unmet": plan.unmet,
-        "before": [_row(load) for load in plan.before],
-        "after": [_row(load) for load in plan.after],
-        "racks_before": [_row(load) for load in rack_loads(plan.before)],
-        "racks_after": [_row(load) for load in rack_loads(plan.after)],
-        "current": _current(plan),
-        "rollback": reassignment_json(plan, before=True),
-    }
-
-
-def _current(plan: Plan) -> dict[str, Any]:
-    """What the plan was made for, with the sizes of one replica where they are known."""
-    found = reassignment_json(plan, before=True)
-    for row, change in zip(found["partitions"], plan.changes, strict=True):
-        size = plan.cluster.size_bytes[change.partition]
-        if size >= 0:
-            row["size_bytes"] = size
-    return found
-
-
-def _row(load: BrokerLoad | RackLoad) -> dict[str, Any]:
-    return {name: getattr(load, name) for name in load.__slots__}

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import stat
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from kctl.errors import InvalidFile, NotFound
+from kctl.errors import InvalidFile
+from kctl.input_file import read_input
 from kctl.reassign.assignment import Reassignment
 from kctl.text import printable
 from kctl.topics.names import fault_of
@@ -50,32 +48,10 @@ class PlanFile:
 
 def read_plan(path: Path) -> PlanFile:
     """The plan in a file; «-» is stdin. Raises NotFound, InvalidFile."""
-    if str(path) == "-":
-        return parse_plan(_bounded(sys.stdin.buffer, "stdin"), "stdin")
-    try:
-        # A FIFO without a writer must not keep us; a device has no end.
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        with os.fdopen(fd, "rb") as file:
-            mode = os.fstat(fd).st_mode
-            if not stat.S_ISREG(mode) and not stat.S_ISFIFO(mode):
-                raise InvalidFile(f"{path} is not a file", hint=_HOW_TO_GET_ONE)
-            os.set_blocking(fd, True)
-            data = _bounded(file, str(path))
-    except FileNotFoundError:
-        raise NotFound(f"there is no file {path}", hint=_HOW_TO_GET_ONE) from None
-    except OSError as exc:
-        raise InvalidFile(f"cannot read {path}: {exc.strerror}") from exc
-    return parse_plan(data, str(path))
+    return parse_plan(*read_input(path, max_bytes=MAX_BYTES, hint=_HOW_TO_GET_ONE))
 
 
 _HOW_TO_GET_ONE = "`kctl topic reassign plan --out FILE` writes one"
-
-
-def _bounded(stream: BinaryIO, name: str) -> bytes:
-    data = stream.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        raise InvalidFile(f"{name} is no plan: it has more than {MAX_BYTES:,} bytes")
-    return data
 
 
 def reversed_plan(plan: PlanFile) -> PlanFile:

@@ -50,12 +50,13 @@ def replica_targets(rules: Rules, tolerance: float, *, even: bool) -> Targets:
     # it is. At a whole number every broker has just that.
     ranges = sorted({(floor(level), ceil(level)) for level in level_of.values()})
     group, total = [-1] * n, [Fraction(0)] * len(ranges)
+    mean = sum(level_of[rules.racks[node]] for node in rules.hosts) / len(rules.hosts)
     for node in rules.hosts:
         level = level_of[rules.racks[node]]
         group[node] = ranges.index((floor(level), ceil(level)))
         total[group[node]] += level
-        least[node] = min(floor(level), ceil(level * (1 - slack)))
-        most[node] = max(ceil(level), floor(level * (1 + slack)))
+        least[node] = min(floor(level), ceil(mean * (1 - slack))) if slack else floor(level)
+        most[node] = max(ceil(level), floor(mean * (1 + slack))) if slack else ceil(level)
     if not even:
         current = [0] * n
         for row in rules.original:

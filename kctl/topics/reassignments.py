@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
 from kctl.errors import NotSupported
 from kctl.model import TopicPartition
+from kctl.partition_requests import numbers_by_topic
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -18,14 +20,24 @@ class Moving(NamedTuple):
     removing: tuple[int, ...]
 
 
-def ongoing_reassignments(client: ClusterClient) -> dict[TopicPartition, Moving] | None:
-    """All partitions under reassignment, as the controller has them; None when it cannot tell (too old)."""
+def ongoing_reassignments(
+    client: ClusterClient, partitions: Collection[TopicPartition] | None = None
+) -> dict[TopicPartition, Moving] | None:
+    """All partitions under reassignment, or those among `partitions`, as the controller has them.
+
+    None when it cannot tell (too old).
+    """
     from kafka.protocol.admin import ListPartitionReassignmentsRequest
 
     from kctl.client import error_for
 
+    topic_class = ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics
+    asked = None
+    if partitions is not None:
+        by_topic = numbers_by_topic(sorted(partitions))
+        asked = [topic_class(name=topic, partition_indexes=numbers) for topic, numbers in by_topic.items()]
     try:
-        response = client.send_to_controller(ListPartitionReassignmentsRequest(topics=None))
+        response = client.send_to_controller(ListPartitionReassignmentsRequest(topics=asked))
     except NotSupported:
         return None
     if response.error_code:

@@ -28,12 +28,13 @@ class Sample:
 
 @dataclass(frozen=True)
 class Figures:
-    """Medians over the runs of one command."""
+    """Medians over the runs of one command. moves: replicas that its plan copies, where it makes one."""
 
     cpu_s: float
     wall_s: float
     max_rss_bytes: int
     runs: int
+    moves: int | None = None
 
 
 def run_once(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> Sample:

@@ -30,6 +30,9 @@ TITLES = {
     "segment-json": "The same records as JSON Lines; one core",
     "segment-find": "Finding a record",
     "segment-stats": "Statistics and a deep check of the same records; one core",
+    "reassign": "Plans for 100 brokers and 100,000 partitions, from file to file",
+    "reassign-million": "A plan for 1,000 brokers and 1,000,000 partitions, from file to file",
+    "reassign-read": "Reading a cluster of 100 brokers for a plan, from recorded answers",
 }
 
 
@@ -46,12 +49,13 @@ def newest() -> dict[str, dict[str, Any]]:
 def _section(title: str, body: dict[str, Any]) -> list[str]:
     machine = body["machine"]
     rows = body["figures"]
-    lines = [f"## {title}\n", "| command | CPU ms | wall ms | memory MB | CPU × | wall × |"]
-    lines.append("| --- | ---: | ---: | ---: | ---: | ---: |")
-    lines += [
-        f"| {name} | {r['cpu_ms']} | {r['wall_ms']} | {r['max_rss_mb']} | {r['cpu_ratio']} | {r['wall_ratio']} |"
-        for name, r in rows.items()
-    ]
+    columns = ["CPU ms", "wall ms", "memory MB", "CPU ×", "wall ×"]
+    keys = ["cpu_ms", "wall_ms", "max_rss_mb", "cpu_ratio", "wall_ratio"]
+    if any("moves" in r for r in rows.values()):
+        columns.append("replica moves")
+        keys.append("moves")
+    lines = [f"## {title}\n", f"| command | {' | '.join(columns)} |", f"| --- |{' ---: |' * len(columns)}"]
+    lines += [f"| {name} | {' | '.join(str(r.get(key, '')) for key in keys)} |" for name, r in rows.items()]
     runs = next(iter(rows.values()))["runs"]
     memory = machine["memory_bytes"] // 10**9
     lines.append(

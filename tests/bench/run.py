@@ -18,6 +18,7 @@ from typing import Any
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")]
 
 import cases
+import reassign_cases
 import segment_cases
 from kctl_testing import Kctl
 from measure import Figures, machine
@@ -36,6 +37,9 @@ CASES: dict[str, Callable[[cases.Setting], dict[str, Figures]]] = {
     "segment-json": segment_cases.segment_json,
     "segment-find": segment_cases.segment_find,
     "segment-stats": segment_cases.segment_stats,
+    "reassign": reassign_cases.reassign,
+    "reassign-million": reassign_cases.reassign_million,
+    "reassign-read": reassign_cases.reassign_read,
 }
 
 
@@ -43,19 +47,25 @@ def _report(name: str, figures: dict[str, Figures]) -> dict[str, Any]:
     base = next(iter(figures.values()))
     rows: dict[str, Any] = {}
     for command, f in figures.items():
-        if command.startswith("DumpLogSegments"):
+        if command.startswith(("DumpLogSegments", "ReassignPartitionsCommand")):
             base = f  # several peers in one table: each is the base of what follows it
         rows[command] = {
             "cpu_ms": round(f.cpu_s * 1000), "wall_ms": round(f.wall_s * 1000), "max_rss_mb": f.max_rss_bytes // 10**6,
             "runs": f.runs, "cpu_ratio": round(f.cpu_s / base.cpu_s, 3), "wall_ratio": round(f.wall_s / base.wall_s, 3),
         }  # fmt: skip
+        if f.moves is not None:
+            rows[command]["moves"] = f.moves
     sys.stdout.write(f"\n{name} (ratios to the peer above, or to the first line)\n")
     for command, row in rows.items():
         sys.stdout.write(
             f"  {command:32} {row['cpu_ms']:>7} ms CPU {row['wall_ms']:>7} ms wall {row['max_rss_mb']:>5} MB"
-            f"   CPU × {row['cpu_ratio']:<6} wall × {row['wall_ratio']}\n"
+            f"   CPU × {row['cpu_ratio']:<6} wall × {row['wall_ratio']}{_moves(row)}\n"
         )
     return rows
+
+
+def _moves(row: dict[str, Any]) -> str:
+    return f"   {row['moves']:,} moves" if "moves" in row else ""
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ def test_the_document(kctl: Kctl, cluster: TestCluster, topic: Callable[..., str
         assert sorted(r["partition"] for r in held) == [0, 1]
         assert list(held[0]) == ["topic", "partition", "size_bytes", "offset_lag", "future"]
     (found,) = [row for row in document["topics"] if row["name"] == mine]
-    assert list(found) == ["name", "configs", "partitions"]
+    assert list(found) == ["name", "topic_id", "configs", "partitions"]
     assert found["configs"] == {"retention.ms": "3600000"}
     first, second = found["partitions"]
     assert list(first) == ["partition", "leader", "replicas", "isr", "adding", "removing", "size_bytes"]

@@ -79,3 +79,9 @@ def test_what_the_broker_says_comes_first() -> None:
 def test_zero_is_no_error() -> None:
     with pytest.raises(ValueError, match="no error"):
         error_for(0, None, subject="x")
+
+
+def test_a_brokers_own_objects_are_not_shown() -> None:
+    said = "Request Request(processor=1, session=kafka.network.Session@5248dcf9) is not authorized."
+    error = error_for(31, said, subject="reassignments")
+    assert error.message == "reassignments: not authorized for the cluster (CLUSTER_AUTHORIZATION_FAILED)"

@@ -9,7 +9,7 @@ import pytest
 
 from kctl.errors import InvalidFile, KctlError, NotFound, Refused, UsageError
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
-from kctl.reassign.cluster import from_export, from_state
+from kctl.reassign.cluster import NONE, from_export, from_state
 from kctl.reassign.goals import Balance, Goals, resolve
 from reassign_clusters import cluster_of
 
@@ -47,7 +47,7 @@ def test_an_export_becomes_columns() -> None:
     ]
     assert [str(cluster.tp(p)) for p in range(3)] == ["a-0", "a-1", "z-0"]
     assert [cluster.ids(row) for row in cluster.replicas] == [[20, 40], [20, 10], [10, 30]]
-    assert list(cluster.leader) == [1, -1, 0]
+    assert list(cluster.leader) == [1, NONE, 0]
     assert list(cluster.size_bytes) == [-1, -1, 5]
     assert cluster.moving == {1}
     only = cluster.select(lambda name: name == "a")
@@ -99,8 +99,8 @@ def put(path: tuple[Any, ...], value: object) -> Callable[[dict[str, Any]], None
         (("topics", 0, "partitions"), 1, "topic z has no list of partitions"),
         (("topics", 1, "partitions", 0, "partition"), 0, "a partition of topic a is there twice"),
         (("topics", 0, "partitions", 0, "partition"), -1, "partition of topic z is -1"),
-        (("topics", 0, "partitions", 0, "replicas"), [], "replicas of partition 0 are"),
-        (("topics", 0, "partitions", 0, "replicas"), [1, "2"], "replicas of partition 0 are"),
+        (("topics", 0, "partitions", 0, "replicas"), [], "replicas of partition 0 of topic z are"),
+        (("topics", 0, "partitions", 0, "replicas"), [1, "2"], "replicas of partition 0 of topic z are"),
         (("topics", 0, "partitions", 0, "replicas"), [1, 1], "two replicas on one broker"),
         (("topics", 0, "partitions", 0, "size_bytes"), -3, "size_bytes of z-0 is -3"),
     ],

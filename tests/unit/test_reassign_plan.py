@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kctl.errors import Refused
+from kctl.log_dirs import LogDir, LogDirReplica
 from kctl.reassign.cluster import PlanCluster
 from kctl.reassign.goals import Balance, Goals, resolve
-from kctl.reassign.plan import Plan, document, make_plan
+from kctl.reassign.plan import Plan, make_plan
+from kctl.reassign.plan_document import Execution, document, text_of
 from kctl.reassign.rules import make_rules
 from reassign_clusters import cluster_of, clusters, striped
 
@@ -220,9 +222,8 @@ def test_the_document_is_kafkas_reassignment_json_with_more_beside() -> None:
     found = json.loads(json.dumps(document(plan)))
     assert found["version"] == 1
     assert found["partitions"] == [{"topic": "t", "partition": 0, "replicas": [2, 1], "log_dirs": ["any", "any"]}]
-    assert found["rollback"]["partitions"] == [
-        {"topic": "t", "partition": 0, "replicas": [0, 1], "log_dirs": ["any", "any"]}
-    ]
+    assert found["rollback"]["partitions"] == [{"topic": "t", "partition": 0, "replicas": [0, 1]}]
+    assert found["current"]["partitions"] == [{"topic": "t", "partition": 0, "replicas": [0, 1], "size_bytes": 100}]
     assert {key: found[key] for key in ("moves", "lower_bound", "leader_changes", "leader_lower_bound", "bytes")} == {
         "moves": 1, "lower_bound": 1, "leader_changes": 1, "leader_lower_bound": 1, "bytes": 100,
     }  # fmt: skip
@@ -231,3 +232,24 @@ def test_the_document_is_kafkas_reassignment_json_with_more_beside() -> None:
     }  # fmt: skip
     assert found["after"][2]["replicas"] == 2
     assert found["racks_after"][0] == {"rack": "a", "replicas": 0, "leaders": 0, "bytes": 0}
+
+
+def test_the_text_of_a_plan_is_its_document() -> None:
+    cluster = cluster_of(["a", "b", "c"], [[0, 1], [1, 2], [0, 2]], sizes=[5, -1, 0])
+    for goals in (Goals(remove_brokers=frozenset({0})), Goals(leaders_only=True), Goals(replication_factor=3)):
+        found = document(make_plan(cluster, goals), Execution([[0]], 5, 7, {"topic": ["\x1b"]}))
+        assert json.loads(text_of(found)) == found
+        assert text_of(found).isascii()
+    dirs = {0: [LogDir(path, None, None, [LogDirReplica("t", p, 9, 0, False) for p in rows], None)
+                for path, rows in (("/a\u00e9", [0, 2]), ("/b", []))]}  # fmt: skip
+    found = document(make_plan(cluster, Goals(log_dirs=True), dirs))
+    assert found["log_dir_moves"] == 1
+    assert json.loads(text_of(found)) == found
+
+
+def test_bytes_come_nearer_where_racks_keep_them_from_being_even() -> None:
+    """The fullest broker is alone in its rack and can give nothing: the others still can."""
+    cluster = cluster_of(["a", "a", "b"], [[0, 2]] * 10)
+    plan = make_plan(cluster, Goals(balance=frozenset({Balance.BYTES})))
+    assert [load.bytes for load in plan.after] == [600, 400, 1000]
+    assert plan.unmet == ["2 brokers stay outside 600 B to 734 B: 1, 2"]

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from kctl.errors import InvalidFile, KctlError, NotFound
 from kctl.reassign.assignment import Reassignment
 from kctl.reassign.goals import Goals
-from kctl.reassign.plan import document, make_plan
+from kctl.reassign.plan import make_plan
+from kctl.reassign.plan_document import document
 from kctl.reassign.plan_file import parse_plan, read_plan, reversed_plan
 from reassign_clusters import cluster_of
 

@@ -6,7 +6,7 @@ import pytest
 
 from kctl.errors import UsageError
 from kctl.text import printable
-from kctl.units import format_duration, format_size, parse_duration_ms, parse_size
+from kctl.units import format_duration, format_size, parse_duration_ms, parse_rate, parse_size
 
 SIZES = [("0", 0), ("512", 512), ("1k", 1000), ("64MB", 64_000_000), ("1.5GiB", 1_610_612_736), ("1 KiB", 1024)]
 
@@ -68,3 +68,14 @@ def test_format_duration(duration: int, expected: str) -> None:
 )
 def test_nothing_steers_the_terminal(raw: str, shown: str) -> None:
     assert printable(raw) == shown
+
+
+@pytest.mark.parametrize(("text", "rate"), [("50MB/s", 50_000_000), ("10MiB/s", 10 * 2**20), ("1", 1), ("2kB", 2000)])
+def test_rates(text: str, rate: int) -> None:
+    assert parse_rate(text) == rate
+
+
+@pytest.mark.parametrize("text", ["", "0", "0MB/s", "fast", "-1MB/s", "1/s/s", "50MB/h"])
+def test_what_is_no_rate(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a rate"):
+        parse_rate(text)

@@ -191,3 +191,10 @@ class ListPartitionReassignmentsRequest(ApiMessage):
         min_version: int | None = ...,
         max_version: int | None = ...,
     ) -> None: ...
+
+class DescribeLogDirsResponse(ApiMessage):
+    DescribeLogDirsResult: Any
+    def __init__(self, **fields: Any) -> None: ...
+
+class ListPartitionReassignmentsResponse(ApiMessage):
+    def __init__(self, **fields: Any) -> None: ...

@@ -1,0 +1,257 @@
+"""kctl leader: how far leaders are from the preferred ones, electing them, and spreading them evenly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kctl.commands import output
+from kctl.commands.invocation import CommandGroup, Invocation, invocation
+from kctl.commands.leader_tables import balance_tables, counted, election_tables, status_tables
+from kctl.commands.output import jsonable
+from kctl.errors import NotHealthy, OperationFailed, UsageError
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+    from kctl.leader.balance import Balance
+    from kctl.leader.election import Election
+    from kctl.leader.status import LeaderStatus
+
+app = CommandGroup("Show, elect and balance the leaders of partitions.")
+
+_NAMED = 10  # partitions that are told one by one
+
+Topics = Annotated[list[str] | None, typer.Option("--topic", help="Only this topic; repeatable.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, change nothing.")]
+
+
+@app.command()
+def status(
+    ctx: typer.Context,
+    topic: Topics = None,
+    max_imbalance: Annotated[
+        float,
+        typer.Option(
+            metavar="PERCENT",
+            min=0,
+            max=100,
+            help="Exit 1 when of the partitions that a broker should lead a larger share is led by others.",
+        ),
+    ] = 10.0,
+) -> None:
+    """Show how many partitions their preferred replica leads, and which it does not.
+
+    The imbalance of a broker is counted as a controller does for leader.imbalance.per.broker.percentage, whose
+    default is 10 as well. Exit 1 also when a partition has no leader.
+
+    Example: kctl leader status --max-imbalance 0
+    """
+    from kctl.leader.status import read_leader_status
+
+    inv = invocation(ctx)
+    with inv.connect() as client:
+        found = read_leader_status(client, topic or None)
+    inv.emit(found, lambda: status_tables(found))
+    _judge(found, max_imbalance)
+
+
+def _judge(found: LeaderStatus, max_imbalance: float) -> None:
+    over = found.over(max_imbalance)
+    problems = []
+    if found.leaderless:
+        problems.append(f"{counted(found.leaderless, 'partition')} without a leader")
+    if over:
+        worst = max(over, key=lambda row: row.imbalance_percent)
+        problems.append(
+            f"imbalance above {max_imbalance:g} % on {counted(len(over), 'broker')}, "
+            f"the largest {worst.imbalance_percent:g} % on broker {worst.broker}"
+        )
+    if not problems:
+        return
+    if any(row.electable for row in found.not_preferred):
+        hint = "`kctl leader elect --preferred` gives partitions back to their preferred replicas"
+    else:
+        hint = "no election can help now: start the brokers that are down, wait for replicas to be in sync"
+    raise NotHealthy("; ".join(problems), hint=hint)
+
+
+@app.command()
+def elect(
+    ctx: typer.Context,
+    preferred: Annotated[bool, typer.Option("--preferred", help="Preferred replicas, where they are in sync.")] = False,
+    unclean: Annotated[
+        bool,
+        typer.Option("--unclean", help="Any live replica, for partitions without a leader. LOSES RECORDS."),
+    ] = False,
+    topic: Topics = None,
+    partition: Annotated[
+        list[int] | None, typer.Option(min=0, help="Only this partition of each --topic; repeatable.")
+    ] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Elect leaders, and look who leads then.
+
+    Clients of a partition wait for a moment while its leader changes. A partition whose preferred replica is not in
+    sync is named and left alone: exit 1. An unclean election has to be confirmed with the cluster's name, also
+    where --yes is given: what only the replicas that are down have is lost.
+
+    Example: kctl leader elect --preferred --topic orders
+    """
+    from kctl.leader.election import choose, plan_preferred
+
+    if preferred == unclean:
+        raise UsageError("either --preferred or --unclean", hint="--preferred is the harmless one")
+    if partition and not topic:
+        raise UsageError("--partition says which partition, not of which topic", hint="add --topic NAME")
+    inv = invocation(ctx)
+    with inv.connect() as client:
+        state, chosen = choose(client, topic or None, partition or None)
+        if unclean:
+            from kctl.commands.leader_unclean import elect_unclean
+
+            elect_unclean(inv, client, state, chosen, named=bool(partition), dry_run=dry_run)
+            return
+        plan = plan_preferred(state, chosen)
+        _elect_preferred(inv, client, plan, led=len(chosen) - len(plan), dry_run=dry_run)
+
+
+def _elect_preferred(
+    inv: Invocation, client: ClusterClient, plan: Sequence[Election], *, led: int, dry_run: bool
+) -> None:
+    from kctl.leader.election import carry_out
+
+    todo = [row for row in plan if row.result == "would elect"]
+    if led and not todo:
+        output.note(f"{counted(led, 'partition')} led by the preferred replica already")
+    if todo and not dry_run:
+        tell_skipped(plan)
+        inv.confirm(
+            f"Elect the preferred leaders of {counted(len(todo), 'partition')} of {client.target.name}? "
+            "Their clients wait for a moment.",
+            target=client.target,
+        )
+        with output.progress("electing") as bar:
+            plan = carry_out(client, plan, timeout_s=inv.timeout_s(30), told=bar.update)
+    inv.emit(plan, lambda: election_tables(plan))
+    judge_elections(plan)
+
+
+def tell_skipped(plan: Sequence[Election]) -> None:
+    """Warn of partitions that no election can help."""
+    skipped = [row for row in plan if row.result == "skipped"]
+    for row in skipped[:_NAMED]:
+        output.warn(f"{row.tp} is left alone: {row.reason}")
+    if len(skipped) > _NAMED:
+        output.warn(f"and {counted(len(skipped) - _NAMED, 'more partition')} left alone")
+
+
+def judge_elections(plan: Sequence[Election]) -> None:
+    """Raise OperationFailed for elections that failed, NotHealthy for partitions that were left alone."""
+    failed = [f"{row.tp}: {row.reason}" for row in plan if row.result == "failed"]
+    if failed:
+        raise OperationFailed(
+            f"{len(failed)} of {counted(len(plan), 'partition')} without the wanted leader: {_few(failed)}",
+            hint="`kctl leader status` shows the leaders now; the same command again tries the rest",
+        )
+    skipped = [f"{row.tp}: {row.reason}" for row in plan if row.result == "skipped"]
+    if skipped:
+        raise NotHealthy(
+            f"{counted(len(skipped), 'partition')} left alone: {_few(skipped)}",
+            hint="start the brokers that are down, wait until replicas are in sync, then elect again",
+        )
+
+
+def _few(lines: Sequence[str]) -> str:
+    more = f"; and {len(lines) - 3} more" if len(lines) > 3 else ""
+    return "; ".join(lines[:3]) + more
+
+
+@app.command()
+def balance(
+    ctx: typer.Context,
+    topic: Topics = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Also save the plan, as a plan file.")] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Spread leaders evenly over the brokers that are up, then elect them.
+
+    Replicas are put into another order, with as few changes as can be; no data is moved. With --topic, the leaders
+    of these topics are spread. When it is interrupted, run it again.
+
+    Example: kctl leader balance --dry-run
+    """
+    from kctl.leader import balance as balancing
+
+    inv = invocation(ctx)
+    with inv.connect() as client:
+        planned = balancing.plan_balance(client, topic or None)
+        for warning in planned.plan.warnings:
+            output.warn(warning)
+        if out is not None:
+            _save(planned, out)
+        if dry_run or planned.nothing_to_do:
+            inv.emit(_result(planned), lambda: balance_tables(planned))
+            judge_elections([row for row in planned.elections if row.result == "skipped"])
+            return
+        if not inv.yes:
+            output.note(certificate(planned))
+            tell_skipped(planned.elections)
+        inv.confirm(_question(planned, client), target=client.target)
+        with output.progress("balancing") as bar:
+            done = balancing.balance(client, planned, timeout_s=inv.timeout_s(30), told=bar.update)
+    inv.emit(_result(done), lambda: balance_tables(done))
+    if done.failed:
+        failed = [f"{tp}: {reason}" for tp, reason in sorted(done.failed.items())]
+        raise OperationFailed(
+            f"{len(failed)} of {counted(len(done.reorders), 'partition')} not put into the new order: {_few(failed)}",
+            hint="run it again: it plans from what there is then",
+        )
+    judge_elections(done.elections)
+
+
+def _question(planned: Balance, client: ClusterClient) -> str:
+    todo = sum(row.result == "would elect" for row in planned.elections)
+    return (
+        f"Put the replicas of {counted(len(planned.reorders), 'partition')} of {client.target.name} into another "
+        f"order, and elect {counted(todo, 'leader')}? Clients wait for a moment."
+    )
+
+
+def certificate(planned: Balance) -> str:
+    """How many leaders change, and that it cannot be done with fewer."""
+    plan = planned.plan
+    if not plan.leader_changes:
+        return "the preferred leaders are spread evenly already"
+    changes = counted(plan.leader_changes, "partition")
+    if plan.leader_changes <= plan.leader_lower_bound:
+        return f"{changes} with another preferred leader; no plan needs fewer than {plan.leader_lower_bound:,}"
+    return f"{changes} with another preferred leader; at least {plan.leader_lower_bound:,} are needed"
+
+
+def _result(found: Balance) -> dict[str, Any]:
+    plan = found.plan
+    return {
+        "leader_changes": plan.leader_changes,
+        "leader_lower_bound": plan.leader_lower_bound,
+        "complete": plan.complete,
+        "unmet": plan.unmet,
+        "reorders": len(found.reorders),
+        "brokers": jsonable(found.brokers),
+        "elections": jsonable(found.elections),
+        "failed": {str(tp): reason for tp, reason in sorted(found.failed.items())},
+    }
+
+
+def _save(planned: Balance, path: Path) -> None:
+    from kctl.reassign.batches import make_batches
+    from kctl.reassign.plan_document import Execution, document, text_of
+
+    batches = make_batches(planned.reorders, max_concurrent_moves=1, batch_bytes=None)
+    text = text_of(document(planned.plan, Execution(batches=batches, goals={"leaders_only": True})))
+    try:
+        path.write_text(text + "\n", encoding="ascii")
+    except OSError as exc:
+        raise UsageError(f"cannot write {path}: {exc.strerror}") from exc

@@ -1,0 +1,75 @@
+"""`kctl leader elect --unclean`: what would be lost is told, and the cluster's name has to be typed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from kctl.commands import output
+from kctl.commands.confirm import confirm_name
+from kctl.commands.invocation import Invocation
+from kctl.commands.leader import judge_elections, tell_skipped
+from kctl.commands.leader_tables import counted
+from kctl.commands.output import Column, Table, jsonable
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+    from kctl.leader.election import Election
+    from kctl.leader.losses import Loss
+    from kctl.model import ClusterState, PartitionState
+
+
+def elect_unclean(
+    inv: Invocation,
+    client: ClusterClient,
+    state: ClusterState,
+    chosen: Sequence[PartitionState],
+    *,
+    named: bool,
+    dry_run: bool,
+) -> None:
+    """Plan, tell what would be lost, confirm, elect, look. Raises as `kctl leader elect` does."""
+    from kctl.leader.election import carry_out, plan_unclean
+    from kctl.leader.losses import find_losses
+
+    plan = plan_unclean(state, chosen, named=named)
+    losses = find_losses(client, state, plan)
+    if not plan:
+        output.note(f"{counted(len(chosen), 'partition')} looked at, and all have a leader")
+    elif not dry_run and losses:
+        tell_skipped(plan)
+        for loss in losses:
+            output.warn(str(loss))
+        confirm_name(
+            f"Elect leaders of {_names(losses)} of {client.target.name} from replicas that are not in sync? "
+            "This loses records, for ever; starting the brokers that are down would not.",
+            client.target.name,
+            given=inv.confirm_cluster,
+        )
+        with output.progress("electing") as bar:
+            plan = carry_out(client, plan, unclean=True, timeout_s=inv.timeout_s(30), told=bar.update)
+    rows = _rows(plan, losses)
+    inv.emit(rows, lambda: [Table(_COLUMNS, rows, empty="no election is needed")])
+    judge_elections(plan)
+
+
+def _names(losses: Sequence[Loss]) -> str:
+    names = [f"{loss.topic}-{loss.partition}" for loss in losses]
+    return ", ".join(names[:20]) + (f" and {len(names) - 20} more partitions" if len(names) > 20 else "")
+
+
+_COLUMNS = [
+    Column("topic"),
+    Column("partition", align="right"),
+    Column("elected", align="right"),
+    Column("loss.elected_end_offset", "FROM OFFSET", align="right"),
+    Column("loss.known_lost", "KNOWN LOST", align="right"),
+    Column("loss.unreachable", "CANNOT ASK"),
+    Column("result"),
+    Column("reason", show=str),
+]
+
+
+def _rows(plan: Sequence[Election], losses: Sequence[Loss]) -> list[dict[str, Any]]:
+    found = {(loss.topic, loss.partition): {**jsonable(loss), "known_lost": loss.known_lost} for loss in losses}
+    return [{**jsonable(row), "loss": found.get((row.topic, row.partition))} for row in plan]

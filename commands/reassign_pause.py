@@ -1,0 +1,31 @@
+"""`kctl topic reassign pause`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kctl.commands.invocation import invocation
+from kctl.commands.reassign_run import DryRun, emit_status, pause_run, take, unfinished_run
+
+
+def pause(
+    ctx: typer.Context,
+    now: Annotated[bool, typer.Option("--now", help="Do not end the batch: what is in flight goes back.")] = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Pause a run when its batch is done, and take its throttles away until it is resumed.
+
+    Example: kctl topic reassign pause
+    """
+    from kctl.reassign.journals import Request
+
+    inv = invocation(ctx)
+    with inv.connect() as client:
+        path = unfinished_run(client)
+        if dry_run:
+            emit_status(inv, client)
+            return
+        with take(path, inv, Request.YIELD if now else Request.PAUSE) as journal:
+            pause_run(inv, client, journal, now=now)

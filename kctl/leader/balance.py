@@ -1,0 +1,163 @@
+"""Leaders spread evenly: replicas are put into another order, which copies nothing, and then leaders are elected.
+
+There is no journal. Another order is harmless by itself, each partition stands alone, and a run that was interrupted
+is simply run again: it plans from what there is then.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from kctl.deadline import Deadline
+from kctl.errors import KctlError, OutcomeUnknown
+from kctl.leader.election import Election, carry_out, choose, plan_preferred
+from kctl.model import ClusterState, PartitionState, TopicPartition
+from kctl.reassign import journals
+from kctl.reassign.alter import alter_reassignments
+from kctl.reassign.assignment import Reassignment
+from kctl.reassign.cluster import from_state
+from kctl.reassign.goals import Goals
+from kctl.reassign.plan import Plan, make_plan
+from kctl.reassign.plan_document import reassignments
+from kctl.topics.reassignments import ongoing_reassignments
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+REORDER_PER_BATCH = 200
+_POLL_S = 0.2
+
+Told = Callable[[str, float, float], None]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerBalance:
+    """A broker's leaders: now, as the order of replicas would have them now (preferred), and as the plan has them.
+
+    leaders_after: as read back at the end; None when nothing was done.
+    """
+
+    broker: int
+    rack: str | None
+    alive: bool
+    leaders_before: int
+    preferred_before: int
+    planned: int
+    leaders_after: int | None = None
+
+
+@dataclass
+class Balance:
+    """plan: what is to be reordered, with its certificate. elections: of all partitions that need one afterwards.
+
+    failed: partitions that could not be reordered, with the reason.
+    """
+
+    plan: Plan
+    reorders: list[Reassignment]
+    elections: list[Election]
+    brokers: list[BrokerBalance]
+    failed: dict[TopicPartition, str] = field(default_factory=dict)
+
+    @property
+    def nothing_to_do(self) -> bool:
+        return not self.reorders and not any(row.result == "would elect" for row in self.elections)
+
+
+def plan_balance(client: ClusterClient, topics: Sequence[str] | None = None) -> Balance:
+    """The fewest changes of preferred leaders that spread them evenly over the brokers that are up.
+
+    topics: only these; None for all. Raises NotFound for topics that there are not, Refused while partitions are being
+    reassigned or a reassignment of kctl is unfinished on this machine: its plan would be stale.
+    """
+    state, chosen = choose(client, topics, None)
+    _refuse_unfinished(state.cluster_id)
+    moving = ongoing_reassignments(client) or {}
+    plan = make_plan(from_state(state, moving=moving), Goals(leaders_only=True))
+    reorders = reassignments(plan)
+    after = {r.tp: r.after for r in reorders}
+    elections = plan_preferred(state, [_reordered(p, after) for p in chosen])
+    return Balance(plan, reorders, elections, _brokers(state, plan))
+
+
+def _refuse_unfinished(cluster_id: str | None) -> None:
+    path = journals.unfinished(cluster_id) if cluster_id else None
+    if path is not None:
+        journals.refuse_second(path)
+
+
+def _reordered(p: PartitionState, after: Mapping[TopicPartition, tuple[int, ...]]) -> PartitionState:
+    """As it will be when its replicas have the new order."""
+    return replace(p, replicas=after.get(p.tp, p.replicas))
+
+
+def _leaders(state: ClusterState) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for topic in state.topics.values():
+        for p in topic.partitions:
+            found[p.leader] = found.get(p.leader, 0) + 1
+    return found
+
+
+def _brokers(state: ClusterState, plan: Plan) -> list[BrokerBalance]:
+    leaders = _leaders(state)
+    return [
+        BrokerBalance(now.broker, now.rack, now.alive, leaders.get(now.broker, 0), now.leaders, then.leaders)
+        for now, then in zip(plan.before, plan.after, strict=True)
+    ]
+
+
+def balance(client: ClusterClient, planned: Balance, *, timeout_s: float = 30.0, told: Told | None = None) -> Balance:
+    """Reorder, see that it is done, elect, and count the leaders that there are then.
+
+    A partition whose replicas are others than when it was planned is left alone, and named. timeout_s: for each batch
+    to be seen. Raises what `alter_reassignments` and `carry_out` raise when nothing was done.
+    """
+    failed: dict[TopicPartition, str] = {}
+    rows = planned.reorders
+    for start in range(0, len(rows), REORDER_PER_BATCH):
+        if told:
+            told("putting replicas in order", start, len(rows))
+        failed |= _reorder(client, rows[start : start + REORDER_PER_BATCH], timeout_s)
+    wanted = [row for row in planned.elections if row.tp not in failed]
+    elections = carry_out(client, wanted, timeout_s=timeout_s, told=told)
+    leaders = _leaders(client.metadata(planned.plan.cluster.topics))
+    brokers = [replace(b, leaders_after=leaders.get(b.broker, 0)) for b in planned.brokers]
+    return Balance(planned.plan, rows, elections, brokers, failed)
+
+
+def _reorder(client: ClusterClient, batch: Sequence[Reassignment], timeout_s: float) -> dict[TopicPartition, str]:
+    """Partitions that do not have the new order in the end, with the reason."""
+    now = _replicas(client, batch)
+    failed = {r.tp: _stale(now.get(r.tp)) for r in batch if now.get(r.tp) not in {r.before, r.after}}
+    todo = {r.tp: r for r in batch if r.tp not in failed and now[r.tp] != r.after}
+    errors: dict[TopicPartition, KctlError] = {}
+    if todo:
+        errors = alter_reassignments(client, {tp: r.after for tp, r in todo.items()})
+    failed |= {tp: error.message for tp, error in errors.items() if not isinstance(error, OutcomeUnknown)}
+    waiting = {tp: r for tp, r in todo.items() if tp not in failed}
+    deadline = Deadline(timeout_s)
+    while waiting:
+        now = _replicas(client, list(waiting.values()))
+        waiting = {tp: r for tp, r in waiting.items() if now.get(tp) != r.after}
+        if waiting and deadline.expired:
+            reason = f"the new order was not seen within {timeout_s:g} s"
+            return failed | {tp: errors[tp].message if tp in errors else reason for tp in waiting}
+        if waiting:
+            time.sleep(_POLL_S)
+    return failed
+
+
+def _replicas(client: ClusterClient, rows: Collection[Reassignment]) -> dict[TopicPartition, tuple[int, ...]]:
+    state = client.metadata(sorted({r.topic for r in rows}))
+    return {p.tp: p.replicas for topic in state.topics.values() for p in topic.partitions}
+
+
+def _stale(now: tuple[int, ...] | None) -> str:
+    if now is None:
+        return "it does not exist any more"
+    replicas = ",".join(map(str, now))
+    return f"its replicas are {replicas} now, somebody else has changed them"

@@ -1,0 +1,170 @@
+"""Elections planned, carried out batch by batch, and looked at: what counts is the leader that is seen afterwards."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from kctl.deadline import Deadline
+from kctl.errors import KctlError, NotFound, OutcomeUnknown, Refused
+from kctl.leader.elect import elect_leaders
+from kctl.leader.status import not_preferred
+from kctl.model import ClusterState, PartitionState, TopicPartition
+from kctl.partition_requests import PER_REQUEST
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+_POLL_S = 0.1
+
+Told = Callable[[str, float, float], None]  # a message, partitions done, partitions in all
+
+
+@dataclass(frozen=True, slots=True)
+class Election:
+    """One partition. result: «would elect», «elected», «skipped» or «failed»; reason: of the last two.
+
+    leader: now, None for none. elected: the replica that is to become, or became, the leader.
+    """
+
+    topic: str
+    partition: int
+    leader: int | None
+    elected: int | None
+    result: str
+    reason: str | None = None
+
+    @property
+    def tp(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+
+def choose(
+    client: ClusterClient, topics: Sequence[str] | None, partitions: Sequence[int] | None
+) -> tuple[ClusterState, list[PartitionState]]:
+    """The partitions that are meant. topics: None for all. partitions: of each topic named; None for all.
+
+    Raises NotFound for topics and partitions that there are not, UsageError for impossible names.
+    """
+    from kctl.topics.describe import known_topics
+
+    state = client.metadata() if topics is None else known_topics(client, topics)
+    chosen = [p for name in sorted(state.topics) for p in state.topics[name].partitions]
+    if partitions is None:
+        return state, chosen
+    wanted = set(partitions)
+    for name, topic in state.topics.items():
+        missing = wanted - {p.partition for p in topic.partitions}
+        if missing:
+            raise NotFound(
+                f"topic {name} has no partition {', '.join(map(str, sorted(missing)))}",
+                hint=f"it has {len(topic.partitions)}, counted from 0",
+            )
+    return state, [p for p in chosen if p.partition in wanted]
+
+
+def plan_preferred(state: ClusterState, partitions: Collection[PartitionState]) -> list[Election]:
+    """An election for each partition that another than its preferred replica leads. Pure."""
+    plan = []
+    for p in partitions:
+        if p.leader == p.preferred_leader:
+            continue
+        found = not_preferred(state, p)
+        result = "would elect" if found.electable else "skipped"
+        plan.append(Election(p.topic, p.partition, found.leader, p.preferred_leader, result, found.reason))
+    return plan
+
+
+def plan_unclean(state: ClusterState, partitions: Collection[PartitionState], *, named: bool = False) -> list[Election]:
+    """An election for each partition without a leader, whoever is alive. Pure.
+
+    The controller takes the first live replica in the order of the assignment, in sync or not
+    (PartitionLeaderElectionAlgorithms.offlinePartitionLeaderElection). named: partitions were asked for one by one;
+    then Refused is raised for one that has a leader.
+    """
+    plan = []
+    for p in partitions:
+        if not p.offline:
+            if named:
+                raise Refused(
+                    f"{p.tp} has a leader (broker {p.leader}): an unclean election is for partitions without one",
+                    hint="nothing was changed; --preferred moves a leader to the preferred replica",
+                )
+            continue
+        alive = [node for node in p.replicas if node in state.brokers]
+        in_sync = [node for node in alive if node in p.isr]
+        candidate = next(iter(in_sync or alive), None)
+        down = ", ".join(map(str, p.replicas))
+        reason = None if alive else f"all its replicas are on brokers that are down: {down}"
+        result = "would elect" if alive else "skipped"
+        plan.append(Election(p.topic, p.partition, None, candidate, result, reason))
+    return plan
+
+
+def carry_out(
+    client: ClusterClient,
+    plan: Sequence[Election],
+    *,
+    unclean: bool = False,
+    timeout_s: float = 30.0,
+    told: Told | None = None,
+) -> list[Election]:
+    """Elect what `plan` would, some at a time, and say for each partition which leader it has then.
+
+    timeout_s: for the leaders of one batch to be seen. Raises what elect_leaders raises, when nothing was done.
+    """
+    todo = [row for row in plan if row.result == "would elect"]
+    done: dict[TopicPartition, Election] = {}
+    for start in range(0, len(todo), PER_REQUEST):
+        batch = todo[start : start + PER_REQUEST]
+        if told:
+            told("electing", start, len(todo))
+        try:
+            errors = elect_leaders(client, [row.tp for row in batch], unclean=unclean)
+        except KctlError as exc:
+            if start == 0:
+                raise
+            done |= {row.tp: replace(row, result="failed", reason=exc.message) for row in todo[start:]}
+            break
+        done |= _read_back(client, batch, errors, unclean, timeout_s)
+    return [done.get(row.tp, row) for row in plan]
+
+
+def _read_back(
+    client: ClusterClient,
+    batch: Sequence[Election],
+    errors: Mapping[TopicPartition, KctlError | None],
+    unclean: bool,
+    timeout_s: float,
+) -> dict[TopicPartition, Election]:
+    """Wait until the new leaders are seen. One that the controller refused is not waited for, but looked at too."""
+    deadline = Deadline(timeout_s)
+    waiting = {row.tp: row for row in batch}
+    done: dict[TopicPartition, Election] = {}
+    while waiting:
+        leaders = _leaders(client, waiting)
+        for tp, row in list(waiting.items()):
+            leader = leaders.get(tp)
+            error = errors.get(tp)
+            if leader is not None and (unclean or leader == row.elected):
+                done[tp] = replace(row, result="elected", elected=leader)
+            elif error is not None and (deadline.expired or not isinstance(error, OutcomeUnknown)):
+                done[tp] = replace(row, result="failed", reason=error.message)
+            elif deadline.expired:
+                reason = (
+                    f"no new leader was seen within {timeout_s:g} s" if leader is None else f"broker {leader} leads"
+                )
+                done[tp] = replace(row, result="failed", reason=reason)
+            else:
+                continue
+            del waiting[tp]
+        if waiting:
+            time.sleep(_POLL_S)
+    return done
+
+
+def _leaders(client: ClusterClient, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int | None]:
+    state = client.metadata(sorted({tp.topic for tp in partitions}))
+    return {p.tp: None if p.offline else p.leader for topic in state.topics.values() for p in topic.partitions}

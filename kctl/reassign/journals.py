@@ -1,0 +1,161 @@
+"""The journals of reassignments: one file for each run, one unfinished run for each cluster and machine.
+
+`reassignments/<cluster id>/<UTC yyyymmddThhmmss.mmmZ>-<pid>.jsonl` in kctl's state folder. Beside it, while somebody
+wants something of the run, `….request` holds one word for the process that carries it out.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from enum import Enum
+from hashlib import sha256
+from pathlib import Path
+
+from kctl import journal, paths
+from kctl.errors import OperationFailed, Refused
+from kctl.journal import Journal
+from kctl.reassign.begin import RunPlan, begin_entry
+from kctl.reassign.steps import Step
+
+_TAIL = 256 << 10  # the last entry of a finished run is shorter
+_SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_WAYS_OUT = "kctl topic reassign resume goes on with it, cancel takes back what is in flight, status shows it"
+
+
+class Request(str, Enum):
+    """What another kctl asks of the process that carries a run out.
+
+    PAUSE: end the batch, then pause. YIELD: stop at once and let go of the journal; who asked takes it up.
+    """
+
+    PAUSE = "pause"
+    YIELD = "yield"
+
+
+def folder(cluster_id: str) -> Path:
+    """Where the journals of a cluster are; it need not exist."""
+    name = cluster_id if _SAFE_ID.fullmatch(cluster_id) else sha256(cluster_id.encode()).hexdigest()[:32]
+    return paths.state_dir() / "reassignments" / name
+
+
+def runs(cluster_id: str) -> list[Path]:
+    """The journals of a cluster that say anything, the newest first."""
+    found = []
+    for path in folder(cluster_id).glob("*.jsonl"):
+        with _reading(path) as fd:
+            if _last_line(fd):
+                found.append(path)
+    return sorted(found, reverse=True)
+
+
+def unfinished(cluster_id: str) -> Path | None:
+    """The journal of the run that has not ended."""
+    return next((path for path in runs(cluster_id) if not finished(path)), None)
+
+
+def finished(path: Path) -> bool:
+    """Is its last entry the end of the run? Reads only the end of the file."""
+    with _reading(path) as fd:
+        return _last_line(fd).startswith(b'{"step":"%s"' % Step.END.value.encode())
+
+
+def begin(plan: RunPlan) -> Journal:
+    """A new journal that says what is to be done, held. Raises Refused while another run has not ended."""
+    with _one_at_a_time(folder(plan.cluster_id)):
+        other = unfinished(plan.cluster_id)
+        if other is not None:
+            refuse_second(other)
+        now = datetime.now(timezone.utc)
+        name = f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}Z-{os.getpid()}.jsonl"  # sorts by time
+        held = journal.create(folder(plan.cluster_id) / name)
+        try:
+            held.append(Step.BEGIN.value, **begin_entry(plan), pid=os.getpid())
+        except BaseException:
+            held.close()
+            raise
+    return held
+
+
+def refuse_second(path: Path) -> None:
+    """Raise Refused: the run of `path` has not ended."""
+    doing = "is being carried out by another kctl" if journal.held(path) else "has not ended"
+    raise Refused(f"another reassignment of this cluster {doing}: {path.stem}", hint=_WAYS_OUT)
+
+
+# --- requests ---------------------------------------------------------------------------------------------------------
+
+
+def ask(path: Path, request: Request) -> None:
+    """Leave a request for the process that holds the journal."""
+    beside, fresh = _request_file(path), path.with_suffix(f".request-{os.getpid()}")
+    try:
+        fresh.write_text(request.value)
+        fresh.replace(beside)
+    except OSError as exc:
+        raise OperationFailed(f"cannot write {beside}: {exc.strerror}") from exc
+
+
+def asked(path: Path) -> Request | None:
+    """The request that was left; None when there is none that is understood."""
+    try:
+        with _request_file(path).open("rb") as file:
+            word = file.read(64)
+    except OSError:
+        return None
+    return next((request for request in Request if request.value.encode() == word.strip()), None)
+
+
+def withdraw(path: Path) -> None:
+    """Take a request away; harmless when there is none."""
+    _request_file(path).unlink(missing_ok=True)
+
+
+def _request_file(path: Path) -> Path:
+    return path.with_suffix(".request")
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _one_at_a_time(where: Path) -> Iterator[None]:
+    """Two that begin at the same moment must not both find that nobody has begun."""
+    try:
+        where.mkdir(parents=True, exist_ok=True, mode=0o700)
+        fd = os.open(where / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as exc:
+        raise OperationFailed(f"cannot write into {where}: {exc.strerror}") from exc
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[int]:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as exc:
+        raise OperationFailed(f"cannot read the journal {path}: {exc.strerror}") from exc
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _last_line(fd: int) -> bytes:
+    """The last whole line, or the end of it when it is long; b"" when there is none (killed while it began)."""
+    size = os.fstat(fd).st_size
+    start = max(0, size - _TAIL)
+    tail = os.pread(fd, size - start, start)
+    end = tail.rfind(b"\n")
+    if end < 0:
+        # A torn line longer than the tail: what stands before it counts, and it is no end.
+        return b"..." if start and b"\n" in os.pread(fd, min(size, journal.MAX_BYTES), 0) else b""
+    return tail[tail.rfind(b"\n", 0, end) + 1 : end]

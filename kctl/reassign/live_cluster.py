@@ -1,0 +1,131 @@
+"""What a plan is made of: a live cluster, or a file that `kctl cluster export` wrote. Both give the same.
+
+Requests to a live cluster: one Metadata, one DescribeLogDirs to each broker, one ListPartitionReassignments.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kctl.cluster_export import replica_sizes, size_of
+from kctl.errors import InvalidFile, KctlError, NotFound, UsageError
+from kctl.input_file import read_input
+from kctl.log_dirs import LogDir, fetch_log_dirs
+from kctl.model import ClusterState, TopicPartition
+from kctl.reassign.cluster import PlanCluster, from_export, from_state
+from kctl.reassign.disks import log_dirs_of_export
+from kctl.topics.reassignments import ongoing_reassignments
+
+if TYPE_CHECKING:
+    import re
+
+    from kctl.client import ClusterClient
+
+MAX_EXPORT_BYTES = 2 << 30
+MAX_TOPICS_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """log_dirs: broker id → its log dirs, where they are known. lacks: what could not be read, a line each."""
+
+    cluster: PlanCluster
+    log_dirs: dict[int, list[LogDir]]
+    lacks: list[str]
+
+
+def read_cluster(client: ClusterClient) -> Snapshot:
+    """The live cluster. Raises what ClusterClient.metadata and ongoing_reassignments raise."""
+    state = client.metadata()
+    lacks: list[str] = []
+    moving = ongoing_reassignments(client)
+    if moving is None:
+        lacks.append("brokers before 2.4 do not tell whether partitions are being reassigned")
+    answers = fetch_log_dirs(client, state.brokers)
+    lacks += [
+        f"sizes are not complete: {answer.message}" for answer in answers.values() if isinstance(answer, KctlError)
+    ]
+    log_dirs = {node: answer for node, answer in answers.items() if not isinstance(answer, KctlError)}
+    lacks += [f"{d.error}" for found in log_dirs.values() for d in found if d.error]
+    return Snapshot(_cluster(state, log_dirs, moving or ()), log_dirs, lacks)
+
+
+def _cluster(
+    state: ClusterState, log_dirs: Mapping[int, list[LogDir]], moving: Collection[TopicPartition]
+) -> PlanCluster:
+    by_replica = replica_sizes(log_dirs)
+    sizes = {
+        p.tp: size
+        for topic in state.topics.values()
+        for p in topic.partitions
+        if (size := size_of(p, by_replica)) is not None
+    }
+    usable = {
+        node: known
+        for node, found in log_dirs.items()
+        if (known := tuple(d.usable_bytes for d in found if d.usable_bytes is not None))
+    }
+    return from_state(state, size_bytes=sizes, usable_bytes=usable, moving=moving)
+
+
+def read_export(path: Path) -> Snapshot:
+    """A file of `kctl cluster export`; «-» is stdin. Raises NotFound, InvalidFile."""
+    hint = "write one with `kctl cluster export --out cluster.json`"
+    data, name = read_input(path, max_bytes=MAX_EXPORT_BYTES, hint=hint)
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError) as exc:
+        reason = "it is nested too deep" if isinstance(exc, RecursionError) else str(exc)[:200]
+        raise InvalidFile(f"{name} cannot be read as JSON: {reason}", hint=hint) from None
+    cluster = from_export(document)
+    return Snapshot(cluster, log_dirs_of_export(document), [])
+
+
+def select_topics(snapshot: Snapshot, names: Collection[str], pattern: re.Pattern[str] | None) -> Snapshot:
+    """Only the topics of these names, and those whose whole name matches. Neither: all. Raises NotFound."""
+    if not names and pattern is None:
+        return snapshot
+    known = set(snapshot.cluster.topics)
+    missing = sorted(set(names) - known)
+    if missing:
+        what = "topic {} does not exist" if len(missing) == 1 else "topics {} do not exist"
+        shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+        raise NotFound(what.format(shown), hint="`kctl topic list --internal` has all names")
+    wanted = set(names)
+    if pattern is not None:
+        matching = {name for name in known if pattern.fullmatch(name)}
+        if not matching:
+            raise NotFound(f"no topic matches {pattern.pattern!r}", hint="the whole name has to match: 'billing.*'")
+        wanted |= matching
+    return replace(snapshot, cluster=snapshot.cluster.select(wanted.__contains__))
+
+
+def read_topics_file(path: Path) -> list[str]:
+    """Names of a file: one on each line, or the JSON that kafka-reassign-partitions takes. Raises UsageError's kind."""
+    data, name = read_input(path, max_bytes=MAX_TOPICS_BYTES, hint="write a topic's name on each line")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise InvalidFile(f"{name} is no text", hint="write a topic's name on each line") from None
+    if text.lstrip().startswith("{"):
+        found = _names_of_json(text, name)
+    else:
+        found = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    if not found:
+        raise UsageError(f"{name} names no topic", hint="write a topic's name on each line")
+    return found
+
+
+def _names_of_json(text: str, name: str) -> list[str]:
+    try:
+        rows = json.loads(text)["topics"]
+        found = [row["topic"] for row in rows]
+    except (ValueError, RecursionError, KeyError, TypeError):
+        found = [None]
+    if not all(isinstance(each, str) for each in found):
+        raise InvalidFile(f"{name} lists no topics", hint='its form is {"version": 1, "topics": [{"topic": "orders"}]}')
+    return found

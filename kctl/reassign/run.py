@@ -1,0 +1,331 @@
+"""Carrying a plan out: the next step of the journal is done until there is none. Can be killed anywhere.
+
+`Run` is what all acts share: the client, the journal that is held, its state, and who listens. Acts are in
+kctl.reassign.batch (moving), kctl.reassign.cancel (taking back), kctl.reassign.outcome (the end), and here.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from kctl.dynamic_configs import Resource
+from kctl.errors import ConnectionFailed, KctlError, NotHealthy, OperationFailed, OutcomeUnknown, Refused, TimedOut
+from kctl.journal import Journal
+from kctl.protocol_errors import RETRIABLE
+from kctl.reassign import journals, throttle
+from kctl.reassign.batches import copies_to
+from kctl.reassign.begin import copy_bytes
+from kctl.reassign.journals import Request
+from kctl.reassign.progress import Meter, Progress
+from kctl.reassign.steps import Mode, RunState, Step, ThrottlePhase, advance, next_step, replay
+from kctl.reassign.throttle import Throttle
+from kctl.units import format_duration, format_size
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+    from kctl.reassign.outcome import BrokerLeft, Reached
+
+WAYS_OUT = "`kctl topic reassign resume` goes on, `kctl topic reassign cancel` takes back what is in flight"
+_RETRY_S = 1.0
+
+_T = TypeVar("_T")
+
+
+class Listener(Protocol):
+    """Who is told while a run goes on."""
+
+    def progress(self, progress: Progress) -> None: ...
+
+    def note(self, line: str) -> None: ...
+
+    def warn(self, line: str) -> None: ...
+
+
+class Yielded(NotHealthy):
+    """Another kctl takes the run over: what becomes of it is said there."""
+
+    code = "yielded"
+
+
+class Stopped(OperationFailed):
+    """The run cannot go on now; its journal stays open."""
+
+    code = "stopped"
+
+
+@dataclass
+class Run:
+    """One run in this process. in_flight: partitions of the batch that were moving when last looked; None: unknown.
+
+    seen: what was read back at the end.
+    """
+
+    client: ClusterClient
+    journal: Journal
+    state: RunState
+    listener: Listener
+    in_flight: int | None = None
+    seen: tuple[Reached, list[BrokerLeft]] | None = None
+
+    def __post_init__(self) -> None:
+        plan = self.state.plan
+        todo = [plan.reassignments[position] for batch in plan.batches for position in batch]
+        self.total_bytes = sum(map(copy_bytes, todo))
+        self.total_copies = sum(len(copies_to(r)) for r in todo)
+        self.done_bytes = self.done_copies = 0
+        for number in range(self.state.batches_done):
+            self.count_batch(number)
+        self.meter = Meter()
+
+    def count_batch(self, number: int) -> None:
+        """A batch is done: its copies are no longer asked about."""
+        self.done_bytes += self.state.plan.bytes_of(number)
+        self.done_copies += sum(len(copies_to(r)) for r in self.state.plan.batch(number))
+
+    def write(self, step: Step, **fields: Any) -> None:
+        """An entry of the journal; on the disk, and in `state`, when it returns."""
+        self.journal.append(step.value, **fields)
+        advance(self.state, self.journal.entries[-1])
+
+    @property
+    def limit_s(self) -> float:
+        """How long to put up with a cluster that does not answer or does not get on."""
+        return self.state.plan.stall_after_ms / 1000
+
+    def obey(self) -> None:
+        """Look whether somebody wants the run to pause or to be let go of. Raises Yielded."""
+        request = journals.asked(self.journal.path)
+        if request is None:
+            return
+        if request is Request.YIELD:
+            journals.withdraw(self.journal.path)
+            raise Yielded(
+                "`kctl topic reassign cancel` or `pause --now` takes this run over", hint="it says what becomes of it"
+            )
+        if self.state.mode is Mode.RUNNING:
+            self.write(Step.PAUSE, now=False, pid=self.state.pid)
+            when = "when this batch is done" if self.state.batch_open else "now"
+            self.listener.note(f"asked to pause: {when}")
+        journals.withdraw(self.journal.path)
+
+    def wait(self, seconds: float) -> None:
+        """Sleep, and obey."""
+        self.obey()
+        time.sleep(seconds)
+
+    def patiently(self, act: Callable[[], _T], what: str) -> _T:
+        """`act`, again while brokers or the controller are away. It must be harmless to do it again."""
+        since: float | None = None
+        while True:
+            try:
+                return act()
+            except KctlError as exc:
+                if not transient(exc):
+                    raise
+                if since is None:
+                    since = time.monotonic()
+                    self.listener.warn(f"{what}: {exc.message}; trying again for {_shown_s(self.limit_s)}")
+                elif time.monotonic() - since > self.limit_s:
+                    raise
+            self.wait(_RETRY_S)
+
+    def stopped(self, why: str, hint: str | None = None, **details: object) -> Stopped:
+        """The error that ends this process's part: why, what state the cluster is in, what to type."""
+        state = {"journal": str(self.journal.path), "in_flight": self.in_flight, "throttled": self.state.throttled}
+        return Stopped(
+            f"{why}; {self.situation()}", hint=f"{hint}; {WAYS_OUT}" if hint else WAYS_OUT, details={**state, **details}
+        )
+
+    def situation(self) -> str:
+        """What is in flight and which throttle is on, as far as this process knows."""
+        return situation(self.state, self.in_flight)
+
+
+def situation(state: RunState, in_flight: int | None) -> str:
+    """One phrase for people: what the brokers are doing now. in_flight None: not looked at."""
+    batch = f"batch {state.batches_done + 1} of {len(state.plan.batches)}"
+    if in_flight is None and state.batch_open:
+        moving = f"{batch} may be in flight"
+    elif in_flight and state.batch_open:
+        what = "1 partition is" if in_flight == 1 else f"{in_flight:,} partitions are"
+        moving = f"{what} in flight ({batch}), and the brokers go on with that"
+    else:
+        moving = "nothing is in flight"
+    return f"{moving}; {throttle_phrase(state)}"
+
+
+def throttle_phrase(state: RunState) -> str:
+    """Which throttle of the run is on."""
+    if state.throttle_phase is ThrottlePhase.ON and state.throttle_rate is not None:
+        return f"its throttle of {format_size(state.throttle_rate)}/s is on"
+    if state.throttle_phase is ThrottlePhase.OFF:
+        return "no throttle of it is on" if state.throttle_left is None else "brokers that were down keep its throttle"
+    return "its throttles may be on at some brokers"
+
+
+def transient(exc: KctlError) -> bool:
+    """May the same request be answered a little later?"""
+    if isinstance(exc, (ConnectionFailed, OutcomeUnknown, TimedOut)):
+        return True
+    return exc.details.get("kafka_error_code") in RETRIABLE
+
+
+def open_run(client: ClusterClient, journal: Journal, listener: Listener) -> Run:
+    """A run of a journal that is held. Raises InvalidFile."""
+    state = replay(journal.entries, name=str(journal.path))
+    del journal.entries[:]  # the state has it all; a plan of 100,000 partitions need not be held twice
+    return Run(client, journal, state, listener)
+
+
+def carry_out(run: Run) -> None:
+    """Do what is to be done until the run has ended or is paused.
+
+    Raises Yielded, and Stopped with the cluster's state for whatever went wrong.
+    """
+    from kctl.reassign.batch import move_batch
+    from kctl.reassign.cancel import finish_cancel, take_batch_back
+    from kctl.reassign.outcome import elect, end
+
+    acts: dict[Step, Callable[[Run], None]] = {
+        Step.THROTTLE_SET: _set_throttle,
+        Step.THROTTLE_RESTORE: _restore_throttle,
+        Step.BATCH_START: move_batch,
+        Step.BATCH_CANCEL: take_batch_back,
+        Step.CANCEL_START: finish_cancel,
+        Step.ELECT_START: elect,
+        Step.END: end,
+    }
+    with _told(run):
+        while True:
+            run.obey()
+            step = next_step(run.state)
+            if step is None:
+                return
+            acts[step](run)
+
+
+def cancel(run: Run) -> None:
+    """Take back what is in flight, and end the run. Raises Refused when that would lose a partition; else as above."""
+    from kctl.reassign.cancel import check_originals, open_rows
+
+    if run.state.mode is not Mode.CANCELLED:
+        with _told(run):
+            check_originals(run, open_rows(run))
+            run.write(Step.CANCEL_START, pid=os.getpid())
+    carry_out(run)
+
+
+def pause(run: Run, *, now: bool) -> None:
+    """End the batch, or with `now` take it back; restore throttles. Raises as `cancel` does; Refused when cancelled."""
+    from kctl.reassign.cancel import check_originals, open_rows
+
+    if run.state.mode is Mode.CANCELLED:
+        raise Refused("the run is being cancelled, not paused", hint="`kctl topic reassign cancel` goes on with that")
+    if run.state.mode is not Mode.PAUSED or (now and not run.state.pause_now):
+        with _told(run):
+            if now:
+                check_originals(run, open_rows(run))
+            run.write(Step.PAUSE, now=now, pid=os.getpid())
+    carry_out(run)
+
+
+def resume(run: Run, *, rate_bytes: int | None, new_rate: bool) -> None:
+    """Go on with a run that was stopped or paused, or has ended and left throttles on brokers that were down.
+
+    new_rate: from now on with `rate_bytes` (None: no throttle).
+    """
+    if run.state.mode is not Mode.CANCELLED or run.state.throttle_left is not None:
+        with _told(run):
+            run.write(Step.RESUME, pid=os.getpid(), **({"rate_bytes": rate_bytes} if new_rate else {}))
+    carry_out(run)
+
+
+@contextmanager
+def _told(run: Run) -> Iterator[None]:
+    """Whatever goes wrong says what state the cluster is in."""
+    try:
+        yield
+    except (Stopped, Yielded, Refused):
+        raise
+    except KctlError as exc:
+        raise run.stopped(exc.message, hint=exc.hint, **exc.details) from exc
+
+
+def _shown_s(seconds: float) -> str:
+    return format_duration(round(seconds * 1000))
+
+
+# --- throttles ------------------------------------------------------------------------------------------------------
+
+
+def _set_throttle(run: Run) -> None:
+    """Set the rate that is wanted on all that is still to be moved, or change it."""
+    state, rate = run.state, run.state.rate_bytes
+    assert rate is not None
+    if state.throttle is None:
+        wanted = _new_throttle(run, rate)
+    else:
+        wanted = Throttle.from_json(state.throttle)
+        if state.throttle_rate != rate:
+            wanted = throttle.change_rate(wanted, rate)
+    if state.throttle_phase is not ThrottlePhase.SETTING or state.throttle_rate != rate:
+        run.write(Step.THROTTLE_SET, rate_bytes=rate, throttle=wanted.to_json())
+    run.patiently(lambda: throttle.set_throttle(run.client, wanted), "setting throttles")
+    run.write(Step.THROTTLE_DONE)
+
+
+def _new_throttle(run: Run, rate: int) -> Throttle:
+    """For the batches that are not done. What kctl itself has left on a broker is not what was there before."""
+    plan = run.state.plan
+    rest = [r for number in range(run.state.batches_done, len(plan.batches)) for r in plan.batch(number)]
+    current = run.patiently(lambda: throttle.read_throttles(run.client, rest), "reading throttles")
+    for resource, before in _left(run.state).before.items():
+        if resource in current:
+            current[resource] = {**current[resource], **before}
+    return throttle.plan_throttle(rest, rate, current)
+
+
+def _left(state: RunState) -> Throttle:
+    return Throttle() if state.throttle_left is None else Throttle.from_json(state.throttle_left)
+
+
+def _restore_throttle(run: Run) -> None:
+    """Put throttles back as they were before. A broker that is down keeps its own, which is told and remembered."""
+    ours = Throttle() if run.state.throttle is None else Throttle.from_json(run.state.throttle)
+    whole = throttle.joined(_left(run.state), ours)
+    if run.state.throttle_phase is not ThrottlePhase.RESTORING:
+        run.write(Step.THROTTLE_RESTORE)
+    remarks, down = run.patiently(lambda: _restored(run, whole), "restoring throttles")
+    for line in remarks:
+        run.listener.warn(line)
+    left = throttle.without(whole, whole.set.keys() - down).to_json() if down else None
+    run.write(Step.THROTTLE_RESTORED, remarks=remarks, left=left)
+
+
+def _restored(run: Run, whole: Throttle) -> tuple[list[str], set[Resource]]:
+    """What is to be told, and the brokers that are down. Raises TimedOut for others that could not be restored."""
+    try:
+        return throttle.restore_throttle(run.client, whole), set()
+    except OperationFailed as exc:
+        down = _down(run, exc)
+        if not down:  # perhaps soon: its session has to expire, or it comes back
+            raise TimedOut(exc.message, hint=exc.hint, details=exc.details) from exc
+    remarks = throttle.restore_throttle(run.client, throttle.without(whole, down))
+    names = ", ".join(map(str, sorted(down)))
+    remarks.append(f"{names} is down and keeps its throttle; when it is back, `kctl topic reassign resume` restores it")
+    return remarks, down
+
+
+def _down(run: Run, exc: OperationFailed) -> set[Resource]:
+    """The brokers that kept their throttles because they are down; empty when anything else failed."""
+    rows = exc.details.get("resources")
+    failed = {(row["kind"], row["name"]) for row in rows} if isinstance(rows, list) else set()
+    up = {str(node) for node in run.client.metadata(()).brokers}
+    if not failed or any(kind != "broker" or name in up for kind, name in failed):
+        return set()
+    return {Resource("broker", name) for _, name in failed}

@@ -1,0 +1,219 @@
+"""What a journal says and what the cluster does, side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kctl import journal
+from kctl.errors import InvalidFile, NotFound
+from kctl.log_dirs import fetch_log_dirs
+from kctl.model import TopicPartition
+from kctl.partition_requests import numbers_by_topic
+from kctl.reassign import journals
+from kctl.reassign.begin import RunPlan
+from kctl.reassign.compare import Place, Places, places_of
+from kctl.reassign.live_state import LiveState, read_live
+from kctl.reassign.outcome import Reached, judge
+from kctl.reassign.plan_file import PlanFile
+from kctl.reassign.run import WAYS_OUT, throttle_phrase
+from kctl.reassign.steps import Mode, RunState, Step, replay
+from kctl.reassign.throttle import Throttle
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """A run as its journal has it. last_throttle: the last one that it has set, whether it was restored or not."""
+
+    path: Path
+    state: RunState
+    last_throttle: Throttle | None = None
+
+    @property
+    def plan(self) -> RunPlan:
+        return self.state.plan
+
+    @property
+    def file(self) -> PlanFile:
+        """Its plan as a plan file would say it."""
+        plan = self.plan
+        return PlanFile(
+            reassignments=plan.reassignments,
+            batches=None,
+            cluster_id=plan.cluster_id,
+            remove_brokers=plan.remove_brokers,
+            complete=True,
+            digest=plan.digest,
+        )
+
+
+def read_run(path: Path) -> LastRun:
+    """Raises InvalidFile."""
+    entries = journal.read(path)
+    throttles = [entry["throttle"] for entry in entries if entry["step"] == Step.THROTTLE_SET and "throttle" in entry]
+    return LastRun(path, replay(entries, name=str(path)), Throttle.from_json(throttles[-1]) if throttles else None)
+
+
+def last_run(cluster_id: str) -> LastRun:
+    """The run that was begun last. Raises NotFound."""
+    found = journals.runs(cluster_id)
+    if not found:
+        raise NotFound("no reassignment of this cluster was begun on this machine", hint="name the plan's file")
+    return read_run(found[0])
+
+
+def with_what_was_left(plan: RunPlan) -> RunPlan:
+    """The plan with the throttles that the run before had to leave on brokers that were down."""
+    try:
+        last = last_run(plan.cluster_id)
+    except (NotFound, InvalidFile):  # a damaged journal of a run that has ended tells nothing, and is in nobody's way
+        return plan
+    return replace(plan, throttle_left=last.state.throttle_left)
+
+
+@dataclass(frozen=True, slots=True)
+class MovingPartition:
+    """A partition that is moved now. replicas: as they will be. ours: it belongs to the run.
+
+    copied_bytes: in the new replicas together, of size_bytes; None when no broker told.
+    """
+
+    topic: str
+    partition: int
+    replicas: list[int]
+    adding: list[int]
+    removing: list[int]
+    ours: bool
+    copied_bytes: int | None
+    size_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunOverview:
+    """A run's journal, and where its partitions stand. batches_done of batches; alive: a process carries it out."""
+
+    kind: str
+    state: str
+    alive: bool
+    pid: int | None
+    journal: str
+    source: str
+    began_at: str
+    last_at: str
+    batches: int
+    batches_done: int
+    partitions: int
+    reached: int
+    in_flight: int
+    as_before: int
+    elsewhere: int
+    throttle_bytes: int | None
+    throttle: str
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """run: None when nothing was begun on this machine. todo: what to type; None when there is nothing to do."""
+
+    cluster: str
+    cluster_id: str | None
+    run: RunOverview | None
+    moving: list[MovingPartition]
+    todo: str | None
+
+
+def read_status(client: ClusterClient) -> Status:
+    """The last run of the cluster, and whatever moves in it. Raises what reading raises, InvalidFile for a journal."""
+    live = read_live(client, (), log_dirs_of=())
+    paths = journals.runs(live.cluster_id) if live.cluster_id else []
+    last = read_run(paths[0]) if paths else None
+    topics = {tp.topic for tp in live.moving}
+    if last is not None:
+        topics |= {r.topic for r in last.plan.reassignments}
+    state = client.metadata(topics)
+    live.topics = state.topics
+    named = {n for r in last.plan.reassignments if r.log_dirs for n in r.after} if last else set()
+    if last is not None and named:
+        asked = numbers_by_topic(r.tp for r in last.plan.reassignments if r.log_dirs)
+        live.log_dirs = fetch_log_dirs(client, named & live.brokers.keys(), topics=asked)
+    found = None if last is None else judge(last.plan.reassignments, live)
+    overview = None if last is None or found is None else _overview(last, found)
+    ours = {r.tp for r in last.plan.reassignments} if last and last.state.outcome is None else set()
+    moving = _moving(live, ours, _sizes(client, live))
+    todo = None
+    if overview is not None and last is not None and last.state.outcome is None and not overview.alive:
+        todo = "`kctl topic reassign cancel` goes on with cancelling" if overview.state == "cancelling" else WAYS_OUT
+    return Status(client.target.name, live.cluster_id, overview, moving, todo)
+
+
+def _overview(last: LastRun, found: Reached) -> RunOverview:
+    state, alive = last.state, journal.held(last.path)
+    return RunOverview(
+        kind=state.plan.kind,
+        state=_word(state, alive),
+        alive=alive,
+        pid=state.pid if alive else None,
+        journal=str(last.path),
+        source=state.plan.source,
+        began_at=state.began_at,
+        last_at=state.last_at,
+        batches=len(state.plan.batches),
+        batches_done=state.batches_done,
+        partitions=found.partitions,
+        reached=found.reached,
+        in_flight=found.in_flight,
+        as_before=found.as_before,
+        elsewhere=found.elsewhere,
+        throttle_bytes=state.throttle_rate if state.throttled else None,
+        throttle=throttle_phrase(state),
+    )
+
+
+def _word(state: RunState, alive: bool) -> str:
+    if state.outcome is not None:
+        return state.outcome
+    if state.mode is Mode.CANCELLED:
+        return "cancelling"
+    if state.mode is Mode.PAUSED:
+        return "pausing" if alive else "paused"
+    return "running" if alive else "stopped"
+
+
+def _sizes(client: ClusterClient, live: LiveState) -> Places:
+    """Where the replicas of moving partitions are, on those that lead and those that receive."""
+    nodes: set[int] = set()
+    for tp, moving in live.moving.items():
+        partition = live.partition(tp)
+        nodes.update(moving.adding)
+        if partition is not None:
+            nodes.add(partition.leader)
+    asked = nodes & live.brokers.keys()
+    if not asked:
+        return {}
+    return places_of(fetch_log_dirs(client, asked, topics=numbers_by_topic(sorted(live.moving))))
+
+
+def _moving(live: LiveState, ours: set[TopicPartition], places: Places) -> list[MovingPartition]:
+    rows = []
+    for tp, moving in sorted(live.moving.items()):
+        partition = live.partition(tp)
+        leader = -1 if partition is None else partition.leader
+        source = places.get((leader, tp))
+        copies: list[Place | None] = [places.get((node, tp)) for node in moving.adding]
+        rows.append(
+            MovingPartition(
+                topic=tp.topic,
+                partition=tp.partition,
+                replicas=list(live.target(tp) or ()),
+                adding=list(moving.adding),
+                removing=list(moving.removing),
+                ours=tp in ours,
+                copied_bytes=sum(place.size_bytes for place in copies if place) if any(copies) else None,
+                size_bytes=None if source is None else source.size_bytes * len(moving.adding),
+            )
+        )
+    return rows

@@ -1,0 +1,221 @@
+"""Checks of a plan: a table of what is wrong with the cluster or the plan, and the reason that is given."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kctl.errors import ConnectionTimedOut
+from kctl.log_dirs import LogDir, LogDirReplica
+from kctl.model import Broker, PartitionState, TopicPartition, TopicState
+from kctl.reassign.assignment import Reassignment
+from kctl.reassign.checks import Problem, check, done_already, doubts
+from kctl.reassign.live_state import LiveState
+from kctl.reassign.plan_file import PlanFile
+from kctl.topics.reassignments import Moving
+
+T0 = TopicPartition("t", 0)
+MOVE = Reassignment("t", 0, after=(3, 2), before=(1, 2), topic_id="id-t")
+
+
+def plan(*moves: Reassignment, **fields: Any) -> PlanFile:
+    whole: dict[str, Any] = {
+        "batches": None, "cluster_id": "c", "remove_brokers": (), "complete": True, "digest": "", **fields,
+    }  # fmt: skip
+    return PlanFile(reassignments=moves or (MOVE,), **whole)
+
+
+def partition(number: int, replicas: tuple[int, ...], isr: tuple[int, ...] | None = None, **fields: Any) -> Any:
+    isr = replicas if isr is None else isr
+    return PartitionState("t", number, fields.get("leader", isr[0] if isr else -1), 0, replicas, isr)
+
+
+def live(*partitions: PartitionState, **fields: Any) -> LiveState:
+    """Brokers 1–3 with one log dir of 1,000 free bytes each; t-0 on 1 and 2, 100 bytes."""
+    whole: dict[str, Any] = {
+        "brokers": {node: Broker(node, "h", 9092) for node in (1, 2, 3)},
+        "controller_id": 1,
+        "cluster_id": "c",
+        "topics": {"t": TopicState("t", False, "id-t", partitions or (partition(0, (1, 2)),))},
+        "moving": {},
+        "log_dirs": {node: [log_dir("/d", node)] for node in (1, 2, 3)},
+    }
+    return LiveState(**(whole | fields))
+
+
+def log_dir(path: str, node: int, *, free: int | None = 1000, error: str | None = None, size: int = 100) -> LogDir:
+    held = [LogDirReplica("t", 0, size, 0, False)] if node in {1, 2} else []
+    return LogDir(path, None if free is None else 5000 + node, free, held, error)
+
+
+def test_a_plan_that_can_be_carried_out() -> None:
+    assert check(plan(), live()) == []
+    assert doubts(plan(), live()) == []
+
+
+@pytest.mark.parametrize(
+    ("moves", "state", "problem"),
+    [
+        ([MOVE], live(topics={}), "topic t: it does not exist"),
+        ([replace(MOVE, topic_id="old")], live(), "topic t: it was deleted and made again"),
+        ([replace(MOVE, partition=7)], live(), "t-7: there is no such partition: the topic has 1"),
+        ([MOVE], live(partition(0, (2, 1))), "t-0: its replicas are 2,1, and were 1,2 when the plan was made"),
+        ([replace(MOVE, before=(1, 3))], live(), "t-0: its replicas are 1,2, and were 1,3"),
+        ([replace(MOVE, after=(9, 2))], live(), "t-0: broker 9, which is to get a replica, is down or not in"),
+        ([MOVE], live(moving={T0: Moving((3,), (1,))}), "t-0: it is being moved already, not by this run"),
+        (
+            [MOVE],
+            live(moving={TopicPartition("other", 4): Moving((3,), (1,))}),
+            "other-4: it is being moved already, not by this run; the plan does not have it",
+        ),
+        ([MOVE], live(partition(0, (1, 2), (1,))), "t-0: its replica on broker 2 is not in sync"),
+        ([MOVE], live(partition(0, (1, 2), (2,))), "t-0: its replica on broker 1 is not in sync, although"),
+        ([MOVE], live(partition(0, (1, 2), (), leader=-1)), "t-0: it has no leader to copy from"),
+        ([MOVE], live(controller_id=None), "the cluster: it has no controller now"),
+        ([MOVE], live(cluster_id="other"), "the plan: it was made for cluster c, and this is other"),
+        (
+            [MOVE],
+            live(log_dirs={1: [log_dir("/d", 1)], 2: [log_dir("/d", 2)], 3: [log_dir("/d", 3, free=99)]}),
+            "broker 3: 100 B come to it, and 99 B are free",
+        ),
+        (
+            [replace(MOVE, log_dirs=("/e", None))],
+            live(),
+            "t-0: broker 3 has no log dir /e; it has /d",
+        ),
+        (
+            [replace(MOVE, log_dirs=("/e", None))],
+            live(log_dirs={3: [log_dir("/d", 3), log_dir("/e", 3, error="KAFKA_STORAGE_ERROR")]}),
+            "t-0: log dir /e of broker 3 is offline",
+        ),
+        (
+            [replace(MOVE, log_dirs=("/e", None))],
+            live(log_dirs={3: ConnectionTimedOut("broker 3 did not answer")}),
+            "t-0: log dir /e of broker 3 cannot be looked at: broker 3 did not answer",
+        ),
+        (
+            [replace(MOVE, log_dirs=("/e", None))],
+            live(
+                log_dirs={
+                    1: [log_dir("/d", 1)], 2: [log_dir("/d", 2)], 3: [log_dir("/d", 3), log_dir("/e", 3, free=50)],
+                }
+            ),
+            "log dir /e of broker 3: 100 B come to it, and 50 B are free",
+        ),
+        (
+            [Reassignment("t", 0, (1, 2), (1, 2), log_dirs=("/e", None), log_dirs_before=("/d", None))],
+            live(log_dirs={1: [log_dir("/d", 1), LogDir("/e", 1, 50, [])], 2: [log_dir("/d", 2)]}),
+            "log dir /e of broker 1: 100 B come to it, and 50 B are free",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_refused(moves: list[Reassignment], state: LiveState, problem: str) -> None:
+    found = check(plan(*moves), state)
+    assert [str(p) for p in found if str(p).startswith(problem)], found
+    assert len(found) == 1, found
+
+
+def test_partitions_that_were_added() -> None:
+    grown = live(partition(0, (1, 2)), partition(1, (1, 2)))
+    assert check(plan(partition_counts={"t": 2}), grown) == []
+    assert check(plan(partition_counts={"t": 1}), grown) == [
+        Problem("topic t", "it has 2 partitions, and had 1 when the plan was made")
+    ]
+
+
+def test_every_bad_entry_is_named() -> None:
+    moves = [
+        MOVE,
+        replace(MOVE, partition=1, before=(2, 3)),
+        replace(MOVE, partition=2, after=(8, 9)),
+        replace(MOVE, partition=3),
+        replace(MOVE, topic="gone"),
+    ]
+    state = live(partition(0, (1, 2)), partition(1, (1, 2)), partition(2, (1, 2)))
+    assert [p.subject for p in check(plan(*moves), state)] == ["topic gone", "t-1", "t-2", "t-2", "t-3"]
+
+
+@pytest.mark.parametrize(
+    ("moves", "state"),
+    [
+        ([MOVE], live(partition(0, (3, 2)))),  # is where it is to be
+        ([MOVE], live(partition(0, (3, 2), (2,)))),
+        ([replace(MOVE, before=None, topic_id=None)], live(partition(0, (2, 1)))),  # Kafka's own: no «before»
+        # what leaves a broker that is down may be out of sync
+        (
+            [MOVE],
+            live(partition(0, (1, 2), (2,)), brokers={node: Broker(node, "h", 9092) for node in (2, 3)}),
+        ),
+        # another order copies nothing
+        ([Reassignment("t", 0, (2, 1), (1, 2))], live(partition(0, (1, 2), (1,)))),
+        ([MOVE], live(log_dirs={})),
+    ],
+)
+def test_what_is_fine(moves: list[Reassignment], state: LiveState) -> None:
+    assert check(plan(*moves), state) == []
+
+
+@pytest.mark.parametrize(
+    ("state", "problems"),
+    [
+        (live(partition(0, (3, 2, 1), (1, 2)), moving={T0: Moving((3,), (1,))}), []),
+        (
+            live(partition(0, (4, 2, 1), (1, 2)), moving={T0: Moving((4,), (1,))}),
+            ["t-0: it is on its way to 4,2, and not to 3,2"],
+        ),
+        (live(partition(0, (3, 2))), []),
+        (live(partition(0, (1, 2))), []),
+    ],
+)
+def test_partitions_of_ours_in_flight(state: LiveState, problems: list[str]) -> None:
+    assert [str(p) for p in check(plan(), state, ours=frozenset({T0}))] == problems
+
+
+def test_what_has_arrived_already_is_not_needed_again() -> None:
+    in_flight = live(
+        partition(0, (3, 2, 1), (1, 2)),
+        moving={T0: Moving((3,), (1,))},
+        log_dirs={
+            1: [log_dir("/d", 1)], 2: [log_dir("/d", 2)],
+            3: [LogDir("/d", 5000, 30, [LogDirReplica("t", 0, 80, 1, False)])],
+        },
+    )  # fmt: skip
+    assert check(plan(), in_flight, ours=frozenset({T0})) == []
+    in_flight.log_dirs[3] = [LogDir("/d", 5000, 10, [LogDirReplica("t", 0, 80, 1, False)])]
+    assert [str(p) for p in check(plan(), in_flight, ours=frozenset({T0}))] == [
+        "broker 3: 20 B come to it, and 10 B are free"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("dirs", "enough"),
+    [
+        ([LogDir("/d", 5000, 60, []), LogDir("/e", 5000, 70, [])], True),
+        ([LogDir("/d", 5000, 60, []), LogDir("/e", 5000, 60, [])], False),  # one file system
+        ([LogDir("/d", 5000, 60, []), LogDir("/e", 6000, 60, [])], True),
+        ([LogDir("/d", 5000, 60, []), LogDir("/e", 6000, 90, [], error="offline")], False),
+    ],
+)
+def test_free_space_of_several_log_dirs(dirs: list[LogDir], enough: bool) -> None:
+    state = live(log_dirs={1: [log_dir("/d", 1)], 2: [log_dir("/d", 2)], 3: dirs})
+    assert (check(plan(), state) == []) is enough
+
+
+def test_doubts() -> None:
+    old = live(log_dirs={node: [log_dir("/d", node, free=None)] for node in (1, 2, 3)})
+    assert [str(p) for p in doubts(plan(), old)] == [
+        "broker 3: its free disk space is not known (brokers tell it from Kafka 3.3 on)"
+    ]
+    silent = live(log_dirs={1: ConnectionTimedOut("no answer"), 2: ConnectionTimedOut("no answer")})
+    assert [str(p) for p in doubts(plan(), silent)] == [
+        "disk space: the size of 1 partition is not known, and was not counted"
+    ]
+    assert doubts(plan(replace(MOVE, size_bytes=100)), replace(silent, log_dirs={3: [log_dir("/d", 3)]})) == []
+
+
+def test_done_already() -> None:
+    assert done_already(MOVE, live(partition(0, (3, 2))))
+    assert not done_already(MOVE, live(partition(0, (2, 3))))
+    assert not done_already(MOVE, live(partition(0, (3, 2)), moving={T0: Moving((3,), ())}))

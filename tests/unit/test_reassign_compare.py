@@ -1,0 +1,118 @@
+"""Where partitions stand, and what is read back at the end: tables of clusters. No broker."""
+
+from __future__ import annotations
+
+import pytest
+
+from kctl.log_dirs import LogDir, LogDirReplica
+from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
+from kctl.reassign.assignment import Reassignment
+from kctl.reassign.compare import Place, Standing, View, misplaced, places_of, reason, standing
+from kctl.reassign.live_state import LiveState
+from kctl.reassign.observe import copies_of
+from kctl.reassign.outcome import held_by, judge
+from kctl.topics.reassignments import Moving
+
+TP = TopicPartition("t", 0)
+MOVE = Reassignment("t", 0, after=(4, 2), before=(1, 2), topic_id="id", size_bytes=100)
+REORDER = Reassignment("t", 0, after=(2, 1), before=(1, 2))
+DIRS = Reassignment("t", 0, after=(1, 2), before=(1, 2), log_dirs=(None, "/d2"), log_dirs_before=(None, "/d1"))
+
+
+def _live(
+    replicas: tuple[int, ...] | None,
+    moving: Moving | None = None,
+    *,
+    topic_id: str = "id",
+    leader: int = 1,
+    isr: tuple[int, ...] = (1, 2),
+    log_dirs: dict[int, list[LogDir]] | None = None,
+) -> LiveState:
+    brokers = {node: Broker(node, "h", 1) for node in (1, 2, 3, 4)}
+    topics = {}
+    if replicas is not None:
+        topics["t"] = TopicState("t", False, topic_id, (PartitionState("t", 0, leader, 5, replicas, isr),))
+    return LiveState(brokers, 1, "c", topics, {} if moving is None else {TP: moving}, dict(log_dirs or {}))
+
+
+def _dir(path: str, size: int, *, future: bool = False) -> LogDir:
+    return LogDir(path, None, None, [LogDirReplica("t", 0, size, 0, future)])
+
+
+IN_D1 = {2: [_dir("/d1", 10), LogDir("/d2", None, None, [])]}
+TO_D2 = {2: [_dir("/d1", 10), _dir("/d2", 4, future=True)]}
+IN_D2 = {2: [LogDir("/d1", None, None, []), _dir("/d2", 10)]}
+
+
+@pytest.mark.parametrize(
+    ("r", "live", "wanted", "said"),
+    [
+        (MOVE, _live((4, 2)), Standing.REACHED, ""),
+        (MOVE, _live((1, 2)), Standing.BEFORE, "1,2 as before"),
+        (MOVE, _live((4, 2, 1), Moving((4,), (1,))), Standing.MOVING, "still being moved"),
+        (MOVE, _live((1, 2), Moving((4,), (1,))), Standing.MOVING, "still being moved"),  # metadata is a moment late
+        (MOVE, _live((3, 2, 1), Moving((3,), (1,))), Standing.FOREIGN, "another reassignment moves it to 3,2"),
+        (MOVE, _live((4, 2, 1), Moving((4,), ())), Standing.FOREIGN, "to 4,2,1"),
+        (MOVE, _live((2, 4)), Standing.ORDER, "2,4, neither 1,2 nor 4,2"),
+        (MOVE, _live((1, 3)), Standing.CHANGED, "1,3, neither 1,2 nor 4,2"),
+        (MOVE, _live((2, 1)), Standing.CHANGED, "2,1"),
+        (MOVE, _live(None), Standing.GONE, "the topic does not exist"),
+        (MOVE, _live((1, 2), topic_id="other"), Standing.ANEW, "made again"),
+        (REORDER, _live((1, 2)), Standing.BEFORE, "as before"),
+        (REORDER, _live((2, 1)), Standing.REACHED, ""),
+        (DIRS, _live((1, 2), log_dirs=IN_D1), Standing.LOG_DIRS, "it is not in /d2 of broker 2"),
+        (DIRS, _live((1, 2), log_dirs=TO_D2), Standing.LOG_DIRS, "it is not in /d2 of broker 2"),
+        (DIRS, _live((1, 2)), Standing.LOG_DIRS, "it is not in /d2 of broker 2"),  # nobody told
+        (DIRS, _live((1, 2), log_dirs=IN_D2), Standing.REACHED, ""),
+    ],
+)
+def test_standing(r: Reassignment, live: LiveState, wanted: Standing, said: str) -> None:
+    view = View(live, places_of(live.log_dirs))
+    assert standing(r, view) is wanted
+    if wanted is not Standing.REACHED:
+        assert said in reason(r, view, wanted)
+        (failure,) = judge([r], live).failures
+        assert (failure.topic, failure.partition, failure.standing) == ("t", 0, wanted.value)
+
+
+def test_a_partition_that_is_gone_from_its_topic() -> None:
+    view = View(_live((1, 2)))
+    assert standing(Reassignment("t", 9, after=(1,), before=(2,)), view) is Standing.GONE
+
+
+def test_places() -> None:
+    assert places_of(TO_D2) == {(2, TP): Place("/d1", 10, "/d2", 4)}
+    assert misplaced(DIRS, places_of(TO_D2)) == [(2, "/d2")]
+    assert misplaced(DIRS, places_of(IN_D2)) == []
+
+
+def test_counts() -> None:
+    live = _live((4, 2))
+    found = judge([MOVE, REORDER, DIRS], live)
+    assert (found.partitions, found.reached, found.in_flight, found.as_before, found.elsewhere) == (3, 1, 0, 0, 2)
+
+
+def test_copies() -> None:
+    dirs = {1: [_dir("/d1", 100)], 4: [_dir("/d1", 30)]}
+    live = _live((4, 2, 1), Moving((4,), (1,)), log_dirs=dirs)
+    view = View(live, places_of(dirs))
+    (copy,) = copies_of([MOVE], view, ())
+    assert (copy.broker, copy.size_bytes, copy.copied_bytes, copy.done) == (4, 100, 30, False)
+    (copy,) = copies_of([MOVE], view, {TP})
+    assert (copy.copied_bytes, copy.done) == (100, True)
+    assert copies_of([REORDER], view, ()) == []
+    for told, copied, done in ((IN_D1, 0, False), (TO_D2, 4, False), (IN_D2, 10, True)):
+        (copy,) = copies_of([DIRS], View(_live((1, 2)), places_of(told)), ())
+        assert (copy.broker, copy.size_bytes, copy.copied_bytes, copy.done) == (2, 10, copied, done)
+
+
+def test_brokers_that_were_to_be_emptied() -> None:
+    """Also replicas that are only on their way, and of topics that no plan knew."""
+    topics = {
+        "new": TopicState("new", False, None, (PartitionState("new", 0, 4, 0, (4, 1), (4, 1)),)),
+        "t": TopicState("t", False, None, (PartitionState("t", 0, 1, 0, (1, 2, 4), (1, 2)),)),
+    }
+    state = ClusterState("c", 1, {}, topics)
+    (left,) = held_by(state, {4, 9})
+    assert (left.broker, left.replicas, left.partitions) == (4, 2, ["new-0", "t-0"])
+    assert held_by(state, {9}) == []

@@ -1,0 +1,108 @@
+"""Journals of runs: one unfinished one for a cluster, found by the end of each file."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kctl import journal
+from kctl.errors import Refused
+from kctl.reassign import journals
+from kctl.reassign.assignment import Reassignment
+from kctl.reassign.begin import RunPlan
+from kctl.reassign.journals import Request
+from kctl.reassign.steps import replay
+
+ROW = Reassignment("t", 0, after=(2,), before=(1,))
+
+
+def _plan(partitions: int = 1, cluster_id: str = "c1") -> RunPlan:
+    rows = tuple(Reassignment("t", number, after=(2,), before=(1,)) for number in range(partitions))
+    return RunPlan("apply", "p.json", "d", cluster_id, "dev", rows, (tuple(range(partitions)),))
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return tmp_path / "kctl" / "reassignments"
+
+
+@pytest.mark.parametrize("partitions", [1, 20_000], ids=["short", "longer than what is read of the end"])
+def test_one_unfinished_run(partitions: int) -> None:
+    assert journals.unfinished("c1") is None
+    with journals.begin(_plan(partitions)) as held:
+        assert journals.unfinished("c1") == held.path
+        with pytest.raises(Refused, match="carried out by another kctl"):
+            journals.begin(_plan())
+        journals.begin(_plan(cluster_id="c2")).close()
+    with pytest.raises(Refused, match="has not ended"):
+        journals.begin(_plan())
+    with journal.resume(held.path) as again:
+        again.append("end", outcome="completed", result={})
+    assert journals.unfinished("c1") is None
+    with journals.begin(_plan()) as second:
+        assert journals.runs("c1") == [second.path, held.path], "the newest first"
+    assert replay(journal.read(held.path)).outcome == "completed"
+
+
+def test_a_run_that_was_killed_while_it_began_is_none(state: Path) -> None:
+    with journals.begin(_plan(20_000)) as held:
+        path = held.path
+    whole = path.read_bytes()
+    for cut in (0, 1, 1000, len(whole) - 1):
+        path.write_bytes(whole[:cut])
+        assert journals.runs("c1") == [], cut
+        assert journals.unfinished("c1") is None
+    journals.begin(_plan()).close()
+    assert len(journals.runs("c1")) == 1
+
+
+def test_a_torn_end_is_no_end() -> None:
+    with journals.begin(_plan()) as held:
+        held.append("end", outcome="completed", result={})
+    held.path.write_bytes(held.path.read_bytes()[:-1])
+    assert journals.unfinished("c1") == held.path
+
+
+@pytest.mark.parametrize("cluster_id", ["../../etc", "a/b", "", "x" * 300, "é"])
+def test_cluster_ids_cannot_leave_the_folder(state: Path, cluster_id: str) -> None:
+    with journals.begin(_plan(cluster_id=cluster_id)) as held:
+        assert held.path.parent.parent == state
+        assert journals.unfinished(cluster_id) == held.path
+
+
+def test_requests() -> None:
+    with journals.begin(_plan()) as held:
+        assert journals.asked(held.path) is None
+        journals.withdraw(held.path)
+        for request in Request:
+            journals.ask(held.path, request)
+            assert journals.asked(held.path) is request
+        held.path.with_suffix(".request").write_bytes(b"\xff nonsense" * 100)
+        assert journals.asked(held.path) is None
+        journals.withdraw(held.path)
+        assert journals.asked(held.path) is None
+        assert journals.runs("c1") == [held.path], "a request is no journal"
+
+
+def test_two_that_begin_at_once(state: Path) -> None:
+    """Only one of many processes gets to begin."""
+    program = (
+        "import sys, time\nfrom kctl.errors import Refused\nfrom kctl.reassign import journals\n"
+        "from kctl.reassign.begin import RunPlan\n"
+        "sys.stdin.readline()\n"
+        "try:\n    journals.begin(RunPlan('apply', 'p', 'd', 'c1', 'dev', (), ()))\n    print('began')\n"
+        "except Refused:\n    print('refused')\n"
+    )
+    many = [
+        subprocess.Popen(
+            [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ
+        )
+        for _ in range(4)
+    ]
+    said = sorted(process.communicate("go\n", timeout=60)[0].strip() for process in many)
+    assert said == ["began", "refused", "refused", "refused"]
