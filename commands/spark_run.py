@@ -1,0 +1,127 @@
+"""What the commands of kctl spark share: their options, one run of Spark, and how sizes and durations are shown."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kctl.commands import output
+from kctl.commands.interrupts import undone_when_terminated
+from kctl.commands.invocation import Invocation
+from kctl.commands.output import Table
+from kctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from kctl.spark.session import SparkDriver
+    from kctl.spark.settings import SparkSettings
+
+JOB_TIMEOUT_S = 600.0
+REQUEST_TIMEOUT_S = 30.0
+
+Master = Annotated[str, typer.Option(metavar="URL", help="local, local[N], spark://HOST:PORT, yarn or k8s://….")]
+Conf = Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of Spark's; repeatable.")]
+Memory = Annotated[str, typer.Option(metavar="SIZE", help="The driver's heap.")]
+Parquet = Annotated[str | None, typer.Option(metavar="DIR", help="Also write the rows there, as Parquet.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the folder of --parquet.")]
+TopicNames = Annotated[list[str] | None, typer.Option("--topic", help="Only this topic; repeatable.")]
+
+
+class Run:
+    """A driver that is starting, and where its results go."""
+
+    def __init__(
+        self,
+        driver: SparkDriver,
+        progress: output.Progress | None,
+        timeout_s: float,
+        parquet: str | None,
+        overwrite: bool,
+    ) -> None:
+        self.driver = driver
+        self._progress = progress
+        self._timeout_s = timeout_s
+        self._parquet = parquet
+        self._overwrite = overwrite
+        self._emit: Callable[[], None] | None = None
+
+    def watched(self, message: str) -> Any:
+        from kctl.spark.watching import watched
+
+        return watched(self.driver, message, timeout_s=self._timeout_s, progress=self._progress)
+
+    def write(self, frame: Any) -> None:
+        """The rows as Parquet, when that was asked for."""
+        if self._parquet is not None:
+            from kctl.spark.parquet import write
+
+            write(frame, self._parquet, overwrite=self._overwrite)
+
+    def emit(self, inv: Invocation, rows: Sequence[Any], tables: Callable[[], Sequence[Table]]) -> None:
+        """Show the rows, once the progress display is gone."""
+        self._emit = lambda: inv.emit(rows, tables)
+
+    def show(self) -> None:
+        if self._emit is not None:
+            self._emit()
+            sys.stdout.flush()  # ending Spark takes a second more
+        if self._parquet is not None:
+            output.note(f"written to {self._parquet}")
+
+
+@contextmanager
+def running(inv: Invocation, settings: SparkSettings, parquet: str | None, *, overwrite: bool) -> Iterator[Run]:
+    """Start Spark, and end it; what the block emitted is shown before the end is waited for."""
+    from kctl.spark.parquet import check_target
+    from kctl.spark.session import SparkDriver
+
+    if overwrite and parquet is None:
+        raise UsageError("--overwrite needs --parquet DIR")
+    if parquet is not None:
+        check_target(parquet, overwrite=overwrite, embedded=settings.embedded)
+    inv.target()  # a wrong context is told before anything starts
+    with undone_when_terminated(), SparkDriver(settings, verbose=inv.verbose) as driver:
+        with output.progress("starting Spark") as progress:
+            run = Run(
+                driver,
+                progress if sys.stderr.isatty() else None,
+                inv.timeout_s(JOB_TIMEOUT_S),
+                parquet,
+                overwrite,
+            )
+            yield run
+        run.show()
+
+
+def settings_of(master: str, conf: list[str] | None, driver_memory: str) -> SparkSettings:
+    from kctl.spark.settings import SparkSettings, checked, parse_conf
+
+    return checked(SparkSettings(master=master, conf=parse_conf(conf), driver_memory=driver_memory))
+
+
+def topic_names(names: list[str] | None) -> list[str] | None:
+    from kctl.topics.names import check_name
+
+    return [check_name(name) for name in names] if names else None
+
+
+# --- texts ----------------------------------------------------------------------------------------------------------
+
+
+def show_size(value: int) -> str:
+    from kctl.units import format_size
+
+    return format_size(value)
+
+
+def show_bytes_limit(value: int) -> str:
+    return "none" if value < 0 else show_size(value)
+
+
+def show_duration(value: int) -> str:
+    from kctl.units import format_duration
+
+    return format_duration(value)
