@@ -1,0 +1,90 @@
+"""The join of both halves: when a volume is full, how far each group is by then, and what it loses. Pure.
+
+Until that moment each group reads, and each log is written, as fast as now:
+
+- unread: messages of partitions on the volume that the group has not read yet when it is full. A broker stops at a full
+  log dir (LogDirFailureChannel): these can then be read only from other replicas;
+- sole: those of them that have no other replica;
+- deleted: messages that retention will have deleted before the group has read them. More is lost if space is made by a
+  shorter retention: kctl.lag.what_if.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kctl.lag.growth import HOUR_MS
+
+_S_PER_HOUR = 3600
+
+
+class Reader(NamedTuple):
+    """A group on one partition that has a replica on the volume. Rates are messages a second, None: not known.
+
+    loss_eta_ms: when it first loses a message (kctl.lag.deletion.loss_eta_ms), None: never, or not known.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    lag: int | None
+    consumed_per_s: float | None
+    produced_per_s: float | None
+    loss_eta_ms: int | None
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLoss:
+    """What a group stands to lose when the volume is full, in messages; loss_eta_ms: the soonest of its partitions."""
+
+    group: str
+    partitions: int
+    unread: int
+    sole: int
+    deleted: int
+    loss_eta_ms: int | None
+
+
+def lag_in(reader: Reader, duration_ms: int) -> int | None:
+    """The lag after so long, if both rates stay; what is not known is taken for standing still."""
+    if reader.lag is None:
+        return None
+    rate = (reader.produced_per_s or 0.0) - (reader.consumed_per_s or 0.0)
+    return max(int(reader.lag + rate * duration_ms / HOUR_MS * _S_PER_HOUR), 0)
+
+
+def deleted_in(reader: Reader, duration_ms: int) -> int:
+    """Messages that are deleted unread within so long: from the moment of the first loss on, deletion goes forward as
+    fast as the log is written, and the group loses what it does not read of that."""
+    if reader.loss_eta_ms is None or reader.loss_eta_ms > duration_ms:
+        return 0
+    rate = max((reader.produced_per_s or 0.0) - (reader.consumed_per_s or 0.0), 0.0)
+    found = int(rate * (duration_ms - reader.loss_eta_ms) / HOUR_MS * _S_PER_HOUR)
+    left = lag_in(reader, duration_ms)
+    return max(found, 1) if left is None else min(max(found, 1), left)
+
+
+def losses(readers: Iterable[Reader], duration_ms: int) -> list[GroupLoss]:
+    """What each group stands to lose in so long; those that lose most first, those that lose nothing left out."""
+    by_group: dict[str, list[Reader]] = {}
+    for reader in readers:
+        by_group.setdefault(reader.group, []).append(reader)
+    rows = [_of_group(group, rows, duration_ms) for group, rows in by_group.items()]
+    found = [row for row in rows if row.unread or row.deleted]
+    return sorted(found, key=lambda row: (-row.deleted, -row.sole, -row.unread, row.group))
+
+
+def _of_group(group: str, readers: list[Reader], duration_ms: int) -> GroupLoss:
+    lags = [(reader, lag_in(reader, duration_ms) or 0) for reader in readers]
+    deleted = sum(deleted_in(reader, duration_ms) for reader in readers)
+    return GroupLoss(
+        group=group,
+        partitions=sum(lag > 0 for _, lag in lags),
+        unread=sum(lag for _, lag in lags),
+        sole=sum(lag for reader, lag in lags if reader.replicas <= 1),
+        deleted=deleted,
+        loss_eta_ms=min((r.loss_eta_ms for r in readers if r.loss_eta_ms is not None), default=None),
+    )
