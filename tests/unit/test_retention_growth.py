@@ -197,7 +197,7 @@ def test_at_its_eta_a_disk_is_full_and_not_before(replicas: list[ReplicaGrowth],
 
 def test_many_logs_are_no_matter_of_minutes() -> None:
     replicas = [ReplicaGrowth(f"t{i % 100}", i, float(i), ceiling_bytes=float(i * (i % 7 + 1))) for i in range(20_000)]
-    found = disk_full(7 * 10**8, replicas)
+    found = disk_full(5 * 10**8, replicas)
     assert found.eta_ms is not None
     assert len(found.causes) == 100
 

@@ -1,0 +1,211 @@
+"""How replicas grew, as a Spark data source over a store of snapshots: a row for each replica.
+
+A task has a range of topics. It reads the files of the hours that were asked for, and of those the row groups that can
+hold its topics, in the order of the store's key, and gives what each replica came to (kctl.spark.growth_columns).
+Nothing is shuffled, memory does not grow with the span of time, and what leaves a task is small: the rules of kctl.lag
+then work on plain rows. A file that is damaged is a row with nothing but `error`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from kctl.errors import KctlError
+from kctl.lag.growth import Growth
+from kctl.snapshots import schema
+from kctl.snapshots.columns import column
+from kctl.snapshots.read import chosen_files, read_file, read_sorted
+from kctl.snapshots.rows import BadRows, Part
+from kctl.snapshots.store import Damaged, Store, open_store
+from kctl.spark.growth_columns import GROWTH_TYPES, Sizes, growths
+from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange, split
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FORMAT = "kctl_growth"
+REPLICAS = Sizes(("topic", "partition", "broker", "log_dir", "future"), "size_bytes", ("offset_lag",))
+VOLUMES = Sizes(("broker", "log_dir"), "usable_bytes", ("total_bytes",))
+_MOST_TRIED = 5  # files that are damaged, or have no rows, before one that says how topics are to be split
+
+
+class Replica(NamedTuple):
+    """A replica as its last pass had it, and how it grew."""
+
+    topic: str
+    partition: int
+    broker: int
+    log_dir: str
+    future: bool
+    offset_lag: int
+    growth: Growth
+
+
+class Volume(NamedTuple):
+    """A log dir's volume as its last pass had it, and how its usable bytes changed."""
+
+    broker: int
+    log_dir: str
+    total_bytes: int | None
+    growth: Growth
+
+
+@dataclass(frozen=True, slots=True)
+class SizesAsked:
+    """Passes with from_ms ≤ at_ms < to_ms of a store in a folder that every executor can read."""
+
+    store: str
+    from_ms: int
+    to_ms: int
+
+
+def _arrow() -> pa.Schema:
+    kinds = {field.name: field.type for field in schema.arrow_schema(schema.REPLICAS)}
+    own = [pa.field(name, kinds[name]) for name in REPLICAS.names]
+    return pa.schema([*own, *(pa.field(*each) for each in GROWTH_TYPES.items()), pa.field("error", pa.string())])
+
+
+ARROW = _arrow()
+SCHEMA = from_arrow_schema(ARROW)
+_NAMED = len(REPLICAS.names)
+
+
+def read(asked: SizesAsked, topics: GroupRange = EVERY_GROUP) -> Iterator[pa.RecordBatch]:
+    """The replicas of a range of topics, batches of ARROW's schema; then what could not be read. Needs no Spark."""
+    damaged: list[Damaged] = []
+    errors: list[str] = []
+    try:
+        rows = read_sorted(
+            open_store(Path(asked.store)),
+            schema.REPLICAS,
+            asked.from_ms,
+            asked.to_ms,
+            damaged=damaged.append,
+            lower=topics.lower,
+            upper=topics.upper,
+        )
+        for batch in growths(rows, REPLICAS):
+            yield _whole(batch)
+    except KctlError as exc:
+        errors.append(exc.message)
+    except BadRows as exc:
+        errors.append(f"{asked.store}: {exc}")
+    errors += [str(each) for each in dict.fromkeys(damaged)]
+    if errors:
+        yield _told(errors)
+
+
+def _whole(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows as ARROW has them: text as text, no error."""
+    arrays = [
+        pa.nulls(batch.num_rows, field.type) if field.name == "error" else _plain(batch.column(field.name))
+        for field in ARROW
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=ARROW)
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    return array.cast(pa.string()) if isinstance(array, pa.DictionaryArray) else array
+
+
+def _told(errors: list[str]) -> pa.RecordBatch:
+    arrays = [
+        column(errors, pa.string()) if field.name == "error" else pa.nulls(len(errors), field.type) for field in ARROW
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=ARROW)
+
+
+def replicas_of(batches: Iterable[pa.RecordBatch]) -> tuple[list[Replica], list[str]]:
+    """The rows of `read`, or of a DataFrame of SCHEMA, as plain values; and the errors among them."""
+    found: list[Replica] = []
+    errors: list[str] = []
+    for batch in batches:
+        columns = [batch.column(name).to_pylist() for name in ARROW.names]
+        for row in zip(*columns, strict=True):
+            if row[-1] is not None:
+                errors.append(row[-1])
+            else:
+                topic, partition, broker, log_dir, future, offset_lag = row[:_NAMED]
+                grown = Growth(*row[_NAMED:-1])
+                found.append(Replica(topic, partition, broker, log_dir, future, offset_lag, grown))
+    return found, errors
+
+
+def volumes(store: Store, asked: SizesAsked, *, damaged: Callable[[Damaged], None]) -> list[Volume]:
+    """Each log dir whose size is known. Few rows: read here."""
+    rows = read_sorted(store, schema.LOG_DIRS, asked.from_ms, asked.to_ms, damaged=damaged)
+    return [
+        Volume(*row)
+        for batch in growths(rows, VOLUMES)
+        for row in zip(
+            *(batch.column(name).to_pylist() for name in VOLUMES.names),
+            (Growth(*each) for each in zip(*(batch.column(n).to_pylist() for n in GROWTH_TYPES), strict=True)),
+            strict=True,
+        )
+    ]
+
+
+def topic_ranges(
+    store: Store, from_ms: int, to_ms: int, tasks: int, *, damaged: Callable[[Damaged], None]
+) -> list[GroupRange]:
+    """At most `tasks` ranges of topics, each with about as many replicas, that hold all topics."""
+    if tasks <= 1:
+        return [EVERY_GROUP]
+    for hour, file in reversed(list(chosen_files(store, from_ms, to_ms))[-_MOST_TRIED:]):
+        weights: Counter[str] = Counter()
+        for batch in read_file(store, schema.REPLICAS, hour, file, Part(), damaged=damaged, columns=["topic"]):
+            weights.update(batch.column("topic").to_pylist())
+        if weights:
+            return split(weights.items(), tasks)
+    return [EVERY_GROUP]
+
+
+# --- Spark ----------------------------------------------------------------------------------------------------------
+
+
+class SizesSource(DataSource):
+    """Base of the classes that `load` makes; alone it reads nothing."""
+
+    asked: ClassVar[SizesAsked]
+    ranges: ClassVar[tuple[GroupRange, ...]] = ()
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> StructType:
+        return SCHEMA
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark's signature
+        return TopicsReader(self.asked, self.ranges)
+
+
+class TopicsReader(DataSourceReader):
+    """Reads one range of topics in each task."""
+
+    def __init__(self, asked: SizesAsked, ranges: Sequence[GroupRange]) -> None:
+        self._asked, self._ranges = asked, tuple(ranges)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [InputPartition(each) for each in self._ranges]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if partition.value is None:  # Spark's stand-in for no partitions
+            return iter(())
+        return read(self._asked, partition.value)
+
+
+def load(spark: SparkSession, asked: SizesAsked, ranges: Sequence[GroupRange]) -> DataFrame:
+    """The replicas as a DataFrame: the columns of SCHEMA. `error` is null in replicas."""
+    bound = type("BoundSizes", (SizesSource,), {"asked": asked, "ranges": tuple(ranges)})
+    spark.dataSource.register(bound)
+    return spark.read.format(FORMAT).load()
