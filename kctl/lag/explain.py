@@ -1,0 +1,137 @@
+"""How the figures of a row of kctl.lag.report came about, in sentences. Pure.
+
+Each line has the figure's name, and what it was made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from typing import NamedTuple
+
+from kctl.lag.report import PartitionStatus
+from kctl.lag.status import Standing, Status
+from kctl.lag.window import WindowRules
+from kctl.units import format_duration
+
+_STANDINGS = {
+    Standing.ACTIVE: "the group has members",
+    Standing.EMPTY: "the group has no members now: it is stopped, or assigns partitions by hand",
+    Standing.STALE: "the group has no members, and has not moved for a day: nobody misses it, so it is no alarm",
+    Standing.DEAD: "the group, or its commit, is gone since: no alarm",
+    Standing.ABANDONED: "the group's members read other topics, and none reads this one any more: no alarm",
+    Standing.DELETED: "the topic is gone, and only the commit is left: no alarm",
+    Standing.UNKNOWN: "the group's state is not known",
+}
+
+
+class Line(NamedTuple):
+    """name: of the figure, as in JSON. text: how it came about."""
+
+    name: str
+    text: str
+
+
+def explain(row: PartitionStatus, rules: WindowRules) -> list[Line]:
+    """The lines of a row. rules: those that it was judged by."""
+    return [
+        *_at(row),
+        *_lag(row),
+        Line("standing", f"{row.standing}: {_STANDINGS[Standing(row.standing)]}"),
+        *_status(row, rules),
+        *_time_lag(row),
+        *_rates(row),
+        *_deletion(row),
+    ]
+
+
+def _at(row: PartitionStatus) -> Iterator[Line]:
+    if row.at is not None:
+        yield Line("at", f"read at {_time(row.at)}")
+
+
+def _lag(row: PartitionStatus) -> Iterator[Line]:
+    committed, start, end = row.committed_offset, row.log_start_offset, row.log_end_offset
+    if committed is None:
+        yield Line("lag", "nothing is committed: there is no lag, which is not 0")
+        return
+    if start is None or end is None:
+        yield Line("lag", f"committed {committed}; where the log begins and ends is not known")
+        return
+    yield Line("lag", f"log end {end} − max(committed {committed}, log start {start}) = {row.lag}")
+    if row.lost:
+        yield Line("lost", f"log start {start} − committed {committed} = {row.lost}: deleted before they were read")
+    if row.undecided:
+        yield Line("undecided", f"{row.undecided} of the lag lie behind the last stable offset: transactions are open")
+
+
+def _status(row: PartitionStatus, rules: WindowRules) -> Iterator[Line]:
+    if row.burrow_status is None:
+        yield Line("status", "one look at the cluster tells no status; --store DIR gives it history")
+        return
+    yield Line("burrow_status", f"{row.burrow_status}: {_verdict(row, rules)}")
+    if row.status != row.burrow_status:
+        yield Line("status", f"{row.status}: behind, and {row.standing}")
+
+
+def _verdict(row: PartitionStatus, rules: WindowRules) -> str:
+    window = f"the last {row.observations} readings"
+    status = Status[row.burrow_status or Status.UNKNOWN.name]
+    if status is Status.UNKNOWN:
+        return "there is no commit, or no log end, to judge by"
+    if status is Status.STOP:
+        return (
+            f"no new commit for {_duration(row.unchanged_ms)}, longer than the commits before took, and messages wait"
+        )
+    if status is Status.REWIND:
+        return f"the committed offset went back within {window}, and has not been reached again"
+    if status is Status.STALL:
+        return f"a member has it, and commits the same offset through {window}"
+    if status is Status.WARN:
+        return f"the lag has grown through {window}, and was never less than before"
+    if row.observations < rules.observations:
+        return f"{row.observations} of {rules.observations} readings: too few to judge by"
+    if not row.lag or row.lag <= rules.allowed_lag:
+        return f"the lag is at most {rules.allowed_lag}"
+    return f"within {window} it had caught up, or its lag went down"
+
+
+def _time_lag(row: PartitionStatus) -> Iterator[Line]:
+    if row.time_lag_ms is not None and row.time_lag_ms > 0:
+        yield Line("time_lag_ms", f"{_duration(row.time_lag_ms)}: the age of the next message to read")
+    elif row.time_lag_ms is None and row.time_lag_at_least_ms is not None:
+        least = _duration(row.time_lag_at_least_ms)
+        yield Line("time_lag_ms", f"more than {least}: the next message to read is older than what was observed")
+
+
+def _rates(row: PartitionStatus) -> Iterator[Line]:
+    read, written = row.consumed_per_s, row.produced_per_s
+    if read is None or written is None:
+        return
+    rates = f"{read:.6g}/s read, {written:.6g}/s written"
+    if row.catch_up_ms:
+        yield Line("catch_up_ms", f"lag {row.lag} ÷ ({rates}) = {_duration(row.catch_up_ms)}")
+    elif row.lag:
+        yield Line("catch_up_ms", f"never at these rates: {rates}")
+    else:
+        yield Line("catch_up_ms", f"nothing to catch up with: {rates}")
+
+
+def _deletion(row: PartitionStatus) -> Iterator[Line]:
+    if row.deletion_by_time_ms is not None:
+        yield Line("deletion_by_time_ms", f"retention.ms − time lag = {_duration(row.deletion_by_time_ms)}")
+    if row.deletion_by_bytes_ms is not None:
+        left = _duration(row.deletion_by_bytes_ms)
+        yield Line("deletion_by_bytes_ms", f"{left} until retention.bytes follow the next message to read")
+    if row.loss_ms is not None:
+        yield Line("loss_ms", f"at these rates the group is overtaken in {_duration(row.loss_ms)}")
+    elif row.deletion_ms is not None:
+        yield Line("loss_ms", "never at these rates: the group reads as fast as is written")
+
+
+def _duration(ms: int | None) -> str:
+    return "an unknown time" if ms is None else format_duration(ms)
+
+
+def _time(at: datetime) -> str:
+    return f"{at.astimezone(timezone.utc):%Y-%m-%d %H:%M:%S} UTC"

@@ -1,0 +1,81 @@
+"""Which groups and topics are asked for: names and globs, as people write them. Pure.
+
+A glob has «*» (anything), «?» (one character) and «[abc]», as a shell has them; capitals count. A name that has such
+characters itself is written with them in brackets: «a[*]b». «!» in front leaves out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import translate
+from functools import cached_property
+
+_GLOB = re.compile(r"[*?\[]")
+
+
+@dataclass(frozen=True)
+class Names:
+    """Patterns of names; none at all: every name. A name is chosen by any of them, and by none of the «!» ones."""
+
+    patterns: tuple[str, ...] = ()
+
+    def __contains__(self, name: object) -> bool:
+        if not isinstance(name, str):
+            return False
+        wanted, unwanted = self._compiled
+        return (wanted is None or wanted.match(name) is not None) and (unwanted is None or not unwanted.match(name))
+
+    @property
+    def everything(self) -> bool:
+        """Whether every name is chosen."""
+        return not self.patterns
+
+    @property
+    def exact(self) -> list[str]:
+        """The names that were written out: each must exist."""
+        return [text for text in self.patterns if not text.startswith("!") and not _GLOB.search(text)]
+
+    @property
+    def bounds(self) -> tuple[str | None, str | None]:
+        """lower ≤ name < upper for all that are chosen; None: no bound."""
+        starts = [_prefix(text) for text in self.patterns if not text.startswith("!")]
+        if not starts or "" in starts:
+            return None, None
+        uppers = [_after(text) for text in starts]
+        return min(starts), None if None in uppers else max(text for text in uppers if text is not None)
+
+    @cached_property
+    def _compiled(self) -> tuple[re.Pattern[str] | None, re.Pattern[str] | None]:
+        wanted = [text for text in self.patterns if not text.startswith("!")]
+        unwanted = [text[1:] for text in self.patterns if text.startswith("!")]
+        return _any_of(wanted), _any_of(unwanted)
+
+
+EVERY = Names()
+
+
+def names_of(patterns: Sequence[str] | None) -> Names:
+    """The names that options give."""
+    return Names(tuple(patterns or ()))
+
+
+def _any_of(globs: Sequence[str]) -> re.Pattern[str] | None:
+    return re.compile("|".join(map(translate, globs))) if globs else None
+
+
+def _prefix(glob: str) -> str:
+    """What every name that a glob matches begins with."""
+    found = _GLOB.search(glob)
+    return glob[: found.start()] if found else glob
+
+
+def _after(prefix: str) -> str | None:
+    """The least text above all that begin with `prefix`; None: there is none."""
+    for end in range(len(prefix), 0, -1):
+        code = ord(prefix[end - 1]) + 1
+        if code <= 0x10FFFF:
+            # Surrogates are no text of UTF-8: the next one that is.
+            return prefix[: end - 1] + chr(0xE000 if 0xD800 <= code <= 0xDFFF else code)
+    return None
