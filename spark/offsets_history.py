@@ -1,0 +1,304 @@
+"""What groups committed and when, from the log of __consumer_offsets: partitions' folders of brokers, or copies.
+
+Rows are commits that took effect, in the order in which they did (kctl.segment.offset_commits has the rules), decoded
+in Arrow batches. What is damaged, or cannot be read, is a row with nothing but `error`: other rows are still true, and
+the report says that some are missing.
+
+Copies of a log that a broker writes to may end within a batch: that is no damage, the broker was writing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from kctl.errors import KctlError, NotFound
+from kctl.segment.batch import Batch
+from kctl.segment.offset_commits import TOPIC, CommitLog, GroupPartition, OffsetCommit, PendingCommits, Told
+from kctl.segment.partition import holds_segments, is_folder, parse_folder_name, partition_folders
+from kctl.segment.partition_log import PartitionLog, partition_log, partition_log_of_files
+from kctl.segment.query import MAX_MESSAGE_BYTES
+from kctl.segment.record import BadRecords
+from kctl.segment.source import Source
+from kctl.segment.walk import Damage, batches, content_of, is_valid
+from kctl.snapshots.columns import column
+from kctl.spark.column_arrays import numeric
+from kctl.spark.offsets_columns import PIECE_BYTES, Commits, read_piece
+
+if TYPE_CHECKING:
+    from kctl.spark.window_rules import Ints
+
+ARROW = pa.schema([
+    pa.field("at_ms", pa.int64()),
+    pa.field("group", pa.string()),
+    pa.field("topic", pa.string()),
+    pa.field("partition", pa.int32()),
+    pa.field("committed_offset", pa.int64()),
+    pa.field("commit_ms", pa.int64()),
+    pa.field("leader_epoch", pa.int32()),
+    pa.field("transactional", pa.bool_()),
+    pa.field("log_partition", pa.int32()),
+    pa.field("log_offset", pa.int64()),
+    pa.field("error", pa.string()),
+])  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Commits that took effect with from_ms ≤ at_ms < to_ms; None: no bound. groups: only these, None for all."""
+
+    from_ms: int | None = None
+    to_ms: int | None = None
+    groups: frozenset[str] | None = None
+
+
+EVERYTHING = Span()
+
+
+def offsets_logs(paths: Sequence[Path]) -> list[PartitionLog]:
+    """The logs of __consumer_offsets that `paths` stand for: .log files, partitions' folders, log dirs.
+
+    Of several replicas of a partition the longest. A folder that is called otherwise (a copy) counts as it is; in a log
+    dir only what has the topic's name. Raises NotFound, NotAuthorized, UsageError.
+    """
+    found: list[PartitionLog] = []
+    files: dict[Path, list[Path]] = {}
+    for path in paths:
+        if not is_folder(path):
+            files.setdefault(path.parent, []).append(path)
+        elif holds_segments(path):
+            found.append(partition_log(path))
+        else:
+            found += _of_log_dir(path)
+    found += [partition_log_of_files(each) for each in files.values()]
+    by_partition: dict[object, PartitionLog] = {}
+    for log in found:
+        number = log_partition(log)
+        key: object = log.path.resolve() if number is None else number
+        if key not in by_partition or _length(log) > _length(by_partition[key]):
+            by_partition[key] = log
+    return list(by_partition.values())
+
+
+def _of_log_dir(path: Path) -> list[PartitionLog]:
+    folders = [each for each in partition_folders(path) if parse_folder_name(each.name)[::2] == (TOPIC, None)]
+    found = [partition_log(each) for each in folders if any(file.suffix == ".log" for file in each.iterdir())]
+    if not found:
+        raise NotFound(f"{path} has no partition of {TOPIC}", hint=f"give log dirs, or folders {TOPIC}-N")
+    return found
+
+
+def log_partition(log: PartitionLog) -> int | None:
+    """The partition's number, of the folder's name; None where it does not tell."""
+    folder = log.path if log.path.suffix != ".log" else log.path.parent
+    topic, number, _ = parse_folder_name(folder.resolve().name)
+    return number if topic == TOPIC else None
+
+
+def _length(log: PartitionLog) -> tuple[int, int]:
+    last = log.segments[-1]
+    return last.base_offset, last.log.stat().st_size if last.log is not None else 0
+
+
+# --- one log ------------------------------------------------------------------------------------------------------
+
+
+def read_log(log: PartitionLog, span: Span = EVERYTHING, *, told: Told | None = None) -> Iterator[pa.RecordBatch]:
+    """A log's commits as batches of ARROW's schema; then what could not be read. Raises what Source raises."""
+    told = told or Told()
+    number = log_partition(log)
+    reader = _Reader(told)
+    for files in log.segments:
+        assert files.log is not None
+        reader.is_last = files is log.segments[-1]
+        with Source(files.log, window_bytes=PIECE_BYTES) as source:
+            for events in reader.read(source):
+                batch = _batch(events, number, span)
+                if batch.num_rows:
+                    yield batch
+    if reader.pending.untracked:
+        told.damage(f"{log.path}: {reader.pending.untracked} commits of too many open transactions were left out")
+    if told.texts:
+        yield _errors(told)
+
+
+def read_logs(logs: Iterable[PartitionLog], span: Span = EVERYTHING) -> Iterator[pa.RecordBatch]:
+    """`read_log` of each; one that cannot be read is a row with its error."""
+    for log in logs:
+        told = Told()
+        try:
+            yield from read_log(log, span, told=told)
+        except KctlError as exc:
+            told.damage(exc.message)
+            yield _errors(told)
+
+
+class _Reader:
+    """Follows one log over its segments: pieces of ordinary batches by columns, whatever else the plain way."""
+
+    def __init__(self, told: Told) -> None:
+        self._told = told
+        self._plain = CommitLog(told)
+        self.is_last = True  # the segment: a broker may be writing to it
+        self.pending: PendingCommits[GroupPartition, OffsetCommit] = self._plain.pending
+
+    def read(self, source: Source) -> Iterator[Commits | list[OffsetCommit]]:
+        """What takes effect by a segment's batches, in their order."""
+        position = 0
+        while position < source.size:
+            commits, following = read_piece(source, position, source.size)
+            if following == position:
+                found, following = self._one(source, position)
+                if found:
+                    yield found
+            elif len(commits):
+                yield from self._applied(commits)
+            position = following
+
+    def _one(self, source: Source, position: int) -> tuple[list[OffsetCommit], int]:
+        """The batch at `position`, or the damage there; and what follows."""
+        item = next(batches(source, position), None)
+        if item is None:
+            return [], source.size
+        where = f"{source.path} at {item.position}"
+        if isinstance(item, Damage):
+            following = item.position + item.length
+            if not (self.is_last and following >= source.size and item.code == "incomplete"):
+                self._told.damage(f"{where}: {item.message}")
+            return [], following
+        return self._batch(source, item, where), item.next_position
+
+    def _batch(self, source: Source, batch: Batch, where: str) -> list[OffsetCommit]:
+        if batch.magic < 0 or not is_valid(source, batch):
+            self._told.damage(f"{where}: the CRC is not that of the batch")
+            return []
+        try:
+            content = content_of(source, batch, MAX_MESSAGE_BYTES)
+        except BadRecords as exc:
+            self._told.damage(f"{where}: {exc}")
+            return []
+        return list(self._plain.add(batch, content, where))
+
+    def _applied(self, commits: Commits) -> Iterator[Commits | list[OffsetCommit]]:
+        """What takes effect at once; what is transactional becomes pending."""
+        pending = self.pending
+        inside = (commits.producer_id >= 0) & ~commits.removed
+        if not len(pending) and not inside.any():
+            yield commits
+            return
+        # By what keys mean: there are several ways to write one.
+        busy = pending.keys() | {commits.keys[each] for each in np.unique(commits.key[inside]).tolist()}
+        wanted = np.array([key in busy for key in commits.keys], dtype=bool)
+        for place in np.flatnonzero(wanted[commits.key]).tolist():
+            key = commits.keys[int(commits.key[place])]
+            if inside[place]:
+                found = _commit(commits, place)
+                pending.add(int(commits.producer_id[place]), key, found.log_offset, found)
+            else:
+                pending.supersede(key)
+        yield commits if not inside.any() else _chosen(commits, np.flatnonzero(~inside))
+
+
+def _commit(commits: Commits, place: int) -> OffsetCommit:
+    epoch = int(commits.leader_epoch[place])
+    at_ms = int(commits.at_ms[place])
+    return OffsetCommit(
+        commits.keys[int(commits.key[place])],
+        at_ms,
+        int(commits.committed_offset[place]),
+        at_ms if commits.made[place] else None,
+        epoch if epoch >= 0 else None,
+        int(commits.log_offset[place]),
+        transactional=True,
+    )
+
+
+def _chosen(commits: Commits, places: Ints) -> Commits:
+    return Commits(
+        commits.keys,
+        commits.key[places],
+        commits.at_ms[places],
+        commits.committed_offset[places],
+        commits.removed[places],
+        commits.made[places],
+        commits.leader_epoch[places],
+        commits.log_offset[places],
+        commits.producer_id[places],
+    )
+
+
+# --- to Arrow -----------------------------------------------------------------------------------------------------
+
+
+def _batch(events: Commits | list[OffsetCommit], number: int | None, span: Span) -> pa.RecordBatch:
+    return _of_columns(events, number, span) if isinstance(events, Commits) else _of_rows(events, number, span)
+
+
+def _of_columns(commits: Commits, number: int | None, span: Span) -> pa.RecordBatch:
+    kept = np.ones(len(commits), dtype=bool)
+    if span.from_ms is not None:
+        kept &= commits.at_ms >= span.from_ms
+    if span.to_ms is not None:
+        kept &= commits.at_ms < span.to_ms
+    if span.groups is not None:
+        kept &= np.array([key.group in span.groups for key in commits.keys], dtype=bool)[commits.key]
+    if not kept.all():
+        commits = _chosen(commits, np.flatnonzero(kept))
+    size = len(commits)
+    which = numeric(commits.key, pa.int64())
+    names = [column([each[i] for each in commits.keys], kind) for i, kind in enumerate(_KEY_TYPES)]
+    arrays: list[Any] = [
+        numeric(commits.at_ms, pa.int64()),
+        *(each.take(which) for each in names),
+        numeric(np.where(commits.removed, 0, commits.committed_offset), pa.int64(), ~commits.removed),
+        numeric(np.where(commits.made, commits.at_ms, 0), pa.int64(), commits.made),
+        numeric(commits.leader_epoch.astype(np.int32), pa.int32(), ~commits.removed & (commits.leader_epoch >= 0)),
+        _flags(commits.producer_id >= 0),
+        _constant(number, size),
+        numeric(commits.log_offset, pa.int64()),
+        pa.nulls(size, pa.string()),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=ARROW)
+
+
+_KEY_TYPES = (pa.string(), pa.string(), pa.int32())
+
+
+def _flags(values: Any) -> pa.Array:
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(np.packbits(values, bitorder="little"))])
+
+
+def _constant(number: int | None, size: int) -> pa.Array:
+    if number is None:
+        return pa.nulls(size, pa.int32())
+    return numeric(np.full(size, min(number, 2**31 - 1), dtype=np.int32), pa.int32())
+
+
+def _of_rows(events: list[OffsetCommit], number: int | None, span: Span) -> pa.RecordBatch:
+    rows = [
+        (
+            each.at_ms, *each.key, each.committed_offset, each.commit_ms, each.leader_epoch, each.transactional,
+            number, each.log_offset, None,
+        )
+        for each in events
+        if (span.from_ms is None or each.at_ms >= span.from_ms)
+        and (span.to_ms is None or each.at_ms < span.to_ms)
+        and (span.groups is None or each.key.group in span.groups)
+    ]  # fmt: skip
+    columns = zip(*rows, strict=True) if rows else [()] * len(ARROW.names)
+    arrays = [column(values, field.type) for values, field in zip(columns, ARROW, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=ARROW)
+
+
+def _errors(told: Told) -> pa.RecordBatch:
+    more = told.damaged + told.unreadable - len(told.texts)
+    texts = told.texts + ([f"and {more} more"] if more > 0 else [])
+    arrays = [
+        column(texts, pa.string()) if field.name == "error" else pa.nulls(len(texts), field.type) for field in ARROW
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=ARROW)
