@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from kctl.errors import KctlError
-from kctl.lag.growth import Growth
+from kctl.lag.growth import GrownReplica, GrownVolume, Growth
 from kctl.snapshots import schema
 from kctl.snapshots.columns import column
 from kctl.snapshots.read import chosen_files, read_file, read_sorted
@@ -35,28 +35,8 @@ if TYPE_CHECKING:
 FORMAT = "kctl_growth"
 REPLICAS = Sizes(("topic", "partition", "broker", "log_dir", "future"), "size_bytes", ("offset_lag",))
 VOLUMES = Sizes(("broker", "log_dir"), "usable_bytes", ("total_bytes",))
+Replica = GrownReplica
 _MOST_TRIED = 5  # files that are damaged, or have no rows, before one that says how topics are to be split
-
-
-class Replica(NamedTuple):
-    """A replica as its last pass had it, and how it grew."""
-
-    topic: str
-    partition: int
-    broker: int
-    log_dir: str
-    future: bool
-    offset_lag: int
-    growth: Growth
-
-
-class Volume(NamedTuple):
-    """A log dir's volume as its last pass had it, and how its usable bytes changed."""
-
-    broker: int
-    log_dir: str
-    total_bytes: int | None
-    growth: Growth
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +104,9 @@ def _told(errors: list[str]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=ARROW)
 
 
-def replicas_of(batches: Iterable[pa.RecordBatch]) -> tuple[list[Replica], list[str]]:
+def replicas_of(batches: Iterable[pa.RecordBatch]) -> tuple[list[GrownReplica], list[str]]:
     """The rows of `read`, or of a DataFrame of SCHEMA, as plain values; and the errors among them."""
-    found: list[Replica] = []
+    found: list[GrownReplica] = []
     errors: list[str] = []
     for batch in batches:
         columns = [batch.column(name).to_pylist() for name in ARROW.names]
@@ -136,15 +116,15 @@ def replicas_of(batches: Iterable[pa.RecordBatch]) -> tuple[list[Replica], list[
             else:
                 topic, partition, broker, log_dir, future, offset_lag = row[:_NAMED]
                 grown = Growth(*row[_NAMED:-1])
-                found.append(Replica(topic, partition, broker, log_dir, future, offset_lag, grown))
+                found.append(GrownReplica(topic, partition, broker, log_dir, future, offset_lag, grown))
     return found, errors
 
 
-def volumes(store: Store, asked: SizesAsked, *, damaged: Callable[[Damaged], None]) -> list[Volume]:
+def volumes(store: Store, asked: SizesAsked, *, damaged: Callable[[Damaged], None]) -> list[GrownVolume]:
     """Each log dir whose size is known. Few rows: read here."""
     rows = read_sorted(store, schema.LOG_DIRS, asked.from_ms, asked.to_ms, damaged=damaged)
     return [
-        Volume(*row)
+        GrownVolume(*row)
         for batch in growths(rows, VOLUMES)
         for row in zip(
             *(batch.column(name).to_pylist() for name in VOLUMES.names),

@@ -24,6 +24,7 @@ class Reader(NamedTuple):
     """A group on one partition that has a replica on the volume. Rates are messages a second, None: not known.
 
     loss_eta_ms: when it first loses a message (kctl.lag.deletion.loss_eta_ms), None: never, or not known.
+    time_lag_ms: the age of the next unread message.
     """
 
     group: str
@@ -34,6 +35,8 @@ class Reader(NamedTuple):
     produced_per_s: float | None
     loss_eta_ms: int | None
     replicas: int
+    committed_offset: int | None = None
+    time_lag_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,27 @@ class Growth(NamedTuple):
         return max(self.written_per_hour - self.net_per_hour, 0.0)
 
 
+class GrownReplica(NamedTuple):
+    """A replica in a log dir, as its last sample had it. offset_lag, future: as DescribeLogDirs says."""
+
+    topic: str
+    partition: int
+    broker: int
+    log_dir: str
+    future: bool
+    offset_lag: int
+    growth: Growth
+
+
+class GrownVolume(NamedTuple):
+    """A log dir's volume, as its last sample had it. growth: of its usable bytes."""
+
+    broker: int
+    log_dir: str
+    total_bytes: int | None
+    growth: Growth
+
+
 def per_hour(size_bytes: int, duration_ms: int) -> float | None:
     """A rate; None without a duration."""
     return size_bytes * HOUR_MS / duration_ms if duration_ms > 0 else None

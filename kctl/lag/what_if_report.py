@@ -1,0 +1,226 @@
+"""What a changed retention comes to, over a cluster: freed bytes, disks, and the groups that would lose messages. Pure.
+
+The rules are those of kctl.lag.what_if. A check of retention deletes on each replica by itself: what one replica frees,
+each copy frees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from kctl.lag.disk_full import ceiling_bytes
+from kctl.lag.disk_loss import Reader
+from kctl.lag.log_config import LogConfig
+from kctl.lag.outlook import Outlook
+from kctl.lag.rates import LogEnd
+from kctl.lag.retention import at
+from kctl.lag.selection import Names
+from kctl.lag.volumes import Disks, Partition, Place, Rate
+from kctl.lag.what_if import Change, Freed, KnownLog, freed, lost_unread
+
+
+@dataclass(frozen=True, slots=True)
+class TopicWhatIf:
+    """A topic with the change, over all of its replicas. The range of what is freed is a segment of each wide.
+
+    unknown_partitions: of which it cannot be told. ceiling_bytes: what replicas take at most in the long run, before
+    and with the change; None: nothing ends it, or it is not known.
+    """
+
+    topic: str
+    partitions: int
+    replicas_bytes: int
+    retention_ms: int | None
+    new_retention_ms: int | None
+    retention_bytes: int | None
+    new_retention_bytes: int | None
+    freed_at_least_bytes: int
+    freed_at_most_bytes: int
+    unknown_partitions: int
+    ceiling_bytes: int | None
+    new_ceiling_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirWhatIf:
+    """A log dir with the change. new_full_ms: counted with what is freed at least."""
+
+    broker: int
+    log_dir: str
+    usable_bytes: int | None
+    freed_at_least_bytes: int
+    freed_at_most_bytes: int
+    full_ms: int | None
+    full_at: datetime | None
+    new_full_ms: int | None
+    new_full_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupWhatIf:
+    """A group that may lose messages that it has not read, at most so many of each topic."""
+
+    group: str
+    topic: str
+    partitions: int
+    lost_at_most: int
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """What the change comes to. groups: those that lose nothing are left out; the largest loss first."""
+
+    topics: list[TopicWhatIf]
+    log_dirs: list[LogDirWhatIf]
+    groups: list[GroupWhatIf]
+
+
+def what_if(
+    outlook: Outlook,
+    change: Change,
+    topics: Names,
+    readers: Iterable[Reader],
+    ends: Mapping[Partition, Sequence[LogEnd]],
+) -> WhatIf:
+    """The change applied to the topics that are chosen. ends: where logs ended at earlier moments, in order of time."""
+    chosen = {name: config for name, config in outlook.disks.configs.items() if name in topics}
+    logs = _logs(outlook, chosen, ends)
+    cut = {partition: freed(log, change.applied(chosen[log.topic]), outlook.now_ms) for partition, log in logs.items()}
+    return WhatIf(
+        topics=_topics(outlook, change, chosen, cut),
+        log_dirs=_log_dirs(outlook, change, chosen, cut),
+        groups=_groups(readers, logs, cut),
+    )
+
+
+def _logs(
+    outlook: Outlook, chosen: Mapping[str, LogConfig], ends: Mapping[Partition, Sequence[LogEnd]]
+) -> dict[Partition, KnownLog]:
+    found: dict[Partition, KnownLog] = {}
+    for log in outlook.disks.logs:
+        partition = (log.topic, log.partition)
+        if log.topic not in chosen:
+            continue
+        points = [point for point in ends.get(partition, ()) if point.at_ms < outlook.now_ms]
+        if log.log_end_offset is not None:
+            # Ends that lie behind are of another topic of this name, or of a log that was truncated.
+            points = [point for point in points if point.offset <= (log.log_end_offset or 0)]
+            points.append(LogEnd(outlook.now_ms, log.log_end_offset))
+        size = outlook.rates.get(partition, Rate(None, None)).leader_bytes
+        found[partition] = KnownLog(
+            log.topic, log.partition, size, log.log_start_offset, log.oldest_timestamp_ms, tuple(points)
+        )
+    return found
+
+
+def _topics(
+    outlook: Outlook, change: Change, chosen: Mapping[str, LogConfig], cut: Mapping[Partition, Freed | None]
+) -> list[TopicWhatIf]:
+    copies: dict[Partition, list[int]] = {}
+    for each in outlook.disks.current():
+        if each.topic in chosen and not each.future:
+            copies.setdefault((each.topic, each.partition), []).append(each.growth.last_bytes)
+    rows = []
+    for topic, config in sorted(chosen.items()):
+        own = {partition: found for partition, found in cut.items() if partition[0] == topic}
+        known = {partition: found for partition, found in own.items() if found is not None}
+        new = change.applied(config)
+        rates = {partition: outlook.rates.get(partition, Rate(None, None)).written_per_hour for partition in own}
+        number = {partition: len(copies.get(partition, ())) for partition in own}
+        rows.append(
+            TopicWhatIf(
+                topic=topic,
+                partitions=len(own),
+                replicas_bytes=sum(sum(copies.get(partition, ())) for partition in own),
+                retention_ms=config.retention_ms,
+                new_retention_ms=new.retention_ms,
+                retention_bytes=config.retention_bytes,
+                new_retention_bytes=new.retention_bytes,
+                freed_at_least_bytes=sum(found.least_bytes * number[p] for p, found in known.items()),
+                freed_at_most_bytes=sum(found.most_bytes * number[p] for p, found in known.items()),
+                unknown_partitions=len(own) - len(known),
+                ceiling_bytes=_ceilings(config, rates, number),
+                new_ceiling_bytes=_ceilings(new, rates, number),
+            )
+        )
+    return rows
+
+
+def _ceilings(
+    config: LogConfig, rates: Mapping[Partition, float | None], number: Mapping[Partition, int]
+) -> int | None:
+    found = {partition: ceiling_bytes(config, rate) for partition, rate in rates.items()}
+    if not found or any(each is None for each in found.values()):
+        return None
+    return int(sum((each or 0.0) * number[partition] for partition, each in found.items()))
+
+
+def _log_dirs(
+    outlook: Outlook, change: Change, chosen: Mapping[str, LogConfig], cut: Mapping[Partition, Freed | None]
+) -> list[LogDirWhatIf]:
+    least: dict[Place, int] = {}
+    most: dict[Place, int] = {}
+    for each in outlook.disks.current():
+        found = cut.get((each.topic, each.partition))
+        if found is not None and not each.future:
+            place = (each.broker, each.log_dir)
+            least[place] = least.get(place, 0) + found.least_bytes
+            most[place] = most.get(place, 0) + found.most_bytes
+    after = _changed(outlook, change, chosen, cut).full()
+    rows = []
+    for row in outlook.by_log_dir():
+        place = (row.broker, row.log_dir)
+        new = after[place].eta_ms if place in after else None
+        rows.append(
+            LogDirWhatIf(
+                broker=row.broker,
+                log_dir=row.log_dir,
+                usable_bytes=row.usable_bytes,
+                freed_at_least_bytes=least.get(place, 0),
+                freed_at_most_bytes=most.get(place, 0),
+                full_ms=row.full_ms,
+                full_at=row.full_at,
+                new_full_ms=new,
+                new_full_at=None if new is None else at(outlook.now_ms + new),
+            )
+        )
+    return rows
+
+
+def _changed(
+    outlook: Outlook, change: Change, chosen: Mapping[str, LogConfig], cut: Mapping[Partition, Freed | None]
+) -> Disks:
+    """The disks as they are when the change has freed what it frees at least. Rates stay as they were."""
+    disks = outlook.disks
+    spare: dict[Place, int] = {}
+    replicas = []
+    for each in disks.replicas:
+        found = cut.get((each.topic, each.partition))
+        gone = min(found.least_bytes, each.growth.last_bytes) if found is not None and not each.future else 0
+        place = (each.broker, each.log_dir)
+        spare[place] = spare.get(place, 0) + gone
+        replicas.append(each._replace(growth=each.growth._replace(last_bytes=each.growth.last_bytes - gone)))
+    return replace(
+        disks,
+        configs={**disks.configs, **{name: change.applied(config) for name, config in chosen.items()}},
+        replicas=replicas,
+        freed=spare,
+    )
+
+
+def _groups(
+    readers: Iterable[Reader], logs: Mapping[Partition, KnownLog], cut: Mapping[Partition, Freed | None]
+) -> list[GroupWhatIf]:
+    lost: dict[tuple[str, str], list[int]] = {}
+    for reader in readers:
+        partition = (reader.topic, reader.partition)
+        found = cut.get(partition)
+        if found is None:
+            continue
+        amount = lost_unread(reader.committed_offset, logs[partition], found.start_offset_at_most)
+        if amount:
+            lost.setdefault((reader.group, reader.topic), []).append(amount)
+    rows = [GroupWhatIf(group, topic, len(amounts), sum(amounts)) for (group, topic), amounts in lost.items()]
+    return sorted(rows, key=lambda row: (-row.lost_at_most, row.group, row.topic))

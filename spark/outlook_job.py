@@ -1,0 +1,143 @@
+"""The retention reports over a store of snapshots: Spark reads what there is much of (sizes of replicas over the span,
+groups' last readings), and the rules of kctl.lag work on the row that each replica or reading comes to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kctl.errors import NotFound
+from kctl.lag.deletion import Deletion, Limits, Log, deletion, loss_eta_ms
+from kctl.lag.disk_loss import Reader
+from kctl.lag.log_config import LogConfig
+from kctl.lag.outlook import Outlook
+from kctl.lag.rates import LogEnd
+from kctl.lag.selection import EVERY, Names
+from kctl.lag.volumes import Disks, Partition
+from kctl.snapshots.disk_moment import DiskMoment, disk_moment, ends_near
+from kctl.snapshots.store import Damaged, Store, open_store
+from kctl.spark import size_source, snapshot_source
+from kctl.spark.size_source import SizesAsked
+from kctl.spark.snapshot_ranges import group_ranges
+from kctl.spark.snapshot_source import Question
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+_READERS = (
+    "group", "topic", "partition", "committed_offset", "log_start_offset", "log_end_offset", "lag", "time_lag_ms",
+    "consumed_per_s", "produced_per_s", "error",
+)  # fmt: skip
+
+
+@dataclass
+class OutlookJob:
+    """One report over the passes with from_ms ≤ at_ms < to_ms of a store. spark None: everything is read here.
+
+    errors: what could not be read, as far as it has been asked for.
+    """
+
+    store: Store
+    from_ms: int
+    to_ms: int
+    spark: SparkSession | None = None
+    parallelism: int = 1
+    topics: Names = EVERY
+    _damaged: dict[str, None] = field(default_factory=dict)
+
+    @property
+    def errors(self) -> list[str]:
+        """One line for each."""
+        return list(self._damaged)
+
+    def outlook(self) -> tuple[Outlook, DiskMoment]:
+        """What was seen of disks. Raises NotFound when the store has no pass in the span."""
+        moment = disk_moment(self.store, self.from_ms, self.to_ms, damaged=self._tell)
+        if moment is None:
+            raise NotFound(
+                f"{self.store.root} has no snapshot of that time", hint="`kctl spark snapshot` collects them"
+            )
+        asked = SizesAsked(str(self.store.root), self.from_ms, moment.at_ms + 1)
+        replicas, errors = size_source.replicas_of(self._sizes(asked))
+        self._damaged.update(dict.fromkeys(errors))
+        volumes = size_source.volumes(self.store, asked, damaged=self._tell)
+        self._damaged.update(dict.fromkeys(moment.failures))
+        disks = Disks(replicas, volumes, moment.logs, moment.configs)
+        return Outlook(disks, moment.log_dirs, now_ms=moment.at_ms), moment
+
+    def readers(self, outlook: Outlook, *, chosen: Names = EVERY) -> list[Reader]:
+        """Each group's last reading of each partition of the topics that are chosen."""
+        replicas: dict[Partition, int] = {}
+        for each in outlook.disks.current():
+            if not each.future:
+                replicas[each.topic, each.partition] = replicas.get((each.topic, each.partition), 0) + 1
+        question = Question(str(self.store.root), outlook.now_ms, outlook.now_ms + 1, last_only=True)
+        found = []
+        for row in self._readings(question):
+            if row["error"] is not None:
+                self._damaged[row["error"]] = None
+            elif row["topic"] in chosen:
+                found.append(_reader(row, outlook, replicas.get((row["topic"], row["partition"]), 0)))
+        return found
+
+    def ends_near(self, moments_ms: Iterable[int], until_ms: int) -> dict[Partition, list[LogEnd]]:
+        """Where logs ended about those moments, in order of time."""
+        found: dict[Partition, list[LogEnd]] = {}
+        for moment_ms in sorted(set(moments_ms)):
+            for partition, ends in ends_near(self.store, moment_ms, until_ms, damaged=self._tell).items():
+                found.setdefault(partition, []).extend(ends)
+        return {partition: sorted(set(ends)) for partition, ends in found.items()}
+
+    def _tell(self, damaged: Damaged) -> None:
+        self._damaged[str(damaged)] = None
+
+    def _sizes(self, asked: SizesAsked) -> Iterable[pa.RecordBatch]:
+        if self.spark is None:
+            return size_source.read(asked)
+        ranges = size_source.topic_ranges(self.store, asked.from_ms, asked.to_ms, self.parallelism, damaged=self._tell)
+        return _collected(size_source.load(self.spark, asked, ranges))
+
+    def _readings(self, question: Question) -> Iterator[dict[str, Any]]:
+        if self.spark is None:
+            batches: Iterable[pa.RecordBatch] = snapshot_source.read(question)
+        else:
+            ranges = group_ranges(self.store, question.from_ms, question.to_ms, self.parallelism, damaged=self._tell)
+            batches = _collected(snapshot_source.load(self.spark, question, ranges).select(*_READERS))
+        for batch in batches:
+            yield from batch.select(list(_READERS)).to_pylist()
+
+
+def _collected(frame: Any) -> list[pa.RecordBatch]:
+    """A DataFrame's rows as Arrow batches."""
+    found: list[pa.RecordBatch] = frame.toArrow().to_batches()
+    return found
+
+
+def job_of(store: str, from_ms: int, to_ms: int, **settings: Any) -> OutlookJob:
+    """The job over a store in a folder. Raises what open_store does."""
+    return OutlookJob(open_store(Path(store)), from_ms, to_ms, **settings)
+
+
+def _reader(row: dict[str, Any], outlook: Outlook, replicas: int) -> Reader:
+    config = outlook.disks.configs.get(row["topic"], LogConfig(row["topic"]))
+    rate = outlook.rates.get((row["topic"], row["partition"]))
+    size = None if rate is None else rate.leader_bytes
+    log = Log(row["log_start_offset"], row["log_end_offset"], size, row["produced_per_s"])
+    limits = Limits(config.cleanup_policy, config.retention_ms, config.retention_bytes)
+    found: Deletion = deletion(row["committed_offset"], row["time_lag_ms"], log, limits)
+    return Reader(
+        group=row["group"],
+        topic=row["topic"],
+        partition=row["partition"],
+        lag=row["lag"],
+        consumed_per_s=row["consumed_per_s"],
+        produced_per_s=row["produced_per_s"],
+        loss_eta_ms=loss_eta_ms(found, row["consumed_per_s"], row["produced_per_s"]),
+        replicas=replicas,
+        committed_offset=row["committed_offset"],
+        time_lag_ms=row["time_lag_ms"],
+    )

@@ -1,0 +1,273 @@
+"""Reports over a store: growth, full disks, what another retention does, who loses, against what was put in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kctl.errors import NotFound
+from kctl.lag.disk_loss import losses
+from kctl.lag.growth import HOUR_MS, GrownReplica, GrownVolume, Growth
+from kctl.lag.outlook import Outlook
+from kctl.lag.retention import PartitionLog
+from kctl.lag.selection import names_of
+from kctl.lag.volumes import Disks, same_volumes
+from kctl.lag.what_if import parse_change
+from kctl.lag.what_if_report import what_if
+from kctl.lag.window import MINUTE_MS
+from kctl.snapshots import schema
+from kctl.snapshots.collect import Pass
+from kctl.snapshots.compact import compact
+from kctl.snapshots.store import Store, create_store
+from kctl.spark.outlook_job import OutlookJob
+from snapshot_stores import HOUR, put
+
+MB, GB = 10**6, 10**9
+PASSES, EVERY_MS = 19, 10 * MINUTE_MS  # three hours
+TOTAL = 1000 * GB
+END_MS = HOUR.start_ms + (PASSES - 1) * EVERY_MS
+
+# One partition each: (topic, leader, cleanup.policy, retention.ms, retention.bytes, segment.bytes)
+TOPICS = [
+    ("endless", 1, "delete", -1, -1, GB),
+    ("keys", 2, "compact", -1, -1, 100 * MB),
+    ("limited", 1, "delete", -1, 5 * GB, GB),
+    ("moved", 2, "delete", -1, 9 * GB, GB),
+]
+NUMBERS = {"endless": 0.5, "keys": 0.2, "limited": 0.5, "moved": 0.0}  # GB an hour
+
+
+def _hours(number: int) -> float:
+    return number * EVERY_MS / HOUR_MS
+
+
+def _size(topic: str, number: int) -> int:
+    """endless and keys only grow; limited loses a segment of 1 GB every two hours, and is at its ceiling."""
+    if topic == "limited":
+        return int((5 + 0.5 * (_hours(number) % 2)) * GB)
+    if topic == "moved":
+        return GB
+    return int((1 + NUMBERS[topic] * _hours(number)) * GB) if topic == "endless" else int(_hours(number) * 0.2 * GB) + 1
+
+
+def _pass(number: int) -> Pass:
+    rows: dict[str, list[tuple[Any, ...]]] = {table: [] for table in schema.TABLES}
+    for topic, leader, policy, ms, limit, segment in TOPICS:
+        end = 1000 * (number + 1)
+        rows[schema.LOGS].append((topic, 0, "id", leader, 3, 0, end, end, HOUR.start_ms - 10 * HOUR_MS))
+        if number % 6 == 0:
+            rows[schema.CONFIGS].append((topic, policy, ms, limit, segment, 7 * 24 * HOUR_MS, HOUR_MS, 0, -1, 0.5))
+        for broker in (1, 2):
+            if topic == "moved" and broker == 1 and number > 5:
+                continue  # a reassignment took it away
+            rows[schema.REPLICAS].append((broker, "/d", topic, 0, _size(topic, number), 0, False))
+    for broker in (1, 2):
+        taken = sum(row[4] for row in rows[schema.REPLICAS] if row[0] == broker)
+        left = (300 if broker == 1 else 500) * GB - taken
+        rows[schema.LOG_DIRS].append((broker, "/d", TOTAL, left, None))
+    for group, way in (("behind", 0), ("keeps-up", 1000 * (number + 1))):
+        rows[schema.COMMITS].append((group, "endless", 0, way, 0, 1000 * (number + 1), 3, "id", False))
+        rows[schema.GROUPS].append((group, "Stable", "classic", "consumer", 1, 1))
+    return Pass(rows={table: found for table, found in rows.items() if found})
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    found = create_store(tmp_path_factory.mktemp("outlook") / "store", "c")
+    for number in range(PASSES):
+        put(found, number * EVERY_MS, _pass(number))
+    for _ in compact(found, HOUR):
+        pass
+    return found
+
+
+@pytest.fixture(scope="module")
+def job(store: Store) -> OutlookJob:
+    return OutlookJob(store, HOUR.start_ms, END_MS + 1)
+
+
+@pytest.fixture(scope="module")
+def outlook(job: OutlookJob) -> Outlook:
+    found, moment = job.outlook()
+    assert job.errors == []
+    assert moment.at_ms == END_MS
+    return found
+
+
+def test_topics_grow_as_they_were_made_to(outlook: Outlook) -> None:
+    rows = {row.topic: row for row in outlook.by_topic()}
+    endless, limited, keys, moved = (rows[topic] for topic in ("endless", "limited", "keys", "moved"))
+    assert endless.written_bytes_per_hour == pytest.approx(2 * 0.5 * GB, rel=1e-3)  # both replicas
+    assert endless.growth_bytes_per_hour == pytest.approx(2 * 0.5 * GB, rel=1e-3)
+    assert (endless.unlimited, endless.ceiling_bytes, endless.observed_ms) == (True, None, 3 * HOUR_MS)
+    assert limited.written_bytes_per_hour == pytest.approx(2 * 0.5 * GB, rel=1e-2)
+    assert (limited.unlimited, limited.ceiling_bytes) == (False, 12 * GB)
+    assert limited.retention_bytes_used == pytest.approx(5.5 / 5)
+    assert keys.dirty_ratio_at_least == pytest.approx(0.5 / 0.6, rel=1e-3)
+    assert (keys.cleaner_stands_still, endless.cleaner_stands_still) == (True, None)
+    assert (moved.replicas, moved.growth_bytes_per_hour) == (1, 0.0)
+
+
+def test_disks_are_full_by_what_has_no_end(outlook: Outlook) -> None:
+    one, two = outlook.by_log_dir()
+    left = 300 - (2.5 + 0.6 + 5.5)
+    assert one.usable_bytes == pytest.approx(left * GB, rel=1e-6)
+    assert one.full_ms == pytest.approx((left - 0.5) / 0.7 * HOUR_MS, rel=1e-2)  # `limited` takes half a GB more
+    assert one.full_at is not None
+    assert (one.growing_to_bytes, one.same_volume, one.unknown_replicas) == (None, [], 0)
+    assert [cause.topic for cause in one.causes][:2] == ["endless", "keys"]
+    assert one.causes[0].share == pytest.approx(0.5 / 0.7, rel=1e-2)
+    assert two.full_ms is not None
+    assert two.full_ms > one.full_ms  # type: ignore[operator]
+    broker = outlook.by_broker()[0]
+    assert (broker.full_log_dir, broker.full_ms) == ("/d", one.full_ms)
+
+
+def test_replicas_that_are_gone_are_not_told(outlook: Outlook) -> None:
+    found = outlook.by_replica()
+    assert [(r.broker, r.leader) for r in found if r.topic == "moved"] == [(2, True)]
+    assert [(r.topic, r.broker, r.leader) for r in found if r.topic == "endless"] == [
+        ("endless", 1, True),
+        ("endless", 2, False),
+    ]
+    limited = next(r for r in found if r.topic == "limited")
+    assert limited.shrunk_at is not None
+    assert limited.freed_bytes_per_hour == pytest.approx(GB / 3, rel=0.05)
+
+
+def test_skew(outlook: Outlook) -> None:
+    rows = outlook.skews()
+    assert [(row.over, row.places) for row in rows] == [("brokers", 2)]
+    sizes = [row.size_bytes for row in outlook.by_broker()]
+    assert rows[0].ratio == pytest.approx(max(sizes) / (sum(sizes) / 2))
+
+
+def test_who_loses_when_the_disk_is_full(job: OutlookJob, outlook: Outlook) -> None:
+    readers = job.readers(outlook)
+    assert {(r.group, r.lag, r.replicas) for r in readers} == {("behind", 19_000, 2), ("keeps-up", 0, 2)}
+    behind = next(r for r in readers if r.group == "behind")
+    assert behind.produced_per_s == pytest.approx(1000 / 600)
+    full_ms = outlook.by_log_dir()[0].full_ms
+    assert full_ms is not None
+    (row,) = losses(readers, full_ms)
+    assert (row.group, row.deleted, row.sole) == ("behind", 0, 0)  # retention has no limit there
+    assert row.unread == pytest.approx(19_000 + 1000 / 600 * full_ms / 1000, rel=1e-3)
+
+
+def test_another_retention(job: OutlookJob, outlook: Outlook) -> None:
+    change = parse_change(["retention.ms=1h"])
+    ends = job.ends_near([END_MS - HOUR_MS], END_MS)
+    found = what_if(outlook, change, names_of(["end*"]), job.readers(outlook), ends)
+    (topic,) = found.topics
+    assert (topic.topic, topic.retention_ms, topic.new_retention_ms) == ("endless", -1, HOUR_MS)
+    old = 13_000 / 19_000  # all that was written more than an hour ago
+    assert topic.freed_at_most_bytes == pytest.approx(2 * 2.5 * GB * old, rel=0.05)
+    assert topic.freed_at_least_bytes == pytest.approx(2 * (2.5 * GB * old - GB), rel=0.05)
+    assert (topic.ceiling_bytes, topic.unknown_partitions) == (None, 0)
+    assert topic.new_ceiling_bytes == pytest.approx(2 * (0.5 * GB + GB), rel=0.01)
+    assert [(g.group, g.partitions) for g in found.groups] == [("behind", 1)]
+    assert found.groups[0].lost_at_most == pytest.approx(13_000, rel=0.05)
+    one = found.log_dirs[0]
+    assert one.freed_at_most_bytes == topic.freed_at_most_bytes // 2
+    assert one.full_ms is not None
+    assert one.new_full_ms is not None
+    assert one.new_full_ms > 3 * one.full_ms  # only `keys` grows on
+
+
+def test_a_longer_retention_frees_nothing_and_fills_more(job: OutlookJob, outlook: Outlook) -> None:
+    found = what_if(outlook, parse_change(["retention.bytes=500GB"]), names_of(["limited"]), [], {})
+    (topic,) = found.topics
+    assert (topic.freed_at_most_bytes, topic.new_ceiling_bytes) == (0, 2 * 501 * GB)
+    one = found.log_dirs[0]
+    assert one.full_ms is not None
+    assert one.new_full_ms is not None
+    assert one.new_full_ms < one.full_ms
+
+
+def test_a_part_of_the_time(store: Store) -> None:
+    job = OutlookJob(store, HOUR.start_ms, HOUR.start_ms + HOUR_MS)
+    found, moment = job.outlook()
+    assert moment.at_ms == HOUR.start_ms + 5 * EVERY_MS
+    assert found.by_topic()[0].observed_ms == 5 * EVERY_MS
+    with pytest.raises(NotFound, match="no snapshot of that time"):
+        OutlookJob(store, 0, 5).outlook()
+
+
+def test_a_broker_that_was_down_is_told(tmp_path: Path) -> None:
+    """The last pass has nothing of broker 2: what is known of it is what the passes before say, and that is told."""
+    store = create_store(tmp_path / "s", "c")
+    for number in range(3):
+        put(store, number * EVERY_MS, _pass(number))
+    last = _pass(3)
+    for table, place in ((schema.LOG_DIRS, 0), (schema.REPLICAS, 0), (schema.LOGS, 3)):
+        last.rows[table] = [row for row in last.rows[table] if row[place] != 2]
+    last.failures.append("broker 2 is down: 4 replicas of it were not read")
+    put(store, 3 * EVERY_MS, last)
+    job = OutlookJob(store, HOUR.start_ms, END_MS)
+    outlook, _ = job.outlook()
+    assert job.errors == ["broker 2 is down: 4 replicas of it were not read"]
+    assert [row.broker for row in outlook.by_log_dir()] == [1, 2]
+    assert [row.topic for row in outlook.by_partition()] == ["endless", "keys", "limited", "moved"]
+    assert sum(row.broker == 2 for row in outlook.by_replica()) == 4
+
+
+# --- volumes --------------------------------------------------------------------------------------------------------
+
+
+def volume(broker: int, path: str, first: int, last: int, total: int | None = TOTAL) -> GrownVolume:
+    return GrownVolume(broker, path, total, Growth(2, 0, HOUR_MS, first, last, 0, 0, None, last - first))
+
+
+def replica(size: int, written: int, path: str = "/a", **known: Any) -> GrownReplica:
+    growth = Growth(2, 0, HOUR_MS, size - written, size, written, HOUR_MS, None, written)
+    values: dict[str, Any] = {"topic": "t", "partition": 0, "broker": 1, "future": False, "offset_lag": 0, **known}
+    return GrownReplica(**values, log_dir=path, growth=growth)
+
+
+def test_log_dirs_on_one_volume_fill_it_together() -> None:
+    found = same_volumes(
+        [
+            volume(1, "/a", 100 * GB, 90 * GB),
+            volume(1, "/b", 100 * GB, 90 * GB - 5),
+            volume(1, "/c", 100 * GB, 50 * GB),
+            volume(2, "/a", 100 * GB, 90 * GB),
+            volume(1, "/e", 100 * GB, 90 * GB, total=None),
+        ]
+    )
+    assert [[(row.broker, row.log_dir) for row in group] for group in found] == [
+        [(1, "/a"), (1, "/b")], [(1, "/c")], [(1, "/e")], [(2, "/a")],
+    ]  # fmt: skip
+    disks = Disks(
+        [replica(GB, GB), replica(GB, GB, "/b", partition=1)],
+        [volume(1, "/a", 102 * GB, 100 * GB), volume(1, "/b", 102 * GB, 100 * GB)],
+        [],
+        {},
+    )
+    full = disks.full()
+    assert full[1, "/a"] == full[1, "/b"]
+    assert full[1, "/a"].eta_ms == 50 * HOUR_MS
+
+
+def test_what_others_write_is_seen_in_the_free_space() -> None:
+    disks = Disks([replica(GB, GB)], [volume(1, "/a", 104 * GB, 100 * GB)], [], {})
+    found = disks.full()[1, "/a"]
+    assert found.eta_ms == 25 * HOUR_MS
+    assert {cause.topic: cause.share for cause in found.causes} == {"t": 0.25, None: 0.75}
+
+
+def test_a_copy_that_is_behind_will_be_as_large_as_its_leader() -> None:
+    logs = [PartitionLog("t", 0, 1)]
+    leader = replica(10 * GB, 0)
+    copy = replica(GB, 0, broker=2, offset_lag=5)
+    disks = Disks([leader, copy], [volume(1, "/a", 50 * GB, 50 * GB), volume(2, "/a", 5 * GB, 5 * GB)], logs, {})
+    assert disks.full()[2, "/a"].eta_ms == 0  # 9 GB are on their way to 5 that are free
+    settled = Disks([leader, copy._replace(offset_lag=0)], disks.volumes, logs, {})
+    assert settled.full()[2, "/a"].eta_ms is None
+
+
+def test_a_follower_is_written_as_fast_as_its_leader() -> None:
+    logs = [PartitionLog("t", 0, 1)]
+    disks = Disks([replica(10 * GB, 2 * GB), replica(10 * GB, 0, broker=2)], [], logs, {})
+    assert disks.rates()["t", 0].written_per_hour == 2 * GB
