@@ -9,6 +9,7 @@ Copies of a log that a broker writes to may end within a batch: that is no damag
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,14 +118,43 @@ def read_log(log: PartitionLog, span: Span = EVERYTHING, *, told: Told | None = 
         assert files.log is not None
         reader.is_last = files is log.segments[-1]
         with Source(files.log, window_bytes=PIECE_BYTES) as source:
-            for events in reader.read(source):
-                batch = _batch(events, number, span)
-                if batch.num_rows:
-                    yield batch
+            yield from _batches_of(reader.read(source, str(source.path)), number, span)
+    yield from _ended(reader, str(log.path))
+
+
+def read_fetched(pieces: Iterable[bytes], number: int, span: Span = EVERYTHING) -> Iterator[pa.RecordBatch]:
+    """The same of a partition's log that comes as whole batches, piece by piece (kctl.lag.offsets_topic).
+
+    Raises what `pieces` raises.
+    """
+    reader, name = _Reader(Told()), f"{TOPIC}-{number}"
+    reader.is_last = False
+    with tempfile.NamedTemporaryFile(prefix="kctl-offsets-") as file:  # what Source reads is a file
+        for piece in pieces:
+            file.seek(0)
+            file.truncate()
+            file.write(piece)
+            file.flush()
+            with Source(Path(file.name), window_bytes=PIECE_BYTES) as source:
+                yield from _batches_of(reader.read(source, name), number, span)
+    yield from _ended(reader, name)
+
+
+def _batches_of(
+    found: Iterable[Commits | list[OffsetCommit]], number: int | None, span: Span
+) -> Iterator[pa.RecordBatch]:
+    for events in found:
+        batch = _batch(events, number, span)
+        if batch.num_rows:
+            yield batch
+
+
+def _ended(reader: _Reader, name: str) -> Iterator[pa.RecordBatch]:
+    """What could not be read."""
     if reader.pending.untracked:
-        told.damage(f"{log.path}: {reader.pending.untracked} commits of too many open transactions were left out")
-    if told.texts:
-        yield _errors(told)
+        reader.told.damage(f"{name}: {reader.pending.untracked} commits of too many open transactions were left out")
+    if reader.told.texts:
+        yield errors_of(reader.told)
 
 
 def read_logs(logs: Iterable[PartitionLog], span: Span = EVERYTHING) -> Iterator[pa.RecordBatch]:
@@ -135,52 +165,52 @@ def read_logs(logs: Iterable[PartitionLog], span: Span = EVERYTHING) -> Iterator
             yield from read_log(log, span, told=told)
         except KctlError as exc:
             told.damage(exc.message)
-            yield _errors(told)
+            yield errors_of(told)
 
 
 class _Reader:
     """Follows one log over its segments: pieces of ordinary batches by columns, whatever else the plain way."""
 
     def __init__(self, told: Told) -> None:
-        self._told = told
+        self.told = told
         self._plain = CommitLog(told)
         self.is_last = True  # the segment: a broker may be writing to it
         self.pending: PendingCommits[GroupPartition, OffsetCommit] = self._plain.pending
 
-    def read(self, source: Source) -> Iterator[Commits | list[OffsetCommit]]:
-        """What takes effect by a segment's batches, in their order."""
+    def read(self, source: Source, name: str) -> Iterator[Commits | list[OffsetCommit]]:
+        """What takes effect by a segment's batches, in their order. name: of the segment, in messages."""
         position = 0
         while position < source.size:
             commits, following = read_piece(source, position, source.size)
             if following == position:
-                found, following = self._one(source, position)
+                found, following = self._one(source, position, name)
                 if found:
                     yield found
             elif len(commits):
                 yield from self._applied(commits)
             position = following
 
-    def _one(self, source: Source, position: int) -> tuple[list[OffsetCommit], int]:
+    def _one(self, source: Source, position: int, name: str) -> tuple[list[OffsetCommit], int]:
         """The batch at `position`, or the damage there; and what follows."""
         item = next(batches(source, position), None)
         if item is None:
             return [], source.size
-        where = f"{source.path} at {item.position}"
+        where = f"{name} at {item.position}"
         if isinstance(item, Damage):
             following = item.position + item.length
             if not (self.is_last and following >= source.size and item.code == "incomplete"):
-                self._told.damage(f"{where}: {item.message}")
+                self.told.damage(f"{where}: {item.message}")
             return [], following
         return self._batch(source, item, where), item.next_position
 
     def _batch(self, source: Source, batch: Batch, where: str) -> list[OffsetCommit]:
         if batch.magic < 0 or not is_valid(source, batch):
-            self._told.damage(f"{where}: the CRC is not that of the batch")
+            self.told.damage(f"{where}: the CRC is not that of the batch")
             return []
         try:
             content = content_of(source, batch, MAX_MESSAGE_BYTES)
         except BadRecords as exc:
-            self._told.damage(f"{where}: {exc}")
+            self.told.damage(f"{where}: {exc}")
             return []
         return list(self._plain.add(batch, content, where))
 
@@ -295,7 +325,8 @@ def _of_rows(events: list[OffsetCommit], number: int | None, span: Span) -> pa.R
     return pa.RecordBatch.from_arrays(arrays, schema=ARROW)
 
 
-def _errors(told: Told) -> pa.RecordBatch:
+def errors_of(told: Told) -> pa.RecordBatch:
+    """What could not be read, as rows of ARROW."""
     more = told.damaged + told.unreadable - len(told.texts)
     texts = told.texts + ([f"and {more} more"] if more > 0 else [])
     arrays = [

@@ -48,3 +48,39 @@ class OffsetFetchRequest(ApiMessage):
         min_version: int | None = ...,
         max_version: int | None = ...,
     ) -> None: ...
+
+class FetchRequest(ApiMessage):
+    class FetchTopic(DataContainer):
+        class FetchPartition(DataContainer):
+            def __init__(
+                self,
+                *,
+                partition: int,
+                current_leader_epoch: int = ...,
+                fetch_offset: int,
+                last_fetched_epoch: int = ...,
+                log_start_offset: int = ...,
+                partition_max_bytes: int,
+            ) -> None: ...
+
+        def __init__(self, *, topic: str, partitions: Sequence[FetchRequest.FetchTopic.FetchPartition]) -> None: ...
+
+    class ForgottenTopic(DataContainer): ...
+
+    def __init__(
+        self,
+        *,
+        replica_id: int,
+        max_wait_ms: int,
+        min_bytes: int,
+        max_bytes: int = ...,
+        isolation_level: int = ...,
+        session_id: int = ...,
+        session_epoch: int = ...,
+        topics: Sequence[FetchRequest.FetchTopic],
+        forgotten_topics_data: Sequence[FetchRequest.ForgottenTopic] = ...,
+        rack_id: str = ...,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...

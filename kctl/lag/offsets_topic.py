@@ -1,0 +1,149 @@
+"""The log of __consumer_offsets, read from a live cluster: whole batches, markers of transactions included.
+
+By Fetch (KIP-227 without a session; up to version 12, where topics still go by name), as a consumer that reads
+uncommitted data: what a transaction came to is told by the log itself. Needs an ACL for Read on the topic.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kctl.errors import KctlError, NotFound, OperationFailed
+from kctl.lag.offsets import OffsetSpec, fetch_offsets_each
+from kctl.model import TopicPartition
+from kctl.segment.batch import LOG_OVERHEAD, V0_OVERHEAD, V2_HEADER
+from kctl.segment.offset_commits import TOPIC
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+FETCH_BYTES = 4 << 20
+_PATIENCE_MS = 500
+_MOST_EMPTY = 5  # answers without anything below the log end, until it is given up
+_HEAD = struct.Struct(">qiib")
+_DELTA_AT = 23
+
+
+class OffsetsLog(NamedTuple):
+    """A partition of the topic. first, end: offsets; end: the high watermark when it was asked for."""
+
+    partition: int
+    leader: int
+    first: int
+    end: int
+
+
+def offsets_logs(
+    client: ClusterClient, partitions: Collection[int] | None = None
+) -> tuple[list[OffsetsLog], list[str]]:
+    """The partitions that can be read (None: all that there are), and why others cannot.
+
+    Raises NotFound on a cluster where no group has ever committed, and what ClusterClient raises.
+    """
+    topic = client.metadata([TOPIC]).topics.get(TOPIC)
+    if topic is None:
+        raise NotFound(f"{TOPIC} does not exist", hint="no group has committed anything yet")
+    leaders = {
+        each.tp: each.leader for each in topic.partitions if partitions is None or each.tp.partition in partitions
+    }
+    failed = [f"{tp} has no leader" for tp, leader in leaders.items() if leader < 0]
+    by_leader: dict[int, list[TopicPartition]] = {}
+    for tp, leader in leaders.items():
+        if leader >= 0:
+            by_leader.setdefault(leader, []).append(tp)
+    if not by_leader:
+        return [], failed
+    first = fetch_offsets_each(client, by_leader, OffsetSpec.EARLIEST)
+    end = fetch_offsets_each(client, by_leader, OffsetSpec.LATEST)
+    found: list[OffsetsLog] = []
+    for tp in (tp for tps in by_leader.values() for tp in tps):
+        low, high = first.get(tp), end.get(tp)
+        if isinstance(low, int) and isinstance(high, int):
+            found.append(OffsetsLog(tp.partition, leaders[tp], low, high))
+        else:
+            problem = next(
+                (each.message for each in (low, high) if isinstance(each, KctlError)), "nothing was answered"
+            )
+            failed.append(f"{tp}: {problem}")
+    return found, failed
+
+
+def fetch_log(client: ClusterClient, log: OffsetsLog) -> Iterator[bytes]:
+    """Whole batches, one after the other, from the log's start to its end; about FETCH_BYTES at once.
+
+    The last ones may go on behind the end. Raises OperationFailed, and what ClusterClient raises.
+    """
+    position, empty = log.first, 0
+    while position < log.end:
+        data = _fetch(client, log, position)
+        size, following = whole_batches(data)
+        if size and following > position:
+            yield data[:size]
+            position, empty = following, 0
+            continue
+        empty += 1
+        if size or len(data) or empty >= _MOST_EMPTY:
+            raise OperationFailed(
+                f"{TOPIC}-{log.partition} cannot be read on at offset {position} of {log.end}",
+                hint="was its log truncated, or is a batch damaged? `kctl segment verify` looks at the files",
+            )
+
+
+def _fetch(client: ClusterClient, log: OffsetsLog, position: int) -> bytes:
+    from kafka.protocol.consumer import FetchRequest
+
+    topic_class = FetchRequest.FetchTopic
+    partition = topic_class.FetchPartition(
+        partition=log.partition,
+        current_leader_epoch=-1,
+        fetch_offset=position,
+        last_fetched_epoch=-1,
+        log_start_offset=-1,
+        partition_max_bytes=FETCH_BYTES,
+    )
+    request = FetchRequest(
+        replica_id=-1,
+        max_wait_ms=_PATIENCE_MS,
+        min_bytes=1,
+        max_bytes=FETCH_BYTES,
+        isolation_level=0,
+        session_id=0,
+        session_epoch=-1,
+        topics=[topic_class(topic=TOPIC, partitions=[partition])],
+        forgotten_topics_data=[],
+        rack_id="",
+        min_version=4,  # batches of magic 2
+        max_version=12,
+    )
+    return _records(client.send(request, node_id=log.leader), log)
+
+
+def _records(response: Any, log: OffsetsLog) -> bytes:
+    from kctl.client import error_for
+
+    name = f"{TOPIC}-{log.partition}"
+    if getattr(response, "error_code", 0):
+        raise error_for(response.error_code, None, subject=name)
+    for topic in response.responses:
+        for row in topic.partitions:
+            if row.partition_index != log.partition:
+                continue
+            if row.error_code:
+                raise error_for(row.error_code, None, subject=name)
+            return bytes(row.records or b"")
+    raise OperationFailed(f"broker {log.leader} answered without {name}")
+
+
+def whole_batches(data: bytes) -> tuple[int, int]:
+    """How many bytes the whole batches at the beginning of `data` are, and the offset behind them; (0, −1): none."""
+    at, following = 0, -1
+    while at + LOG_OVERHEAD + V0_OVERHEAD <= len(data):
+        base, length, _, magic = _HEAD.unpack_from(data, at)
+        end = at + LOG_OVERHEAD + length
+        if length < V0_OVERHEAD or end > len(data) or (magic >= 2 and end - at < V2_HEADER):
+            break
+        delta = int.from_bytes(data[at + _DELTA_AT : at + _DELTA_AT + 4], "big", signed=True) if magic >= 2 else 0
+        at, following = end, base + max(delta, 0) + 1
+    return at, following

@@ -1,0 +1,127 @@
+"""The history of commits as a Spark data source: the rows of kctl.spark.offsets_history.
+
+A task has some partitions of __consumer_offsets, about as many bytes (or offsets) as the others: from folders that
+every executor sees, or from the live cluster. The Target with its secrets travels inside the pickled reader, as in
+kctl.spark.sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from kctl.client import connect
+from kctl.context import Target
+from kctl.errors import KctlError
+from kctl.lag.offsets_topic import OffsetsLog, fetch_log
+from kctl.segment.listing import log_bytes
+from kctl.segment.offset_commits import TOPIC, Told
+from kctl.segment.partition_log import PartitionLog
+from kctl.spark.dealing import deal_by_weight
+from kctl.spark.offsets_history import ARROW, EVERYTHING, Span, errors_of, read_fetched, read_logs
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+FORMAT = "kctl_offsets_history"
+SCHEMA = from_arrow_schema(ARROW)
+
+
+@dataclass(frozen=True, slots=True)
+class FilesShare:
+    """Logs in folders."""
+
+    logs: tuple[PartitionLog, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveShare:
+    """Partitions of a live cluster."""
+
+    target: Target
+    logs: tuple[OffsetsLog, ...]
+    timeout_s: float = 30.0
+
+
+Share = FilesShare | LiveShare
+
+
+def file_shares(logs: Iterable[PartitionLog], tasks: int) -> list[Share]:
+    """Logs dealt to at most `tasks` tasks by their bytes."""
+    return [FilesShare(tuple(each)) for each in deal_by_weight(logs, lambda log: log_bytes(_folder(log)), tasks)]
+
+
+def live_shares(target: Target, logs: Iterable[OffsetsLog], tasks: int, *, timeout_s: float = 30.0) -> list[Share]:
+    """Partitions dealt to at most `tasks` tasks by their offsets."""
+    dealt = deal_by_weight(logs, lambda log: log.end - log.first, tasks)
+    return [LiveShare(target, tuple(each), timeout_s) for each in dealt]
+
+
+def _folder(log: PartitionLog) -> Path:
+    return log.path.parent if log.path.suffix == ".log" else log.path
+
+
+def read(share: Share, span: Span = EVERYTHING) -> Iterator[pa.RecordBatch]:
+    """The commits of a share, batches of ARROW; then what could not be read. Needs no session."""
+    if isinstance(share, FilesShare):
+        yield from read_logs(share.logs, span)
+        return
+    try:
+        with connect(share.target, timeout_s=share.timeout_s) as client:
+            for log in share.logs:
+                try:
+                    yield from read_fetched(fetch_log(client, log), log.partition, span)
+                except KctlError as exc:
+                    yield _failed([f"{TOPIC}-{log.partition}: {exc.message}"])
+    except KctlError as exc:
+        yield _failed([exc.message])
+
+
+def _failed(texts: list[str]) -> pa.RecordBatch:
+    return errors_of(Told(damaged=len(texts), texts=texts))
+
+
+class HistorySource(DataSource):
+    """Base of the classes that `load` makes; alone it reads nothing."""
+
+    shares: ClassVar[tuple[Share, ...]] = ()
+    span: ClassVar[Span] = EVERYTHING
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> StructType:
+        return SCHEMA
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark's signature
+        return HistoryReader(self.shares, self.span)
+
+
+class HistoryReader(DataSourceReader):
+    """Reads one share in each task."""
+
+    def __init__(self, shares: Sequence[Share], span: Span) -> None:
+        self._shares, self._span = tuple(shares), span
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [InputPartition(share) for share in self._shares]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if partition.value is None:  # Spark's stand-in for no partitions
+            return iter(())
+        return read(partition.value, self._span)
+
+
+def load(spark: SparkSession, shares: Sequence[Share], span: Span = EVERYTHING) -> DataFrame:
+    """The commits as a DataFrame of SCHEMA, in no order between tasks. `error` is null in commits."""
+    bound = type("BoundHistory", (HistorySource,), {"shares": tuple(shares), "span": span})
+    spark.dataSource.register(bound)
+    return spark.read.format(FORMAT).load()
