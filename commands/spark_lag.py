@@ -1,12 +1,17 @@
-"""kctl spark lag: consumer lag, computed by PySpark."""
+"""kctl spark lag: consumer lag now, over a time, or as of a moment, computed by PySpark."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kctl.commands.invocation import invocation
+from kctl.commands import output
+from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.spark_run import (
     REQUEST_TIMEOUT_S,
     Conf,
@@ -14,55 +19,245 @@ from kctl.commands.spark_run import (
     Memory,
     Overwrite,
     Parquet,
-    TopicNames,
     running,
     settings_of,
-    topic_names,
 )
-from kctl.commands.views import By, incomplete, judge, lag_table, remarks
+from kctl.commands.views import By, incomplete, judge
+from kctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from kctl.lag.limits import Limit
+    from kctl.spark.lag_planning import LagPlan, Wanted
+
+_LEAST_WINDOW = 2
+
+Globs = "repeatable; * and ? stand for what you like, and !NAME leaves out"
 
 
 def lag(
     ctx: typer.Context,
-    group: Annotated[list[str] | None, typer.Option(help="Only this group; repeatable.")] = None,
-    topic: TopicNames = None,
+    group: Annotated[list[str] | None, typer.Option(help=f"Only groups of this name; {Globs}.")] = None,
+    topic: Annotated[list[str] | None, typer.Option(help=f"Only topics of this name; {Globs}.")] = None,
     state: Annotated[list[str] | None, typer.Option(help="Only groups in this state; repeatable.")] = None,
     by: Annotated[By, typer.Option(help="What a row adds up.")] = By.PARTITION,
+    store: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Snapshots that `kctl spark snapshot` has collected.")
+    ] = None,
+    now: Annotated[bool, typer.Option("--now", help="Ask the cluster; --store adds history.  [the default]")] = False,
+    last: Annotated[str | None, typer.Option(metavar="DURATION", help="The last snapshots, of so long.")] = None,
+    from_: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="The snapshots from then on: ISO 8601, or -90m.")
+    ] = None,
+    to: Annotated[str | None, typer.Option(metavar="TIME", help="Until then; until now when not given.")] = None,
+    at: Annotated[str | None, typer.Option(metavar="TIME", help="As it was at that moment.")] = None,
+    window: Annotated[int, typer.Option(min=_LEAST_WINDOW, max=1000, help="Readings that a status is made of.")] = 10,
+    lookback: Annotated[
+        str, typer.Option(metavar="DURATION", help="How far back snapshots are read for time lags and last commits.")
+    ] = "1h",
+    allowed_lag: Annotated[int, typer.Option(min=0, help="As many messages behind is not behind.")] = 0,
+    worst: Annotated[int | None, typer.Option(min=1, help="Show so many rows, the worst first.")] = None,
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LIMIT",
+            help="Exit 1 when a row is over it: WARN, ERR, 'lag>N', 'time-lag>5m', 'loss<1h' …; repeatable.",
+        ),
+    ] = None,
     max_lag: Annotated[int | None, typer.Option(min=0, help="Exit 1 when the lag of any row is more.")] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Tell how the figures of each row came about.")] = False,
     parquet: Parquet = None,
     overwrite: Overwrite = False,
     master: Master = "local",
     conf: Conf = None,
     driver_memory: Memory = "1g",
 ) -> None:
-    """Compute consumer lag with Spark: the rows and figures of `kctl lag`.
+    """Compute consumer lag, its time, rates and dangers with Spark: now, over a time, or at any moment of a store.
 
-    For a cluster that fits one machine `kctl lag` answers at once; this is for a Spark cluster, and for Parquet.
+    The cluster alone tells lag and what was lost. History (--store) tells how old unread messages are, rates, when
+    the lag is gone, when unread messages are deleted, and a status: OK, WARN, STOP, STALL or REWIND, by the rules of
+    Burrow. `kctl lag` answers at once, without any of that.
 
-    Example: kctl spark lag --by group --parquet ./lag
+    Example: kctl spark lag --store ./snapshots --last 15m --worst 10 --fail-on ERR --fail-on 'loss<1h'
     """
-    from kctl.groups.overview import failures_of, known_states
+    from kctl.groups.overview import known_states
+    from kctl.lag.selection import names_of
+    from kctl.units import parse_duration_ms
 
     inv = invocation(ctx)
-    states, topics = known_states(state), topic_names(topic)
+    when = _when(store, now=now, last=last, from_=from_, to=to, at=at)
+    limits = _limits(fail_on, by)
+    if explain and by is not By.PARTITION:
+        raise UsageError("--explain tells of partitions", hint="leave --by out")
     settings = settings_of(master, conf, driver_memory)
-    with running(inv, settings, parquet, overwrite=overwrite) as run:
-        from kctl.spark.planning import plan_lag
+    states, lookback_ms = known_states(state), parse_duration_ms(lookback)
+    with running(inv, settings, parquet, overwrite=overwrite, cluster=when.live) as run:
+        from kctl.spark.lag_planning import Wanted
 
-        with inv.connect(timeout_s=REQUEST_TIMEOUT_S) as client:
-            plan = plan_lag(client, group or None, topics=topics, states=states, parallelism=settings.parallelism)
-            target = client.target
+        wanted = Wanted(
+            groups=names_of(group),
+            topics=names_of(topic),
+            states=None if states is None else frozenset(states),
+            by=by.value,
+            observations=window,
+            allowed_lag=allowed_lag,
+            lookback_ms=lookback_ms,
+            tasks=settings.parallelism,
+        )
+        plan = _plan(inv, when, wanted)
         spark = run.driver.session()
-        from kctl.spark.lag_job import lag_job
+        from kctl.spark.lag_report import LagReportJob
 
-        with run.watched("reading offsets"):
-            job = lag_job(spark, target, plan, timeout_s=REQUEST_TIMEOUT_S)
-            report = job.report()
-            rows = job.rows(by.value)
-            run.write(job.frame(by.value))
-        run.emit(inv, rows, lambda: [lag_table(rows, by, members=True)])
-    remarks(report)
-    judge(rows, by, max_lag)
-    failures = failures_of(report)
+        with run.watched("reading snapshots" if when.store else "reading offsets"):
+            job = LagReportJob(spark, plan, keep=parquet is not None)
+            rows, errors = job.read()
+            if parquet is not None:
+                run.write(job.frame())
+        shown = _shown(rows, worst)
+        rules = plan.question.rules if explain else None
+        run.emit(inv, _result(shown, rules), lambda: _tables(shown, by, rules))
+    _remarks(plan, rows, limits, shown)
+    _judge(rows, by, max_lag, limits)
+    failures = list(dict.fromkeys([*plan.failures, *errors]))
     if failures:
         raise incomplete(failures)
+
+
+# --- options --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _When:
+    """live: ask the cluster. Otherwise the store's snapshots with from_ms ≤ at_ms < to_ms, or as of at_ms."""
+
+    store: Path | None
+    live: bool = False
+    from_ms: int = 0
+    to_ms: int = 0
+    at_ms: int | None = None
+
+
+def _when(
+    store: Path | None, *, now: bool, last: str | None, from_: str | None, to: str | None, at: str | None
+) -> _When:
+    from kctl.segment.ranges import parse_time
+    from kctl.units import parse_duration_ms
+
+    chosen = [name for name, given in (("--now", now), ("--last", last), ("--from", from_), ("--at", at)) if given]
+    if len(chosen) > 1:
+        raise UsageError(f"{' and '.join(chosen)} do not go together", hint="choose one of them")
+    if to is not None and from_ is None:
+        raise UsageError("--to needs --from", hint="or --at TIME, for one moment")
+    if not chosen or now:
+        return _When(store, live=True)
+    if store is None:
+        raise UsageError(
+            f"{chosen[0]} needs --store DIR, with snapshots of that time",
+            hint="`kctl spark snapshot --store DIR` collects them",
+        )
+    now_ms = _now_ms()
+    if at is not None:
+        return _When(store, at_ms=parse_time(at))
+    if last is not None:
+        from_ms, to_ms = now_ms - parse_duration_ms(last), now_ms + 1
+    else:
+        assert from_ is not None
+        from_ms, to_ms = parse_time(from_), now_ms + 1 if to is None else parse_time(to)
+    if from_ms >= to_ms - 1:
+        raise UsageError("that is no time: it ends before it begins")
+    return _When(store, from_ms=max(from_ms, 0), to_ms=to_ms)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _limits(texts: Sequence[str] | None, by: By) -> list[Limit]:
+    from kctl.lag.limits import parse_limit
+
+    limits = [parse_limit(text) for text in texts or ()]
+    for limit in limits:
+        if limit.of_partitions and by is not By.PARTITION:
+            raise UsageError(
+                f"--fail-on {limit.text} is of partitions: a {by.value} is OK, WARN or ERR", hint="use ERR"
+            )
+    return limits
+
+
+def _plan(inv: Invocation, when: _When, wanted: Wanted) -> LagPlan:
+    from kctl.spark.lag_planning import plan_live, plan_moment, plan_span
+
+    if when.live:
+        with inv.connect(timeout_s=REQUEST_TIMEOUT_S) as client:
+            return plan_live(client, when.store, wanted, now_ms=_now_ms)
+    assert when.store is not None
+    if when.at_ms is not None:
+        return plan_moment(when.store, when.at_ms, wanted)
+    return plan_span(when.store, when.from_ms, when.to_ms, wanted)
+
+
+# --- results --------------------------------------------------------------------------------------------------------
+
+
+def _shown(rows: list[Any], count: int | None) -> list[Any]:
+    from kctl.lag.report import worst
+
+    return rows if count is None else worst(rows, count)
+
+
+def _result(rows: list[Any], rules: Any) -> list[Any]:
+    """What the formats other than tables show; with how each row came about when there are rules to tell it by."""
+    if rules is None:
+        return rows
+    from kctl.commands.output import jsonable
+    from kctl.lag.explain import explain
+
+    return [jsonable(row) | {"explain": [line._asdict() for line in explain(row, rules)]} for row in rows]
+
+
+def _tables(rows: list[Any], by: By, rules: Any) -> list[output.Table]:
+    from kctl.commands.spark_lag_view import explanations, lag_tables
+
+    tables = lag_tables(rows, by)
+    return tables if rules is None else [*tables, *explanations(rows, rules)]
+
+
+def _remarks(plan: LagPlan, rows: list[Any], limits: Sequence[Limit], shown: list[Any]) -> None:
+    from kctl.lag.limits import unknown
+
+    for text in plan.notes:
+        output.note(text)
+    if plan.silent and len(plan.silent) <= 10:
+        output.note(f"nothing committed and no members: {', '.join(plan.silent)}")
+    elif plan.silent:
+        output.note(f"{len(plan.silent)} groups have committed nothing and have no members")
+    if len(shown) < len(rows):
+        output.note(f"{len(shown)} of {len(rows)} rows are shown")
+    count = unknown(rows, limits)
+    if count:
+        output.warn(f"{count} rows could not be held to every limit: what that takes is not known of them")
+
+
+def _judge(rows: list[Any], by: By, max_lag: int | None, limits: Sequence[Limit]) -> None:
+    """Raise NotHealthy when a row is over a limit."""
+    from kctl.commands.spark_lag_view import row_name
+    from kctl.errors import NotHealthy
+    from kctl.lag.limits import broken
+    from kctl.lag.report import severity
+
+    judge(rows, by, max_lag)
+    found = broken(sorted(rows, key=severity), limits)
+    if not found:
+        return
+    texts = []
+    for each in found:
+        what = by.value if each.rows == 1 else f"{by.value}s"
+        texts.append(
+            f"{each.rows} {what} over {each.limit.text}: {row_name(each.worst)} {each.limit.shown(each.worst)}"
+        )
+    for text in texts[1:]:
+        output.warn(text)
+    raise NotHealthy(
+        texts[0],
+        hint="",
+        details={"over_limit": found[0].rows, "limits": {each.limit.text: each.rows for each in found}},
+    )

@@ -73,8 +73,13 @@ class Run:
 
 
 @contextmanager
-def running(inv: Invocation, settings: SparkSettings, parquet: str | None, *, overwrite: bool) -> Iterator[Run]:
-    """Start Spark, and end it; what the block emitted is shown before the end is waited for."""
+def running(
+    inv: Invocation, settings: SparkSettings, parquet: str | None, *, overwrite: bool, cluster: bool = True
+) -> Iterator[Run]:
+    """Start Spark, and end it; what the block emitted is shown before the end is waited for.
+
+    cluster: a Kafka cluster will be asked.
+    """
     from kctl.spark.parquet import check_target
     from kctl.spark.session import SparkDriver
 
@@ -82,7 +87,8 @@ def running(inv: Invocation, settings: SparkSettings, parquet: str | None, *, ov
         raise UsageError("--overwrite needs --parquet DIR")
     if parquet is not None:
         check_target(parquet, overwrite=overwrite, embedded=settings.embedded)
-    inv.target()  # a wrong context is told before anything starts
+    if cluster:
+        inv.target()  # a wrong context is told before anything starts
     with undone_when_terminated(), SparkDriver(settings, verbose=inv.verbose) as driver:
         with output.progress("starting Spark") as progress:
             run = Run(

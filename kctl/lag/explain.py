@@ -119,7 +119,9 @@ def _rates(row: PartitionStatus) -> Iterator[Line]:
 
 def _deletion(row: PartitionStatus) -> Iterator[Line]:
     if row.deletion_by_time_ms is not None:
-        yield Line("deletion_by_time_ms", f"retention.ms − time lag = {_duration(row.deletion_by_time_ms)}")
+        left = _duration(row.deletion_by_time_ms)
+        age = "time lag" if row.time_lag_ms is not None else "age of the log's first record"
+        yield Line("deletion_by_time_ms", f"retention.ms − {age} = {left}: not before")
     if row.deletion_by_bytes_ms is not None:
         left = _duration(row.deletion_by_bytes_ms)
         yield Line("deletion_by_bytes_ms", f"{left} until retention.bytes follow the next message to read")

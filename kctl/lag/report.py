@@ -9,6 +9,9 @@ kctl.lag.status and kctl.lag.deletion.
   that. Both are None where there was no history to judge by.
 - undecided: unread messages behind the last stable offset. Transactions that are open hold them back from consumers
   with isolation.level=read_committed: they are lag, and not the consumer's doing.
+- time_lag_ms is the reading's; where it is not known and the next message is the log's first record, that one's age.
+- deletion_by_time_ms: where the time lag is not known, by the age of the log's first record, which no message exceeds:
+  not before that, as all of kctl.lag.deletion.
 - last_commit: when the committed offset was first seen. None: it was there already when what was read began.
 - Rates are messages a second; catch_up_ms, deletion_ms and loss_ms are from `at` on, None: never, or not known.
 - peak_lag, lag_before, worst_status: of the time from first_at to `at`.
@@ -156,6 +159,7 @@ class Surroundings(NamedTuple):
     topic_owned: bool | None = None
     topic_unchanged_ms: int | None = None
     last_stable_offset: int | None = None
+    oldest_timestamp_ms: int | None = None
     size_bytes: int | None = None
     limits: Limits = Limits()
     began_ms: int = 0
@@ -186,7 +190,8 @@ def partition_status(key: Key, offsets: Offsets, reading: Reading, span: Span, a
     verdict = reading.status_owned if owned else reading.status
     worst = span.worst_owned if owned else span.worst_status
     log = Log(offsets.start, offsets.end, around.size_bytes, reading.produced_per_s)
-    found = deletion(offsets.committed, reading.time_lag_ms, log, around.limits)
+    age, least, most = _ages(offsets, reading, around.oldest_timestamp_ms)
+    found = deletion(offsets.committed, most, log, around.limits)
     since_ms = None if reading.unchanged_ms is None else reading.at_ms - reading.unchanged_ms
     owner = around.owner
     return PartitionStatus(
@@ -204,8 +209,8 @@ def partition_status(key: Key, offsets: Offsets, reading: Reading, span: Span, a
         lag=reading.lag,
         lost=reading.lost,
         undecided=undecided(offsets, around.last_stable_offset),
-        time_lag_ms=reading.time_lag_ms,
-        time_lag_at_least_ms=reading.time_lag_least_ms,
+        time_lag_ms=age,
+        time_lag_at_least_ms=least,
         consumed_per_s=reading.consumed_per_s,
         produced_per_s=reading.produced_per_s,
         catch_up_ms=reading.catch_up_ms,
@@ -234,6 +239,17 @@ def _standing(around: Surroundings) -> Standing:
         unchanged_ms=around.topic_unchanged_ms,
         rules=around.standing_rules,
     )
+
+
+def _ages(offsets: Offsets, reading: Reading, oldest_ms: int | None) -> tuple[int | None, int | None, int | None]:
+    """The time lag, what it is at least, and at most."""
+    age, least = reading.time_lag_ms, reading.time_lag_least_ms
+    if age is not None or not reading.lag or oldest_ms is None:
+        return age, least, age
+    oldest_age = max(reading.at_ms - oldest_ms, 0)
+    if offsets.committed is not None and offsets.start is not None and offsets.committed <= offsets.start:
+        return oldest_age, oldest_age, oldest_age
+    return None, least, max(oldest_age, least or 0)
 
 
 def undecided(offsets: Offsets, last_stable_offset: int | None) -> int | None:

@@ -18,9 +18,10 @@ Row = Mapping[str, Any]
 
 
 class TopicPartitionLog(NamedTuple):
-    """last_stable_offset, and the size of the leader's replica; None: not known."""
+    """Of the leader's replica; None: not known. oldest_timestamp_ms: of its first record."""
 
     last_stable_offset: int | None = None
+    oldest_timestamp_ms: int | None = None
     size_bytes: int | None = None
 
 
@@ -42,7 +43,7 @@ TABLES = (schema.GROUPS, schema.OWNERS, schema.LOGS, schema.REPLICAS, schema.CON
 COLUMNS: dict[str, tuple[str, ...]] = {
     schema.GROUPS: ("at_ms", "group", "state"),
     schema.OWNERS: ("at_ms", "group", "topic", "partition", "client_id", "host"),
-    schema.LOGS: ("at_ms", "topic", "partition", "leader", "last_stable_offset"),
+    schema.LOGS: ("at_ms", "topic", "partition", "leader", "last_stable_offset", "oldest_timestamp_ms"),
     schema.REPLICAS: ("at_ms", "broker", "topic", "partition", "size_bytes", "future"),
     schema.CONFIGS: ("at_ms", "topic", "cleanup_policy", "retention_ms", "retention_bytes"),
 }
@@ -77,7 +78,9 @@ def _logs(rows: Mapping[str, Iterable[Row]]) -> dict[tuple[str, int], TopicParti
         for key, row in _newest(_present(rows.get(schema.REPLICAS, ())), ("topic", "partition", "broker")).items()
     }
     return {
-        (topic, partition): TopicPartitionLog(row["last_stable_offset"], sizes.get((topic, partition, row["leader"])))
+        (topic, partition): TopicPartitionLog(
+            row["last_stable_offset"], row["oldest_timestamp_ms"], sizes.get((topic, partition, row["leader"]))
+        )
         for (topic, partition), row in _newest(rows.get(schema.LOGS, ()), ("topic", "partition")).items()
     }
 

@@ -1,0 +1,118 @@
+"""How `kctl spark lag` shows its rows to people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from kctl.commands.output import Column, Table, jsonable
+from kctl.commands.spark_run import show_duration
+from kctl.commands.views import By
+
+if TYPE_CHECKING:
+    from kctl.lag.window import WindowRules
+
+_STYLES = {"WARN": "yellow", "ERR": "red", "STOP": "red", "STALL": "red", "REWIND": "red"}
+
+
+def lag_tables(rows: Sequence[Any], by: By) -> list[Table]:
+    """The rows as a table; columns that no row has a value for are left out."""
+    known = [_for_people(row) for row in jsonable(rows)]
+    columns = [
+        column for column in _columns(by) if column.key in _ALWAYS or any(_has(row, column.key) for row in known)
+    ]
+    return [Table(columns, known, empty="no commits")]
+
+
+def explanations(rows: Sequence[Any], rules: WindowRules) -> list[Table]:
+    """For each row a table of how its figures came about."""
+    from kctl.lag.explain import explain
+
+    columns = [Column("name", "FIGURE"), Column("text", "HOW IT CAME ABOUT")]
+    return [
+        Table(columns, [line._asdict() for line in explain(row, rules)], title=row_name(row))
+        for row in rows
+    ]  # fmt: skip
+
+
+def row_name(row: Any) -> str:
+    """What a row is of."""
+    parts = [f"group {row.group}"]
+    if hasattr(row, "topic"):
+        parts.append(row.topic)
+    if hasattr(row, "partition"):
+        parts.append(f"partition {row.partition}")
+    return ", ".join(parts)
+
+
+_ALWAYS = frozenset({"group", "topic", "topics", "partition", "partitions", "lag", "lost"})
+
+
+def _has(row: Mapping[str, Any], key: str) -> bool:
+    return row.get(key) not in {None, 0}
+
+
+def _for_people(row: dict[str, Any]) -> dict[str, Any]:
+    """Time lags that are only known to be longer are shown as such; a standing only where it says something."""
+    row["shown_time_lag"] = _time_lag(row["time_lag_ms"], row["time_lag_at_least_ms"])
+    standing = row.get("standing")
+    row["shown_state"] = row["state"] if standing in {None, "active", "empty", "unknown"} else standing
+    return row
+
+
+def _time_lag(ms: int | None, least_ms: int | None) -> str | None:
+    if ms is not None:
+        return show_duration(ms)
+    return None if least_ms is None else f">{show_duration(least_ms)}"
+
+
+def _columns(by: By) -> list[Column]:
+    whose = {
+        By.PARTITION: [Column("topic"), _right("partition", "PART")],
+        By.TOPIC: [Column("topic"), _right("partitions")],
+        By.GROUP: [_right("topics"), _right("partitions")],
+    }[by]
+    return [
+        Column("group"),
+        *whose,
+        Column("shown_state", "STATE"),
+        Column("status", style=lambda row: _STYLES.get(row["status"] or "")),
+        _right("committed_offset", "COMMITTED"),
+        _right("log_end_offset", "END"),
+        _right("lag"),
+        _right("max_lag", "MAX"),
+        Column("lost", align="right", style=lambda row: "red" if row["lost"] else None),
+        _right("not_committed", "NO COMMIT"),
+        Column("unknown", align="right", style=lambda row: "yellow" if row["unknown"] else None),
+        _right("undecided"),
+        _right("shown_time_lag", "TIME LAG"),
+        _rate("consumed_per_s", "READ/S"),
+        _rate("produced_per_s", "WRITTEN/S"),
+        _duration("catch_up_ms", "CAUGHT UP IN"),
+        _duration("deletion_ms", "DELETED IN"),
+        Column(
+            "loss_ms", "LOSS IN", show=show_duration, align="right",
+            style=lambda row: "red" if row["loss_ms"] is not None and row["loss_ms"] < 3_600_000 else None,
+        ),
+        Column("last_commit", show=_time),
+        Column("client_id", "CLIENT"),
+        Column("host"),
+    ]  # fmt: skip
+
+
+def _right(key: str, header: str = "") -> Column:
+    return Column(key, header, align="right")
+
+
+def _duration(key: str, header: str) -> Column:
+    return Column(key, header, show=show_duration, align="right")
+
+
+def _rate(key: str, header: str) -> Column:
+    return Column(key, header, show=lambda value: f"{value:.3g}" if value < 1000 else f"{value:,.0f}", align="right")
+
+
+def _time(text: str) -> str:
+    """«2026-11-22 01:40:05» of ISO 8601 in UTC."""
+    return f"{datetime.fromisoformat(text.replace('Z', '+00:00')):%Y-%m-%d %H:%M:%S}"

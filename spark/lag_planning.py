@@ -1,0 +1,277 @@
+"""What a lag report is to read: the passes that its span has, the history before them, and which task has which groups.
+
+Planned by kctl's own process, while Spark starts. A live report makes a pass over the cluster here (kctl.snapshots:
+a fifth of a second for a small one), because a Python worker costs more than what it would read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kctl.errors import NotFound, Refused
+from kctl.lag.selection import Names
+from kctl.lag.window import MINUTE_MS, WindowRules
+from kctl.snapshots import schema
+from kctl.snapshots.collect import Collector, Pass
+from kctl.snapshots.passes import PassInfo, newest_ms, passes, usual_interval_ms
+from kctl.snapshots.read import read_table
+from kctl.snapshots.rows import BATCH_ROWS
+from kctl.snapshots.store import Damaged, Store, open_store
+from kctl.spark.lag_source import PARTITION, LagQuestion
+from kctl.spark.live_pass import LivePass, live_pass
+from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange, group_ranges, split
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+_ROWS_PER_TASK = 5_000  # of a report; a Python worker costs as much
+_MOMENT_BACK_MS = 60 * MINUTE_MS  # how old a snapshot may be that tells of a moment
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the command line asks for. observations, allowed_lag: kctl.lag.window.WindowRules.
+
+    lookback_ms: how far back history is read, beside what windows need.
+    """
+
+    groups: Names
+    topics: Names
+    states: frozenset[str] | None = None
+    by: str = PARTITION
+    observations: int = 10
+    allowed_lag: int = 0
+    lookback_ms: int = 60 * MINUTE_MS
+    tasks: int = 1
+
+
+@dataclass(frozen=True)
+class LagPlan:
+    """failures: why the report is not complete. notes: what is to be known of it. silent: groups that have no rows."""
+
+    question: LagQuestion
+    ranges: tuple[GroupRange, ...]
+    failures: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    silent: tuple[str, ...] = ()
+
+
+# --- live -----------------------------------------------------------------------------------------------------------
+
+
+def plan_live(client: ClusterClient, store: Path | None, wanted: Wanted, *, now_ms: Callable[[], int]) -> LagPlan:
+    """The cluster as it is now, with the store's passes before as history.
+
+    Raises NotFound for a group or topic that was written out and does not exist, Refused for another cluster's store,
+    and what ClusterClient and kctl.snapshots.store.open_store raise.
+    """
+    opened = None if store is None else open_store(store)
+    cluster_id = client.metadata(()).cluster_id
+    if opened is not None and opened.cluster_id != cluster_id:
+        raise Refused(
+            f"{store} holds snapshots of cluster {opened.cluster_id}, and this is cluster {cluster_id}",
+            hint="give the store of this cluster",
+        )
+    collector = Collector(cluster_id)
+    at_ms = now_ms()
+    found = collector.look(client, at_ms)
+    _check_names(found, wanted)
+    return _live_plan(opened, live_pass(found, at_ms), found, wanted)
+
+
+def _live_plan(store: Store | None, live: LivePass, found: Pass, wanted: Wanted) -> LagPlan:
+    at_ms = live.at_ms
+    damaged: list[Damaged] = []
+    before = [] if store is None else passes(store, max(at_ms - wanted.lookback_ms, 0), at_ms, damaged=damaged.append)
+    rules, lookback_ms = _windows(before, wanted)
+    if store is not None and lookback_ms > wanted.lookback_ms:
+        before = passes(store, max(at_ms - lookback_ms, 0), at_ms, damaged=damaged.append)
+    began = next((each.at_ms for each in before if each.at_ms >= at_ms - lookback_ms), at_ms)
+    question = LagQuestion(
+        store=str(store.root) if store is not None and before else None,
+        from_ms=at_ms,
+        to_ms=at_ms + 1,
+        lookback_ms=lookback_ms,
+        since_ms=at_ms if live.complete else None,
+        began_ms=began,
+        rules=rules,
+        groups=wanted.groups,
+        topics=wanted.topics,
+        states=wanted.states,
+        by=wanted.by,
+        judged=began < at_ms,
+        live=(live,),
+    )
+    notes = [] if store is None or before else [_no_history(store, at_ms, lookback_ms)]
+    rows = [(row[0], 1) for row in found.rows.get(schema.COMMITS, ())]
+    ranges = tuple(split(rows, _tasks(len(rows), wanted))) if rows else (EVERY_GROUP,)
+    told = (*live.failures, *map(str, dict.fromkeys(damaged)))
+    return LagPlan(question, ranges, told, tuple(notes), _silent(found, wanted))
+
+
+def _windows(before: list[PassInfo], wanted: Wanted) -> tuple[WindowRules, int]:
+    """Windows that hold as many observations as they shall at the pace of these passes; and how far back to read."""
+    default = WindowRules()
+    span_ms = max(default.span_ms, 2 * wanted.observations * (usual_interval_ms(before) or 0))
+    rules = WindowRules(
+        observations=wanted.observations,
+        span_ms=span_ms,
+        history=max(default.history, wanted.observations),
+        allowed_lag=wanted.allowed_lag,
+    )
+    return rules, max(wanted.lookback_ms, span_ms)
+
+
+def _no_history(store: Store, at_ms: int, lookback_ms: int) -> str:
+    newest = newest_ms(store)
+    if newest is None:
+        return f"{store.root} has no snapshots yet: there is no status, and there are no rates"
+    if newest >= at_ms:
+        return f"the snapshots of {store.root} are of the future ({iso(newest)}): clocks differ, and none is used"
+    return (
+        f"the last snapshot of {store.root} is of {iso(newest)}, longer ago than {lookback_ms // MINUTE_MS} minutes:"
+        " there is no status, and there are no rates"
+    )
+
+
+def _check_names(found: Pass, wanted: Wanted) -> None:
+    groups = {row[0] for row in found.rows.get(schema.GROUPS, ())}
+    topics = {row[0] for row in found.rows.get(schema.LOGS, ())} | {row[1] for row in found.rows[schema.COMMITS]}
+    if found.complete:
+        _check("group", set(wanted.groups.exact) - groups, "`kctl group list` shows the groups")
+        _check("topic", set(wanted.topics.exact) - topics, "`kctl topic list` shows the topics")
+
+
+def _check(noun: str, missing: set[str], hint: str) -> None:
+    if len(missing) == 1:
+        raise NotFound(f"{noun} {min(missing)!r} does not exist", hint=hint)
+    if missing:
+        raise NotFound(f"{noun}s {', '.join(map(repr, sorted(missing)))} do not exist", hint=hint)
+
+
+def _silent(found: Pass, wanted: Wanted) -> tuple[str, ...]:
+    """Groups that are asked for, and have committed nothing and been given nothing."""
+    with_rows = {row[0] for row in found.rows.get(schema.COMMITS, ())}
+    return tuple(
+        sorted(
+            name
+            for name, state, kind, *_ in found.rows.get(schema.GROUPS, ())
+            if name in wanted.groups
+            and name not in with_rows
+            and kind != "share"
+            and (wanted.states is None or state.lower() in wanted.states)
+        )
+    )
+
+
+# --- over a store ---------------------------------------------------------------------------------------------------
+
+
+def plan_span(path: Path, from_ms: int, to_ms: int, wanted: Wanted) -> LagPlan:
+    """The store's passes with from_ms ≤ at_ms < to_ms.
+
+    Raises NotFound when there are none, and for a group or topic that was written out and is in none of them.
+    """
+    store = open_store(path)
+    damaged: list[Damaged] = []
+    back_ms = max(wanted.lookback_ms, WindowRules().span_ms)
+    found = passes(store, max(from_ms - back_ms, 0), to_ms, damaged=damaged.append)
+    inside = [each for each in found if each.at_ms >= from_ms]
+    if not inside:
+        raise _nothing_there(store, from_ms, to_ms)
+    return _plan(store, from_ms, to_ms, found, wanted, damaged)
+
+
+def plan_moment(path: Path, at_ms: int, wanted: Wanted) -> LagPlan:
+    """The store as of a moment: what its last complete pass until then tells, and what later ones add.
+
+    Raises as `plan_span`; a pass that is an hour older tells nothing of the moment.
+    """
+    store = open_store(path)
+    damaged: list[Damaged] = []
+    from_ms = max(at_ms - _MOMENT_BACK_MS, 0)
+    near = passes(store, from_ms, at_ms + 1, damaged=damaged.append)
+    if not near:
+        raise _nothing_there(store, from_ms, at_ms + 1)
+    first = next((each for each in reversed(near) if each.complete), near[-1])
+    back_ms = max(wanted.lookback_ms, WindowRules().span_ms)
+    found = passes(store, max(first.at_ms - back_ms, 0), at_ms + 1, damaged=damaged.append)
+    return _plan(store, first.at_ms, at_ms + 1, found, wanted, damaged)
+
+
+def _plan(
+    store: Store, from_ms: int, to_ms: int, found: list[PassInfo], wanted: Wanted, damaged: list[Damaged]
+) -> LagPlan:
+    inside = [each for each in found if each.at_ms >= from_ms]
+    last = inside[-1]
+    _check_stored_names(store, inside, wanted, damaged)
+    rules, lookback_ms = _windows(found, wanted)
+    found = passes(store, max(from_ms - lookback_ms, 0), to_ms, damaged=damaged.append)
+    question = LagQuestion(
+        store=str(store.root),
+        from_ms=from_ms,
+        to_ms=to_ms,
+        lookback_ms=lookback_ms,
+        since_ms=max((each.at_ms for each in inside if each.complete), default=None),
+        began_ms=found[0].at_ms,
+        rules=rules,
+        groups=wanted.groups,
+        topics=wanted.topics,
+        states=wanted.states,
+        by=wanted.by,
+        judged=found[0].at_ms < last.at_ms,
+    )
+    rows = sum(
+        batch.num_rows
+        for batch in read_table(
+            store, schema.COMMITS, last.at_ms, last.at_ms + 1, damaged=damaged.append, columns=["at_ms"]
+        )
+    )
+    tasks = _tasks(max(rows, rows * len(found) // (BATCH_ROWS // _ROWS_PER_TASK)), wanted)
+    ranges = group_ranges(store, question.from_ms, to_ms, tasks, damaged=damaged.append)
+    failures = [f"the snapshot of {iso(last.at_ms)} lacks something: {text}" for text in last.failures]
+    if not last.complete and not failures:
+        failures = [f"the snapshot of {iso(last.at_ms)} is not complete"]
+    thin = sum(not each.complete for each in inside[:-1])
+    notes = [f"{thin} of {len(inside)} snapshots are not complete"] if thin else []
+    told = (*failures, *map(str, dict.fromkeys(damaged)))
+    return LagPlan(question, tuple(ranges), told, tuple(notes))
+
+
+def _nothing_there(store: Store, from_ms: int, to_ms: int) -> NotFound:
+    newest = newest_ms(store)
+    if newest is None:
+        return NotFound(f"{store.root} has no snapshots", hint="`kctl spark snapshot --store DIR` collects them")
+    return NotFound(
+        f"{store.root} has no snapshots from {iso(from_ms)} to {iso(to_ms)}",
+        hint=f"its last one is of {iso(newest)}",
+    )
+
+
+def _check_stored_names(store: Store, inside: Sequence[PassInfo], wanted: Wanted, damaged: list[Damaged]) -> None:
+    """Names that are written out are in some pass of the span."""
+    first, last = inside[0].at_ms, inside[-1].at_ms + 1
+    hint = "give names that were there, or globs"
+    for noun, table, names in (("group", schema.GROUPS, wanted.groups), ("topic", schema.LOGS, wanted.topics)):
+        missing = set(names.exact)
+        for name in names.exact:
+            batches = read_table(
+                store, table, first, last, damaged=damaged.append, columns=[noun], lower=name, upper=f"{name}\0"
+            )
+            if next(iter(batches), None) is not None:
+                missing.discard(name)
+        if not damaged:
+            _check(noun, missing, hint)
+
+
+def _tasks(rows: int, wanted: Wanted) -> int:
+    return max(1, min(wanted.tasks, -(-rows // _ROWS_PER_TASK)))
+
+
+def iso(at_ms: int) -> str:
+    """A moment for people."""
+    return f"{datetime.fromtimestamp(at_ms / 1000, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"

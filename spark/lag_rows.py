@@ -1,0 +1,225 @@
+"""From snapshots to rows: what a task of kctl.spark.lag_source does for its groups, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from kctl.lag.report import Key, Offsets, PartitionStatus, Surroundings, partition_status
+from kctl.lag.selection import Names
+from kctl.lag.span import Span
+from kctl.lag.status import Status
+from kctl.lag.window import Reading
+from kctl.snapshots import schema
+from kctl.snapshots.merge import merged
+from kctl.snapshots.moment import COLUMNS, TABLES, Moment, TopicPartitionLog, moment_of
+from kctl.snapshots.read import read_sorted, read_table
+from kctl.snapshots.store import Damaged, Store, open_store
+from kctl.spark.column_arrays import chosen, known
+from kctl.spark.snapshot_ranges import GroupRange
+from kctl.spark.spans import spans
+from kctl.spark.window_rules import Flags
+from kctl.spark.windows import judge_batches
+
+if TYPE_CHECKING:
+    from kctl.spark.lag_source import LagQuestion
+
+Watch: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+CONFIGS_BACK_MS = 2 * 3_600_000  # each topic's configs are stored once an hour
+_READING = tuple(field.name for field in fields(Reading))
+_STATES = tuple(Status)
+
+
+class _Last(NamedTuple):
+    """The last reading of a partition, and its span."""
+
+    key: Key
+    offsets: Offsets
+    deleted: bool
+    reading: Reading
+    span: Span
+
+
+def partition_rows(
+    question: LagQuestion, groups: GroupRange, damaged: list[Damaged], *, watch: Watch | None = None
+) -> Iterator[list[PartitionStatus]]:
+    """The rows of each group of the range that is asked for. damaged: gets what could not be read. watch: sees all
+    readings on their way, and gives them on.
+
+    Raises KctlError when the store cannot be read, kctl.spark.windows.NotSorted.
+    """
+    store = None if question.store_path is None else open_store(question.store_path)
+    groups = _narrowed(groups, question.groups)
+    moment = moment_of({table: list(_beside(question, store, table, groups, damaged)) for table in TABLES})
+    readings = judge_batches(_commits(question, store, groups, damaged), question.rules, from_ms=question.from_ms)
+    if watch is not None:
+        readings = watch(readings)
+    lasts = (last for batch in spans(readings) for last in _lasts(batch))
+    for _, of_group in groupby(lasts, key=lambda last: last.key.group):
+        rows = list(_rows(list(of_group), moment, question))
+        if rows:
+            yield rows
+
+
+def _narrowed(groups: GroupRange, names: Names) -> GroupRange:
+    """The range, as far as names that are asked for can lie in it."""
+    lower, upper = names.bounds
+    lowers = [text for text in (lower, groups.lower) if text is not None]
+    uppers = [text for text in (upper, groups.upper) if text is not None]
+    return GroupRange(max(lowers, default=None), min(uppers, default=None))
+
+
+# --- what is read ---------------------------------------------------------------------------------------------------
+
+
+def _commits(
+    question: LagQuestion, store: Store | None, groups: GroupRange, damaged: list[Damaged]
+) -> Iterator[pa.RecordBatch]:
+    """The commits of chosen groups and topics, sorted: the store's, then what was just read."""
+    streams: list[Iterable[pa.RecordBatch]] = [
+        [_with_dictionaries(batch, schema.COMMITS) for batch in live.batches(schema.COMMITS)] for live in question.live
+    ]
+    if store is not None:
+        read_from = max(question.from_ms - question.lookback_ms, 0)
+        until = min([question.to_ms, *(live.at_ms for live in question.live)])
+        stored = read_sorted(
+            store, schema.COMMITS, read_from, until, damaged=damaged.append, lower=groups.lower, upper=groups.upper
+        )
+        streams.insert(0, stored)
+    batches: Iterable[pa.RecordBatch] = streams[0] if len(streams) == 1 else _merged(streams)
+    for batch in batches:
+        rows = _chosen(batch, question, groups)
+        if rows.num_rows:
+            yield rows
+
+
+def _merged(streams: Sequence[Iterable[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+    for table in merged(streams, schema.SORT_KEYS[schema.COMMITS]):
+        yield from table.to_batches()
+
+
+def _with_dictionaries(batch: pa.RecordBatch, table: str) -> pa.RecordBatch:
+    """Text in dictionaries, as the store's readers give it."""
+    made, arrays = [], []
+    for field, array in zip(schema.arrow_schema(table), batch.columns, strict=True):
+        text = field.type == pa.string()
+        arrays.append(array.dictionary_encode() if text else array)
+        made.append(pa.field(field.name, arrays[-1].type, nullable=field.nullable))
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(made))
+
+
+def _chosen(batch: pa.RecordBatch, question: LagQuestion, groups: GroupRange) -> pa.RecordBatch:
+    """The rows of groups and topics that are asked for, and in the range."""
+    wanted = np.ones(batch.num_rows, dtype=bool)
+    if question.live or not question.groups.everything:
+        wanted &= _of(batch.column("group"), lambda text: text in question.groups and _inside(text, groups))
+    if not question.topics.everything:
+        wanted &= _of(batch.column("topic"), lambda text: text in question.topics)
+    places = np.flatnonzero(wanted)
+    if len(places) == batch.num_rows:
+        return batch
+    return pa.RecordBatch.from_arrays(chosen(batch, batch.schema.names, places), schema=batch.schema)
+
+
+def _of(column: pa.Array, is_wanted: Callable[[str], bool]) -> Flags:
+    """Where a dictionary column has a wanted text."""
+    assert isinstance(column, pa.DictionaryArray)
+    wanted = [is_wanted(text) for text in column.dictionary.to_pylist()]
+    indices = known(column.indices.cast(pa.int64()))
+    found: Flags = np.array([*wanted, False], dtype=bool)[np.where(indices.known, indices.value, len(wanted))]
+    return found
+
+
+def _inside(text: str, groups: GroupRange) -> bool:
+    return (groups.lower is None or text >= groups.lower) and (groups.upper is None or text < groups.upper)
+
+
+def _beside(
+    question: LagQuestion, store: Store | None, table: str, groups: GroupRange, damaged: list[Damaged]
+) -> Iterator[Mapping[str, Any]]:
+    """The rows of a table that tells of the cluster, of chosen groups and topics."""
+    columns = COLUMNS[table]
+    of_groups = table in {schema.GROUPS, schema.OWNERS}
+    bounds = groups if of_groups else question.topics.bounds
+    batches = [batch.select(list(columns)) for live in question.live for batch in live.batches(table)]
+    if store is not None and not question.live:
+        since = question.from_ms if question.since_ms is None else question.since_ms
+        if table == schema.CONFIGS:
+            since = min(since, question.to_ms - CONFIGS_BACK_MS)
+        lower, upper = bounds
+        batches += read_table(
+            store,
+            table,
+            since,
+            question.to_ms,
+            damaged=damaged.append,
+            columns=columns,
+            lower=lower,
+            upper=upper,
+        )
+    for batch in batches:
+        for values in zip(*(batch.column(name).to_pylist() for name in columns), strict=True):
+            row = dict(zip(columns, values, strict=True))
+            if "group" in row and not (row["group"] in question.groups and _inside(row["group"], groups)):
+                continue
+            if "topic" not in row or row["topic"] in question.topics:
+                yield row
+
+
+# --- rows -----------------------------------------------------------------------------------------------------------
+
+
+def _lasts(batch: pa.RecordBatch) -> Iterator[_Last]:
+    """The rows of spans as values."""
+    found = {name: batch.column(name).to_pylist() for name in batch.schema.names if name not in {"group", "topic"}}
+    found |= {name: batch.column(name).cast(pa.string()).to_pylist() for name in ("group", "topic")}
+    deleted = found.get("deleted", [False] * batch.num_rows)
+    spans_ = zip(
+        *(found[name] for name in ("first_at_ms", "readings", "lag_before", "peak_lag")),
+        *([_STATES[state] for state in found[name]] for name in ("worst_status", "worst_owned")),
+        strict=True,
+    )
+    for name in ("status", "status_owned"):
+        found[name] = [_STATES[state] for state in found[name]]
+    readings = zip(*(found[name] for name in _READING), strict=True)
+    keys = zip(found["group"], found["topic"], found["partition"], strict=True)
+    offsets = zip(*(found[f"{name}_offset"] for name in ("committed", "log_start", "log_end")), strict=True)
+    for key, each, gone, reading, span in zip(keys, offsets, deleted, readings, spans_, strict=True):
+        known_offsets = (value if value is not None and value >= 0 else None for value in each)
+        yield _Last(Key(*key), Offsets(*known_offsets), bool(gone), Reading(*reading), Span(*span))
+
+
+def _rows(lasts: Sequence[_Last], moment: Moment, question: LagQuestion) -> Iterator[PartitionStatus]:
+    """The rows of one group."""
+    group = lasts[0].key.group
+    state = moment.states.get(group, None if question.since_ms is None else "Dead")
+    if question.states is not None and (state or "").lower() not in question.states:
+        return
+    unchanged: dict[str, int] = {}
+    for key, _, _, reading, _ in lasts:
+        if reading.unchanged_ms is not None:
+            unchanged[key.topic] = min(reading.unchanged_ms, unchanged.get(key.topic, reading.unchanged_ms))
+    nothing = TopicPartitionLog()
+    default = Surroundings()
+    for key, offsets, deleted, reading, span in lasts:
+        log = moment.logs.get((key.topic, key.partition), nothing)
+        around = Surroundings(
+            state=state,
+            gone=question.since_ms is not None and reading.at_ms < question.since_ms,
+            deleted=deleted,
+            owner=moment.owners.get(key),
+            topic_owned=(group, key.topic) in moment.owned if group in moment.states else None,
+            topic_unchanged_ms=unchanged.get(key.topic),
+            last_stable_offset=log.last_stable_offset,
+            oldest_timestamp_ms=log.oldest_timestamp_ms,
+            size_bytes=log.size_bytes,
+            limits=moment.limits.get(key.topic, default.limits),
+            began_ms=question.began_ms,
+            judged=question.judged,
+        )
+        yield partition_status(key, offsets, reading, span, around)

@@ -1,0 +1,186 @@
+"""Groups as `kctl spark lag` tells of them, as a Spark data source: a row for each partition, topic or group.
+
+A task has a range of groups. It reads the store's snapshots of them, puts the passes that were just made behind, judges
+them (kctl.spark.windows), takes each partition's last reading with its span (kctl.spark.spans), and makes rows of them
+with what else is known of the cluster (kctl.snapshots.moment), by kctl.lag.report. A group is in one task, whole: so
+rows are added up there, and nothing is shuffled or joined.
+
+Passes that were just made travel inside the pickled reader; nothing in them is secret. What cannot be read is a row
+with nothing but `error`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import DataType, DoubleType, LongType, StringType, StructField, StructType
+
+from kctl.errors import KctlError
+from kctl.lag.report import GroupStatus, LagStatus, PartitionStatus, TopicStatus, by_group, by_topic
+from kctl.lag.selection import EVERY, Names
+from kctl.lag.window import DEFAULT_RULES, WindowRules
+from kctl.snapshots.columns import column
+from kctl.snapshots.store import Damaged
+from kctl.spark.lag_rows import partition_rows
+from kctl.spark.live_pass import LivePass
+from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange
+from kctl.spark.windows import NotSorted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FORMAT = "kctl_lag"
+PARTITION, TOPIC, GROUP = "partition", "topic", "group"
+ROWS: dict[str, type[Any]] = {PARTITION: PartitionStatus, TOPIC: TopicStatus, GROUP: GroupStatus}
+_BATCH_ROWS = 20_000
+_SPARK: dict[type, DataType] = {str: StringType(), int: LongType(), float: DoubleType(), datetime: LongType()}
+_ARROW: dict[type, pa.DataType] = {str: pa.string(), int: pa.int64(), float: pa.float64(), datetime: pa.int64()}
+
+
+@dataclass(frozen=True, slots=True)
+class LagQuestion:
+    """What is asked: the last reading with from_ms ≤ at_ms < to_ms of each partition of chosen groups and topics.
+
+    store None: only of `live`, passes that were just made. lookback_ms: how far before from_ms snapshots are read.
+    since_ms: the newest complete pass; what was read before it and not in it is gone. None: no pass was complete.
+    began_ms: the first pass that is read. states: of groups, in lower case; None: all. judged: there is history.
+    """
+
+    store: str | None
+    from_ms: int
+    to_ms: int
+    lookback_ms: int
+    since_ms: int | None
+    began_ms: int
+    rules: WindowRules = DEFAULT_RULES
+    groups: Names = EVERY
+    topics: Names = EVERY
+    states: frozenset[str] | None = None
+    by: str = PARTITION
+    judged: bool = True
+    live: tuple[LivePass, ...] = ()
+
+    @property
+    def store_path(self) -> Path | None:
+        """Where the store is."""
+        return None if self.store is None else Path(self.store)
+
+
+def read(question: LagQuestion, groups: GroupRange = EVERY_GROUP) -> Iterator[pa.RecordBatch]:
+    """The rows of a range of groups, then what could not be read: batches of `arrow_schema`. Needs no Spark."""
+    damaged: list[Damaged] = []
+    errors: list[str] = []
+    try:
+        for rows in _chunks(partition_rows(question, groups, damaged), question.by):
+            yield _batch(rows, question.by)
+    except KctlError as exc:
+        errors.append(exc.message)
+    except NotSorted as exc:
+        errors.append(f"{question.store}: {exc}")
+    errors += [str(each) for each in dict.fromkeys(damaged)]
+    if errors:
+        yield _told(errors, question.by)
+
+
+def _chunks(groups: Iterable[list[PartitionStatus]], by: str) -> Iterator[list[LagStatus]]:
+    """Each group's rows, added up as asked, some groups at a time."""
+    waiting: list[LagStatus] = []
+    for rows in groups:
+        waiting += by_group(rows) if by == GROUP else by_topic(rows) if by == TOPIC else rows
+        if len(waiting) >= _BATCH_ROWS:
+            yield waiting
+            waiting = []
+    if waiting:
+        yield waiting
+
+
+# --- columns --------------------------------------------------------------------------------------------------------
+
+
+def kinds(by: str) -> dict[str, type]:
+    """The columns of a report's rows: str, int, float or datetime. All may be null."""
+    hints = get_type_hints(ROWS[by])
+    found = {}
+    for field in fields(ROWS[by]):
+        (kind,) = {each for each in getattr(hints[field.name], "__args__", (hints[field.name],)) if each in _SPARK}
+        found[field.name] = kind
+    return found
+
+
+def arrow_schema(by: str) -> pa.Schema:
+    """The rows' columns, times as milliseconds, and `error`."""
+    own = [pa.field(name, _ARROW[kind]) for name, kind in kinds(by).items()]
+    return pa.schema([*own, pa.field("error", pa.string())])
+
+
+def spark_schema(by: str) -> StructType:
+    """`arrow_schema`, as Spark has it."""
+    own = [StructField(name, _SPARK[kind]) for name, kind in kinds(by).items()]
+    return StructType([*own, StructField("error", StringType())])
+
+
+def _batch(rows: Sequence[LagStatus], by: str) -> pa.RecordBatch:
+    arrays = []
+    for name, kind in kinds(by).items():
+        values = [getattr(row, name) for row in rows]
+        if kind is datetime:
+            values = [None if value is None else round(value.timestamp() * 1000) for value in values]
+        arrays.append(column(values, _ARROW[kind]))
+    arrays.append(pa.nulls(len(rows), pa.string()))
+    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(by))
+
+
+def _told(errors: Sequence[str], by: str) -> pa.RecordBatch:
+    schema = arrow_schema(by)
+    arrays = [
+        column(errors, pa.string()) if field.name == "error" else pa.nulls(len(errors), field.type) for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+# --- Spark ----------------------------------------------------------------------------------------------------------
+
+
+class LagSource(DataSource):
+    """Base of the classes that `load` makes; alone it reads nothing."""
+
+    question: ClassVar[LagQuestion]
+    ranges: ClassVar[tuple[GroupRange, ...]] = ()
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> StructType:
+        return spark_schema(self.question.by)
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark's signature
+        return LagReader(self.question, self.ranges)
+
+
+class LagReader(DataSourceReader):
+    """Reads one range of groups in each task."""
+
+    def __init__(self, question: LagQuestion, ranges: Sequence[GroupRange]) -> None:
+        self._question, self._ranges = question, tuple(ranges)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [InputPartition(each) for each in self._ranges]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if partition.value is None:  # Spark's stand-in for no partitions
+            return iter(())
+        return read(self._question, partition.value)
+
+
+def load(spark: SparkSession, question: LagQuestion, ranges: Sequence[GroupRange]) -> DataFrame:
+    """The rows as a DataFrame: the columns of `spark_schema`, in no order between tasks."""
+    bound = type("BoundLag", (LagSource,), {"question": question, "ranges": tuple(ranges)})
+    spark.dataSource.register(bound)
+    return spark.read.format(FORMAT).load()

@@ -1,0 +1,238 @@
+"""`kctl spark lag` but for Spark: its options, what it shows, its limits and exit codes.
+
+What a task does runs in this process, in the place of Spark, because a JVM takes ten seconds; with Spark it is in the
+integration tests (test_spark_lag.py).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kctl.commands import spark_lag
+from kctl.commands.app import main
+from kctl.lag.window import MINUTE_MS
+from kctl.snapshots import schema
+from kctl.snapshots.collect import Pass, Rows
+from kctl.snapshots.commit import put_pass
+from kctl.snapshots.store import create_store
+from kctl.spark import lag_report
+from kctl.spark.lag_source import LagQuestion, read
+from kctl.spark.snapshot_ranges import GroupRange
+
+Run = Callable[..., tuple[int, str, str]]
+PASSES = 15
+NOW = time.time_ns() // 1_000_000
+
+
+class _Frame:
+    """Stands for a DataFrame."""
+
+    def __init__(self, question: LagQuestion, ranges: tuple[GroupRange, ...]) -> None:
+        self._question, self._ranges = question, ranges
+
+    def collect(self) -> list[tuple[Any, ...]]:
+        return [
+            tuple(row.values())
+            for each in self._ranges
+            for batch in read(self._question, each)
+            for row in batch.to_pylist()
+        ]
+
+
+class _Run:
+    """Stands for kctl.commands.spark_run.Run."""
+
+    driver: Any = type("_Driver", (), {"session": lambda _self: None})()
+
+    def watched(self, _message: str) -> Any:
+        return nullcontext()
+
+    def emit(self, inv: Any, rows: Any, tables: Any) -> None:
+        inv.emit(rows, tables)
+
+
+@contextmanager
+def _running(*_args: object, **_options: object) -> Iterator[_Run]:
+    yield _Run()
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """`kctl spark lag …`: exit code, stdout, stderr."""
+    monkeypatch.setattr(spark_lag, "running", _running)
+    monkeypatch.setattr(lag_report, "load", lambda _spark, question, ranges: _Frame(question, ranges))
+
+    def call(*args: str) -> tuple[int, str, str]:
+        code = main(["spark", "lag", *args])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+GROUPS = {"keeps-up": 10, "slow": 5, "stopped": 0}  # messages read a minute; ten are written
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A quarter of an hour until now."""
+    found = create_store(tmp_path_factory.mktemp("store") / "s", "c")
+    for number in range(PASSES):
+        at_ms = NOW - (PASSES - number) * MINUTE_MS
+        end = 1000 + 10 * number
+        rows: Rows = {
+            schema.COMMITS: [
+                (group, "t", 0, 1000 + rate * number, 0, end, 3, "id", False) for group, rate in GROUPS.items()
+            ],
+            schema.GROUPS: [(group, "Empty", "classic", "consumer", 0, 1) for group in GROUPS],
+            schema.LOGS: [("t", 0, "id", 1, 3, 0, end, end, NOW - 60 * MINUTE_MS)],
+            schema.REPLICAS: [(1, "/d", "t", 0, 10 * end, 0, False)],
+            schema.CONFIGS: [("t", "delete", 3_600_000, -1, 10, 10, 10, 10, 10, 0.5)],
+        }
+        put_pass(found, at_ms, at_ms + 50, Pass(rows=rows))
+    return found.root
+
+
+def test_a_table(run: Run, store: Path) -> None:
+    code, out, err = run("--store", str(store), "--last", "30m")
+    assert (code, err) == (0, "")
+    heading, *lines = out.splitlines()
+    assert heading.split()[:6] == ["GROUP", "TOPIC", "PART", "STATE", "STATUS", "COMMITTED"]
+    cells = {line.split()[0]: line.split() for line in lines}
+    assert {name: row[4] for name, row in cells.items()} == {"keeps-up": "OK", "slow": "WARN", "stopped": "STOP"}
+    assert "TIME LAG" in heading
+    assert "CLIENT" not in heading  # nobody is there
+
+
+def test_json_has_every_key(run: Run, store: Path) -> None:
+    code, out, _ = run("--store", str(store), "--last", "30m", "-o", "json", "--group", "slow")
+    (row,) = json.loads(out)
+    assert code == 0
+    assert len(row) == 33
+    assert (row["group"], row["status"], row["lag"], row["lag_before"], row["readings"]) == ("slow", "WARN", 70, 0, 15)
+    assert row["consumed_per_s"] == pytest.approx(5 / 60)
+    assert row["produced_per_s"] == pytest.approx(10 / 60)
+    assert row["time_lag_ms"] == 7 * MINUTE_MS
+    assert row["deletion_ms"] == 53 * MINUTE_MS
+    assert row["loss_ms"] == 106 * MINUTE_MS
+    assert row["at"].endswith("Z")
+
+
+def test_csv_and_by_group(run: Run, store: Path) -> None:
+    code, out, _ = run("--store", str(store), "--last", "30m", "-o", "csv", "--by", "group")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert code == 0
+    assert [(row["group"], row["status"], row["partitions"]) for row in rows] == [
+        ("keeps-up", "OK", "1"), ("slow", "WARN", "1"), ("stopped", "ERR", "1"),
+    ]  # fmt: skip
+
+
+def test_the_worst(run: Run, store: Path) -> None:
+    code, out, err = run("--store", str(store), "--last", "30m", "-o", "json", "--worst", "2")
+    assert code == 0
+    assert [row["group"] for row in json.loads(out)] == ["stopped", "slow"]
+    assert err == "2 of 3 rows are shown\n"
+
+
+@pytest.mark.parametrize(
+    ("limits", "code", "text"),
+    [
+        (["ERR"], 1, "1 partition over ERR: group stopped, t, partition 0 is STOP"),
+        (["WARN"], 1, "2 partitions over WARN: group stopped, t, partition 0 is STOP"),
+        (["STALL"], 0, ""),
+        (["lag>140"], 0, ""),
+        (["lag>70"], 1, "1 partition over lag>70: group stopped, t, partition 0 has lag 140"),
+        (["time-lag>6m"], 1, "2 partitions over time-lag>6m: group stopped, t, partition 0 has time lag 14m"),
+        (["loss<1h"], 1, "1 partition over loss<1h: group stopped, t, partition 0 has loss 46m"),
+        (["loss<1m", "lag>69"], 1, "2 partitions over lag>69"),
+        (["WARN", "lag>100"], 1, "warning: 1 partition over lag>100"),
+    ],
+)
+def test_limits_make_exit_code_1(run: Run, store: Path, limits: list[str], code: int, text: str) -> None:
+    options = [option for limit in limits for option in ("--fail-on", limit)]
+    found, out, err = run("--store", str(store), "--last", "30m", *options)
+    assert (found, text in err) == (code, True), err
+    assert "keeps-up" in out
+
+
+def test_limits_as_json(run: Run, store: Path) -> None:
+    options = ("--fail-on", "ERR", "--fail-on", "lag>1", "-o", "json")
+    code, _, err = run("--store", str(store), "--last", "30m", *options)
+    told = json.loads(err.splitlines()[-1])
+    assert (code, told["code"], told["limits"]) == (1, "not_healthy", {"ERR": 1, "lag>1": 2})
+
+
+def test_max_lag_is_that_of_kctl_lag(run: Run, store: Path) -> None:
+    code, _, err = run("--store", str(store), "--last", "30m", "--max-lag", "100")
+    assert (code, "over the limit of 100" in err) == (1, True)
+
+
+def test_explanations(run: Run, store: Path) -> None:
+    code, out, _ = run("--store", str(store), "--last", "30m", "--explain", "--worst", "1")
+    assert code == 0
+    assert "group stopped, t, partition 0" in out
+    assert "log end 1140 − max(committed 1000, log start 0) = 140" in out
+    code, out, _ = run("--store", str(store), "--last", "30m", "--explain", "--worst", "1", "-o", "json")
+    (row,) = json.loads(out)
+    assert {"name": "lag", "text": "log end 1140 − max(committed 1000, log start 0) = 140"} in row["explain"]
+
+
+def test_a_moment(run: Run, store: Path) -> None:
+    code, out, _ = run("--store", str(store), "--at", "-10m", "-o", "json", "--group", "slow")
+    assert code == 0
+    assert json.loads(out)[0]["lag"] in {20, 25}  # five minutes after it began, whatever this test's own seconds are
+    code, _, err = run("--store", str(store), "--at", "2020-01-01")
+    assert (code, "has no snapshots" in err) == (4, True)
+
+
+@pytest.mark.parametrize(
+    ("args", "text"),
+    [
+        (("--last", "15m"), "--last needs --store"),
+        (("--at", "-5m"), "--at needs --store"),
+        (("--from", "-5m"), "--from needs --store"),
+        (("--to", "-5m"), "--to needs --from"),
+        (("--now", "--at", "-5m", "--store", "x"), "--now and --at do not go together"),
+        (("--last", "5m", "--from", "-5m", "--store", "x"), "--last and --from do not go together"),
+        (("--store", "x", "--at", "soon"), "is not a time"),
+        (("--store", "x", "--last", "long"), "is not a duration"),
+        (("--store", "x", "--last", "0s"), "ends before it begins"),
+        (("--store", "x", "--from", "-5m", "--to", "-10m"), "ends before it begins"),
+        (("--fail-on", "lag"), "is no limit"),
+        (("--fail-on", "STOP", "--by", "group"), "a group is OK, WARN or ERR"),
+        (("--explain", "--by", "topic"), "--explain tells of partitions"),
+        (("--window", "1"), "--window"),
+        (("--lookback", "far"), "is not a duration"),
+        (("--state", "Sleepy"), "'sleepy' is not a group state"),
+        (("-o", "parquet"), "is not a format"),
+    ],
+)
+def test_bad_options_are_told_at_once(run: Run, args: tuple[str, ...], text: str) -> None:
+    code, out, err = run(*args)
+    assert (code, out) == (2, "")
+    assert text in err
+
+
+def test_no_store(run: Run, tmp_path: Path) -> None:
+    code, _, err = run("--store", str(tmp_path), "--last", "5m")
+    assert (code, "is no store of snapshots" in err) == (4, True)
+
+
+def test_names_from_outside_do_not_steer_the_terminal(run: Run, tmp_path: Path) -> None:
+    found = create_store(tmp_path / "s", "c")
+    evil = "g\x1b[31m\n"
+    rows: Rows = {schema.COMMITS: [(evil, "t", 0, 5, 0, 9, 3, "id", False)]}
+    put_pass(found, NOW - MINUTE_MS, NOW - MINUTE_MS, Pass(rows=rows, failures=["broker \x1b[2J 1"]))
+    code, out, err = run("--store", str(found.root), "--last", "30m", "--explain")
+    assert code == 5
+    assert "\x1b" not in out + err
+    assert "lacks something: broker" in err
