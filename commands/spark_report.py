@@ -1,0 +1,120 @@
+"""kctl spark report: groups, log dirs and topics over a span of time, as tables and as one HTML page. No Java."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kctl.commands import output
+from kctl.commands.invocation import Invocation, invocation
+from kctl.commands.out_file import check_out, write_whole
+from kctl.commands.views import incomplete
+from kctl.errors import NotSupported, OperationFailed, UsageError
+
+if TYPE_CHECKING:
+    from kctl.report.model import Report
+    from kctl.spark.lag_planning import Wanted
+
+_GLOBS = "repeatable; * and ? stand for what you like, and !NAME leaves out"
+
+
+def report(
+    ctx: typer.Context,
+    store: Annotated[Path, typer.Option(metavar="DIR", help="Snapshots that `kctl spark snapshot` has collected.")],
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the page there; replaces the file.")] = None,
+    last: Annotated[str | None, typer.Option(metavar="DURATION", help="The last so long.  [default: 24h]")] = None,
+    from_: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="The snapshots from then on: ISO 8601, or -90m.")
+    ] = None,
+    to: Annotated[str | None, typer.Option(metavar="TIME", help="Until then; until now when not given.")] = None,
+    group: Annotated[list[str] | None, typer.Option(help=f"Only groups of this name; {_GLOBS}.")] = None,
+    topic: Annotated[list[str] | None, typer.Option(help=f"Only topics of this name; {_GLOBS}.")] = None,
+    window: Annotated[int, typer.Option(min=2, max=1000, help="Readings that a status is made of.")] = 10,
+    allowed_lag: Annotated[int, typer.Option(min=0, help="As many messages behind is not behind.")] = 0,
+    worst: Annotated[int, typer.Option(min=1, help="Rows of each table here; the page has more.")] = 20,
+) -> None:
+    """Report on groups, log dirs and topics over time, from a store: here as tables, and as a page for browsers.
+
+    The page is one file that needs no network: charts, a timeline of each group's status, what will be lost and what
+    will be full and when, tables to sort and filter. The figures are those of `kctl spark lag` and `kctl spark
+    retention`. The page says nothing that the tables of -o json do not.
+
+    Example: kctl spark report --store ./snapshots --last 24h --html report.html
+    """
+    inv = invocation(ctx)
+    if inv.output == "csv":
+        raise UsageError(
+            "a report is no one table", hint="`kctl spark lag -o csv` and `kctl spark retention -o csv` have its rows"
+        )
+    from_ms, to_ms = _span(last, from_, to)
+    if html is not None:
+        check_out(html)
+    _need_pyarrow()
+    with output.progress("reading snapshots"):
+        found = _report(store, from_ms, to_ms, _wanted(group, topic, window, allowed_lag))
+    if html is not None:
+        from kctl.report.html_page import html_page
+
+        write_whole(html, html_page(found))
+    _show(inv, found, worst)
+    if html is not None:
+        output.note(f"written to {html}")
+    if found.lacking:
+        raise incomplete(found.lacking)
+
+
+def _show(inv: Invocation, found: Report, worst: int) -> None:
+    from kctl.commands.spark_report_tables import report_tables
+
+    inv.emit(found, lambda: report_tables(found, worst))
+
+
+def _report(store: Path, from_ms: int, to_ms: int, wanted: Wanted) -> Report:
+    from kctl.snapshots.rows import BadRows
+    from kctl.spark.lag_planning import plan_span
+    from kctl.spark.report_job import report_of
+    from kctl.spark.windows import NotSorted
+
+    try:
+        return report_of(plan_span(store, from_ms, to_ms, wanted), made_at=datetime.now(timezone.utc))
+    except (BadRows, NotSorted) as exc:
+        raise OperationFailed(f"{store}: {exc}", hint="were files of the store put there by hand?") from exc
+
+
+def _span(last: str | None, from_: str | None, to: str | None) -> tuple[int, int]:
+    """from_ms and to_ms, of the passes with from_ms ≤ at_ms < to_ms."""
+    from kctl.segment.ranges import parse_time
+    from kctl.units import parse_duration_ms
+
+    if last is not None and from_ is not None:
+        raise UsageError("--last and --from do not go together", hint="choose one of them")
+    if to is not None and from_ is None:
+        raise UsageError("--to needs --from")
+    now_ms = time.time_ns() // 1_000_000
+    if from_ is None:
+        from_ms, to_ms = now_ms - parse_duration_ms(last or "24h"), now_ms + 1
+    else:
+        from_ms, to_ms = parse_time(from_), now_ms + 1 if to is None else parse_time(to)
+    if from_ms >= to_ms - 1:
+        raise UsageError("that is no time: it ends before it begins")
+    return max(from_ms, 0), to_ms
+
+
+def _wanted(group: list[str] | None, topic: list[str] | None, window: int, allowed_lag: int) -> Wanted:
+    from kctl.lag.selection import names_of
+    from kctl.spark.lag_planning import Wanted
+
+    return Wanted(groups=names_of(group), topics=names_of(topic), observations=window, allowed_lag=allowed_lag)
+
+
+def _need_pyarrow() -> None:
+    from importlib.util import find_spec
+
+    if find_spec("pyarrow") is None or find_spec("pyspark") is None:
+        raise NotSupported(
+            "reports need pyarrow and pyspark, which are not installed", hint="pip install 'kctl[spark]'"
+        )

@@ -1,0 +1,158 @@
+"""A report as terminal tables: what the HTML page shows, with sparklines for charts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kctl.commands.output import Column, Table, jsonable
+from kctl.commands.sparkline import sparkline, state_line
+from kctl.units import format_duration, format_size
+
+if TYPE_CHECKING:
+    from kctl.report.model import Report
+
+_STYLES = {"ERR": "red", "STOP": "red", "STALL": "red", "REWIND": "red", "WARN": "yellow"}
+
+
+def report_tables(report: Report, worst: int) -> list[Table]:
+    """The overview, then `worst` rows each of groups, partitions that are not well, log dirs and topics."""
+    behind = [row for row in report.partitions if row.lag or row.lost or row.status not in {"OK", None}]
+    return [
+        _overview(report),
+        _rows("Consumer groups", _groups(), report.groups, worst, report.overview.groups),
+        _rows("Partitions that are behind", _partitions(), behind, worst, len(behind)),
+        _rows("Log dirs", _log_dirs(), report.log_dirs, worst, len(report.log_dirs)),
+        _rows("Topics", _topics(), report.topics, worst, len(report.topics)),
+    ]
+
+
+def _rows(title: str, columns: Sequence[Column], rows: Sequence[Any], worst: int, count: int) -> Table:
+    shown = rows[:worst]
+    more = f" (the first {len(shown)} of {count:,})" if len(shown) < count else ""
+    return Table(columns, jsonable(shown), title=title + more)
+
+
+def _overview(report: Report) -> Table:
+    span, totals = report.span, report.overview
+    lines = [
+        ("cluster", report.cluster_id or "-"),
+        ("time", f"{span.from_at:%Y-%m-%d %H:%M:%S} to {span.to_at:%Y-%m-%d %H:%M:%S} UTC, {_passes(span.passes)}"),
+        ("lacking", _lacking(span.incomplete, span.missed)),
+        ("groups", f"{totals.groups}: {totals.groups_err} ERR, {totals.groups_warn} WARN, {totals.groups_ok} OK"),
+        ("lag", _text(totals.lag, lambda v: f"{v:,} messages")),
+        ("longest time lag", _text(totals.time_lag_ms, format_duration)),
+        ("lost", _text(totals.lost, lambda v: f"{v:,} messages")),
+        ("next loss in", _text(totals.next_loss_ms, format_duration)),
+        ("log dirs", f"{totals.log_dirs} on {totals.brokers} brokers, {totals.offline_log_dirs} offline"),
+        ("all replicas", format_size(totals.replicas_bytes)),
+        ("growth", _text(totals.growth_bytes_per_hour, _growth)),
+        ("a disk is full in", _text(totals.next_full_ms, format_duration)),
+    ]
+    rows = [{"what": name, "value": value} for name, value in lines]
+    return Table([Column("what", "OVERVIEW"), Column("value", " ")], rows)
+
+
+def _lacking(incomplete: int, missed: int) -> str:
+    parts = [f"{_passes(incomplete)} could not read all"] if incomplete else []
+    parts += [f"{_passes(missed)} left out"] if missed else []
+    return ", ".join(parts) or "nothing"
+
+
+def _passes(count: int) -> str:
+    return "1 pass" if count == 1 else f"{count:,} passes"
+
+
+def _text(value: Any, show: Callable[[Any], str]) -> str:
+    return "-" if value is None else show(value)
+
+
+# --- columns --------------------------------------------------------------------------------------------------------
+
+
+def _groups() -> list[Column]:
+    return [
+        Column("now.group", "GROUP"),
+        Column("now.status", "STATUS", style=_status("now")),
+        Column("now.worst_status", "WORST"),
+        Column("now.state", "STATE"),
+        _count("now.lag", "LAG"),
+        Column("lag_over_time", "LAG OVER TIME", show=sparkline),
+        Column("timeline", "STATUS OVER TIME", show=_timeline),
+        _count("now.lost", "LOST"),
+        _duration("now.time_lag_at_least_ms", "TIME LAG"),
+        _duration("now.catch_up_ms", "CATCHES UP IN"),
+        _duration("now.loss_ms", "LOSES IN"),
+    ]
+
+
+def _partitions() -> list[Column]:
+    return [
+        Column("group"),
+        Column("topic"),
+        _count("partition", "PART"),
+        Column("status", style=_status(None)),
+        Column("standing"),
+        _count("lag", "LAG"),
+        _count("lost", "LOST"),
+        _duration("time_lag_at_least_ms", "TIME LAG"),
+        _duration("catch_up_ms", "CATCHES UP IN"),
+        _duration("deletion_ms", "DELETED IN"),
+        _duration("loss_ms", "LOSES IN"),
+        Column("client_id", "CLIENT"),
+    ]
+
+
+def _log_dirs() -> list[Column]:
+    return [
+        _count("now.broker", "BROKER"),
+        Column("now.log_dir", "LOG DIR"),
+        _size("now.size_bytes", "SIZE"),
+        Column("size_over_time", "SIZE OVER TIME", show=sparkline),
+        Column("now.growth_bytes_per_hour", "GROWTH", show=_growth, align="right"),
+        _size("now.usable_bytes", "FREE"),
+        Column("now.disk_used", "USED", show=_percent, align="right"),
+        _duration("now.full_ms", "FULL IN"),
+        Column("error", style=lambda _: "red"),
+    ]
+
+
+def _topics() -> list[Column]:
+    return [
+        Column("now.topic", "TOPIC"),
+        _count("now.partitions", "PARTITIONS"),
+        _size("now.replicas_bytes", "ALL REPLICAS"),
+        Column("size_over_time", "SIZE OVER TIME", show=sparkline),
+        Column("now.growth_bytes_per_hour", "GROWTH", show=_growth, align="right"),
+        Column("now.retention_ms_used", "TIME USED", show=_percent, align="right"),
+        Column("now.retention_bytes_used", "BYTES USED", show=_percent, align="right"),
+        _size("now.ceiling_bytes", "GROWS TO"),
+    ]
+
+
+def _status(inside: str | None) -> Callable[[Mapping[str, Any]], str | None]:
+    return lambda row: _STYLES.get((row if inside is None else row[inside])["status"] or "")
+
+
+def _timeline(spans: Sequence[Mapping[str, Any]]) -> str:
+    return state_line([(span["count"], span["status"]) for span in spans])
+
+
+def _count(key: str, title: str) -> Column:
+    return Column(key, title, align="right")
+
+
+def _duration(key: str, title: str) -> Column:
+    return Column(key, title, show=format_duration, align="right")
+
+
+def _size(key: str, title: str) -> Column:
+    return Column(key, title, show=format_size, align="right")
+
+
+def _growth(per_hour: float) -> str:
+    return f"{'+' if per_hour > 0 else ''}{format_size(round(per_hour))}/h"
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.1 or share == 0 else f"{share:.1%}"

@@ -1,0 +1,141 @@
+"""What a report says: a plain value, whose field names are the JSON keys of `kctl spark report` and never change.
+
+Time is cut into `Span.buckets` buckets of `bucket_ms` each, from `from_at` on. A series has a value for each bucket,
+None where nothing was read in it, or not all: for lag and time lag the largest of its readings (an alarm must not be
+averaged away), for sizes the last one. Durations and ETAs count from the last reading; None: never, or not known.
+Rules: kctl.lag.report for groups, kctl.lag.outlook for log dirs and topics.
+Durations and ETAs count from the reading, in ms; None: never, or not known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+from kctl.lag.outlook import BrokerOutlook, LogDirOutlook, TopicOutlook
+from kctl.lag.report import GroupStatus, PartitionStatus
+
+Series = list[int | None]
+
+
+class State(str, Enum):
+    """kctl.lag.status.Status by name. STOP, STALL and REWIND are of partitions, ERR of groups."""
+
+    UNKNOWN = "UNKNOWN"
+    OK = "OK"
+    WARN = "WARN"
+    ERR = "ERR"
+    STOP = "STOP"
+    STALL = "STALL"
+    REWIND = "REWIND"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The time that is reported. passes: read in it; incomplete: of them, those that lack something; missed: passes
+    that were due and left out."""
+
+    from_at: datetime
+    to_at: datetime
+    bucket_ms: int
+    buckets: int
+    passes: int
+    incomplete: int
+    missed: int
+
+
+@dataclass(frozen=True, slots=True)
+class StatusSpan:
+    """A status for `count` buckets from bucket `first` on: the worst in each. None: nothing was read."""
+
+    first: int
+    count: int
+    status: State | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSeries:
+    """A group over time. timeline covers all buckets; a ghost (kctl.lag.status.Standing) is OK in it."""
+
+    group: str
+    lag: Series
+    time_lag_ms: Series
+    timeline: list[StatusSpan]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupReport:
+    """A group at its last reading, as `kctl spark lag --by group` has it, and over time.
+
+    gone: later passes have no commits of it.
+    """
+
+    now: GroupStatus
+    gone: bool
+    lag_over_time: Series
+    time_lag_over_time: Series
+    timeline: list[StatusSpan]
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirReport:
+    """A log dir, as `kctl spark retention --by log-dir` has it, and the bytes of its replicas over time.
+
+    error: why it is offline.
+    """
+
+    now: LogDirOutlook
+    error: str | None
+    size_over_time: Series
+
+
+@dataclass(frozen=True, slots=True)
+class TopicReport:
+    """A topic, as `kctl spark retention` has it, and the bytes of all its replicas over time."""
+
+    now: TopicOutlook
+    size_over_time: Series
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """How much there is of each. Groups are counted by the status that counts; of partitions, all are."""
+
+    groups: int
+    groups_ok: int
+    groups_warn: int
+    groups_err: int
+    groups_unknown: int
+    partitions: int
+    lag: int | None
+    lost: int | None
+    time_lag_ms: int | None
+    next_loss_ms: int | None
+    brokers: int
+    log_dirs: int
+    offline_log_dirs: int
+    topics: int
+    replicas_bytes: int
+    growth_bytes_per_hour: float | None
+    next_full_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All of it, the worst or the largest first; the overview also counts what is left out.
+
+    partitions: as `kctl spark lag` has them. brokers: as `kctl spark retention --by broker`. lacking: what could not
+    be read, in words.
+    """
+
+    cluster_id: str | None
+    made_at: datetime
+    span: Span
+    overview: Overview
+    groups: list[GroupReport]
+    partitions: list[PartitionStatus]
+    brokers: list[BrokerOutlook]
+    log_dirs: list[LogDirReport]
+    topics: list[TopicReport]
+    lacking: list[str]

@@ -1,0 +1,68 @@
+// How values are shown. Text from outside goes only into text nodes and attributes, never into HTML.
+
+// As kctl.text.printable: what could reorder or hide text is shown as its escape.
+const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]/gu;
+
+function printable(text) {
+  return String(text).replace(UNSAFE, (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
+}
+
+function element(name, className, text) {
+  const made = document.createElement(name);
+  if (className) made.className = className;
+  if (text !== undefined && text !== null) made.textContent = printable(text);
+  return made;
+}
+
+function formatCount(value) {
+  return Math.round(value).toLocaleString("en-US");
+}
+
+function formatSize(bytes) {
+  const units = ["B", "kB", "MB", "GB", "TB", "PB"];
+  let value = bytes, unit = 0;
+  while (Math.abs(value) >= 999.5 && unit < units.length - 1) { value /= 1000; unit += 1; }
+  return (unit === 0 || Math.abs(value) >= 99.95 ? Math.round(value) : Number(value.toPrecision(3))) + " " + units[unit];
+}
+
+// As kctl.units.format_duration: two units at most.
+function formatDuration(ms) {
+  if (ms < 1000) return Math.round(ms) + "ms";
+  let seconds = Math.floor(ms / 1000);
+  const parts = [];
+  for (const [unit, size] of [["d", 86400], ["h", 3600], ["m", 60], ["s", 1]]) {
+    const count = Math.floor(seconds / size);
+    seconds -= count * size;
+    if (count) parts.push(count + unit); else if (parts.length) break;
+  }
+  return parts.slice(0, 2).join(" ");
+}
+
+function formatRate(perSecond) {
+  return (Math.abs(perSecond) >= 100 ? formatCount(perSecond) : Number(perSecond.toPrecision(3))) + "/s";
+}
+
+function formatTime(iso) {
+  return iso.slice(0, 19).replace("T", " ");
+}
+
+function formatMoment(seconds) {
+  return formatTime(new Date(seconds * 1000).toISOString());
+}
+
+// A kind of column: how its values are shown, and whether they stand on the right.
+const KINDS = {
+  text: { show: (v) => v, className: "name" },
+  plain: { show: (v) => v },
+  count: { show: formatCount, className: "right" },
+  size: { show: formatSize, className: "right" },
+  growth: { show: (v) => (v > 0 ? "+" : "") + formatSize(Math.round(v)) + "/h", className: "right" },
+  duration: { show: formatDuration, className: "right" },
+  rate: { show: formatRate, className: "right" },
+  share: { show: (v) => (100 * v).toFixed(v >= 0.1 || v === 0 ? 0 : 1) + "%", className: "right" },
+  time: { show: formatTime },
+  limit: { show: (v) => (v < 0 ? "none" : formatDuration(v)), className: "right" },
+  bytesLimit: { show: (v) => (v < 0 ? "none" : formatSize(v)), className: "right" },
+  status: { show: (v) => v },
+  spark: { show: () => "" },
+};

@@ -1,0 +1,210 @@
+"""`kctl spark report` over a store: figures worked out by hand, its page, its refusals. No broker, no Java."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kctl.commands.app import main
+from kctl.lag.selection import EVERY, names_of
+from kctl.report.model import Report
+from kctl.spark.lag_planning import Wanted, plan_span
+from kctl.spark.report_job import Most, report_of
+from report_samples import FROM
+from report_stores import HOUR_MS, MESSAGE_BYTES, MINUTE_MS, PASSES, START_MS, at_ms, end_of, small_cluster
+
+pytestmark = pytest.mark.usefixtures("one_command_tree")
+SPAN = ("--from", "2026-09-21T14:00:00Z", "--to", "2026-09-21T15:00:00Z")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return small_cluster(tmp_path_factory.mktemp("report") / "store").root
+
+
+@pytest.fixture(scope="module")
+def report(store: Path) -> Report:
+    return _report(store)
+
+
+def _report(store: Path, wanted: Wanted | None = None, most: Most | None = None) -> Report:
+    plan = plan_span(store, START_MS, START_MS + HOUR_MS, wanted or Wanted(EVERY, EVERY))
+    return report_of(plan, made_at=FROM, most=most or Most())
+
+
+@pytest.fixture
+def run(store: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """run(*options) → exit code, stdout, stderr."""
+
+    def run_(*options: str, span: tuple[str, ...] = SPAN) -> tuple[int, str, str]:
+        code = main(["spark", "report", "--store", str(store), *span, *options])
+        return code, *capsys.readouterr()
+
+    return run_
+
+
+# --- figures --------------------------------------------------------------------------------------------------------
+
+
+def _by_group(report: Report) -> dict[str, Any]:
+    return {group.now.group: group for group in report.groups}
+
+
+def test_the_worst_group_comes_first_and_what_is_gone_last(report: Report) -> None:
+    assert [g.now.group for g in report.groups] == ["stopped", "falls-behind", "ghost", "keeps-up", "left"]
+    assert [g.now.status for g in report.groups] == ["ERR", "WARN", "OK", "OK", "OK"]
+    assert [g.gone for g in report.groups] == [False, False, False, False, True]
+
+
+def test_lag_over_time_is_the_sum_of_partitions_at_its_peak(report: Report) -> None:
+    """A bucket of 90 s has one or two passes; a group that falls behind is 2 × 40 a minute further behind."""
+    found = _by_group(report)["falls-behind"].lag_over_time
+    assert report.span.bucket_ms == 90_000
+    last = [max(m for m in range(PASSES) if m * MINUTE_MS // 90_000 == bucket) for bucket in range(40)]
+    assert found == [80 * minute for minute in last]
+    assert _by_group(report)["keeps-up"].lag_over_time == [0] * 40
+    assert _by_group(report)["ghost"].lag_over_time == [None] * 40
+    left = _by_group(report)["left"]
+    assert left.lag_over_time[:26] == [0] * 26
+    assert left.lag_over_time[27:] == [None] * 13
+
+
+def test_the_timeline_tells_when_a_group_stopped(report: Report) -> None:
+    """Its last commit at minute 30 was all there was; with ten readings without that, it is behind: at minute 40."""
+    spans = _by_group(report)["stopped"].timeline
+    assert [(s.status, s.first * 1.5) for s in spans] == [("OK", 0), ("ERR", 39)]
+    assert sum(s.count for s in spans) == report.span.buckets
+    assert {s.status for s in _by_group(report)["ghost"].timeline} == {"OK"}
+
+
+def test_the_overview_adds_up_what_is_there(report: Report) -> None:
+    totals = report.overview
+    assert (totals.groups, totals.groups_ok, totals.groups_warn, totals.groups_err) == (5, 2, 1, 1)
+    assert totals.lag == 2 * 40 * 59 + 2 * 100 * 29
+    assert totals.replicas_bytes == 8 * end_of(59) * MESSAGE_BYTES
+    assert totals.growth_bytes_per_hour == pytest.approx(8 * 100 * 60 * MESSAGE_BYTES)
+    assert (totals.brokers, totals.log_dirs, totals.offline_log_dirs, totals.topics) == (3, 3, 1, 2)
+    assert totals.next_loss_ms == min(p.loss_ms for p in report.partitions if p.loss_ms is not None)
+
+
+def test_disks_and_topics(report: Report) -> None:
+    offline = next(row for row in report.log_dirs if row.now.broker == 3)
+    assert offline.error == "KAFKA_STORAGE_ERROR"
+    assert offline.size_over_time == [None] * 40
+    first = next(row for row in report.log_dirs if row.now.broker == 1)
+    assert first.size_over_time[-1] == first.now.size_bytes == 4 * end_of(59) * MESSAGE_BYTES
+    assert first.size_over_time[0] == 4 * end_of(1) * MESSAGE_BYTES
+    topic = report.topics[0]
+    assert topic.size_over_time[-1] == topic.now.replicas_bytes
+    assert topic.now.retention_ms_used == pytest.approx((HOUR_MS + 59 * MINUTE_MS) / (3 * HOUR_MS))
+
+
+def test_figures_are_those_of_the_lag_report(store: Path, report: Report) -> None:
+    from kctl.spark.lag_rows import partition_rows
+    from kctl.spark.snapshot_ranges import EVERY_GROUP
+
+    plan = plan_span(store, START_MS, START_MS + HOUR_MS, Wanted(EVERY, EVERY))
+    rows = [row for rows in partition_rows(plan.question, EVERY_GROUP, []) for row in rows]
+    assert sorted(map(repr, rows)) == sorted(map(repr, report.partitions))
+
+
+def test_most_bounds_the_lists_and_not_the_overview(store: Path, report: Report) -> None:
+    few = _report(store, most=Most(groups=1, partitions=2, topics=1))
+    assert few.overview == report.overview
+    assert [g.now.group for g in few.groups] == ["stopped"]
+    assert few.groups[0] == report.groups[0]
+    assert few.partitions == report.partitions[:2]
+    assert len(few.topics) == 1
+
+
+def test_globs_choose_groups_and_topics(store: Path) -> None:
+    some = _report(store, Wanted(names_of(["*e*", "!ghost"]), names_of(["orders"])))
+    assert sorted(_by_group(some)) == ["falls-behind", "keeps-up", "left", "stopped"]
+    assert [row.now.topic for row in some.topics] == ["orders"]
+    assert _by_group(some)["stopped"] == _by_group(_report(store))["stopped"]
+
+
+# --- the command ----------------------------------------------------------------------------------------------------
+
+
+def test_tables(run: Callable[..., tuple[int, str, str]]) -> None:
+    code, out, err = run()
+    assert (code, err) == (0, "")
+    assert re.search(r"^lag +10,520 messages$", out, re.MULTILINE)
+    assert re.search(r"^stopped +ERR +ERR +Empty +5800 +\S+ +\.+E+ ", out, re.MULTILINE)
+    assert re.search(r"^left .* \.{17} {7} ", out, re.MULTILINE)
+    assert "KAFKA_STORAGE_ERROR" in out
+
+
+def test_json_is_the_report(run: Callable[..., tuple[int, str, str]]) -> None:
+    code, out, _ = run("-o", "json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["span"]["from_at"] == "2026-09-21T14:00:00.000Z"
+    assert found["groups"][0]["timeline"][1] == {"first": 26, "count": 14, "status": "ERR"}
+
+
+def test_the_page(run: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    file.write_text("what was there before")
+    code, out, err = run("--html", str(file))
+    assert code == 0
+    assert "falls-behind" in out
+    assert err == f"written to {file}\n"
+    text = file.read_text()
+    assert text.startswith("<!DOCTYPE html>")
+    (body,) = re.findall(r'<script type="application/json" id="report">(.*?)</script>', text, re.DOTALL)
+    assert json.loads(body)["groups"][0]["now"]["group"] == "stopped"
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "text"),
+    [
+        (("-o", "csv"), 2, "a report is no one table"),
+        (("--html", "/nowhere/report.html"), 2, "the folder /nowhere does not exist"),
+        (("--last", "1h"), 2, "do not go together"),
+        (("--group", "nobody"), 4, "group 'nobody' does not exist"),
+    ],
+)
+def test_refused(run: Callable[..., tuple[int, str, str]], options: tuple[str, ...], code: int, text: str) -> None:
+    found, out, err = run(*options)
+    assert (found, out) == (code, "")
+    assert text in err
+
+
+@pytest.mark.parametrize(
+    ("span", "code", "text"),
+    [
+        (("--to", "2026-09-21T15:00:00Z"), 2, "--to needs --from"),
+        (("--from", "2026-09-21T15:00:00Z", "--to", "2026-09-21T14:00:00Z"), 2, "ends before it begins"),
+        (("--from", "2026-09-22T15:00:00Z", "--to", "2026-09-22T16:00:00Z"), 4, "has no snapshots from"),
+    ],
+)
+def test_times_that_are_none(
+    run: Callable[..., tuple[int, str, str]], span: tuple[str, ...], code: int, text: str
+) -> None:
+    found, out, err = run(span=span)
+    assert (found, out) == (code, "")
+    assert text in err
+
+
+def test_a_damaged_file_is_named_in_the_page_and_the_exit_code_tells(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = small_cluster(tmp_path / "store", passes=12)
+    folder = next((store.root / "commits").glob("date=*/hour=*"))
+    broken = folder / f"pass-{at_ms(5)}.parquet"
+    broken.write_bytes(b"PAR1" + b"\0" * 100 + b"PAR1")
+    file = tmp_path / "report.html"
+    code = main(["spark", "report", "--store", str(store.root), *SPAN, "--html", str(file)])
+    out, err = capsys.readouterr()
+    assert code == 5
+    assert "stopped" in out
+    assert broken.name in err
+    assert broken.name in file.read_text()
