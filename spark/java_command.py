@@ -139,7 +139,17 @@ def submit_environment(environ: Mapping[str, str], java_home: Path) -> dict[str,
     """The environment for spark-submit. PYSPARK_PYTHON stays as it is set; without it, it is this Python."""
     kept = {key: value for key, value in environ.items() if key not in FOREIGN_VARIABLES or key in _CLUSTERS_OWN}
     own = {"JAVA_HOME": str(java_home), "SPARK_HOME": environ.get("SPARK_HOME") or str(pyspark_home())}
+    if environ.get("PYSPARK_PYTHON", sys.executable) != sys.executable:
+        own["PYTHONPATH"] = os.pathsep.join([*packages_folders(), *filter(None, [environ.get("PYTHONPATH")])])
     return {"PYSPARK_PYTHON": sys.executable, **kept, **own}
+
+
+def packages_folders() -> list[str]:
+    """Where kctl and pyarrow lie: Spark asks a source for its partitions on this machine, under PYSPARK_PYTHON, which
+    may be a Python of the executors' that has neither."""
+    specs = [importlib.util.find_spec(name) for name in ("kctl", "pyarrow")]
+    origins = [Path(spec.origin) for spec in specs if spec is not None and spec.origin is not None]
+    return list(dict.fromkeys(str(origin.parent.parent) for origin in origins))
 
 
 _CLUSTERS_OWN = frozenset({"SPARK_HOME", "SPARK_CONF_DIR", "SPARK_LOCAL_DIRS"})

@@ -37,6 +37,7 @@ from kctl.spark.java_command import (
 )
 from kctl.spark.scratch import scratch_folder
 from kctl.spark.settings import SparkSettings, checked, standalone_masters
+from kctl.spark.submitted import SubmittedGateway, submitted_master
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -58,11 +59,16 @@ class SparkDriver:
         self._archive_to = archive_to
         self._stack = ExitStack()
         self._session: SparkSession | None = None
-        self._gateway: Gateway
+        self._gateway: Gateway | SubmittedGateway
         self.archived = False  # whether the class archive is used
 
     def __enter__(self) -> SparkDriver:
         with ExitStack() as stack:
+            if submitted_master() is not None:
+                self._gateway = stack.enter_context(SubmittedGateway())
+                stack.enter_context(_quiet_logging())
+                self._stack = stack.pop_all()
+                return self
             _check_master(self.settings)
             self._folder = stack.enter_context(scratch_folder())
             argv, environment = self._command()
@@ -150,7 +156,7 @@ class SparkDriver:
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.shuffle.partitions": str(self.settings.parallelism),
         }
-        if not self.settings.embedded:
+        if not self.settings.embedded or submitted_master() is not None:
             return {**common, **self.settings.conf}
         return {
             **common,
@@ -172,10 +178,11 @@ class SparkDriver:
         from pyspark import SparkConf, SparkContext
         from pyspark.sql import SparkSession
 
-        conf = SparkConf(loadDefaults=False)
+        submitted = submitted_master() is not None
+        conf = SparkConf(loadDefaults=submitted, _jvm=gateway.jvm if submitted else None)
         for key, value in self._conf().items():
             conf.set(key, value)
-        if not self.settings.embedded:
+        if not self.settings.embedded and not submitted:
             conf.set("spark.master", self.settings.master_url)
         with _own_interrupts():
             context = SparkContext(conf=conf, gateway=gateway)

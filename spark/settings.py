@@ -6,10 +6,11 @@ import importlib.util
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kctl.address import Address, parse_address
 from kctl.errors import NotSupported, UsageError
+from kctl.spark.submitted import submitted_master
 
 EMBEDDED = "local"  # `--master` when nothing is said: the driver's own threads, as many as there are CPUs
 EXTRA_HINT = "install Spark with `pip install 'kctl[spark]'`, or run kctl's install.sh again"
@@ -78,7 +79,15 @@ def parse_conf(pairs: list[str] | None) -> dict[str, str]:
 
 
 def checked(settings: SparkSettings) -> SparkSettings:
-    """`settings` when they make sense. Raises UsageError, and NotSupported when a Python package is missing."""
+    """`settings` when they make sense. Raises UsageError, and NotSupported when a Python package is missing.
+
+    Under spark-submit the master is its own.
+    """
+    submitted = submitted_master()
+    if submitted is not None:
+        if settings.master not in {EMBEDDED, submitted}:
+            raise UsageError(f"--master {settings.master}, and spark-submit's is {submitted}", hint="leave it out here")
+        return replace(settings, master=submitted)
     if not settings.master.startswith(_MASTERS):
         raise UsageError(
             f"--master {settings.master} is not a Spark master",

@@ -1,0 +1,24 @@
+"""What spark-submit runs: kctl's command line, on the driver that spark-submit has started.
+
+spark-submit --master yarn --archives kctl.tgz#kctlenv … …/kctl/spark/submit.py spark lag --store hdfs:///…
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+
+def _submitted() -> None:
+    # Python puts this folder first on its path, where modules have names that others may look for.
+    here = Path(__file__).resolve().parent
+    sys.path[:] = [entry for entry in sys.path if not entry or Path(entry).resolve() != here]
+    from kctl.__main__ import main
+    from kctl.spark.submitted import connect
+
+    connect().close()  # what the master is has to be known before the command is read
+    main()
+
+
+if __name__ == "__main__":
+    _submitted()

