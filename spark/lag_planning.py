@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kctl.errors import NotFound, Refused
+from kctl.lag import log_times
+from kctl.lag.log_times import fetch_points
 from kctl.lag.selection import Names
 from kctl.lag.window import MINUTE_MS, WindowRules
+from kctl.model import TopicPartition
 from kctl.snapshots import schema
 from kctl.snapshots.collect import Collector, Pass
 from kctl.snapshots.passes import PassInfo, newest_ms, passes, usual_interval_ms
@@ -80,7 +83,27 @@ def plan_live(client: ClusterClient, store: Path | None, wanted: Wanted, *, now_
     at_ms = now_ms()
     found = collector.look(client, at_ms)
     _check_names(found, wanted)
-    return _live_plan(opened, live_pass(found, at_ms), found, wanted)
+    points, failed = fetch_points(client, _behind(found, wanted), at_ms)
+    for tp, error in failed.items():
+        found.failed(f"timestamps of {tp}: {error.message}")
+    return _live_plan(
+        opened, live_pass(found, at_ms, {(tp.topic, tp.partition): each for tp, each in points.items()}), found, wanted
+    )
+
+
+def _behind(found: Pass, wanted: Wanted) -> dict[TopicPartition, log_times.Wanted]:
+    """The logs that groups are behind on, with the least of their offsets."""
+    leaders = {(row[0], row[1]): row[3] for row in found.rows.get(schema.LOGS, ())}
+    behind: dict[TopicPartition, log_times.Wanted] = {}
+    for group, topic, partition, committed, start, end, *_ in found.rows.get(schema.COMMITS, ()):
+        if committed is None or start is None or end is None or max(committed, start) >= end:
+            continue
+        if group not in wanted.groups or topic not in wanted.topics or leaders.get((topic, partition), -1) < 0:
+            continue
+        tp, offset = TopicPartition(topic, partition), max(committed, start)
+        if tp not in behind or offset < behind[tp].offset:
+            behind[tp] = log_times.Wanted(leaders[topic, partition], offset, end)
+    return behind
 
 
 def _live_plan(store: Store | None, live: LivePass, found: Pass, wanted: Wanted) -> LagPlan:

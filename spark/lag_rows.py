@@ -206,6 +206,7 @@ def _rows(lasts: Sequence[_Last], moment: Moment, question: LagQuestion) -> Iter
             unchanged[key.topic] = min(reading.unchanged_ms, unchanged.get(key.topic, reading.unchanged_ms))
     nothing = TopicPartitionLog()
     default = Surroundings()
+    points = question.live[-1].points if question.live else {}
     for key, offsets, deleted, reading, span in lasts:
         log = moment.logs.get((key.topic, key.partition), nothing)
         around = Surroundings(
@@ -218,6 +219,7 @@ def _rows(lasts: Sequence[_Last], moment: Moment, question: LagQuestion) -> Iter
             last_stable_offset=log.last_stable_offset,
             oldest_timestamp_ms=log.oldest_timestamp_ms,
             size_bytes=log.size_bytes,
+            points=points.get((key.topic, key.partition), ()),
             limits=moment.limits.get(key.topic, default.limits),
             began_ms=question.began_ms,
             judged=question.judged,

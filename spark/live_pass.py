@@ -5,12 +5,13 @@ Memory: some 20 bytes a row; each task has all of it and takes its own groups.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyarrow import ipc
 
+from kctl.lag.rates import LogEnd
 from kctl.snapshots import schema
 from kctl.snapshots.collect import Pass
 from kctl.snapshots.moment import TABLES
@@ -21,12 +22,16 @@ _TABLES = (schema.COMMITS, *TABLES)
 
 @dataclass(frozen=True)
 class LivePass:
-    """A pass. tables: rows by table, as a stream of Arrow's (IPC), compressed; without what is not reported."""
+    """A pass. tables: rows by table, as a stream of Arrow's (IPC), compressed; without what is not reported.
+
+    points: of logs that somebody is behind on, by topic and partition (kctl.lag.log_times).
+    """
 
     at_ms: int
     complete: bool
     failures: tuple[str, ...]
     tables: dict[str, bytes]
+    points: Mapping[tuple[str, int], Sequence[LogEnd]] = field(default_factory=dict)
 
     def batches(self, table: str) -> Iterator[pa.RecordBatch]:
         """The rows of a table, sorted by its key; text as text."""
@@ -36,14 +41,14 @@ class LivePass:
                 yield from stream
 
 
-def live_pass(found: Pass, at_ms: int) -> LivePass:
+def live_pass(found: Pass, at_ms: int, points: Mapping[tuple[str, int], Sequence[LogEnd]] | None = None) -> LivePass:
     """What a collector's pass at that moment read."""
     tables = {
         table: _packed(batch_of(table, ((at_ms, *row) for row in found.rows[table])))
         for table in _TABLES
         if found.rows.get(table)
     }
-    return LivePass(at_ms, found.complete, tuple(found.failures), tables)
+    return LivePass(at_ms, found.complete, tuple(found.failures), tables, dict(points or {}))
 
 
 def _packed(batch: pa.RecordBatch) -> bytes:

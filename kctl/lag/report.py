@@ -9,7 +9,8 @@ kctl.lag.status and kctl.lag.deletion.
   that. Both are None where there was no history to judge by.
 - undecided: unread messages behind the last stable offset. Transactions that are open hold them back from consumers
   with isolation.level=read_committed: they are lag, and not the consumer's doing.
-- time_lag_ms is the reading's; where it is not known and the next message is the log's first record, that one's age.
+- time_lag_ms is the reading's. Where that is not known: by points of the log itself (kctl.lag.log_times), or, where
+  the next message is the log's first record, that one's age.
 - deletion_by_time_ms: where the time lag is not known, by the age of the log's first record, which no message exceeds:
   not before that, as all of kctl.lag.deletion.
 - last_commit: when the committed offset was first seen. None: it was there already when what was read began.
@@ -25,6 +26,7 @@ from datetime import datetime
 from typing import NamedTuple, TypeVar
 
 from kctl.lag.deletion import Limits, Log, deletion, loss_eta_ms
+from kctl.lag.rates import LogEnd, time_lag
 from kctl.lag.retention import at
 from kctl.lag.span import Span
 from kctl.lag.status import (
@@ -148,8 +150,9 @@ class Surroundings(NamedTuple):
 
     state: of the group; «Dead» when it is gone. gone: later snapshots have no such commit any more. owner: None when
     nobody is assigned the partition. topic_owned, topic_unchanged_ms: of the group's partitions of the topic, as
-    kctl.lag.status.standing_of has them. size_bytes: of the leader's replica. began_ms: when the first snapshot that
-    was read for the reading was made. judged: there was history to judge by.
+    kctl.lag.status.standing_of has them. oldest_timestamp_ms: of the log's first record. size_bytes: of the leader's
+    replica. points: of the log, oldest first. began_ms: when the first snapshot that was read for the reading was made.
+    judged: there was history to judge by.
     """
 
     state: str | None = None
@@ -161,6 +164,7 @@ class Surroundings(NamedTuple):
     last_stable_offset: int | None = None
     oldest_timestamp_ms: int | None = None
     size_bytes: int | None = None
+    points: Sequence[LogEnd] = ()
     limits: Limits = Limits()
     began_ms: int = 0
     judged: bool = True
@@ -190,7 +194,7 @@ def partition_status(key: Key, offsets: Offsets, reading: Reading, span: Span, a
     verdict = reading.status_owned if owned else reading.status
     worst = span.worst_owned if owned else span.worst_status
     log = Log(offsets.start, offsets.end, around.size_bytes, reading.produced_per_s)
-    age, least, most = _ages(offsets, reading, around.oldest_timestamp_ms)
+    age, least, most = _ages(offsets, reading, around)
     found = deletion(offsets.committed, most, log, around.limits)
     since_ms = None if reading.unchanged_ms is None else reading.at_ms - reading.unchanged_ms
     owner = around.owner
@@ -241,15 +245,21 @@ def _standing(around: Surroundings) -> Standing:
     )
 
 
-def _ages(offsets: Offsets, reading: Reading, oldest_ms: int | None) -> tuple[int | None, int | None, int | None]:
+def _ages(offsets: Offsets, reading: Reading, around: Surroundings) -> tuple[int | None, int | None, int | None]:
     """The time lag, what it is at least, and at most."""
     age, least = reading.time_lag_ms, reading.time_lag_least_ms
-    if age is not None or not reading.lag or oldest_ms is None:
+    if age is not None or not reading.lag or offsets.committed is None or offsets.start is None:
         return age, least, age
-    oldest_age = max(reading.at_ms - oldest_ms, 0)
-    if offsets.committed is not None and offsets.start is not None and offsets.committed <= offsets.start:
+    seen = time_lag(around.points, max(offsets.committed, offsets.start))
+    if seen.ms is not None:
+        return seen.ms, seen.ms, seen.ms
+    least = max(least or 0, seen.at_least_ms or 0)
+    if around.oldest_timestamp_ms is None:
+        return None, least, None
+    oldest_age = max(reading.at_ms - around.oldest_timestamp_ms, 0)
+    if offsets.committed <= offsets.start:
         return oldest_age, oldest_age, oldest_age
-    return None, least, max(oldest_age, least or 0)
+    return None, least, max(oldest_age, least)
 
 
 def undecided(offsets: Offsets, last_stable_offset: int | None) -> int | None:

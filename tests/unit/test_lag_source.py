@@ -17,6 +17,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from kctl.errors import NotFound, Refused
 from kctl.lag.deletion import Limits
+from kctl.lag.rates import LogEnd
 from kctl.lag.report import (
     Key,
     Offsets,
@@ -31,6 +32,7 @@ from kctl.lag.retention import at
 from kctl.lag.selection import names_of
 from kctl.lag.span import span_of
 from kctl.lag.window import MINUTE_MS, Observation, WindowRules, judge
+from kctl.model import TopicPartition
 from kctl.snapshots import schema
 from kctl.snapshots.collect import Pass
 from kctl.snapshots.compact import compact
@@ -319,6 +321,15 @@ class _Cluster:
         return self
 
 
+class _Asked:
+    """What the logs were asked for, and what they answer (tests/unit/test_log_times.py has the asking itself)."""
+
+    wanted: Any = None
+
+    def __init__(self, wanted: Any, answer: Any) -> None:
+        type(self).wanted, self.answer = wanted, answer
+
+
 class _Collector:
     """Stands for kctl.snapshots.collect.Collector."""
 
@@ -338,7 +349,9 @@ def _live(
     wanted: Wanted = EVERYTHING,
     *,
     number: int = PASSES,
+    points: Any = ({}, {}),
 ) -> LagPlan:
+    monkeypatch.setattr(lag_planning, "fetch_points", lambda _client, logs, _at_ms: _Asked(logs, points).answer)
     monkeypatch.setattr(lag_planning, "Collector", _Collector)
     monkeypatch.setattr(lag_planning, "_ROWS_PER_TASK", 1)
     monkeypatch.setattr(_Collector, "found", found, raising=False)
@@ -369,6 +382,24 @@ def test_without_history_there_is_no_status(monkeypatch: pytest.MonkeyPatch) -> 
     assert {row.last_commit for row in rows} == {None}
     slow = next(row for row in rows if row.group == "b-stopped")
     assert (slow.lag, slow.at) == (0, at(_at(PASSES)))
+
+
+def test_logs_tell_the_time_lag_where_history_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked are the logs that somebody is behind on, for the oldest offset of the groups that are asked for."""
+    log = TopicPartition("t", 1)
+    end = 101 + 10 * 20
+    points = {log: (LogEnd(_at(PASSES) - 90_000, 40), LogEnd(_at(PASSES) - 30_000, 120), LogEnd(_at(PASSES), end))}
+    wanted = replace(EVERYTHING, groups=names_of(["b-*", "a-keeps"]), topics=names_of(["t"]))
+    looked = _pass(20)
+    looked.rows[schema.CONFIGS] = _pass(0).rows[schema.CONFIGS]
+    plan = _live(monkeypatch, looked, None, wanted, points=(points, {TopicPartition("u", 0): NotFound("gone")}))
+    assert {log: (1, 100, end), TopicPartition("t", 0): (1, 100, end - 1)} == _Asked.wanted
+    assert plan.failures == ("timestamps of u-0: gone",)
+    found = {(row.group, row.partition): row for row in _rows(plan)}
+    assert found["b-stopped", 1].time_lag_ms == 45_000
+    assert found["b-stopped", 1].deletion_by_time_ms == 7_200_000 - 45_000
+    assert found["a-keeps", 1].time_lag_ms == 0
+    assert found["b-stopped", 0].time_lag_ms is None
 
 
 def test_history_that_is_too_old_is_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
