@@ -1,16 +1,18 @@
-"""kctl spark retention: what logs take on the disks, computed by PySpark."""
+"""kctl spark retention: what logs take on the disks, what becomes of it, and who loses by it, computed by PySpark."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from kctl.commands.invocation import invocation
-from kctl.commands.output import Column, Table, jsonable
+from kctl.commands import spark_retention_store as over_store
+from kctl.commands.invocation import Invocation, invocation
+from kctl.commands.spark_retention_view import usage_table
 from kctl.commands.spark_run import (
     REQUEST_TIMEOUT_S,
     Conf,
@@ -18,15 +20,14 @@ from kctl.commands.spark_run import (
     Memory,
     Overwrite,
     Parquet,
-    TopicNames,
     running,
     settings_of,
-    show_bytes_limit,
-    show_duration,
-    show_size,
-    topic_names,
 )
 from kctl.commands.views import incomplete
+from kctl.errors import UsageError
+
+_GLOBS = "repeatable; * and ? stand for what you like, and !NAME leaves out"
+_LAST = "24h"
 
 
 class RetentionBy(str, Enum):
@@ -34,14 +35,50 @@ class RetentionBy(str, Enum):
 
     TOPIC = "topic"
     PARTITION = "partition"
+    REPLICA = "replica"
     BROKER = "broker"
     LOG_DIR = "log-dir"
 
 
+class Show(str, Enum):
+    """Which report."""
+
+    USAGE = "usage"
+    LOSSES = "losses"
+    SKEW = "skew"
+    TOMBSTONES = "tombstones"
+    SEGMENTS = "segments"
+    CLEANER = "cleaner"
+
+
 def retention(
     ctx: typer.Context,
-    topic: TopicNames = None,
+    topic: Annotated[list[str] | None, typer.Option(help=f"Only topics of this name; {_GLOBS}.")] = None,
     by: Annotated[RetentionBy, typer.Option(help="What a row is.")] = RetentionBy.TOPIC,
+    show: Annotated[Show, typer.Option(help="Which report.")] = Show.USAGE,
+    store: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Snapshots that `kctl spark snapshot` has collected.")
+    ] = None,
+    last: Annotated[str, typer.Option(metavar="DURATION", help="Growth is observed over so long.")] = _LAST,
+    from_: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="Growth is observed from then on: ISO 8601, or -90m.")
+    ] = None,
+    to: Annotated[str | None, typer.Option(metavar="TIME", help="As it was then; else in the newest snapshot.")] = None,
+    what_if: Annotated[
+        list[str] | None,
+        typer.Option("--what-if", metavar="CONFIG=VALUE", help="Try retention.ms or retention.bytes; repeatable."),
+    ] = None,
+    log_dir: Annotated[
+        list[Path] | None,
+        typer.Option("--log-dir", metavar="DIR", help="A log dir's folder, for --show segments|cleaner; repeatable."),
+    ] = None,
+    count_keys: Annotated[
+        bool, typer.Option("--count-keys", help="With --show cleaner: count keys, which reads every record.")
+    ] = False,
+    full_within: Annotated[
+        str | None, typer.Option("--full-within", metavar="DURATION", help="Exit 1 when a disk is full sooner.")
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Tell how the figures of each row came about.")] = False,
     parquet: Parquet = None,
     overwrite: Overwrite = False,
     master: Master = "local",
@@ -50,19 +87,97 @@ def retention(
 ) -> None:
     """Compute what logs take on the disks, and how much of their retention limits they have used.
 
+    With --store also how logs grow, when each disk is full and which topics fill it (usage), which groups lose messages
+    by then (losses), how evenly bytes lie (skew), for how long a group that is behind still sees deletions of compacted
+    topics (tombstones), and what another retention would free (--what-if). With --log-dir, on a broker's machine or
+    of a copy: which segments are expired and what keeps them (segments), what compaction has before it (cleaner).
+
     Shares go over 100 %: Kafka deletes whole segments, by their newest record. Sizes are of segments, without
     their indexes.
 
-    Example: kctl spark retention --by log-dir
+    Example: kctl spark retention --by log-dir --store ./snapshots --full-within 7d
+
+    Example: kctl spark retention --store ./snapshots --what-if retention.ms=3d --topic 'logs-*'
     """
     inv = invocation(ctx)
-    topics = topic_names(topic)
+    _check(show, what_if, store, log_dir, by, full_within=full_within, explain=explain, to=to, from_=from_)
+    if count_keys and show is not Show.CLEANER:
+        raise UsageError("--count-keys is for --show cleaner")
+    if show in {Show.SEGMENTS, Show.CLEANER}:
+        from kctl.commands.spark_retention_files import files_report
+
+        files_report(inv, show.value, log_dir or [], topic, store, keys=count_keys)
+        return
     settings = settings_of(master, conf, driver_memory)
-    with running(inv, settings, parquet, overwrite=overwrite) as run:
+    if store is None:
+        live = _Live(topic, by, settings.parallelism)
+        with running(inv, settings, parquet, overwrite=overwrite) as run:
+            failures = live.run(inv, run)
+    else:
+        asked = over_store.asked_of(
+            store, topic, by.value, show.value, what_if, last=last, from_=from_, to=to, full_within=full_within,
+            explain=explain,
+        )  # fmt: skip
+        with running(inv, settings, parquet, overwrite=overwrite, cluster=False) as run:
+            result = over_store.report(inv, run, asked, settings.parallelism, keep=parquet is not None)
+        over_store.judge(asked, result)
+        failures = result.errors
+    if failures:
+        raise incomplete(failures)
+
+
+def _check(
+    show: Show,
+    what_if: list[str] | None,
+    store: Path | None,
+    log_dir: list[Path] | None,
+    by: RetentionBy,
+    *,
+    full_within: str | None,
+    explain: bool,
+    to: str | None,
+    from_: str | None,
+) -> None:
+    """Options that have no meaning together are refused before anything starts."""
+    files = show in {Show.SEGMENTS, Show.CLEANER}
+    if files and not log_dir:
+        raise UsageError(
+            f"--show {show.value} looks into segments: it needs --log-dir DIR",
+            hint="give a broker's log dir on its machine, or a copy of one",
+        )
+    if log_dir and not files:
+        raise UsageError("--log-dir is for --show segments and --show cleaner")
+    needing = [
+        name
+        for name, given in (
+            ("--what-if", what_if), ("--full-within", full_within), ("--explain", explain), ("--to", to),
+            ("--from", from_), ("--by replica", by is RetentionBy.REPLICA),
+            (f"--show {show.value}", show is not Show.USAGE and not files),
+        )
+        if given
+    ]  # fmt: skip
+    if store is None and needing:
+        raise UsageError(f"{needing[0]} needs --store DIR", hint="`kctl spark snapshot --store DIR` collects it")
+    if what_if and show is not Show.USAGE:
+        raise UsageError("--what-if is a report of its own: leave --show out")
+
+
+@dataclass
+class _Live:
+    """The report of the cluster as it is."""
+
+    topic: list[str] | None
+    by: RetentionBy
+    parallelism: int
+
+    def run(self, inv: Invocation, run: object) -> list[str]:
+        """Read the cluster, and show it; what could not be read."""
+        from kctl.commands.spark_run import Run
         from kctl.spark.planning import plan_retention
 
+        assert isinstance(run, Run)
         with inv.connect(timeout_s=REQUEST_TIMEOUT_S) as client:
-            plan = plan_retention(client, topics=topics, parallelism=settings.parallelism)
+            plan = plan_retention(client, topics=self._names(client), parallelism=self.parallelism)
             target = client.target
         spark = run.driver.session()
         from kctl.spark.retention_job import retention_job
@@ -71,66 +186,22 @@ def retention(
         with run.watched("reading logs"):
             job = retention_job(spark, target, plan, now_ms=now_ms, timeout_s=REQUEST_TIMEOUT_S)
             failures = job.failures()
-            rows = job.rows(by.value)
-            run.write(job.frame(by.value))
-        run.emit(inv, rows, lambda: [_retention_table(rows, by)])
-    if failures:
-        raise incomplete(failures)
+            rows = job.rows(self.by.value)
+            run.write(job.frame(self.by.value))
+        run.emit(inv, rows, lambda: [usage_table(rows, self.by.value)])
+        return failures
 
+    def _names(self, client: object) -> list[str] | None:
+        """The topics of those names; a name that is written out must exist (plan_retention says so)."""
+        from kctl.client import ClusterClient
+        from kctl.lag.selection import names_of
+        from kctl.topics.names import check_name
 
-# --- tables -------------------------------------------------------------------------------------------------------
-
-
-def _retention_table(rows: Sequence[Any], by: RetentionBy) -> Table:
-    columns = {
-        RetentionBy.TOPIC: [Column("topic"), _number("partitions"), *_sizes("size_bytes"), _limit(), *_shares()],
-        RetentionBy.PARTITION: [
-            Column("topic"), _number("partition"), _number("leader"), _number("replicas"),
-            *_sizes("size_bytes"), _limit(), *_shares(),
-        ],
-        RetentionBy.BROKER: [
-            _number("broker"), _number("log_dirs"), _number("topics"), _number("replicas"),
-            *_sizes("size_bytes", replicas=False), _share("disk_used", "DISK"), *_shares(),
-        ],
-        RetentionBy.LOG_DIR: [
-            _number("broker"), Column("log_dir"), _number("replicas"),
-            *_sizes("size_bytes", replicas=False),
-            Column("usable_bytes", "FREE", show=show_size, align="right"), _share("disk_used", "DISK"), *_shares(),
-        ],
-    }[by]  # fmt: skip
-    return Table(columns, jsonable(rows), empty="nothing there")
-
-
-def _number(key: str) -> Column:
-    return Column(key, align="right")
-
-
-def _sizes(key: str, *, replicas: bool = True) -> list[Column]:
-    size = Column(key, "SIZE", show=show_size, align="right")
-    return [size, Column("replicas_bytes", "ALL REPLICAS", show=show_size, align="right")] if replicas else [size]
-
-
-def _limit() -> Column:
-    return Column("retention_bytes", "RETENTION BYTES", show=show_bytes_limit, align="right")
-
-
-def _shares() -> list[Column]:
-    return [
-        _share("retention_bytes_used", "BYTES USED"),
-        Column("oldest_age_ms", "OLDEST", show=show_duration, align="right"),
-        _share("retention_ms_used", "TIME USED"),
-    ]
-
-
-def _share(key: str, header: str) -> Column:
-    return Column(
-        key,
-        header,
-        show=_percent,
-        align="right",
-        style=lambda row: "yellow" if (row[key] or 0) >= 0.9 else None,
-    )
-
-
-def _percent(share: float) -> str:
-    return f"{share:.0%}" if share >= 0.1 or share == 0 else f"{share:.1%}"
+        names = names_of(self.topic)
+        if names.everything:
+            return None
+        exact = [check_name(name) for name in names.exact]
+        if len(exact) == len(names.patterns):
+            return exact
+        assert isinstance(client, ClusterClient)
+        return sorted({*exact, *(name for name in client.metadata().topics if name in names)})

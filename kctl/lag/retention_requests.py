@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kctl.errors import KctlError
+from kctl.lag.log_config import LogConfig
 from kctl.lag.offsets import parse_listed
 from kctl.lag.retention import TopicRetention
 from kctl.model import TopicPartition
@@ -76,6 +77,21 @@ def fetch_retention(client: ClusterClient, topics: Collection[str]) -> dict[str,
     }
 
 
+def fetch_log_configs(client: ClusterClient, topics: Collection[str]) -> dict[str, LogConfig | KctlError]:
+    """All configs that decide what a topic's logs keep, defaults included; a topic's failure is its value."""
+    names = {field: field.replace("_", ".") for field in LogConfig._fields if field != "topic"}
+    found: dict[str, LogConfig | KctlError] = {}
+    for topic, values in fetch_config_values(client, topics, tuple(names.values())).items():
+        if isinstance(values, KctlError):
+            found[topic] = values
+            continue
+        numbers: dict[str, Any] = {field: _number(values.get(name)) for field, name in names.items()}
+        numbers["cleanup_policy"] = values.get("cleanup.policy")
+        numbers["min_cleanable_dirty_ratio"] = _share(values.get("min.cleanable.dirty.ratio"))
+        found[topic] = LogConfig(**numbers, topic=topic)
+    return found
+
+
 def fetch_config_values(
     client: ClusterClient, topics: Collection[str], names: Sequence[str]
 ) -> dict[str, dict[str, str | None] | KctlError]:
@@ -125,5 +141,12 @@ def _parse_configs(response: Any, topics: Sequence[str]) -> dict[str, dict[str, 
 def _number(text: str | None) -> int | None:
     try:
         return None if text is None else int(text)
+    except ValueError:
+        return None
+
+
+def _share(text: str | None) -> float | None:
+    try:
+        return None if text is None else float(text)
     except ValueError:
         return None

@@ -15,7 +15,7 @@ from kctl.lag.rates import LogEnd
 from kctl.lag.retention import LogDirSize, PartitionLog
 from kctl.snapshots import schema
 from kctl.snapshots.layout import HOUR_MS
-from kctl.snapshots.passes import PassInfo, passes
+from kctl.snapshots.passes import PassInfo, newest_ms, passes
 from kctl.snapshots.read import read_table
 from kctl.snapshots.store import Damaged, Store
 
@@ -44,21 +44,31 @@ def disk_moment(store: Store, from_ms: int, to_ms: int, *, damaged: Tell) -> Dis
         return None
     end = newest.at_ms + 1
     begin = newest.at_ms if newest.complete else max(end - _BACK_MS, 0)
-    topics = {row["topic"] for row in _rows(store, schema.LOGS, begin, end, damaged, ("at_ms", "topic"))}
+    logs = [_log(row) for row in _newest(store, schema.LOGS, begin, end, damaged)]
+    topics = {log.topic for log in logs}
     return DiskMoment(
         at_ms=newest.at_ms,
         failures=newest.failures,
-        logs=[_log(row) for row in _newest(store, schema.LOGS, begin, end, damaged)],
-        configs={
-            row["topic"]: LogConfig(**{name: row[name] for name in LogConfig._fields})
-            for row in _newest(store, schema.CONFIGS, max(end - _CONFIGS_BACK_MS, 0), end, damaged)
-            if row["topic"] in topics
-        },
+        logs=logs,
+        configs={name: config for name, config in _configs(store, end, damaged).items() if name in topics},
         log_dirs=[
             LogDirSize(row["broker"], row["log_dir"], row["total_bytes"], row["usable_bytes"])
             for row in _newest(store, schema.LOG_DIRS, begin, end, damaged)
         ],
     )
+
+
+def newest_configs(store: Store, *, damaged: Tell) -> dict[str, LogConfig]:
+    """The configs of each topic that the newest snapshots tell of."""
+    newest = newest_ms(store)
+    if newest is None:
+        return {}
+    return _configs(store, newest + 1, damaged)
+
+
+def _configs(store: Store, end_ms: int, damaged: Tell) -> dict[str, LogConfig]:
+    rows = _newest(store, schema.CONFIGS, max(end_ms - _CONFIGS_BACK_MS, 0), end_ms, damaged)
+    return {row["topic"]: LogConfig(**{name: row[name] for name in LogConfig._fields}) for row in rows}
 
 
 def ends_near(store: Store, moment_ms: int, until_ms: int, *, damaged: Tell) -> dict[Partition, list[LogEnd]]:

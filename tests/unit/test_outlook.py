@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kctl.errors import NotFound
-from kctl.lag.disk_loss import losses
+from kctl.commands import spark_retention_store as over_store
+from kctl.commands.output import emit, jsonable
+from kctl.errors import NotFound, NotHealthy
+from kctl.lag.disk_loss import Reader, losses
 from kctl.lag.growth import HOUR_MS, GrownReplica, GrownVolume, Growth
+from kctl.lag.log_config import LogConfig
 from kctl.lag.outlook import Outlook
+from kctl.lag.reader_losses import tombstones
 from kctl.lag.retention import PartitionLog
 from kctl.lag.selection import names_of
 from kctl.lag.volumes import Disks, same_volumes
@@ -22,6 +27,7 @@ from kctl.snapshots.collect import Pass
 from kctl.snapshots.compact import compact
 from kctl.snapshots.store import Store, create_store
 from kctl.spark.outlook_job import OutlookJob
+from kctl.spark.rows_frame import arrow_of
 from snapshot_stores import HOUR, put
 
 MB, GB = 10**6, 10**9
@@ -271,3 +277,83 @@ def test_a_follower_is_written_as_fast_as_its_leader() -> None:
     logs = [PartitionLog("t", 0, 1)]
     disks = Disks([replica(10 * GB, 2 * GB), replica(10 * GB, 0, broker=2)], [], logs, {})
     assert disks.rates()["t", 0].written_per_hour == 2 * GB
+
+
+# --- what the command makes of it, but for Spark --------------------------------------------------------------------
+
+KEYS = {
+    ("topic", "usage"): "topic partitions replicas size_bytes replicas_bytes cleanup_policy segment_bytes "
+    "retention_bytes retention_bytes_used oldest_timestamp oldest_age_ms retention_ms retention_ms_used observed_ms "
+    "written_bytes_per_hour growth_bytes_per_hour ceiling_bytes unlimited skew dirty_ratio_at_least "
+    "cleaner_stands_still",
+    ("partition", "usage"): "topic partition leader replicas size_bytes replicas_bytes log_start_offset log_end_offset "
+    "cleanup_policy segment_bytes retention_bytes retention_bytes_used oldest_timestamp oldest_age_ms retention_ms "
+    "retention_ms_used observed_ms written_bytes_per_hour growth_bytes_per_hour ceiling_bytes unlimited "
+    "dirty_ratio_at_least cleaner_stands_still",
+    ("replica", "usage"): "topic partition broker log_dir leader future offset_lag size_bytes retention_bytes_used "
+    "observed_ms written_bytes_per_hour growth_bytes_per_hour freed_bytes_per_hour shrunk_at",
+    ("broker", "usage"): "broker log_dirs topics replicas size_bytes disk_used retention_bytes_used oldest_timestamp "
+    "oldest_age_ms retention_ms_used observed_ms written_bytes_per_hour growth_bytes_per_hour full_log_dir full_ms "
+    "full_at",
+    ("log-dir", "usage"): "broker log_dir topics replicas size_bytes total_bytes usable_bytes disk_used "
+    "retention_bytes_used oldest_timestamp oldest_age_ms retention_ms_used observed_ms written_bytes_per_hour "
+    "growth_bytes_per_hour same_volume full_ms full_at growing_to_bytes unknown_replicas causes",
+    ("topic", "losses"): "broker log_dir full_ms full_at group partitions unread sole deleted loss_ms",
+    ("topic", "skew"): "places least mean most ratio spread over broker topic",
+    ("topic", "tombstones"): "group topic partition lag time_lag_ms delete_retention_ms min_compaction_lag_ms sure_ms",
+}
+
+
+def asked(store: Store, by: str = "topic", show: str = "usage", **more: Any) -> over_store.Asked:
+    settings: dict[str, Any] = {
+        "topic": None, "what_if": None, "last": "3h", "from_": None, "to": None, "full_within": None, "explain": False,
+        **more,
+    }  # fmt: skip
+    return over_store.asked_of(store.root, by=by, show=show, **settings)
+
+
+@pytest.mark.parametrize(("by", "show"), KEYS)
+def test_reports_and_their_keys(
+    store: Store, job: OutlookJob, outlook: Outlook, capsys: pytest.CaptureFixture[str], by: str, show: str
+) -> None:
+    shown = over_store.report_of(asked(store, by, show), job, outlook)
+    rows = jsonable(shown.result)
+    if show != "tombstones":
+        assert list(rows[0]) == KEYS[by, show].split()
+    assert [field.name for field in fields(shown.row)] == KEYS[by, show].split()
+    emit(shown.result, lambda: shown.tables, None)
+    assert capsys.readouterr().out.count("\n") >= len(rows)
+    assert arrow_of(shown.rows, shown.row).num_rows == len(rows)
+
+
+def test_explanations_name_the_causes(store: Store, job: OutlookJob, outlook: Outlook) -> None:
+    shown = over_store.report_of(asked(store, "log-dir", explain=True), job, outlook)
+    lines = {(line["name"], line["text"].split(":")[0]) for line in shown.result[0]["explain"]}
+    assert ("causes", "topic endless") in lines
+    assert len(shown.tables) == 3
+    shown = over_store.report_of(asked(store, "topic", topic=["k*"], explain=True), job, outlook)
+    (row,) = shown.result
+    assert {line["name"] for line in row["explain"]} >= {"dirty_ratio_at_least", "cleaner_stands_still"}
+
+
+def test_a_what_if_as_the_command_shows_it(store: Store, job: OutlookJob, outlook: Outlook) -> None:
+    shown = over_store.report_of(asked(store, what_if=["retention.ms=1h"], topic=["endless"]), job, outlook)
+    assert list(jsonable(shown.result)) == ["topics", "log_dirs", "groups"]
+    assert [len(table.rows) for table in shown.tables] == [1, 2, 1]
+    with pytest.raises(NotFound, match="'nope' is not in the snapshots"):
+        over_store.report_of(asked(store, what_if=["retention.ms=1h"], topic=["nope"]), job, outlook)
+
+
+def test_a_disk_that_is_full_too_soon_is_not_healthy(store: Store, outlook: Outlook) -> None:
+    result = over_store.Result(log_dirs=outlook.by_log_dir())
+    over_store.judge(asked(store, full_within="1d"), result)
+    with pytest.raises(NotHealthy, match="1 log dir is full within 21d: /d of broker 1 in 1"):
+        over_store.judge(asked(store, full_within="21d"), result)
+
+
+def test_compacted_topics_and_groups_that_are_behind() -> None:
+    compact = LogConfig("k", "compact", delete_retention_ms=5 * HOUR_MS, min_compaction_lag_ms=0)
+    late = Reader("late", "k", 0, 5, None, None, None, 1, 0, 4 * HOUR_MS)
+    readers = [late, late._replace(group="too-late", time_lag_ms=9 * HOUR_MS), late._replace(topic="other")]
+    rows = tombstones(readers, {"k": compact, "other": LogConfig("other", "delete", delete_retention_ms=1)})
+    assert [(row.group, row.sure_ms) for row in rows] == [("too-late", 0), ("late", HOUR_MS)]

@@ -1,0 +1,189 @@
+"""How `kctl spark retention` shows its rows to people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kctl.commands.output import Column, Table, jsonable
+from kctl.commands.spark_run import show_bytes_limit, show_duration, show_size
+
+if TYPE_CHECKING:
+    from kctl.lag.explain import Line
+    from kctl.lag.what_if_report import WhatIf
+
+_SOON_MS = 7 * 24 * 3_600_000
+_MOST_EXPLAINED = 100
+
+
+def usage_table(rows: Sequence[Any], by: str, *, outlook: bool = False) -> Table:
+    """Topics, partitions, replicas, brokers or log dirs; outlook: with what becomes of them."""
+    known = [_with_cause(row) for row in jsonable(rows)]
+    columns = [*_BY[by](), *(_OUTLOOK[by]() if outlook else [])]
+    return Table(columns, known, empty="nothing there")
+
+
+def losses_table(rows: Sequence[Any]) -> Table:
+    """What groups stand to lose at each full disk."""
+    columns = [
+        _right("broker"), Column("log_dir"), _full(), Column("group"), _right("partitions"), _count("unread"),
+        _count("sole", "ONLY HERE"), _count("deleted", "DELETED UNREAD"), _duration("loss_ms", "LOSS IN"),
+    ]  # fmt: skip
+    return Table(columns, jsonable(rows), empty="no disk gets full with messages that a group has not read")
+
+
+def skew_table(rows: Sequence[Any]) -> Table:
+    """How evenly bytes lie."""
+    columns = [
+        Column("over"), _right("broker"), Column("topic"), _right("places"), _size("least"),
+        Column("mean", show=lambda value: show_size(int(value)), align="right"), _size("most"),
+        Column("ratio", "MOST/MEAN", show=lambda value: f"{value:.2f}", align="right"),
+        Column("spread", show=lambda value: f"{value:.0%}", align="right"),
+    ]  # fmt: skip
+    return Table(columns, jsonable(rows), empty="nothing to be spread")
+
+
+def tombstones_table(rows: Sequence[Any]) -> Table:
+    """For how long groups still see deletions of compacted topics."""
+    columns = [
+        Column("group"), Column("topic"), _right("partition", "PART"), _duration("time_lag_ms", "TIME LAG"),
+        _duration("delete_retention_ms", "KEPT FOR"), _duration("sure_ms", "SURE FOR"),
+    ]  # fmt: skip
+    return Table(columns, jsonable(rows), empty="no group is behind on a compacted topic")
+
+
+def what_if_tables(found: WhatIf) -> list[Table]:
+    """What a change frees, what becomes of the disks, who loses."""
+    topics = [
+        Column("topic"), _right("partitions"), _size("replicas_bytes", "ALL REPLICAS"),
+        _size("freed_at_least_bytes", "FREED"), _size("freed_at_most_bytes", "AT MOST"),
+        _size("ceiling_bytes", "CEILING"), _size("new_ceiling_bytes", "NEW CEILING"),
+        Column("unknown_partitions", "UNKNOWN", align="right", style=_warned),
+    ]  # fmt: skip
+    dirs = [
+        _right("broker"), Column("log_dir"), _size("usable_bytes", "FREE"), _size("freed_at_least_bytes", "FREED"),
+        _size("freed_at_most_bytes", "AT MOST"), _full(), _full("new_full_ms", "THEN"),
+    ]  # fmt: skip
+    groups = [Column("group"), Column("topic"), _right("partitions"), _count("lost_at_most", "LOST AT MOST")]
+    return [
+        Table(topics, jsonable(found.topics), title="topics", empty="no topic has that name"),
+        Table(dirs, jsonable(found.log_dirs), title="log dirs"),
+        Table(groups, jsonable(found.groups), title="groups that would lose messages", empty="no group loses messages"),
+    ]
+
+
+def explanations(rows: Sequence[tuple[str, Sequence[Line]]]) -> list[Table]:
+    """For each row a table of how its figures came about."""
+    columns = [Column("name", "FIGURE"), Column("text", "HOW IT CAME ABOUT")]
+    return [Table(columns, [line._asdict() for line in lines], title=name) for name, lines in rows[:_MOST_EXPLAINED]]
+
+
+# --- columns --------------------------------------------------------------------------------------------------------
+
+
+def _warned(row: Mapping[str, Any]) -> str | None:
+    return "yellow" if row["unknown_partitions"] else None
+
+
+def _with_cause(row: dict[str, Any]) -> dict[str, Any]:
+    """The largest cause of a log dir's growth, in words."""
+    causes = row.get("causes")
+    if causes:
+        first = causes[0]
+        row["cause"] = f"{'not Kafka' if first['topic'] is None else first['topic']} {first['share']:.0%}"
+    return row
+
+
+def _right(key: str, header: str = "") -> Column:
+    return Column(key, header, align="right")
+
+
+def _count(key: str, header: str = "") -> Column:
+    return Column(key, header, show=lambda value: f"{value:,}", align="right")
+
+
+def _size(key: str, header: str = "") -> Column:
+    return Column(key, header, show=show_size, align="right")
+
+
+def _duration(key: str, header: str) -> Column:
+    return Column(key, header, show=show_duration, align="right")
+
+
+def _rate(key: str, header: str) -> Column:
+    return Column(key, header, show=lambda value: f"{show_size(int(value))}/h", align="right")
+
+
+def _full(key: str = "full_ms", header: str = "FULL IN") -> Column:
+    def style(row: Mapping[str, Any]) -> str | None:
+        value = row.get(key)
+        return "red" if value is not None and value < _SOON_MS else None
+
+    return Column(key, header, show=show_duration, align="right", style=style)
+
+
+def _sizes(*, replicas: bool = True) -> list[Column]:
+    size = _size("size_bytes", "SIZE")
+    return [size, _size("replicas_bytes", "ALL REPLICAS")] if replicas else [size]
+
+
+def _limit() -> Column:
+    return Column("retention_bytes", "RETENTION BYTES", show=show_bytes_limit, align="right")
+
+
+def _shares() -> list[Column]:
+    return [_share("retention_bytes_used", "BYTES USED"), _duration("oldest_age_ms", "OLDEST"),
+            _share("retention_ms_used", "TIME USED")]  # fmt: skip
+
+
+def _share(key: str, header: str) -> Column:
+    return Column(
+        key,
+        header,
+        show=_percent,
+        align="right",
+        style=lambda row: "yellow" if (row[key] or 0) >= 0.9 else None,
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.1 or share == 0 else f"{share:.1%}"
+
+
+def _cleaner() -> list[Column]:
+    return [
+        _share("dirty_ratio_at_least", "DIRTY"),
+        Column(
+            "cleaner_stands_still", "CLEANER", show=lambda value: "stands still" if value else "",
+            style=lambda row: "red" if row["cleaner_stands_still"] else None,
+        ),
+    ]  # fmt: skip
+
+
+_BY: dict[str, Any] = {
+    "topic": lambda: [Column("topic"), _right("partitions"), *_sizes(), _limit(), *_shares()],
+    "partition": lambda: [
+        Column("topic"), _right("partition"), _right("leader"), _right("replicas"), *_sizes(), _limit(), *_shares(),
+    ],
+    "replica": lambda: [
+        Column("topic"), _right("partition"), _right("broker"), Column("log_dir"), Column("leader"),
+        *_sizes(replicas=False), _share("retention_bytes_used", "BYTES USED"),
+    ],
+    "broker": lambda: [
+        _right("broker"), _right("log_dirs"), _right("topics"), _right("replicas"), *_sizes(replicas=False),
+        _share("disk_used", "DISK"), *_shares(),
+    ],
+    "log-dir": lambda: [
+        _right("broker"), Column("log_dir"), _right("replicas"), *_sizes(replicas=False),
+        _size("usable_bytes", "FREE"), _share("disk_used", "DISK"), *_shares(),
+    ],
+}  # fmt: skip
+_GROWTH = (("written_bytes_per_hour", "WRITTEN"), ("growth_bytes_per_hour", "GROWTH"))
+_OUTLOOK: dict[str, Any] = {
+    "topic": lambda: [*(_rate(*each) for each in _GROWTH), _size("ceiling_bytes", "CEILING"),
+                      Column("skew", show=lambda value: f"{value:.2f}", align="right"), *_cleaner()],
+    "partition": lambda: [*(_rate(*each) for each in _GROWTH), _size("ceiling_bytes", "CEILING"), *_cleaner()],
+    "replica": lambda: [*(_rate(*each) for each in _GROWTH), _rate("freed_bytes_per_hour", "FREED")],
+    "broker": lambda: [*(_rate(*each) for each in _GROWTH), _full(), Column("full_log_dir", "WHICH")],
+    "log-dir": lambda: [*(_rate(*each) for each in _GROWTH), _full(), Column("cause", "BY")],
+}  # fmt: skip

@@ -1,0 +1,192 @@
+"""What log dirs' files tell of retention and compaction, on folders built here; and the command that shows it."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kctl.__main__ import main
+from kctl.errors import NotFound, UsageError
+from kctl.lag.log_config import LogConfig
+from kctl.lag.segment_usage import CleanerRow, FilesAsked, SegmentRow, log_folders, look_into, topics_of
+from kctl.segment.segment_retention import Pin, Reason
+from kctl.snapshots import schema
+from kctl.snapshots.collect import Pass
+from kctl.snapshots.store import create_store
+from segment_files import BASE_TIMESTAMP, Rec, batch
+from snapshot_stores import put
+
+HOUR = 3_600_000
+NOW = BASE_TIMESTAMP + 100 * HOUR
+
+
+def log(log_dir: Path, name: str, *hours: float | None, keys: int = 5) -> Path:
+    """A log of ten records a segment; hours: the age of each one's records, negative: in the future."""
+    folder = log_dir / name
+    folder.mkdir(parents=True)
+    for number, age in enumerate(hours):
+        at = NOW - int((age or 0) * HOUR)
+        recs = [Rec(key=b"key-%d" % (i % keys), timestamp=0) for i in range(10)]
+        (folder / f"{number * 10:020d}.log").write_bytes(batch(number * 10, recs, base_timestamp=at))
+    return folder
+
+
+def checkpoint(log_dir: Path, name: str, offsets: dict[str, int], age_s: float = 0) -> None:
+    lines = [f"{topic.rpartition('-')[0]} {topic.rpartition('-')[2]} {offset}" for topic, offset in offsets.items()]
+    path = log_dir / name
+    path.write_text("\n".join(["0", str(len(lines)), *lines, ""]))
+    os.utime(path, (time.time() - age_s,) * 2)
+
+
+def configs(**policies: dict[str, Any]) -> dict[str, LogConfig]:
+    return {topic: LogConfig(topic, **{"cleanup_policy": "delete", **own}) for topic, own in policies.items()}
+
+
+def test_segments_that_go_and_what_keeps_others(tmp_path: Path) -> None:
+    log(tmp_path, "old-0", 30, 20, 0)
+    log(tmp_path, "future-0", 30, -9999, 20, 0)
+    log(tmp_path, "behind-0", 30, 20, 0)
+    log(tmp_path, "many-0", 3, 2, 1, 0)
+    log(tmp_path, "gone-0.11111111111111111111111111111111-delete", 30)
+    checkpoint(tmp_path, "replication-offset-checkpoint", {"behind-0": 5, "old-0": 30, "future-0": 40, "many-0": 40})
+    day = {"retention_ms": 10 * HOUR, "retention_bytes": -1}
+    size = (tmp_path / "many-0" / f"{0:020d}.log").stat().st_size
+    known = configs(old=day, future=day, behind=day, gone=day, many={"retention_ms": -1, "retention_bytes": 2 * size})
+    folders = log_folders([tmp_path])
+    assert topics_of(folders) == {"old", "future", "behind", "many"}
+    found = look_into(folders, FilesAsked(known, NOW))
+    assert (found.logs, found.segments_seen, found.failures) == (4, 14, [])
+    rows = {(row.topic, row.base_offset): row for row in found.segments}
+    assert {key: (row.reason, row.pinned_by, row.pinned_by_segment, row.expired) for key, row in rows.items()} == {
+        ("old", 0): (Reason.RETENTION_MS, None, None, True),
+        ("old", 10): (Reason.RETENTION_MS, None, None, True),
+        ("future", 0): (Reason.RETENTION_MS, None, None, True),
+        ("future", 10): (None, Pin.FUTURE_TIMESTAMP, None, False),
+        ("future", 20): (None, Pin.EARLIER_SEGMENT, 10, True),
+        ("future", 30): (None, Pin.EARLIER_SEGMENT, 10, False),
+        ("behind", 0): (None, Pin.HIGH_WATERMARK, None, True),
+        ("behind", 10): (None, Pin.HIGH_WATERMARK, None, True),
+        ("many", 0): (Reason.RETENTION_BYTES, None, None, False),
+        ("many", 10): (Reason.RETENTION_BYTES, None, None, False),
+    }
+    assert all(row.log_dir == str(tmp_path.resolve()) for row in found.segments)
+
+
+def test_what_the_cleaner_has_before_it(tmp_path: Path) -> None:
+    log(tmp_path, "dirty-0", 4, 3, 2, 1)
+    log(tmp_path, "clean-0", 4, 3, 2, 1)
+    log(tmp_path, "deleted-0", 4, 3, 2, 1)
+    checkpoint(tmp_path, "cleaner-offset-checkpoint", {"dirty-0": 10, "clean-0": 30}, age_s=3600)
+    compact = {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": 0.5}
+    known = configs(dirty=compact, clean=compact, deleted={})
+    found = look_into(log_folders([tmp_path]), FilesAsked(known, NOW, cleaner=True, keys=True, buffer_bytes=24 * 4))
+    assert [row.topic for row in found.cleaner] == ["dirty", "clean"]
+    row, clean = found.cleaner
+    size = row.size_bytes // 4
+    assert (row.clean_bytes, row.cleanable_bytes) == (size, 2 * size)
+    assert row.dirty_ratio == pytest.approx(2 / 3)
+    assert (row.cleaned_to_offset, row.uncleanable_from_offset, row.offsets) == (10, 30, 20)
+    assert (row.wants_cleaning, row.stands_still) == (True, True)
+    assert row.silent_ms == pytest.approx(HOUR, rel=0.05)
+    assert (row.keys, row.keys_exact, row.dedupe_keys, row.rounds) == (5, True, 3, 2)  # 5 keys, 3 at once
+    assert (clean.dirty_ratio, clean.wants_cleaning, clean.stands_still, clean.offsets) == (0.0, False, False, 0)
+
+
+def test_a_cleaner_that_is_at_work_does_not_stand_still(tmp_path: Path) -> None:
+    log(tmp_path, "dirty-0", 4, 3, 2)
+    checkpoint(tmp_path, "cleaner-offset-checkpoint", {"other-0": 10}, age_s=60)
+    known = configs(dirty={"cleanup_policy": "compact"})
+    (row,) = look_into(log_folders([tmp_path]), FilesAsked(known, NOW, cleaner=True)).cleaner
+    assert (row.wants_cleaning, row.stands_still, row.keys, row.cleaned_to_offset) == (True, False, None, None)
+
+
+def test_logs_that_cannot_be_read_are_told_and_passed_over(tmp_path: Path) -> None:
+    log(tmp_path, "a-0", 30)
+    (tmp_path / "b-0").mkdir()
+    (tmp_path / "b-0" / f"{0:020d}.index").write_bytes(b"")
+    day = {"retention_ms": HOUR}
+    found = look_into(log_folders([tmp_path]), FilesAsked(configs(a=day, b=day), NOW))
+    assert found.logs == 1
+    assert len(found.failures) == 1
+    assert "b-0" in found.failures[0]
+    with pytest.raises(NotFound):
+        log_folders([tmp_path / "none"])
+    with pytest.raises(UsageError):
+        log_folders([tmp_path / "a-0" / f"{0:020d}.log"])
+
+
+# --- the command ----------------------------------------------------------------------------------------------------
+
+
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
+    monkeypatch.setattr("sys.argv", ["kctl", "spark", "retention", *argv])
+    code = main()
+    told = capsys.readouterr()
+    return int(code or 0), told.out, told.err
+
+
+def test_the_command_takes_configs_from_a_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log(tmp_path / "logs", "old-0", 30, 20, 0)
+    log(tmp_path / "logs", "keys-0", 4, 3, 2)
+    rows = [
+        (name, policy, HOUR, -1, 100, HOUR, HOUR, 0, -1, 0.5)
+        for name, policy in (("old", "delete"), ("keys", "compact"))
+    ]
+    put(create_store(tmp_path / "store", "c"), 0, Pass(rows={schema.CONFIGS: rows}))
+    common = ("--log-dir", str(tmp_path / "logs"), "--store", str(tmp_path / "store"), "-o", "json")
+    code, out, err = run(monkeypatch, capsys, "--show", "segments", *common)
+    assert code == 0, err
+    found = json.loads(out)
+    assert [(row["topic"], row["base_offset"], row["reason"]) for row in found] == [
+        ("old", 0, "retention_ms"), ("old", 10, "retention_ms"), ("old", 20, "retention_ms"),
+    ]  # fmt: skip
+    assert list(found[0]) == [field.name for field in fields(SegmentRow)]
+    assert "looked into 1 log of 3 segments" in err
+    code, out, err = run(monkeypatch, capsys, "--show", "cleaner", "--count-keys", *common)
+    assert code == 0, err
+    assert [(row["topic"], row["keys"]) for row in json.loads(out)] == [("keys", 5)]
+    assert list(json.loads(out)[0]) == [field.name for field in fields(CleanerRow)]
+    code, out, err = run(monkeypatch, capsys, "--show", "segments", *common[:4])
+    assert code == 0
+    assert "retention.ms" in out
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (("--show", "segments"), "it needs --log-dir DIR"),
+        (("--log-dir", "/x"), "--log-dir is for --show segments"),
+        (("--what-if", "retention.ms=1d"), "--what-if needs --store DIR"),
+        (("--show", "skew"), "--show skew needs --store DIR"),
+        (("--by", "replica"), "--by replica needs --store DIR"),
+        (("--full-within", "1d"), "--full-within needs --store DIR"),
+        (("--count-keys",), "--count-keys is for --show cleaner"),
+        (("--store", "{store}", "--show", "skew", "--what-if", "retention.ms=1d"), "leave --show out"),
+        (("--store", "{store}", "--what-if", "segment.ms=1d"), "is no change of retention"),
+        (("--store", "{store}", "--explain", "--by", "broker"), "--explain tells of topics"),
+        (("--store", "{store}", "--from", "2020-01-01", "--to", "2019-01-01"), "no snapshot of that time"),
+        (("--store", "{store}", "--full-within", "soon"), "'soon' is not a duration"),
+        (("--store", "/nowhere"), "/nowhere is no store of snapshots"),
+    ],
+)
+def test_options_that_make_no_sense(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    argv: tuple[str, ...],
+    message: str,
+) -> None:
+    """All of it is told before Spark starts."""
+    store = create_store(tmp_path / "store", "c")
+    put(store, 0, Pass())
+    code, out, err = run(monkeypatch, capsys, *(each.format(store=store.root) for each in argv))
+    assert (code in {2, 4}, out) == (True, "")
+    assert message in err
