@@ -1,6 +1,6 @@
 """kctl.lag.commit_times over columns: the times of commits are put beside the snapshots' rows, as their `commit_ms`.
 
-    times = CommitTimes.of(read_logs(logs, Span(from_ms, to_ms)))
+    times = times_of_logs(logs, passes, Span(lower=…, upper=…), told=…)
     judge_batches(times.beside(batches), rules)
 
 The windows of kctl.spark.windows then know when each offset was committed, and Burrow's STOP goes by that.
@@ -9,15 +9,18 @@ tests/unit/test_commit_times.py holds this and the plain rule together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kctl.errors import UsageError
 from kctl.lag.commit_times import SLACK_MS
+from kctl.segment.partition_log import PartitionLog
 from kctl.spark.column_arrays import differs, known, numbers, numeric
+from kctl.spark.offsets_history import Span, read_logs
 from kctl.spark.window_rules import Flags, Ints
 
 _Key = tuple[str, str, int]
@@ -65,6 +68,28 @@ class CommitTimes:
         begin = np.searchsorted(code, np.arange(len(codes) + 1))
         at = _never_back(at[order], begin)
         return cls(codes, begin, at, committed_offset[order], commit_ms[order], is_known[order].astype(bool))
+
+    @classmethod
+    def merged(cls, parts: Iterable[CommitTimes]) -> CommitTimes:
+        """Of logs that have no group in common. Raises UsageError when one is in two."""
+        codes: dict[_Key, int] = {}
+        none = np.zeros(0, dtype=np.int64)
+        begins, columns = [none], [(none, none, none, none.astype(bool))]
+        size = 0
+        for part in parts:
+            for key in part.codes:
+                codes.setdefault(key, len(codes))
+            begins.append(part.begin[:-1] + size)
+            columns.append((part.at_ms, part.committed, part.commit_ms, part.is_known))
+            size += len(part)
+        if len(codes) != sum(len(each) for each in begins):
+            raise UsageError(
+                "the commits of a group are in two logs",
+                hint="give one replica of each partition of __consumer_offsets",
+            )
+        begin = np.append(np.concatenate(begins), size)
+        at, committed, commit_ms, is_known = (np.concatenate(column) for column in zip(*columns, strict=True))
+        return cls(codes, begin, at, committed, commit_ms, is_known)
 
     def __len__(self) -> int:
         return len(self.at_ms)
@@ -115,6 +140,29 @@ class CommitTimes:
             open_ = open_[~hit & (place[open_] < end[open_])]
             open_ = open_[self.at_ms[place[open_]] <= at[rows[open_]] + slack_ms]
         return np.where(is_known, value, 0), is_known
+
+
+def times_of_logs(
+    logs: Iterable[PartitionLog], passes: Sequence[int], span: Span, *, told: Callable[[str], None]
+) -> CommitTimes:
+    """The commit times that snapshots of these passes can ask for, log by log: memory is what one log has.
+
+    span: of groups; of a store's time nothing should be cut off at its beginning, where the last commits of groups lie
+    that have stopped. told: of each place that cannot be read.
+    """
+
+    def of_one(log: PartitionLog) -> CommitTimes:
+        return CommitTimes.of(_noted(read_logs([log], span), told)).thinned_to(passes)
+
+    return CommitTimes.merged(of_one(log) for log in logs)
+
+
+def _noted(batches: Iterable[pa.RecordBatch], told: Callable[[str], None]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for text in batch.column("error").to_pylist() if batch.column("error").null_count < batch.num_rows else ():
+            if text is not None:
+                told(text)
+        yield batch
 
 
 def _never_back(at: Ints, begin: Ints) -> Ints:

@@ -376,12 +376,13 @@ def _keys(data: memoryview, at: Ints, end: Ints, wanted: Flags) -> tuple[list[Gr
 def _about(raw: bytes) -> GroupPartition | None:
     """commit_key, many times faster for texts in ASCII; None for what it does not take."""
     size = len(raw)
-    topic_at = 4 + (raw[2] << 8 | raw[3]) if size >= 4 else size
-    if topic_at + 2 <= size and raw.isascii():
-        end = topic_at + 2 + (raw[topic_at] << 8 | raw[topic_at + 1])
-        if end + 4 <= size and raw[0] == 0:
-            text = raw.decode()
-            return GroupPartition(text[4:topic_at], text[topic_at + 2 : end], int.from_bytes(raw[end : end + 4], "big"))
+    topic_at = 6 + (raw[2] << 8 | raw[3]) if size >= 4 else size
+    if topic_at <= size:
+        end = topic_at + (raw[topic_at - 2] << 8 | raw[topic_at - 1])
+        group, topic = raw[4 : topic_at - 2], raw[topic_at:end]
+        if end + 4 <= size and group.isascii() and topic.isascii():
+            partition = int.from_bytes(raw[end : end + 4], "big", signed=True)
+            return GroupPartition(group.decode(), topic.decode(), partition)
     try:
         return commit_key(raw)
     except BadMessage:

@@ -51,11 +51,16 @@ ARROW = pa.schema([
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Commits that took effect with from_ms ≤ at_ms < to_ms; None: no bound. groups: only these, None for all."""
+    """Commits that took effect with from_ms ≤ at_ms < to_ms, of groups g with lower ≤ g < upper; None: no bound."""
 
     from_ms: int | None = None
     to_ms: int | None = None
-    groups: frozenset[str] | None = None
+    lower: str | None = None
+    upper: str | None = None
+
+    def has_group(self, group: str) -> bool:
+        """Whether a group is in it."""
+        return (self.lower is None or group >= self.lower) and (self.upper is None or group < self.upper)
 
 
 EVERYTHING = Span()
@@ -275,8 +280,8 @@ def _of_columns(commits: Commits, number: int | None, span: Span) -> pa.RecordBa
         kept &= commits.at_ms >= span.from_ms
     if span.to_ms is not None:
         kept &= commits.at_ms < span.to_ms
-    if span.groups is not None:
-        kept &= np.array([key.group in span.groups for key in commits.keys], dtype=bool)[commits.key]
+    if span.lower is not None or span.upper is not None:
+        kept &= np.array([span.has_group(key.group) for key in commits.keys], dtype=bool)[commits.key]
     if not kept.all():
         commits = _chosen(commits, np.flatnonzero(kept))
     size = len(commits)
@@ -318,7 +323,7 @@ def _of_rows(events: list[OffsetCommit], number: int | None, span: Span) -> pa.R
         for each in events
         if (span.from_ms is None or each.at_ms >= span.from_ms)
         and (span.to_ms is None or each.at_ms < span.to_ms)
-        and (span.groups is None or each.key.group in span.groups)
+        and span.has_group(each.key.group)
     ]  # fmt: skip
     columns = zip(*rows, strict=True) if rows else [()] * len(ARROW.names)
     arrays = [column(values, field.type) for values, field in zip(columns, ARROW, strict=True)]

@@ -33,8 +33,11 @@ from kctl.errors import KctlError
 from kctl.lag.window import DEFAULT_RULES, WindowRules
 from kctl.snapshots import schema
 from kctl.snapshots.columns import column
+from kctl.snapshots.passes import passes
 from kctl.snapshots.read import read_sorted
 from kctl.snapshots.store import Damaged, open_store
+from kctl.spark.commit_times import times_of_logs
+from kctl.spark.offsets_history import Span, offsets_logs
 from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange
 from kctl.spark.windows import KEPT, KEPT_IF_THERE, READING_TYPES, NotSorted, judge_batches
 
@@ -57,7 +60,8 @@ class Question:
     """What is asked of a store: readings with from_ms ≤ at_ms < to_ms; last_only: the last one of each partition.
 
     lookback_ms: how far before from_ms snapshots are read for the first windows and for time lags (None: as far as a
-    window reaches).
+    window reaches). offsets_logs: log dirs, or folders, with the log of __consumer_offsets, which tells when offsets
+    were committed; each task reads all of it, for its groups.
     """
 
     store: str
@@ -66,6 +70,7 @@ class Question:
     rules: WindowRules = DEFAULT_RULES
     last_only: bool = False
     lookback_ms: int | None = None
+    offsets_logs: tuple[str, ...] = ()
 
     @property
     def read_from_ms(self) -> int:
@@ -90,7 +95,7 @@ def read(question: Question, groups: GroupRange = EVERY_GROUP) -> Iterator[pa.Re
     errors: list[str] = []
     try:
         for batch in judge_batches(
-            _commits(question, groups, damaged),
+            _with_times(question, groups, _commits(question, groups, damaged), errors),
             question.rules,
             last_only=question.last_only,
             from_ms=question.from_ms,
@@ -100,9 +105,9 @@ def read(question: Question, groups: GroupRange = EVERY_GROUP) -> Iterator[pa.Re
         errors.append(exc.message)
     except NotSorted as exc:
         errors.append(f"{question.store}: {exc}")
-    errors += [str(each) for each in dict.fromkeys(damaged)]
+    errors += [str(each) for each in damaged]
     if errors:
-        yield _told(errors)
+        yield _told(list(dict.fromkeys(errors)))
 
 
 def _commits(question: Question, groups: GroupRange, damaged: list[Damaged]) -> Iterable[pa.RecordBatch]:
@@ -115,6 +120,19 @@ def _commits(question: Question, groups: GroupRange, damaged: list[Damaged]) -> 
         lower=groups.lower,
         upper=groups.upper,
     )
+
+
+def _with_times(
+    question: Question, groups: GroupRange, commits: Iterable[pa.RecordBatch], errors: list[str]
+) -> Iterable[pa.RecordBatch]:
+    """The commits with the times at which they were made, when logs tell of them."""
+    if not question.offsets_logs:
+        return commits
+    store = open_store(Path(question.store))
+    found = passes(store, question.read_from_ms, question.to_ms, damaged=lambda each: errors.append(str(each)))
+    logs = offsets_logs([Path(each) for each in question.offsets_logs])
+    span = Span(lower=groups.lower, upper=groups.upper)
+    return times_of_logs(logs, [each.at_ms for each in found], span, told=errors.append).beside(commits)
 
 
 def _whole(batch: pa.RecordBatch) -> pa.RecordBatch:

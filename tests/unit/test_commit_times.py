@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,11 +12,18 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from kctl.errors import UsageError
 from kctl.lag.commit_times import CommitTime, commit_time_of
 from kctl.lag.status import Status
-from kctl.lag.window import MINUTE_MS, WindowRules
-from kctl.spark.commit_times import CommitTimes
-from kctl.spark.offsets_history import ARROW, offsets_logs, read_logs
+from kctl.lag.window import MINUTE_MS, Observation, Reading, WindowRules, judge
+from kctl.snapshots import schema
+from kctl.snapshots.collect import Pass
+from kctl.snapshots.commit import put_pass
+from kctl.snapshots.store import create_store
+from kctl.spark.commit_times import CommitTimes, times_of_logs
+from kctl.spark.offsets_history import ARROW, Span, offsets_logs, read_logs
+from kctl.spark.snapshot_ranges import GroupRange
+from kctl.spark.snapshot_source import Question, read
 from kctl.spark.windows import judge_batches
 from offsets_files import commit
 from segment_files import BASE_TIMESTAMP as T
@@ -130,6 +138,62 @@ def test_thinning_keeps_what_passes_ask_for() -> None:
     rows = [(("g", "t", 0), CommitTime(at, at, at)) for at in range(1000)]
     kept = CommitTimes.of(_history(rows, 300)).thinned_to([100, 500], slack_ms=2)
     assert kept.at_ms.tolist() == [100, 101, 102, 500, 501, 502]
+
+
+def _log(folder: Path, group: str, commits: Sequence[CommitTime]) -> Path:
+    """A partition of __consumer_offsets with a group's commits on t-0."""
+    parts = [batch(n, [commit(group, "t", 0, c.committed_offset, c.at_ms)]) for n, c in enumerate(commits)]
+    write(folder, 0, parts)
+    return folder
+
+
+def _every(minutes: int) -> list[CommitTime]:
+    times = [T + n * MINUTE_MS for n in range(0, 20, minutes)]
+    return [CommitTime(at, (at - T) // MINUTE_MS, at) for at in times]
+
+
+def test_readings_of_a_store_go_by_the_logs(tmp_path: Path) -> None:
+    """Two groups in two partitions of the topic; one of them is damaged further on."""
+    store = create_store(tmp_path / "store", "c")
+    observed: dict[str, list[Observation]] = {"often": [], "seldom": []}
+    commits = {"often": _every(1), "seldom": _every(4)}
+    for number in range(20):
+        at = T + number * MINUTE_MS + 3_000
+        rows = []
+        for group, made_so_far in commits.items():
+            offset = max((c.committed_offset or 0 for c in made_so_far if c.at_ms <= at), default=None)
+            rows.append((group, "t", 0, offset, 0, 50 + number, 3, "id", False))
+            made = commit_time_of(made_so_far, at, offset)
+            observed[group].append(Observation(at, offset, 0, 50 + number, "id", made))
+        put_pass(store, at, at + 50, Pass(rows={schema.COMMITS: rows}))
+    rules = WindowRules(observations=4, history=10)
+    expected = {group: judge(rows, rules)[5:] for group, rows in observed.items()}
+    _log(tmp_path / "__consumer_offsets-0", "often", commits["often"])
+    with (_log(tmp_path / "__consumer_offsets-1", "seldom", commits["seldom"]) / f"{0:020d}.log").open("ab") as log:
+        log.write(bytes(80))
+    question = Question(
+        str(store.root), T + 5 * MINUTE_MS, T + 60 * MINUTE_MS, rules, lookback_ms=60 * MINUTE_MS,
+        offsets_logs=(str(tmp_path / "__consumer_offsets-0"), str(tmp_path / "__consumer_offsets-1")),
+    )  # fmt: skip
+    for ranges in ([GroupRange()], [GroupRange(upper="p"), GroupRange("p")]):
+        found: dict[str, list[Reading]] = {}
+        errors: list[str] = []
+        for row in (row for each in ranges for part in read(question, each) for row in part.to_pylist()):
+            if row["error"] is not None:
+                errors.append(row["error"])
+            else:
+                found.setdefault(row["group"], []).append(Reading(**{f.name: row[f.name] for f in fields(Reading)}))
+        assert found == expected
+        assert len(errors) == len(ranges)
+        assert all("__consumer_offsets-1" in each and "smaller than the least" in each for each in errors)
+    without = replace(question, offsets_logs=())
+    assert [row for each in read(without) for row in each.to_pylist() if row["error"]] == []
+
+
+def test_a_group_in_two_logs_is_refused(tmp_path: Path) -> None:
+    logs = offsets_logs([_log(tmp_path / name, "g", _every(1)) for name in ("a copy", "another copy")])
+    with pytest.raises(UsageError, match="in two logs"):
+        times_of_logs(logs, [T + MINUTE_MS], Span(), told=pytest.fail)
 
 
 def test_stop_is_exact_with_commit_times(tmp_path: Path) -> None:

@@ -176,6 +176,7 @@ def _record(rng: random.Random) -> Rec:
         15: Rec(commit_key("g" * 100, "t" * 200, 1), commit_value(1, made, metadata="m" * 20_000)),
         16: Rec(b"\xff\xff", value),
         17: Rec(key, b"\0\x09" + bytes(30)),
+        19: Rec(commit_key("g", "t", -1), value),
         18: Rec(b"\0\1\0\2\xff\xfe" + key[5:], value),
     }
     return odd.get(kind, Rec(key, value)) if rng.random() < 0.7 else Rec(key, value)
@@ -306,8 +307,9 @@ def test_a_log_dir_without_the_topic(tmp_path: Path) -> None:
         (Span(from_ms=T + 2), [2, 3, 4]),
         (Span(to_ms=T + 2), [0, 1]),
         (Span(T + 1, T + 3), [1, 2]),
-        (Span(groups=frozenset({"other"})), []),
-        (Span(groups=frozenset({"g"})), [0, 1, 2, 3, 4]),
+        (Span(lower="h"), []),
+        (Span(upper="g"), []),
+        (Span(lower="g", upper="h"), [0, 1, 2, 3, 4]),
     ],
 )
 def test_a_span(span: Span, expected: Sequence[int], tmp_path: Path) -> None:
