@@ -293,6 +293,23 @@ install_python_by_apt() {
     DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(python_packages)
 }
 
+# The page of `kctl spark report` is tested in a browser, by `test --all` alone. Without one those tests fail and say so.
+require_browser() {
+    for name in chromium-headless-shell chromium chromium-browser google-chrome; do
+        ! command -v "$name" >/dev/null 2>&1 || return 0
+    done
+    if command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; then
+        step "Installing Chromium by apt-get" install_browser_by_apt
+    fi
+}
+
+install_browser_by_apt() {
+    apt-get update || true
+    # Debian has the browser without a window as a package of its own.
+    DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium-headless-shell ||
+        DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium
+}
+
 # --- the virtual environment ----------------------------------------------------------------------------------------
 
 # What the user set for pip and Python elsewhere must not lead out of the environment.
@@ -601,6 +618,7 @@ run_test() {
     install_kctl
     require_java
     provision_kafka
+    [ -n "$marks" ] || require_browser
     RESULTS=
     FAILED=no
     cd -- "$SOURCE"

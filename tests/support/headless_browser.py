@@ -13,6 +13,7 @@ import select
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -23,6 +24,13 @@ from typing import Any
 
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
 _TIMEOUT_S = 60.0
+# Puts the pipes where the browser looks for them, whatever lies there, and becomes the browser.
+_LAUNCH = (
+    "import fcntl, os, sys\n"
+    "pipes = [fcntl.fcntl(int(each), fcntl.F_DUPFD, 10) for each in sys.argv[1:3]]\n"
+    "os.dup2(pipes[0], 3); os.dup2(pipes[1], 4)\n"
+    "os.execv(sys.argv[3], sys.argv[3:])\n"
+)
 
 
 def find_browser() -> str:
@@ -41,19 +49,17 @@ class Browser:
         self._home = tempfile.mkdtemp(prefix="kctl-browser-")
         to_read, self._write = os.pipe()
         self._read, to_write = os.pipe()
-        self._log = Path(self._home, "log").open("wb")
-        # The shell puts the pipes where the browser looks for them: 3 and 4 may be taken here.
         argv = [
-            "/bin/sh", "-c", 'exec "$0" "$@" 3<&"$PIPE_IN" 4>&"$PIPE_OUT"', find_browser(), "--headless",
+            sys.executable, "-c", _LAUNCH, str(to_read), str(to_write), find_browser(), "--headless",
             "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
             "--disable-background-networking", "--hide-scrollbars", f"--user-data-dir={self._home}/profile",
             "about:blank",
         ]  # fmt: skip
-        environment = {**os.environ, "PIPE_IN": str(to_read), "PIPE_OUT": str(to_write), "HOME": self._home}
-        self._process = subprocess.Popen(
-            argv, pass_fds=(to_read, to_write), stdout=self._log, stderr=self._log, env=environment,
-            start_new_session=True,
-        )  # fmt: skip
+        environment = {**os.environ, "HOME": self._home}
+        with Path(self._home, "log").open("wb") as log:
+            self._process = subprocess.Popen(
+                argv, pass_fds=(to_read, to_write), stdout=log, stderr=log, env=environment, start_new_session=True
+            )
         os.close(to_read)
         os.close(to_write)
         self._number = 0
@@ -70,7 +76,6 @@ class Browser:
         self._process.wait()
         os.close(self._read)
         os.close(self._write)
-        self._log.close()
         shutil.rmtree(self._home, ignore_errors=True)
 
     def send(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:

