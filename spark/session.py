@@ -30,6 +30,7 @@ from kctl.spark.java_command import (
     LOG4J2,
     embedded_command,
     embedded_environment,
+    packages_folders,
     properties,
     submit_command,
     submit_environment,
@@ -186,6 +187,9 @@ class SparkDriver:
             conf.set("spark.master", self.settings.master_url)
         with _own_interrupts():
             context = SparkContext(conf=conf, gateway=gateway)
+        if submitted:  # sources are asked for their partitions on this machine, maybe under the executors' Python
+            found = [context.environment.get("PYTHONPATH"), *packages_folders()]
+            context.environment["PYTHONPATH"] = os.pathsep.join(filter(None, found))
         # When the JVM is killed, this server would print the end of its connection as a traceback.
         context._accumulatorServer.handle_error = _ignore  # type: ignore[method-assign,assignment]  # noqa: SLF001
         return SparkSession(context)
