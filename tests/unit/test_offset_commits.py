@@ -21,7 +21,7 @@ from kctl.spark import offsets_columns
 from kctl.spark.offsets_history import ARROW, Span, log_partition, offsets_logs, read_log, read_logs
 from offsets_files import commit, commit_key, commit_value, group_key
 from segment_files import BASE_TIMESTAMP as T
-from segment_files import Rec, batch, marker, with_bytes, write
+from segment_files import Rec, batch, compress, marker, record, with_bytes, write
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "segments"
 NAME = "__consumer_offsets-3"
@@ -93,6 +93,24 @@ def test_a_transaction_goes_over_segments(tmp_path: Path) -> None:
     write(tmp_path / NAME, 0, [_txn(0, A, _one(5, 1))])
     write(tmp_path / NAME, 10, [batch(10, [_one(1, 2, "u")]), _end(11, A, 4)])
     assert _seen(tmp_path / NAME) == [(2, 1, False), (4, 5, True)]
+
+
+def test_a_log_that_was_compacted(tmp_path: Path) -> None:
+    """Offsets with gaps; an emptied batch that keeps a producer's sequence; a tombstone with its delete horizon; a
+    transaction's commit that was kept, with its marker; and behind it what is not cleaned yet."""
+    horizon = 0x40  # KIP-534: the base timestamp is when it may go
+    removed = commit("h", "t", 0, None, 0)
+    write(tmp_path / NAME, 0, [
+        batch(4, [], producer=(*A, 0), transactional=True, last_offset_delta=3, max_timestamp=T),
+        batch(9, [commit("g", "t", 1, 5, T + 1)]),
+        batch(12, [Rec(removed.key, None, offset=2, timestamp=-86_400_000)], base_timestamp=T + 86_400_000,
+              attributes=horizon, max_timestamp=T),
+        _txn(20, A, _one(7, 3)),
+        _end(25, A, 6),
+    ])  # fmt: skip
+    write(tmp_path / NAME, 30, [batch(30, [_one(8, 7)]), batch(31, [_one(9, 8)])])
+    assert _seen(tmp_path / NAME) == [(1, 5, False), (0, None, False), (6, 7, True), (7, 8, False), (8, 9, False)]
+    assert [row["log_offset"] for row in rows_of(tmp_path / NAME)] == [9, 14, 20, 30, 31]
 
 
 def test_a_row_tells_all(tmp_path: Path) -> None:
@@ -182,6 +200,21 @@ def _record(rng: random.Random) -> Rec:
     return odd.get(kind, Rec(key, value)) if rng.random() < 0.7 else Rec(key, value)
 
 
+def _broken(rng: random.Random, offset: int, recs: list[Rec], inside: bool) -> bytes:
+    """A batch with a right CRC whose records are not right, or not as many as it says."""
+    data = bytearray(b"".join(record(rec, number) for number, rec in enumerate(recs)))
+    for _ in range(rng.choice([0, 1, 1, 3])):
+        data[rng.randrange(len(data))] = rng.choice([0, 1, 2, 0x7F, 0x80, 0xFF, rng.randrange(256)])
+    codec = rng.choice(["none", "zstd"])
+    return batch(
+        offset, recs, payload=bytes(data) if codec == "none" else compress(codec, bytes(data)), codec=codec,
+        transactional=inside, producer=(*A, 0) if inside else (-1, -1, -1),
+        count=rng.choice([len(recs)] * 4 + [0, 1, -1, len(recs) + 1, 2**31 - 1]),
+        base_timestamp=rng.choice([T, T, T, -1, 2**63 - 1]), max_timestamp=T + 9,
+        last_offset_delta=rng.choice([None, None, None, -1]),
+    )  # fmt: skip
+
+
 def _log(rng: random.Random) -> list[list[bytes]]:
     """Segments of batches."""
     segments: list[list[bytes]] = [[]]
@@ -203,6 +236,8 @@ def _log(rng: random.Random) -> list[list[bytes]]:
                 producer=(*producer, 0) if inside and rng.random() < 0.9 else (-1, -1, -1),
                 append_time=rng.random() < 0.2, base_timestamp=T + rng.randint(0, 99),
             )  # fmt: skip
+            if rng.random() < 0.15:
+                made = _broken(rng, offset, recs, inside)
         if rng.random() < 0.04:
             at = rng.randrange(len(made))
             made = with_bytes(made, at, bytes([made[at] ^ 1 << rng.randrange(8)]))
