@@ -23,7 +23,7 @@ from typing import Generic, NamedTuple, TypeVar
 from kctl.segment.batch import Batch
 from kctl.segment.compression import BadPayload
 from kctl.segment.control import ABORT, COMMIT, control_type
-from kctl.segment.internal_messages import UnknownType, coordinator_record, group_keys
+from kctl.segment.internal_messages import coordinator_record, group_keys
 from kctl.segment.messages import BadMessage
 from kctl.segment.query import MAX_MESSAGE_BYTES, all_records
 from kctl.segment.record import BadRecords, Record
@@ -85,13 +85,10 @@ class Told:
 
 @lru_cache(maxsize=1 << 16)
 def commit_key(data: bytes) -> GroupPartition | None:
-    """What a record's key is about; None for one of another type. Raises BadMessage."""
-    try:
-        key, _ = coordinator_record(data, None, group_keys())
-    except UnknownType:
+    """What a record's key is about; None for one of another type, which is not read. Raises BadMessage."""
+    if len(data) >= 2 and int.from_bytes(data[:2], "big", signed=True) not in _COMMIT_KEYS:
         return None
-    if key.version not in _COMMIT_KEYS:
-        return None
+    key, _ = coordinator_record(data, None, group_keys())
     return GroupPartition(key.data["group"], key.data["topic"], key.data["partition"])
 
 

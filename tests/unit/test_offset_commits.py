@@ -279,6 +279,7 @@ SEEDS = st.integers(0, 2**32)
 @settings(HOLD, max_examples=60)
 @given(SEEDS)
 @example(372)  # one group and partition, written as a key in two ways
+@example(954)  # a key of another type that is broken
 def test_columns_say_what_the_plain_way_says(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
