@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from datetime import datetime, timezone
 from pathlib import Path
@@ -12,12 +13,15 @@ import typer
 from kctl.commands import output
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.out_file import check_out, write_whole
+from kctl.commands.spark_run import Conf, Memory, running, settings_of
 from kctl.commands.views import incomplete
 from kctl.errors import NotSupported, OperationFailed, UsageError
 
 if TYPE_CHECKING:
     from kctl.report.model import Report
     from kctl.spark.lag_planning import Wanted
+    from kctl.spark.report_job import ReadGroups
+    from kctl.spark.settings import SparkSettings
 
 _GLOBS = "repeatable; * and ? stand for what you like, and !NAME leaves out"
 
@@ -36,12 +40,18 @@ def report(
     window: Annotated[int, typer.Option(min=2, max=1000, help="Readings that a status is made of.")] = 10,
     allowed_lag: Annotated[int, typer.Option(min=0, help="As many messages behind is not behind.")] = 0,
     worst: Annotated[int, typer.Option(min=1, help="Rows of each table here; the page has more.")] = 20,
+    master: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Let Spark read the groups: local[N], spark://HOST:PORT, …; else kctl does."),
+    ] = None,
+    conf: Conf = None,
+    driver_memory: Memory = "1g",
 ) -> None:
     """Report on groups, log dirs and topics over time, from a store: here as tables, and as a page for browsers.
 
     The page is one file that needs no network: charts, a timeline of each group's status, what will be lost and what
     will be full and when, tables to sort and filter. The figures are those of `kctl spark lag` and `kctl spark
-    retention`. The page says nothing that the tables of -o json do not.
+    retention`, and -o json has all that the page shows. Without --master no Java is needed.
 
     Example: kctl spark report --store ./snapshots --last 24h --html report.html
     """
@@ -54,8 +64,14 @@ def report(
     if html is not None:
         check_out(html)
     _need_pyarrow()
-    with output.progress("reading snapshots"):
-        found = _report(store, from_ms, to_ms, _wanted(group, topic, window, allowed_lag))
+    if master is None and (conf or driver_memory != "1g"):
+        raise UsageError("--conf and --driver-memory are Spark's: they need --master")
+    wanted = _wanted(group, topic, window, allowed_lag)
+    if master is None:
+        with output.progress("reading snapshots"):
+            found = _report(store, from_ms, to_ms, wanted)
+    else:
+        found = _by_spark(inv, store, from_ms, to_ms, wanted, settings_of(master, conf, driver_memory))
     if html is not None:
         from kctl.report.html_page import html_page
 
@@ -73,14 +89,27 @@ def _show(inv: Invocation, found: Report, worst: int) -> None:
     inv.emit(found, lambda: report_tables(found, worst))
 
 
-def _report(store: Path, from_ms: int, to_ms: int, wanted: Wanted) -> Report:
+def _by_spark(
+    inv: Invocation, store: Path, from_ms: int, to_ms: int, wanted: Wanted, settings: SparkSettings
+) -> Report:
+    from kctl.spark.report_source import read_by_spark
+
+    wanted = dataclasses.replace(wanted, tasks=settings.parallelism)
+    with running(inv, settings, None, overwrite=False, cluster=False) as run:
+        spark = run.driver.session()
+        with run.watched("reading snapshots"):
+            return _report(store, from_ms, to_ms, wanted, read_by_spark(spark))
+
+
+def _report(store: Path, from_ms: int, to_ms: int, wanted: Wanted, read_groups: ReadGroups | None = None) -> Report:
     from kctl.snapshots.rows import BadRows
     from kctl.spark.lag_planning import plan_span
-    from kctl.spark.report_job import report_of
+    from kctl.spark.report_job import read_here, report_of
     from kctl.spark.windows import NotSorted
 
     try:
-        return report_of(plan_span(store, from_ms, to_ms, wanted), made_at=datetime.now(timezone.utc))
+        plan = plan_span(store, from_ms, to_ms, wanted)
+        return report_of(plan, made_at=datetime.now(timezone.utc), read_groups=read_groups or read_here)
     except (BadRows, NotSorted) as exc:
         raise OperationFailed(f"{store}: {exc}", hint="were files of the store put there by hand?") from exc
 

@@ -1,89 +1,77 @@
 """A report over a store of snapshots: everything is read once, as it streams by.
 
 The rows of groups are those of `kctl spark lag` over the same span (kctl.spark.lag_rows): their series are taken from
-the readings on the way. Sizes likewise, on the way to kctl.spark.growth_columns. It runs where it is called: a store
-that one process reads in minutes needs no Spark.
+the readings on the way. Sizes likewise, on the way to kctl.spark.growth_columns. Groups are read here, or by Spark's
+tasks (kctl.spark.report_source); disks, which are fewer, always here.
 """
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
-from typing import Any, NamedTuple
+from typing import TypeAlias
 
-import numpy as np
-
-from kctl.lag.report import GroupStatus, PartitionStatus, by_group, severity
-from kctl.report.buckets import buckets_of
-from kctl.report.model import GroupReport, Report, Span
+from kctl.report.model import Report, Span
 from kctl.report.overview import overview
 from kctl.snapshots import schema
 from kctl.snapshots.passes import PassInfo, passes
-from kctl.snapshots.read import read_sorted, read_table
+from kctl.snapshots.read import read_table
 from kctl.snapshots.store import Damaged, Store, open_store
 from kctl.spark.lag_planning import LagPlan
-from kctl.spark.lag_rows import partition_rows
 from kctl.spark.report_disks import disk_reports
-from kctl.spark.report_keys import OwnedRows
-from kctl.spark.report_series import SeriesWatch, Times
-from kctl.spark.report_states import StateStream
+from kctl.spark.report_groups import GroupsPart, Most, group_reports, merged, read_part, times_of
+from kctl.spark.report_series import Times
 from kctl.spark.size_source import SizesAsked
 from kctl.spark.snapshot_ranges import EVERY_GROUP
 
 MOST_LACKING = 20
-
-
-class Most(NamedTuple):
-    """How many groups, partitions and topics a report names: the worst, or the largest. The overview counts all."""
-
-    groups: int = 1_000
-    partitions: int = 2_000
-    topics: int = 1_000
-
-
 DEFAULT_MOST = Most()
+# What reads the groups of a plan; the list gets what could not be read, in words.
+ReadGroups: TypeAlias = Callable[[LagPlan, Times, Most, list[str]], Iterable[GroupsPart]]
 
 
-def report_of(plan: LagPlan, *, made_at: datetime, most: Most = DEFAULT_MOST) -> Report:
+def read_here(plan: LagPlan, times: Times, most: Most, lacking: list[str]) -> Iterable[GroupsPart]:
+    """All groups, in this process."""
+    damaged: list[Damaged] = []
+    yield read_part(plan.question, EVERY_GROUP, times, most, damaged)
+    lacking += map(str, damaged)
+
+
+def report_of(
+    plan: LagPlan, *, made_at: datetime, most: Most = DEFAULT_MOST, read_groups: ReadGroups = read_here
+) -> Report:
     """The report of a plan over a store (kctl.spark.lag_planning.plan_span). Raises KctlError, NotSorted, BadRows."""
     question = plan.question
+    assert question.store is not None
     assert question.store_path is not None
     store = open_store(question.store_path)
     damaged: list[Damaged] = []
+    lacking = list(plan.failures)
     seen = passes(store, question.from_ms, question.to_ms, damaged=damaged.append)
-    times = _times(seen)
-    groups, partitions, all_groups = _groups(plan, store, times, most, damaged)
+    times = times_of(each.at_ms for each in seen)
+    groups = merged(read_groups(plan, times, most, lacking), most)
     since_ms = int(times.passes[-1]) if question.since_ms is None else question.since_ms
-    asked = SizesAsked(question.store or "", question.from_ms, question.to_ms)
-    disks = disk_reports(store, asked, times, since_ms, damaged)
+    disks = disk_reports(store, SizesAsked(question.store, question.from_ms, question.to_ms), times, since_ms, damaged)
+    missed = _missed(store, question.from_ms, question.to_ms, damaged)
     return Report(
         cluster_id=store.cluster_id,
         made_at=made_at,
-        span=_span(seen, times, _missed(store, question.from_ms, question.to_ms, damaged)),
-        overview=overview(all_groups, disks.log_dirs, disks.topics),
-        groups=groups,
-        partitions=partitions,
+        span=_span(seen, times, missed),
+        overview=overview(groups.listed, disks.log_dirs, disks.topics),
+        groups=group_reports(groups, most),
+        partitions=groups.worst,
         brokers=disks.brokers,
         log_dirs=disks.log_dirs,
         topics=[row for row in disks.topics if row.now.topic in question.topics][: most.topics],
-        lacking=_lacking(plan, damaged),
+        lacking=_some([*lacking, *map(str, damaged)]),
     )
 
 
-def _lacking(plan: LagPlan, damaged: list[Damaged]) -> list[str]:
+def _some(lacking: Iterable[str]) -> list[str]:
     """Each thing once, and not too many of them."""
-    told = list(dict.fromkeys([*plan.failures, *map(str, damaged)]))
+    told = list(dict.fromkeys(lacking))
     more = len(told) - MOST_LACKING
     return told if more <= 0 else [*told[:MOST_LACKING], f"and {more} more"]
-
-
-# --- time -----------------------------------------------------------------------------------------------------------
-
-
-def _times(seen: list[PassInfo]) -> Times:
-    at = [each.at_ms for each in seen]
-    return Times(np.array(at, dtype=np.int64), buckets_of(at))
 
 
 def _span(seen: list[PassInfo], times: Times, missed: int) -> Span:
@@ -105,36 +93,3 @@ def _missed(store: Store, from_ms: int, to_ms: int, damaged: list[Damaged]) -> i
 
 def _at(at_ms: int) -> datetime:
     return datetime.fromtimestamp(at_ms / 1000, timezone.utc)
-
-
-# --- groups ---------------------------------------------------------------------------------------------------------
-
-
-def _groups(
-    plan: LagPlan, store: Store, times: Times, most: Most, damaged: list[Damaged]
-) -> tuple[list[GroupReport], list[PartitionStatus], list[tuple[GroupStatus, bool]]]:
-    """The worst groups and partitions, the worst first; and all groups, and whether each is gone."""
-    question = plan.question
-    lower, upper = question.groups.bounds
-
-    def sorted_(table: str) -> Iterator[Any]:
-        return read_sorted(
-            store, table, question.from_ms, question.to_ms, damaged=damaged.append, lower=lower, upper=upper
-        )
-
-    watch = SeriesWatch(OwnedRows(sorted_(schema.OWNERS)), StateStream(sorted_(schema.GROUPS), times.passes), times)
-    worst: list[PartitionStatus] = []
-    found: list[tuple[GroupStatus, bool]] = []
-    for rows in partition_rows(question, EVERY_GROUP, damaged, watch=watch.watch):
-        (group,) = by_group(rows)
-        gone = question.since_ms is not None and group.at is not None and group.at < _at(question.since_ms)
-        found.append((group, gone))
-        worst += rows
-        if len(worst) > 4 * most.partitions:
-            worst = heapq.nsmallest(most.partitions, worst, key=severity)
-    chosen = heapq.nsmallest(most.groups, found, key=lambda each: (each[1], *severity(each[0])))
-    groups = []
-    for group, gone in chosen:
-        series = watch.series(group.group)
-        groups.append(GroupReport(group, gone, series.lag, series.time_lag_ms, series.timeline))
-    return groups, heapq.nsmallest(most.partitions, worst, key=severity), found

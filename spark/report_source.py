@@ -1,0 +1,154 @@
+"""The groups of a report as a Spark data source: a task reads a range of groups (kctl.spark.report_groups).
+
+What leaves a task is small, and of several kinds: rows of `kind` and a JSON `value`. Times are milliseconds in it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StringType, StructField, StructType
+
+from kctl.errors import KctlError
+from kctl.lag.report import GroupStatus, PartitionStatus
+from kctl.lag.retention import at
+from kctl.report.model import GroupSeries, State, StatusSpan
+from kctl.snapshots.columns import column
+from kctl.snapshots.store import Damaged
+from kctl.spark.lag_source import GROUP, PARTITION, LagQuestion, kinds
+from kctl.spark.report_groups import GroupsPart, Listed, Most, read_part, times_of
+from kctl.spark.snapshot_ranges import GroupRange
+from kctl.spark.windows import NotSorted
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kctl.spark.lag_planning import LagPlan
+    from kctl.spark.report_job import ReadGroups
+    from kctl.spark.report_series import Times
+
+FORMAT = "kctl_report"
+SCHEMA = StructType([StructField("kind", StringType()), StructField("value", StringType())])
+_LISTED, _WORST, _SERIES, _ERROR = "listed", "worst", "series", "error"
+
+
+def read(question: LagQuestion, groups: GroupRange, passes: Sequence[int], most: Most) -> Iterator[tuple[str, str]]:
+    """The rows of a range of groups, then what could not be read. Needs no Spark."""
+    damaged: list[Damaged] = []
+    errors: list[str] = []
+    part = GroupsPart()
+    try:
+        part = read_part(question, groups, times_of(passes), most, damaged)
+    except KctlError as exc:
+        errors.append(exc.message)
+    except NotSorted as exc:
+        errors.append(f"{question.store}: {exc}")
+    yield from packed(part)
+    for text in (*errors, *map(str, dict.fromkeys(damaged))):
+        yield _ERROR, text
+
+
+def packed(part: GroupsPart) -> Iterator[tuple[str, str]]:
+    """A part as rows."""
+    for status, gone in part.listed:
+        yield _LISTED, json.dumps([_values(status), gone])
+    for row in part.worst:
+        yield _WORST, json.dumps(_values(row))
+    for series in part.series.values():
+        spans = [(span.first, span.count, span.status) for span in series.timeline]
+        yield _SERIES, json.dumps([series.group, series.lag, series.time_lag_ms, spans])
+
+
+def unpacked(rows: Iterable[tuple[str, str]], lacking: list[str]) -> GroupsPart:
+    """Rows of parts as one part; lacking: gets what could not be read."""
+    part = GroupsPart()
+    for kind, text in rows:
+        if kind == _ERROR:
+            lacking.append(text)
+        elif kind == _LISTED:
+            values, gone = json.loads(text)
+            part.listed.append(Listed(_row(GroupStatus, GROUP, values), gone))
+        elif kind == _WORST:
+            part.worst.append(_row(PartitionStatus, PARTITION, json.loads(text)))
+        else:
+            group, lag, age, spans = json.loads(text)
+            timeline = [StatusSpan(first, count, state and State(state)) for first, count, state in spans]
+            part.series[group] = GroupSeries(group, lag, age, timeline)
+    return part
+
+
+def _values(row: GroupStatus | PartitionStatus) -> list[Any]:
+    values = (getattr(row, field.name) for field in fields(row))
+    return [round(value.timestamp() * 1000) if isinstance(value, datetime) else value for value in values]
+
+
+def _row(kind: type[Any], by: str, values: Sequence[Any]) -> Any:
+    types = kinds(by).values()
+    return kind(*(at(value) if of is datetime else value for of, value in zip(types, values, strict=True)))
+
+
+# --- Spark ----------------------------------------------------------------------------------------------------------
+
+
+class ReportSource(DataSource):
+    """Base of the classes that `read_by_spark` makes; alone it reads nothing."""
+
+    question: ClassVar[LagQuestion]
+    ranges: ClassVar[tuple[GroupRange, ...]] = ()
+    passes: ClassVar[tuple[int, ...]] = ()
+    most: ClassVar[Most] = Most()
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> StructType:
+        return SCHEMA
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark's signature
+        return PartReader(self.question, self.ranges, self.passes, self.most)
+
+
+class PartReader(DataSourceReader):
+    """Reads one range of groups in each task."""
+
+    def __init__(self, question: LagQuestion, ranges: Sequence[GroupRange], passes: Sequence[int], most: Most) -> None:
+        self._question, self._ranges, self._passes, self._most = question, tuple(ranges), tuple(passes), most
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [InputPartition(each) for each in self._ranges]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if partition.value is None:  # Spark's stand-in for no partitions
+            return
+        rows = list(read(self._question, partition.value, self._passes, self._most))
+        if rows:
+            arrays = [column([row[place] for row in rows], pa.string()) for place in (0, 1)]
+            yield pa.RecordBatch.from_arrays(arrays, names=["kind", "value"])
+
+
+def read_by_spark(spark: SparkSession) -> ReadGroups:
+    """What reads the groups of a plan in Spark's tasks."""
+
+    def read_groups(plan: LagPlan, times: Times, most: Most, lacking: list[str]) -> Iterator[GroupsPart]:
+        bound = type(
+            "BoundReport",
+            (ReportSource,),
+            {
+                "question": plan.question,
+                "ranges": plan.ranges,
+                "passes": tuple(times.passes.tolist()),
+                "most": most,
+            },
+        )
+        spark.dataSource.register(bound)
+        rows = spark.read.format(FORMAT).load().collect()
+        yield unpacked(((row[0], row[1]) for row in rows), lacking)
+
+    return read_groups
