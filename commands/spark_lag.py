@@ -54,6 +54,14 @@ def lag(
     lookback: Annotated[
         str, typer.Option(metavar="DURATION", help="How far back snapshots are read for time lags and last commits.")
     ] = "1h",
+    offsets_log: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="DIR",
+            help="A log dir, or a copy of a partition's folder, of __consumer_offsets: when commits were made;"
+            " repeatable.",
+        ),
+    ] = None,
     allowed_lag: Annotated[int, typer.Option(min=0, help="As many messages behind is not behind.")] = 0,
     worst: Annotated[int | None, typer.Option(min=1, help="Show so many rows, the worst first.")] = None,
     fail_on: Annotated[
@@ -102,6 +110,7 @@ def lag(
             allowed_lag=allowed_lag,
             lookback_ms=lookback_ms,
             tasks=settings.parallelism,
+            offsets_logs=tuple(str(path.absolute()) for path in offsets_log or ()),
         )
         plan = _plan(inv, when, wanted)
         spark = run.driver.session()

@@ -39,7 +39,7 @@ _MOMENT_BACK_MS = 60 * MINUTE_MS  # how old a snapshot may be that tells of a mo
 class Wanted:
     """What the command line asks for. observations, allowed_lag: kctl.lag.window.WindowRules.
 
-    lookback_ms: how far back history is read, beside what windows need.
+    lookback_ms: how far back history is read, beside what windows need. offsets_logs: as LagQuestion has them.
     """
 
     groups: Names
@@ -50,6 +50,7 @@ class Wanted:
     allowed_lag: int = 0
     lookback_ms: int = 60 * MINUTE_MS
     tasks: int = 1
+    offsets_logs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,8 @@ def _live_plan(store: Store | None, live: LivePass, found: Pass, wanted: Wanted)
         by=wanted.by,
         judged=began < at_ms,
         live=(live,),
+        offsets_logs=wanted.offsets_logs,
+        passes=(*(each.at_ms for each in before), at_ms) if wanted.offsets_logs else (),
     )
     notes = [] if store is None or before else [_no_history(store, at_ms, lookback_ms)]
     rows = [(row[0], 1) for row in found.rows.get(schema.COMMITS, ())]
@@ -247,6 +250,8 @@ def _plan(
         states=wanted.states,
         by=wanted.by,
         judged=found[0].at_ms < last.at_ms,
+        offsets_logs=wanted.offsets_logs,
+        passes=tuple(each.at_ms for each in found) if wanted.offsets_logs else (),
     )
     rows = sum(
         batch.num_rows

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from kctl.lag.report import Key, Offsets, PartitionStatus, Surroundings, partition_status
+from kctl.lag.commit_times import SLACK_MS
+from kctl.lag.report import Key, Offsets, PartitionStatus, Surroundings, partition_status, unchanged_ms
 from kctl.lag.selection import Names
-from kctl.lag.span import Span
+from kctl.lag.span import Span as LagSpan
 from kctl.lag.status import Status
 from kctl.lag.window import Reading
 from kctl.snapshots import schema
@@ -21,10 +23,12 @@ from kctl.snapshots.moment import COLUMNS, TABLES, Moment, TopicPartitionLog, mo
 from kctl.snapshots.read import read_sorted, read_table
 from kctl.snapshots.store import Damaged, Store, open_store
 from kctl.spark.column_arrays import chosen, known
+from kctl.spark.commit_times import CommitTimes, times_of_logs
+from kctl.spark.offsets_history import Span, offsets_logs
 from kctl.spark.snapshot_ranges import GroupRange
 from kctl.spark.spans import spans
 from kctl.spark.window_rules import Flags
-from kctl.spark.windows import judge_batches
+from kctl.spark.windows import COMMIT_TIME, judge_batches
 
 if TYPE_CHECKING:
     from kctl.spark.lag_source import LagQuestion
@@ -41,22 +45,32 @@ class _Last(NamedTuple):
     key: Key
     offsets: Offsets
     deleted: bool
+    commit_ms: int | None
     reading: Reading
-    span: Span
+    span: LagSpan
 
 
 def partition_rows(
-    question: LagQuestion, groups: GroupRange, damaged: list[Damaged], *, watch: Watch | None = None
+    question: LagQuestion,
+    groups: GroupRange,
+    damaged: list[Damaged],
+    *,
+    errors: list[str] | None = None,
+    watch: Watch | None = None,
 ) -> Iterator[list[PartitionStatus]]:
-    """The rows of each group of the range that is asked for. damaged: gets what could not be read. watch: sees all
-    readings on their way, and gives them on.
+    """The rows of each group of the range that is asked for. damaged, errors: get what could not be read, of the store
+    and of commit times. watch: sees all readings on their way, and gives them on.
 
     Raises KctlError when the store cannot be read, kctl.spark.windows.NotSorted.
     """
     store = None if question.store_path is None else open_store(question.store_path)
-    groups = _narrowed(groups, question.groups)
+    groups = narrowed(groups, question.groups)
     moment = moment_of({table: list(_beside(question, store, table, groups, damaged)) for table in TABLES})
-    readings = judge_batches(_commits(question, store, groups, damaged), question.rules, from_ms=question.from_ms)
+    commits = _commits(question, store, groups, damaged)
+    if question.offsets_logs:
+        told: list[str] = [] if errors is None else errors
+        commits = _commit_times(question, groups, told).beside(commits)
+    readings = judge_batches(commits, question.rules, from_ms=question.from_ms)
     if watch is not None:
         readings = watch(readings)
     lasts = (last for batch in spans(readings) for last in _lasts(batch))
@@ -66,7 +80,7 @@ def partition_rows(
             yield rows
 
 
-def _narrowed(groups: GroupRange, names: Names) -> GroupRange:
+def narrowed(groups: GroupRange, names: Names) -> GroupRange:
     """The range, as far as names that are asked for can lie in it."""
     lower, upper = names.bounds
     lowers = [text for text in (lower, groups.lower) if text is not None]
@@ -96,6 +110,13 @@ def _commits(
         rows = _chosen(batch, question, groups)
         if rows.num_rows:
             yield rows
+
+
+def _commit_times(question: LagQuestion, groups: GroupRange, errors: list[str]) -> CommitTimes:
+    """When commits were made, as far as the snapshots that are read can ask for it."""
+    logs = offsets_logs([Path(text) for text in question.offsets_logs])
+    span = Span(None, question.to_ms + SLACK_MS, groups.lower, groups.upper)
+    return times_of_logs(logs, question.passes, span, told=errors.append)
 
 
 def _merged(streams: Sequence[Iterable[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
@@ -179,6 +200,7 @@ def _lasts(batch: pa.RecordBatch) -> Iterator[_Last]:
     found = {name: batch.column(name).to_pylist() for name in batch.schema.names if name not in {"group", "topic"}}
     found |= {name: batch.column(name).cast(pa.string()).to_pylist() for name in ("group", "topic")}
     deleted = found.get("deleted", [False] * batch.num_rows)
+    times = found.get(COMMIT_TIME, [None] * batch.num_rows)
     spans_ = zip(
         *(found[name] for name in ("first_at_ms", "readings", "lag_before", "peak_lag")),
         *([_STATES[state] for state in found[name]] for name in ("worst_status", "worst_owned")),
@@ -189,9 +211,9 @@ def _lasts(batch: pa.RecordBatch) -> Iterator[_Last]:
     readings = zip(*(found[name] for name in _READING), strict=True)
     keys = zip(found["group"], found["topic"], found["partition"], strict=True)
     offsets = zip(*(found[f"{name}_offset"] for name in ("committed", "log_start", "log_end")), strict=True)
-    for key, each, gone, reading, span in zip(keys, offsets, deleted, readings, spans_, strict=True):
+    for key, each, gone, time, reading, span in zip(keys, offsets, deleted, times, readings, spans_, strict=True):
         known_offsets = (value if value is not None and value >= 0 else None for value in each)
-        yield _Last(Key(*key), Offsets(*known_offsets), bool(gone), Reading(*reading), Span(*span))
+        yield _Last(Key(*key), Offsets(*known_offsets), bool(gone), time, Reading(*reading), LagSpan(*span))
 
 
 def _rows(lasts: Sequence[_Last], moment: Moment, question: LagQuestion) -> Iterator[PartitionStatus]:
@@ -201,13 +223,14 @@ def _rows(lasts: Sequence[_Last], moment: Moment, question: LagQuestion) -> Iter
     if question.states is not None and (state or "").lower() not in question.states:
         return
     unchanged: dict[str, int] = {}
-    for key, _, _, reading, _ in lasts:
-        if reading.unchanged_ms is not None:
-            unchanged[key.topic] = min(reading.unchanged_ms, unchanged.get(key.topic, reading.unchanged_ms))
+    for last in lasts:
+        same_ms = unchanged_ms(last.reading, last.commit_ms)
+        if same_ms is not None:
+            unchanged[last.key.topic] = min(same_ms, unchanged.get(last.key.topic, same_ms))
     nothing = TopicPartitionLog()
     default = Surroundings()
     points = question.live[-1].points if question.live else {}
-    for key, offsets, deleted, reading, span in lasts:
+    for key, offsets, deleted, commit_ms, reading, span in lasts:
         log = moment.logs.get((key.topic, key.partition), nothing)
         around = Surroundings(
             state=state,
@@ -223,5 +246,6 @@ def _rows(lasts: Sequence[_Last], moment: Moment, question: LagQuestion) -> Iter
             limits=moment.limits.get(key.topic, default.limits),
             began_ms=question.began_ms,
             judged=question.judged,
+            commit_ms=commit_ms,
         )
         yield partition_status(key, offsets, reading, span, around)

@@ -50,6 +50,8 @@ class LagQuestion:
     store None: only of `live`, passes that were just made. lookback_ms: how far before from_ms snapshots are read.
     since_ms: the newest complete pass; what was read before it and not in it is gone. None: no pass was complete.
     began_ms: the first pass that is read. states: of groups, in lower case; None: all. judged: there is history.
+    offsets_logs: log dirs, or folders of partitions, of __consumer_offsets, which every executor sees: they know when
+    commits were made. passes: all that are read, where there are offsets_logs.
     """
 
     store: str | None
@@ -65,6 +67,8 @@ class LagQuestion:
     by: str = PARTITION
     judged: bool = True
     live: tuple[LivePass, ...] = ()
+    offsets_logs: tuple[str, ...] = ()
+    passes: tuple[int, ...] = ()
 
     @property
     def store_path(self) -> Path | None:
@@ -77,15 +81,15 @@ def read(question: LagQuestion, groups: GroupRange = EVERY_GROUP) -> Iterator[pa
     damaged: list[Damaged] = []
     errors: list[str] = []
     try:
-        for rows in _chunks(partition_rows(question, groups, damaged), question.by):
+        for rows in _chunks(partition_rows(question, groups, damaged, errors=errors), question.by):
             yield _batch(rows, question.by)
     except KctlError as exc:
         errors.append(exc.message)
     except NotSorted as exc:
         errors.append(f"{question.store}: {exc}")
-    errors += [str(each) for each in dict.fromkeys(damaged)]
+    errors += map(str, damaged)
     if errors:
-        yield _told(errors, question.by)
+        yield _told(list(dict.fromkeys(errors)), question.by)
 
 
 def _chunks(groups: Iterable[list[PartitionStatus]], by: str) -> Iterator[list[LagStatus]]:

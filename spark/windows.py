@@ -22,6 +22,7 @@ KEY = ("group", "topic", "partition")
 OFFSETS = ("committed_offset", "log_start_offset", "log_end_offset")
 KEPT = (*KEY, "at_ms", *OFFSETS)
 KEPT_IF_THERE = ("deleted",)
+COMMIT_TIME = "commit_ms"
 _Key: TypeAlias = tuple[str, str, int]
 
 READING_TYPES: dict[str, pa.DataType] = {
@@ -292,7 +293,7 @@ def reading_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def _kept(schema: pa.Schema) -> list[str]:
-    return [*KEPT, *(name for name in KEPT_IF_THERE if name in schema.names)]
+    return [*KEPT, *(name for name in (*KEPT_IF_THERE, COMMIT_TIME) if name in schema.names)]
 
 
 def _batch(batch: pa.RecordBatch, places: Ints, found: Readings) -> pa.RecordBatch:

@@ -13,7 +13,8 @@ kctl.lag.status and kctl.lag.deletion.
   the next message is the log's first record, that one's age.
 - deletion_by_time_ms: where the time lag is not known, by the age of the log's first record, which no message exceeds:
   not before that, as all of kctl.lag.deletion.
-- last_commit: when the committed offset was first seen. None: it was there already when what was read began.
+- last_commit: when the last commit was made, where __consumer_offsets tells; else when its offset was first seen.
+  None: it was there already when what was read began. unchanged_ms: for how long the offset is the same, at least.
 - Rates are messages a second; catch_up_ms, deletion_ms and loss_ms are from `at` on, None: never, or not known.
 - peak_lag, lag_before, worst_status: of the time from first_at to `at`.
 """
@@ -152,7 +153,7 @@ class Surroundings(NamedTuple):
     nobody is assigned the partition. topic_owned, topic_unchanged_ms: of the group's partitions of the topic, as
     kctl.lag.status.standing_of has them. oldest_timestamp_ms: of the log's first record. size_bytes: of the leader's
     replica. points: of the log, oldest first. began_ms: when the first snapshot that was read for the reading was made.
-    judged: there was history to judge by.
+    judged: there was history to judge by. commit_ms: when the last commit was made.
     """
 
     state: str | None = None
@@ -168,6 +169,7 @@ class Surroundings(NamedTuple):
     limits: Limits = Limits()
     began_ms: int = 0
     judged: bool = True
+    commit_ms: int | None = None
     standing_rules: StandingRules = DEFAULT_STANDING_RULES
 
 
@@ -196,7 +198,6 @@ def partition_status(key: Key, offsets: Offsets, reading: Reading, span: Span, a
     log = Log(offsets.start, offsets.end, around.size_bytes, reading.produced_per_s)
     age, least, most = _ages(offsets, reading, around)
     found = deletion(offsets.committed, most, log, around.limits)
-    since_ms = None if reading.unchanged_ms is None else reading.at_ms - reading.unchanged_ms
     owner = around.owner
     return PartitionStatus(
         group=key.group,
@@ -222,8 +223,8 @@ def partition_status(key: Key, offsets: Offsets, reading: Reading, span: Span, a
         deletion_by_bytes_ms=found.by_bytes_ms,
         deletion_ms=found.eta_ms,
         loss_ms=loss_eta_ms(found, reading.consumed_per_s, reading.produced_per_s),
-        last_commit=at(since_ms) if since_ms is not None and since_ms > around.began_ms else None,
-        unchanged_ms=reading.unchanged_ms,
+        last_commit=at(_last_commit(reading, around)),
+        unchanged_ms=unchanged_ms(reading, around.commit_ms),
         client_id=owner.client_id if owner else None,
         host=owner.host if owner else None,
         observations=reading.observations,
@@ -233,6 +234,22 @@ def partition_status(key: Key, offsets: Offsets, reading: Reading, span: Span, a
         peak_lag=span.peak_lag,
         worst_status=alarm_of(worst, standing).name if around.judged else None,
     )
+
+
+def _last_commit(reading: Reading, around: Surroundings) -> int | None:
+    if around.commit_ms is not None:
+        return min(around.commit_ms, reading.at_ms)
+    if reading.unchanged_ms is None:
+        return None
+    first_seen = reading.at_ms - reading.unchanged_ms
+    return first_seen if first_seen > around.began_ms else None
+
+
+def unchanged_ms(reading: Reading, commit_ms: int | None) -> int | None:
+    """For how long, at least, the committed offset is the same: since it was first seen, or committed last."""
+    if reading.unchanged_ms is None or commit_ms is None:
+        return reading.unchanged_ms
+    return max(reading.unchanged_ms, reading.at_ms - commit_ms)
 
 
 def _standing(around: Surroundings) -> Standing:
