@@ -7,6 +7,7 @@ from kctl.commands.invocation import CommandGroup
 app = CommandGroup("Compute lag and retention usage with PySpark.")
 app.command_of("lag", "kctl.commands.spark_lag")
 app.command_of("retention", "kctl.commands.spark_retention")
+app.command_of("trends", "kctl.commands.spark_trends")
 app.command_of("report", "kctl.commands.spark_report")
 app.command_of("warm", "kctl.commands.spark_warm")
 app.command_of("bundle", "kctl.commands.spark_bundle")

@@ -1,0 +1,181 @@
+"""kctl spark trends: weeks and months of lag and of bytes, from hourly and daily roll-ups beside the snapshots."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kctl.commands import output
+from kctl.commands.interrupts import undone_when_terminated
+from kctl.commands.invocation import Invocation, invocation
+from kctl.commands.output import Column, Table
+from kctl.commands.spark_run import Conf, Memory, running, settings_of, show_size
+from kctl.commands.sparkline import sparkline
+from kctl.commands.views import counted, incomplete
+from kctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from kctl.lag.selection import Names
+    from kctl.lag.trends import Course
+    from kctl.snapshots.store import Store
+    from kctl.spark.rollup_job import CaughtUp
+
+_GLOBS = "repeatable; * and ? stand for what you like, and !NAME leaves out"
+_HOUR_MS = 3_600_000
+
+
+class Of(str, Enum):
+    """What a trend is of."""
+
+    GROUPS = "groups"
+    TOPICS = "topics"
+    LOG_DIRS = "log-dirs"
+
+
+class Every(str, Enum):
+    """How long a period is."""
+
+    HOUR = "hour"
+    DAY = "day"
+
+
+def trends(
+    ctx: typer.Context,
+    store: Annotated[Path, typer.Option(metavar="DIR", help="Snapshots that `kctl spark snapshot` has collected.")],
+    of: Annotated[Of, typer.Option(help="What a trend is of.")] = Of.GROUPS,
+    every: Annotated[Every, typer.Option(help="How long a period is.")] = Every.HOUR,
+    last: Annotated[str, typer.Option(metavar="DURATION", help="So far back.")] = "7d",
+    group: Annotated[list[str] | None, typer.Option(help=f"Only groups of this name; {_GLOBS}.")] = None,
+    topic: Annotated[list[str] | None, typer.Option(help=f"Only topics of this name; {_GLOBS}.")] = None,
+    top: Annotated[int | None, typer.Option(min=1, help="Show so many, those that changed most.")] = None,
+    master: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Make missing roll-ups with Spark: local[N], spark://HOST:PORT, …"),
+    ] = None,
+    conf: Conf = None,
+    driver_memory: Memory = "1g",
+) -> None:
+    """Show how lag, topics or disks changed over weeks and months, from roll-ups that are kept beside the snapshots.
+
+    Each hour of snapshots that has ended is rolled up once, and each day; roll-ups stay when snapshots expire. A table
+    has a line for each group's topic, topic or log dir; the other formats have a row for each period.
+
+    Example: kctl spark trends --store ./snapshots --of groups --every day --last 30d
+    """
+    from kctl.lag.selection import names_of
+    from kctl.snapshots.store import open_store
+    from kctl.units import parse_duration_ms
+
+    inv = invocation(ctx)
+    if group and of is not Of.GROUPS:
+        raise UsageError(f"--group has no meaning for {of.value}")
+    if topic and of is Of.LOG_DIRS:
+        raise UsageError("--topic has no meaning for log dirs: a roll-up has no topics there")
+    span_ms = parse_duration_ms(last)
+    if span_ms <= 0:
+        raise UsageError("--last is more than 0")
+    found = open_store(store)
+    made = _catch_up(inv, found, master, conf, driver_memory)
+    rows, errors = _rows(found, of, every, span_ms, names_of(group), names_of(topic))
+    _emit(inv, of, every, rows, top)
+    if made.hours:
+        output.note(f"{counted(made.hours, 'hour')} and {counted(made.days, 'day')} were rolled up")
+    failures = [*made.errors, *errors]
+    if failures:
+        raise incomplete(failures)
+
+
+def _catch_up(
+    inv: Invocation, store: Store, master: str | None, conf: list[str] | None, driver_memory: str
+) -> CaughtUp:
+    """Make what is missing: here, or with Spark."""
+    from kctl.spark.rollup_job import catch_up, missing_hours
+
+    if master is None or not missing_hours(store):
+        if conf:
+            raise UsageError("--conf is for Spark: it needs --master")
+        with undone_when_terminated(), output.progress("Rolling up") as progress:
+            return catch_up(store, progress=lambda done, total: progress.update("Rolling up", done, total))
+    settings = settings_of(master, conf, driver_memory)
+    with running(inv, settings, None, overwrite=False, cluster=False) as run:
+        spark = run.driver.session()
+        with run.watched("rolling up"):
+            return catch_up(store, spark=spark, parallelism=settings.parallelism)
+
+
+def _rows(
+    store: Store, of: Of, every: Every, span_ms: int, groups: Names, topics: Names
+) -> tuple[list[dict[str, Any]], list[str]]:
+    from kctl.snapshots.rollup_files import days_done, hours_done, rows_of
+
+    days = every is Every.DAY
+    starts = days_done(store) if days else {hour.start_ms for hour in hours_done(store)}
+    end_ms = max(starts, default=time.time_ns() // 1_000_000) + 1
+    rows, damaged = rows_of(store, of.value, max(end_ms - span_ms, 0), end_ms, days=days)
+    chosen = [
+        row
+        for row in rows
+        if ("group" not in row or row["group"] in groups) and ("topic" not in row or row["topic"] in topics)
+    ]
+    return chosen, [str(each) for each in damaged]
+
+
+def _emit(inv: Invocation, of: Of, every: Every, rows: Sequence[dict[str, Any]], top: int | None) -> None:
+    from kctl.lag.trends import courses, with_times
+
+    period_ms = _HOUR_MS * (24 if every is Every.DAY else 1)
+    found = courses(of.value, rows, period_ms)
+    shown = found if top is None else found[:top]
+    if top is not None:
+        keys = {course.key for course in shown}
+        names = _key_names(of)
+        rows = [row for row in rows if tuple(row[name] for name in names) in keys]
+    inv.emit(with_times(of.value, rows), lambda: [_table(of, shown)])
+    if len(shown) < len(found):
+        output.note(f"{len(shown)} of {len(found)} are shown, those that changed most")
+
+
+def _key_names(of: Of) -> tuple[str, ...]:
+    from kctl.lag.rollup import key_columns
+
+    return key_columns(of.value)
+
+
+def _table(of: Of, found: Sequence[Course]) -> Table:
+    show = (lambda value: f"{value:,}") if of is Of.GROUPS else show_size
+    change = (
+        (lambda value: f"{value:+,}")
+        if of is Of.GROUPS
+        else (lambda value: f"{'+' if value > 0 else ''}{show_size(value)}")
+    )
+    names = _key_names(of)
+    rows = [
+        dict(zip(names, course.key, strict=True))
+        | {
+            "course": sparkline(course.values),
+            "first": course.first,
+            "last": course.last,
+            "peak": course.peak,
+            "change": course.change,
+            "consumed": course.consumed,
+            "produced": course.produced,
+        }
+        for course in found
+    ]
+    figures = [Column(name, show=show, align="right") for name in ("first", "last", "peak")]
+    moved = [
+        Column(name, show=lambda value: f"{value:,}", align="right")
+        for name in ("consumed", "produced")
+        if any(row[name] is not None for row in rows)
+    ]
+    title = "PEAK LAG" if of is Of.GROUPS else "BYTES"
+    columns = [
+        *(Column(name) for name in names), Column("course", title), *figures,
+        Column("change", show=change, align="right"), *moved,
+    ]  # fmt: skip
+    return Table(columns, rows, empty="no hour has ended since the first snapshot")

@@ -1,0 +1,104 @@
+"""Roll-ups: what passes over a cluster come to in an hour, and hours in a day. Pure.
+
+Each column has a rule, by which rows of shorter periods become one of a longer period:
+
+- key: what the row is of; rows of one key are put together;
+- last: of the latest row that has a value; first: of the earliest one;
+- peak, least: the largest, the smallest;
+- sum: added up;
+- mean: weighted by the rows' `passes`;
+- all: whether it is true of each row.
+
+A column that no row knows is None. Rows may come in any order; a period that is missing is just not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+GROUPS, TOPICS, LOG_DIRS = "groups", "topics", "log-dirs"
+START, PASSES = "start_ms", "passes"
+
+# Column → (rule, type). start_ms: when the period begins (UTC). passes: that the row was seen in. complete: every pass
+# of the period was, and no file of it was damaged. lag, lost: added up over partitions. consumed, produced: messages,
+# since the last pass before the period. messages: between log start and log end.
+_COMMON = {START: ("first", "int64"), PASSES: ("sum", "int64"), "complete": ("all", "bool")}
+COLUMNS: dict[str, dict[str, tuple[str, str]]] = {
+    GROUPS: {
+        "group": ("key", "string"),
+        "topic": ("key", "string"),
+        **_COMMON,
+        "partitions": ("last", "int64"),
+        "lag": ("last", "int64"),
+        "peak_lag": ("peak", "int64"),
+        "mean_lag": ("mean", "double"),
+        "lost": ("last", "int64"),
+        "consumed": ("sum", "int64"),
+        "produced": ("sum", "int64"),
+    },
+    TOPICS: {
+        "topic": ("key", "string"),
+        **_COMMON,
+        "partitions": ("last", "int64"),
+        "messages": ("last", "int64"),
+        "produced": ("sum", "int64"),
+        "replicas_bytes": ("last", "int64"),
+        "peak_replicas_bytes": ("peak", "int64"),
+    },
+    LOG_DIRS: {
+        "broker": ("key", "int64"),
+        "log_dir": ("key", "string"),
+        **_COMMON,
+        "replicas_bytes": ("last", "int64"),
+        "peak_replicas_bytes": ("peak", "int64"),
+        "total_bytes": ("last", "int64"),
+        "usable_bytes": ("last", "int64"),
+        "least_usable_bytes": ("least", "int64"),
+    },
+}
+TABLES = tuple(COLUMNS)
+Row = Mapping[str, Any]
+_PLAIN: dict[str, Callable[[Iterable[Any]], Any]] = {"peak": max, "least": min, "sum": sum, "all": all}
+
+
+def key_columns(table: str) -> tuple[str, ...]:
+    """What a row of the table is of."""
+    return tuple(name for name, (rule, _) in COLUMNS[table].items() if rule == "key")
+
+
+def fold(table: str, rows: Iterable[Row], start_ms: int) -> list[dict[str, Any]]:
+    """Rows of shorter periods as those of the period that begins at start_ms, one for each key, sorted."""
+    keys = key_columns(table)
+    by_key: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        by_key.setdefault(tuple(row[name] for name in keys), []).append(row)
+    return [_folded(table, sorted(by_key[key], key=_start), start_ms) for key in sorted(by_key)]
+
+
+def _start(row: Row) -> int:
+    start: int = row[START]
+    return start
+
+
+def _folded(table: str, rows: Sequence[Row], start_ms: int) -> dict[str, Any]:
+    """rows: of one key, in order of time."""
+    found: dict[str, Any] = {}
+    for name, (rule, _) in COLUMNS[table].items():
+        values = [(row[name], row[PASSES]) for row in rows if row[name] is not None]
+        found[name] = _value(rule, values)
+    found[START] = start_ms
+    return found
+
+
+def _value(rule: str, values: Sequence[tuple[Any, int]]) -> Any:
+    if not values:
+        return None
+    if rule in {"key", "first"}:
+        return values[0][0]
+    if rule == "last":
+        return values[-1][0]
+    if rule == "mean":
+        weight = sum(passes for _, passes in values)
+        return sum(value * passes for value, passes in values) / weight if weight else None
+    return _PLAIN[rule](value for value, _ in values)
