@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _GLOBS = "repeatable; * and ? stand for what you like, and !NAME leaves out"
 _HOUR_MS = 3_600_000
+_MOST_HOURLY_MS = 7 * 24 * _HOUR_MS
 
 
 class Of(str, Enum):
@@ -48,7 +49,9 @@ def trends(
     ctx: typer.Context,
     store: Annotated[Path, typer.Option(metavar="DIR", help="Snapshots that `kctl spark snapshot` has collected.")],
     of: Annotated[Of, typer.Option(help="What a trend is of.")] = Of.GROUPS,
-    every: Annotated[Every, typer.Option(help="How long a period is.")] = Every.HOUR,
+    every: Annotated[
+        Every | None, typer.Option(help="How long a period is.  [default: hour, and day beyond 7d]")
+    ] = None,
     last: Annotated[str, typer.Option(metavar="DURATION", help="So far back.")] = "7d",
     group: Annotated[list[str] | None, typer.Option(help=f"Only groups of this name; {_GLOBS}.")] = None,
     topic: Annotated[list[str] | None, typer.Option(help=f"Only topics of this name; {_GLOBS}.")] = None,
@@ -79,6 +82,8 @@ def trends(
     span_ms = parse_duration_ms(last)
     if span_ms <= 0:
         raise UsageError("--last is more than 0")
+    if every is None:
+        every = Every.HOUR if span_ms <= _MOST_HOURLY_MS else Every.DAY
     found = open_store(store)
     made = _catch_up(inv, found, master, conf, driver_memory)
     rows, errors = _rows(found, of, every, span_ms, names_of(group), names_of(topic))
@@ -116,13 +121,12 @@ def _rows(
     days = every is Every.DAY
     starts = days_done(store) if days else {hour.start_ms for hour in hours_done(store)}
     end_ms = max(starts, default=time.time_ns() // 1_000_000) + 1
-    rows, damaged = rows_of(store, of.value, max(end_ms - span_ms, 0), end_ms, days=days)
-    chosen = [
-        row
-        for row in rows
-        if ("group" not in row or row["group"] in groups) and ("topic" not in row or row["topic"] in topics)
-    ]
-    return chosen, [str(each) for each in damaged]
+
+    def chosen(row: dict[str, Any]) -> bool:
+        return ("group" not in row or row["group"] in groups) and ("topic" not in row or row["topic"] in topics)
+
+    rows, damaged = rows_of(store, of.value, max(end_ms - span_ms, 0), end_ms, days=days, chosen=chosen)
+    return rows, [str(each) for each in damaged]
 
 
 def _emit(inv: Invocation, of: Of, every: Every, rows: Sequence[dict[str, Any]], top: int | None) -> None:

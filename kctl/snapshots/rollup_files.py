@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
@@ -136,9 +136,15 @@ def read(path: Path, table: str) -> list[dict[str, Any]] | Damaged:
 
 
 def rows_of(
-    store: Store, table: str, from_ms: int, to_ms: int, *, days: bool
+    store: Store,
+    table: str,
+    from_ms: int,
+    to_ms: int,
+    *,
+    days: bool,
+    chosen: Callable[[dict[str, Any]], bool] | None = None,
 ) -> tuple[list[dict[str, Any]], list[Damaged]]:
-    """Rows of periods that begin in [from_ms, to_ms), in order of time: of days, or of hours."""
+    """Rows of periods that begin in [from_ms, to_ms), in order of time: of days, or of hours; only the chosen ones."""
     starts = sorted(days_done(store)) if days else sorted(hour.start_ms for hour in hours_done(store))
     rows: list[dict[str, Any]] = []
     damaged: list[Damaged] = []
@@ -149,7 +155,7 @@ def rows_of(
             if isinstance(found, Damaged):
                 damaged.append(found)
             else:
-                rows += found
+                rows += found if chosen is None else filter(chosen, found)
     return rows, damaged
 
 
