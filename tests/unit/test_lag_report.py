@@ -133,6 +133,16 @@ def test_a_group_that_stands_still_and_what_it_is_to_the_topic(
     assert row.unchanged_ms == 29 * MINUTE_MS
 
 
+def test_the_time_of_the_last_commit_where_it_is_known() -> None:
+    last_ms = NOW + 29 * MINUTE_MS
+    row = _row(consumed=0, commit_ms=NOW - HOUR_MS)
+    assert row.last_commit == datetime.fromtimestamp((NOW - HOUR_MS) / 1000, timezone.utc)
+    assert row.unchanged_ms == HOUR_MS + 29 * MINUTE_MS
+    # A clock that is ahead; and one that commits the same offset again and again.
+    assert _row(commit_ms=last_ms + 5).last_commit == datetime.fromtimestamp(last_ms / 1000, timezone.utc)
+    assert _row(consumed=0, commit_ms=last_ms - 1000).unchanged_ms == 29 * MINUTE_MS
+
+
 @pytest.mark.parametrize(
     ("offsets", "stable", "expected"),
     [

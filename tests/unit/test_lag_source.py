@@ -41,6 +41,8 @@ from kctl.spark import lag_planning
 from kctl.spark.lag_planning import LagPlan, Wanted, plan_live, plan_moment, plan_span
 from kctl.spark.lag_source import ROWS, arrow_schema, kinds, read, spark_schema
 from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange
+from offsets_files import commit
+from segment_files import batch, write
 from snapshot_stores import HOUR, put, store_with
 
 GROUPS = ["a-keeps", "a-slow", "b-stopped", "b-none", "c-empty", "d-vanishes", "é"]
@@ -127,10 +129,10 @@ def _rows(plan: LagPlan, ranges: Iterable[GroupRange] | None = None) -> list[Any
     found = []
     by = plan.question.by
     for each in plan.ranges if ranges is None else ranges:
-        for batch in read(plan.question, each):
-            batch.validate(full=True)
-            assert batch.schema.equals(arrow_schema(by))
-            for row in batch.to_pylist():
+        for part in read(plan.question, each):
+            part.validate(full=True)
+            assert part.schema.equals(arrow_schema(by))
+            for row in part.to_pylist():
                 assert row.pop("error") is None
                 values = (
                     at(row[name]) if kind.__name__ == "datetime" else row[name] for name, kind in kinds(by).items()
@@ -290,7 +292,7 @@ def test_damaged_files_are_told(tmp_path: Path) -> None:
     (damaged,) = (store.root / schema.OWNERS).rglob(f"pass-{_at(2):013d}.parquet")
     damaged.write_bytes(b"PAR1" + bytes(100))
     plan = plan_span(store.root, _at(0), _at(3), EVERYTHING)
-    rows = [row for batch in read(plan.question) for row in batch.to_pylist()]
+    rows = [row for part in read(plan.question) for row in part.to_pylist()]
     errors = [row["error"] for row in rows if row["error"] is not None]
     assert len(errors) == 1
     assert str(damaged) in errors[0]
@@ -307,6 +309,30 @@ def test_slow_collectors_have_longer_windows(tmp_path: Path) -> None:
     assert plan.question.rules.span_ms == 100 * MINUTE_MS
     (row,) = (row for row in _rows(plan) if (row.group, row.topic, row.partition) == ("c-empty", "u", 0))
     assert (row.observations, row.status) == (10, "STOP")
+
+
+def test_commit_times_of_the_offsets_topic(store: Store, tmp_path: Path) -> None:
+    """A group without members looks stopped to snapshots; its log says that it commits, and when it did last."""
+    made = [_at(number) - 500 for number in range(0, 45, 9)]
+    parts = [batch(n, [commit("c-empty", "t", 0, 20, ms)], base_timestamp=ms) for n, ms in enumerate(made)]
+    write(tmp_path / "__consumer_offsets-7", 0, parts)
+    found = {}
+    for logs in ((), (str(tmp_path / "__consumer_offsets-7"),)):
+        rows = _rows(plan_moment(store.root, _at(37), replace(EVERYTHING, offsets_logs=logs, tasks=2)))
+        found[logs] = {(row.group, row.topic, row.partition): row for row in rows}
+    before, after = found.values()
+    key = ("c-empty", "t", 0)
+    assert (before[key].status, before[key].last_commit) == ("STOP", None)
+    assert (after[key].status, after[key].last_commit) == ("STALL", at(made[4]))
+    assert {k: row for k, row in before.items() if k[0] != "c-empty"} == {
+        k: row for k, row in after.items() if k[0] != "c-empty"
+    }
+    with (tmp_path / "__consumer_offsets-7" / f"{0:020d}.log").open("ab") as file:
+        file.write(bytes(80))
+    plan = plan_moment(store.root, _at(37), replace(EVERYTHING, offsets_logs=(str(tmp_path / "__consumer_offsets-7"),)))
+    errors = [row["error"] for part in read(plan.question) for row in part.to_pylist() if row["error"]]
+    assert len(errors) == 1
+    assert "__consumer_offsets-7" in errors[0]
 
 
 # --- live -------------------------------------------------------------------------------------------------------------
