@@ -19,7 +19,7 @@ _KINDS: dict[Any, pa.DataType] = {
     float: pa.float64(),
     bool: pa.bool_(),
     str: pa.string(),
-    datetime: pa.timestamp("ms", tz="UTC"),
+    datetime: pa.timestamp("us", tz="UTC"),
 }
 
 
