@@ -115,6 +115,7 @@ def exercise(spark: SparkSession) -> None:
     lag.report()
     for by in lag_job.ROWS:
         lag.rows(by)
+    _exercise_lag(spark)
     with tempfile.TemporaryDirectory(prefix="kctl-warm-") as folder:
         parquet.write(lag.frame(lag_job.TOPIC), str(Path(folder) / "lag"), overwrite=False)
     readings = retention_job.Readings(
@@ -126,6 +127,25 @@ def exercise(spark: SparkSession) -> None:
     retention.failures()
     for by in retention_job.ROWS:
         retention.rows(by)
+
+
+def _exercise_lag(spark: SparkSession) -> None:
+    """The report of `kctl spark lag` over a pass that nobody made."""
+    from kctl.snapshots import schema
+    from kctl.snapshots.collect import Pass
+    from kctl.spark import parquet
+    from kctl.spark.lag_planning import LagPlan
+    from kctl.spark.lag_report import LagReportJob
+    from kctl.spark.lag_source import LagQuestion
+    from kctl.spark.live_pass import live_pass
+    from kctl.spark.snapshot_ranges import GroupRange
+
+    live = live_pass(Pass(rows={schema.COMMITS: [("g", "t", 0, 5, 0, 9, 0, None, False)]}), 1)
+    question = LagQuestion(None, 1, 2, lookback_ms=0, since_ms=1, began_ms=1, judged=False, live=(live,))
+    job = LagReportJob(spark, LagPlan(question, (GroupRange(upper="m"), GroupRange("m"))), keep=True)
+    job.read()
+    with tempfile.TemporaryDirectory(prefix="kctl-warm-") as folder:
+        parquet.write(job.frame(), str(Path(folder) / "lag"), overwrite=False)
 
 
 @dataclass(frozen=True)
