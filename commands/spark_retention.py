@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,11 +19,15 @@ from kctl.commands.spark_run import (
     Memory,
     Overwrite,
     Parquet,
+    Run,
     running,
     settings_of,
 )
 from kctl.commands.views import incomplete
 from kctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
 
 _GLOBS = "repeatable; * and ? stand for what you like, and !NAME leaves out"
 _LAST = "24h"
@@ -100,6 +103,7 @@ def retention(
     Example: kctl spark retention --store ./snapshots --what-if retention.ms=3d --topic 'logs-*'
     """
     inv = invocation(ctx)
+    _check_names(topic)
     _check(show, what_if, store, log_dir, by, full_within=full_within, explain=explain, to=to, from_=from_)
     if count_keys and show is not Show.CLEANER:
         raise UsageError("--count-keys is for --show cleaner")
@@ -110,9 +114,8 @@ def retention(
         return
     settings = settings_of(master, conf, driver_memory)
     if store is None:
-        live = _Live(topic, by, settings.parallelism)
         with running(inv, settings, parquet, overwrite=overwrite) as run:
-            failures = live.run(inv, run)
+            failures = _live(inv, run, topic, by.value, settings.parallelism)
     else:
         asked = over_store.asked_of(
             store, topic, by.value, show.value, what_if, last=last, from_=from_, to=to, full_within=full_within,
@@ -162,46 +165,42 @@ def _check(
         raise UsageError("--what-if is a report of its own: leave --show out")
 
 
-@dataclass
-class _Live:
-    """The report of the cluster as it is."""
+def _check_names(topic: list[str] | None) -> None:
+    """Names that are written out can be topics'. Raises UsageError."""
+    from kctl.lag.selection import names_of
+    from kctl.topics.names import check_name
 
-    topic: list[str] | None
-    by: RetentionBy
-    parallelism: int
+    for name in names_of(topic).exact:
+        check_name(name)
 
-    def run(self, inv: Invocation, run: object) -> list[str]:
-        """Read the cluster, and show it; what could not be read."""
-        from kctl.commands.spark_run import Run
-        from kctl.spark.planning import plan_retention
 
-        assert isinstance(run, Run)
-        with inv.connect(timeout_s=REQUEST_TIMEOUT_S) as client:
-            plan = plan_retention(client, topics=self._names(client), parallelism=self.parallelism)
-            target = client.target
-        spark = run.driver.session()
-        from kctl.spark.retention_job import retention_job
+def _live(inv: Invocation, run: Run, topic: list[str] | None, by: str, parallelism: int) -> list[str]:
+    """The report of the cluster as it is; what could not be read."""
+    from kctl.spark.planning import plan_retention
 
-        now_ms = time.time_ns() // 1_000_000
-        with run.watched("reading logs"):
-            job = retention_job(spark, target, plan, now_ms=now_ms, timeout_s=REQUEST_TIMEOUT_S)
-            failures = job.failures()
-            rows = job.rows(self.by.value)
-            run.write(job.frame(self.by.value))
-        run.emit(inv, rows, lambda: [usage_table(rows, self.by.value)])
-        return failures
+    with inv.connect(timeout_s=REQUEST_TIMEOUT_S) as client:
+        plan = plan_retention(client, topics=_topics(client, topic), parallelism=parallelism)
+        target = client.target
+    spark = run.driver.session()
+    from kctl.spark.retention_job import retention_job
 
-    def _names(self, client: object) -> list[str] | None:
-        """The topics of those names; a name that is written out must exist (plan_retention says so)."""
-        from kctl.client import ClusterClient
-        from kctl.lag.selection import names_of
-        from kctl.topics.names import check_name
+    now_ms = time.time_ns() // 1_000_000
+    with run.watched("reading logs"):
+        job = retention_job(spark, target, plan, now_ms=now_ms, timeout_s=REQUEST_TIMEOUT_S)
+        failures = job.failures()
+        rows = job.rows(by)
+        run.write(job.frame(by))
+    run.emit(inv, rows, lambda: [usage_table(rows, by)])
+    return failures
 
-        names = names_of(self.topic)
-        if names.everything:
-            return None
-        exact = [check_name(name) for name in names.exact]
-        if len(exact) == len(names.patterns):
-            return exact
-        assert isinstance(client, ClusterClient)
-        return sorted({*exact, *(name for name in client.metadata().topics if name in names)})
+
+def _topics(client: ClusterClient, globs: list[str] | None) -> list[str] | None:
+    """The topics of those names; None: all. One that is written out must exist: plan_retention says so."""
+    from kctl.lag.selection import names_of
+
+    names = names_of(globs)
+    if names.everything:
+        return None
+    if len(names.exact) == len(names.patterns):
+        return names.exact
+    return sorted({*names.exact, *(name for name in client.metadata().topics if name in names)})

@@ -18,7 +18,7 @@ _MOST_EXPLAINED = 100
 
 def usage_table(rows: Sequence[Any], by: str, *, outlook: bool = False) -> Table:
     """Topics, partitions, replicas, brokers or log dirs; outlook: with what becomes of them."""
-    known = [_with_cause(row) for row in jsonable(rows)]
+    known = [_for_people(row) for row in jsonable(rows)]
     columns = [*_BY[by](), *(_OUTLOOK[by]() if outlook else [])]
     return Table(columns, known, empty="nothing there")
 
@@ -85,12 +85,15 @@ def _warned(row: Mapping[str, Any]) -> str | None:
     return "yellow" if row["unknown_partitions"] else None
 
 
-def _with_cause(row: dict[str, Any]) -> dict[str, Any]:
-    """The largest cause of a log dir's growth, in words."""
+def _for_people(row: dict[str, Any]) -> dict[str, Any]:
+    """With the largest cause of a log dir's growth in words, and a ceiling that says so when there is none."""
     causes = row.get("causes")
     if causes:
         first = causes[0]
         row["cause"] = f"{'not Kafka' if first['topic'] is None else first['topic']} {first['share']:.0%}"
+    if "ceiling_bytes" in row:
+        ceiling = row["ceiling_bytes"]
+        row["ceiling"] = "none" if row["unlimited"] else None if ceiling is None else show_size(ceiling)
     return row
 
 
@@ -180,9 +183,9 @@ _BY: dict[str, Any] = {
 }  # fmt: skip
 _GROWTH = (("written_bytes_per_hour", "WRITTEN"), ("growth_bytes_per_hour", "GROWTH"))
 _OUTLOOK: dict[str, Any] = {
-    "topic": lambda: [*(_rate(*each) for each in _GROWTH), _size("ceiling_bytes", "CEILING"),
+    "topic": lambda: [*(_rate(*each) for each in _GROWTH), _right("ceiling"),
                       Column("skew", show=lambda value: f"{value:.2f}", align="right"), *_cleaner()],
-    "partition": lambda: [*(_rate(*each) for each in _GROWTH), _size("ceiling_bytes", "CEILING"), *_cleaner()],
+    "partition": lambda: [*(_rate(*each) for each in _GROWTH), _right("ceiling"), *_cleaner()],
     "replica": lambda: [*(_rate(*each) for each in _GROWTH), _rate("freed_bytes_per_hour", "FREED")],
     "broker": lambda: [*(_rate(*each) for each in _GROWTH), _full(), Column("full_log_dir", "WHICH")],
     "log-dir": lambda: [*(_rate(*each) for each in _GROWTH), _full(), Column("cause", "BY")],

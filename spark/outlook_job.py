@@ -14,7 +14,7 @@ from kctl.lag.deletion import Deletion, Limits, Log, deletion, loss_eta_ms
 from kctl.lag.disk_loss import Reader
 from kctl.lag.log_config import LogConfig
 from kctl.lag.outlook import Outlook
-from kctl.lag.rates import LogEnd
+from kctl.lag.rates import LogEnd, time_lag
 from kctl.lag.selection import EVERY, Names
 from kctl.lag.volumes import Disks, Partition
 from kctl.snapshots.disk_moment import DiskMoment, disk_moment, ends_near
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _READERS = (
     "group", "topic", "partition", "committed_offset", "log_start_offset", "log_end_offset", "lag", "time_lag_ms",
-    "consumed_per_s", "produced_per_s", "error",
+    "time_lag_least_ms", "consumed_per_s", "produced_per_s", "error",
 )  # fmt: skip
 
 
@@ -76,12 +76,15 @@ class OutlookJob:
             if not each.future:
                 replicas[each.topic, each.partition] = replicas.get((each.topic, each.partition), 0) + 1
         question = Question(str(self.store.root), outlook.now_ms, outlook.now_ms + 1, last_only=True)
+        oldest = {(log.topic, log.partition): log.oldest_timestamp_ms for log in outlook.disks.logs}
         found = []
         for row in self._readings(question):
             if row["error"] is not None:
                 self._damaged[row["error"]] = None
             elif row["topic"] in chosen:
-                found.append(_reader(row, outlook, replicas.get((row["topic"], row["partition"]), 0)))
+                partition = (row["topic"], row["partition"])
+                lag_ms = _time_lag(row, oldest.get(partition), outlook.now_ms)
+                found.append(_reader(row, lag_ms, outlook, replicas.get(partition, 0)))
         return found
 
     def ends_near(self, moments_ms: Iterable[int], until_ms: int) -> dict[Partition, list[LogEnd]]:
@@ -122,13 +125,24 @@ def job_of(store: str, from_ms: int, to_ms: int, **settings: Any) -> OutlookJob:
     return OutlookJob(open_store(Path(store)), from_ms, to_ms, **settings)
 
 
-def _reader(row: dict[str, Any], outlook: Outlook, replicas: int) -> Reader:
+def _time_lag(row: dict[str, Any], oldest_ms: int | None, now_ms: int) -> int | None:
+    """The age of the next unread message. Where it was written before all that the reading looked at: interpolated
+    between the log's first record and now, and not less than what was seen."""
+    if row["time_lag_ms"] is not None or not row["lag"] or oldest_ms is None or oldest_ms > now_ms:
+        known: int | None = row["time_lag_ms"]
+        return known
+    start, end = row["log_start_offset"], row["log_end_offset"]
+    found = time_lag([LogEnd(oldest_ms, start), LogEnd(now_ms, end)], max(row["committed_offset"], start)).ms
+    return None if found is None else max(found, row["time_lag_least_ms"] or 0)
+
+
+def _reader(row: dict[str, Any], time_lag_ms: int | None, outlook: Outlook, replicas: int) -> Reader:
     config = outlook.disks.configs.get(row["topic"], LogConfig(row["topic"]))
     rate = outlook.rates.get((row["topic"], row["partition"]))
     size = None if rate is None else rate.leader_bytes
     log = Log(row["log_start_offset"], row["log_end_offset"], size, row["produced_per_s"])
     limits = Limits(config.cleanup_policy, config.retention_ms, config.retention_bytes)
-    found: Deletion = deletion(row["committed_offset"], row["time_lag_ms"], log, limits)
+    found: Deletion = deletion(row["committed_offset"], time_lag_ms, log, limits)
     return Reader(
         group=row["group"],
         topic=row["topic"],
@@ -139,5 +153,5 @@ def _reader(row: dict[str, Any], outlook: Outlook, replicas: int) -> Reader:
         loss_eta_ms=loss_eta_ms(found, row["consumed_per_s"], row["produced_per_s"]),
         replicas=replicas,
         committed_offset=row["committed_offset"],
-        time_lag_ms=row["time_lag_ms"],
+        time_lag_ms=time_lag_ms,
     )

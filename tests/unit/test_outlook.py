@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +160,16 @@ def test_who_loses_when_the_disk_is_full(job: OutlookJob, outlook: Outlook) -> N
     (row,) = losses(readers, full_ms)
     assert (row.group, row.deleted, row.sole) == ("behind", 0, 0)  # retention has no limit there
     assert row.unread == pytest.approx(19_000 + 1000 / 600 * full_ms / 1000, rel=1e-3)
+
+
+def test_unread_messages_older_than_all_that_was_seen(job: OutlookJob, outlook: Outlook) -> None:
+    """The window of a reading is half an hour; the next unread message is the log's first record, 13 hours old."""
+    behind = next(r for r in job.readers(outlook) if r.group == "behind")
+    assert behind.time_lag_ms == 13 * HOUR_MS
+    limits = {"endless": LogConfig("endless", "delete", retention_ms=14 * HOUR_MS, retention_bytes=-1)}
+    disks = replace(outlook.disks, configs={**outlook.disks.configs, **limits})
+    again = next(r for r in job.readers(Outlook(disks, [], now_ms=outlook.now_ms)) if r.group == "behind")
+    assert again.loss_eta_ms == HOUR_MS
 
 
 def test_another_retention(job: OutlookJob, outlook: Outlook) -> None:
