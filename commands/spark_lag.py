@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from kctl.spark.lag_planning import LagPlan, Wanted
 
 _LEAST_WINDOW = 2
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+:/")  # a Path has lost one slash of hdfs://
 
 Globs = "repeatable; * and ? stand for what you like, and !NAME leaves out"
 
@@ -156,6 +158,10 @@ def _when(
         raise UsageError(f"{' and '.join(chosen)} do not go together", hint="choose one of them")
     if to is not None and from_ is None:
         raise UsageError("--to needs --from", hint="or --at TIME, for one moment")
+    if store is not None and _URI.match(str(store)):
+        raise UsageError(
+            f"--store {store} is not a folder", hint="mount it, and give the path under which all executors see it"
+        )
     if not chosen or now:
         return _When(store, live=True)
     if store is None:

@@ -47,17 +47,22 @@ def row_name(row: Any) -> str:
 
 
 _ALWAYS = frozenset({"group", "topic", "topics", "partition", "partitions", "lag", "lost"})
+_COUNTS = frozenset({"undecided", "not_committed", "unknown"})  # of which 0 says nothing; 0 ms to a loss does
 
 
 def _has(row: Mapping[str, Any], key: str) -> bool:
-    return row.get(key) not in {None, 0}
+    value = row.get(key)
+    return value is not None and (value != 0 or key not in _COUNTS)
 
 
 def _for_people(row: dict[str, Any]) -> dict[str, Any]:
-    """Time lags that are only known to be longer are shown as such; a standing only where it says something."""
+    """Time lags that are only known to be longer are shown as such; a standing only where it says something; what a
+    span began with, and its worst, only where they differ from its end."""
     row["shown_time_lag"] = _time_lag(row["time_lag_ms"], row["time_lag_at_least_ms"])
     standing = row.get("standing")
     row["shown_state"] = row["state"] if standing in {None, "active", "empty", "unknown"} else standing
+    row["shown_before"] = row["lag_before"] if row["lag_before"] != row["lag"] else None
+    row["shown_worst"] = row["worst_status"] if row["worst_status"] != row["status"] else None
     return row
 
 
@@ -78,9 +83,11 @@ def _columns(by: By) -> list[Column]:
         *whose,
         Column("shown_state", "STATE"),
         Column("status", style=lambda row: _STYLES.get(row["status"] or "")),
+        Column("shown_worst", "WORST", style=lambda row: _STYLES.get(row["worst_status"] or "")),
         _right("committed_offset", "COMMITTED"),
         _right("log_end_offset", "END"),
         _right("lag"),
+        _right("shown_before", "BEFORE"),
         _right("max_lag", "MAX"),
         Column("lost", align="right", style=lambda row: "red" if row["lost"] else None),
         _right("not_committed", "NO COMMIT"),

@@ -116,7 +116,7 @@ def _live_plan(store: Store | None, live: LivePass, found: Pass, wanted: Wanted)
         before = passes(store, max(at_ms - lookback_ms, 0), at_ms, damaged=damaged.append)
     began = next((each.at_ms for each in before if each.at_ms >= at_ms - lookback_ms), at_ms)
     question = LagQuestion(
-        store=str(store.root) if store is not None and before else None,
+        store=str(store.root.absolute()) if store is not None and before else None,
         from_ms=at_ms,
         to_ms=at_ms + 1,
         lookback_ms=lookback_ms,
@@ -238,7 +238,7 @@ def _plan(
     rules, lookback_ms = _windows(found, wanted)
     found = passes(store, max(from_ms - lookback_ms, 0), to_ms, damaged=damaged.append)
     question = LagQuestion(
-        store=str(store.root),
+        store=str(store.root.absolute()),  # tasks have working directories of their own
         from_ms=from_ms,
         to_ms=to_ms,
         lookback_ms=lookback_ms,

@@ -7,6 +7,7 @@ integration tests (test_spark_lag.py).
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 import time
@@ -19,6 +20,9 @@ import pytest
 
 from kctl.commands import spark_lag
 from kctl.commands.app import main
+from kctl.commands.spark_lag_view import lag_tables
+from kctl.commands.views import By
+from kctl.lag.report import PartitionStatus
 from kctl.lag.window import MINUTE_MS
 from kctl.snapshots import schema
 from kctl.snapshots.collect import Pass, Rows
@@ -110,6 +114,9 @@ def test_a_table(run: Run, store: Path) -> None:
     cells = {line.split()[0]: line.split() for line in lines}
     assert {name: row[4] for name, row in cells.items()} == {"keeps-up": "OK", "slow": "WARN", "stopped": "STOP"}
     assert "TIME LAG" in heading
+    assert "BEFORE" in heading
+    code, out, _ = run("--store", str(store), "--at", "-1m")
+    assert "BEFORE" not in out.splitlines()[0]  # a moment has nothing before it
     assert "CLIENT" not in heading  # nobody is there
 
 
@@ -125,6 +132,17 @@ def test_json_has_every_key(run: Run, store: Path) -> None:
     assert row["deletion_ms"] == 53 * MINUTE_MS
     assert row["loss_ms"] == 106 * MINUTE_MS
     assert row["at"].endswith("Z")
+
+
+def test_a_loss_right_now_is_shown() -> None:
+    """A column is left out when nobody has a value, not when all have 0."""
+    row = {field.name: None for field in dataclasses.fields(PartitionStatus)}
+    shown = dataclasses.replace(PartitionStatus(**row), loss_ms=0, undecided=0)  # type: ignore[arg-type]
+    (table,) = lag_tables([shown], By.PARTITION)
+    titles = [column.title for column in table.columns]
+    assert "LOSS IN" in titles
+    assert "UNDECIDED" not in titles
+    assert "DELETED IN" not in titles
 
 
 def test_csv_and_by_group(run: Run, store: Path) -> None:
@@ -207,6 +225,7 @@ def test_a_moment(run: Run, store: Path) -> None:
         (("--store", "x", "--last", "long"), "is not a duration"),
         (("--store", "x", "--last", "0s"), "ends before it begins"),
         (("--store", "x", "--from", "-5m", "--to", "-10m"), "ends before it begins"),
+        (("--store", "hdfs://host/x", "--last", "5m"), "is not a folder"),
         (("--fail-on", "lag"), "is no limit"),
         (("--fail-on", "STOP", "--by", "group"), "a group is OK, WARN or ERR"),
         (("--explain", "--by", "topic"), "--explain tells of partitions"),
@@ -220,6 +239,20 @@ def test_bad_options_are_told_at_once(run: Run, args: tuple[str, ...], text: str
     code, out, err = run(*args)
     assert (code, out) == (2, "")
     assert text in err
+
+
+def test_a_store_beside_us(run: Run, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks have working directories of their own."""
+    monkeypatch.chdir(store.parent)
+    asked: list[LagQuestion] = []
+
+    def load(_spark: object, question: LagQuestion, ranges: tuple[GroupRange, ...]) -> _Frame:
+        asked.append(question)
+        return _Frame(question, ranges)
+
+    monkeypatch.setattr(lag_report, "load", load)
+    code, _, _ = run("--store", store.name, "--last", "30m")
+    assert (code, [question.store for question in asked]) == (0, [str(store)])
 
 
 def test_no_store(run: Run, tmp_path: Path) -> None:
