@@ -11,7 +11,6 @@ length in front.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,16 +29,17 @@ from kctl.segment.batch import (
     V2_HEADER,
     parse_v2,
 )
+from kctl.segment.control import ABORT, COMMIT
 from kctl.segment.messages import BadMessage
 from kctl.segment.offset_commits import GroupPartition, commit_key
 from kctl.segment.record_columns import whole_payload
 from kctl.spark.column_arrays import numbers
+from kctl.spark.offsets_effects import Commits, Marker
 from kctl.spark.window_rules import Flags, Ints
 
 if TYPE_CHECKING:
     from kctl.segment.source import Source
 
-PIECE_BYTES = 1 << 20
 _LARGEST = 4 << 20  # larger batches go the plain way
 _MOST_UNPACKED = 16 << 20  # of compressed batches in one piece
 _FAR = 2**62
@@ -67,35 +67,14 @@ class _Batches(NamedTuple):
         return _Batches(*(column[:size] for column in self))
 
 
-@dataclass(frozen=True, slots=True)
-class Commits:
-    """Commits in the log's order, as if each took effect at once; key: a place in `keys`.
+def read_piece(source: Source, position: int, size: int) -> tuple[Commits, int]:
+    """The commits of the ordinary batches in the `size` bytes from `position` on, and where the next batch is.
 
-    removed: tombstones; made: whether the value says when it was committed. producer_id: -1 outside of transactions.
+    That is `position` itself when the batch there is not ordinary.
     """
-
-    keys: list[GroupPartition]
-    key: Ints
-    at_ms: Ints
-    committed_offset: Ints
-    removed: Flags
-    made: Flags
-    leader_epoch: Ints
-    log_offset: Ints
-    producer_id: Ints
-
-    def __len__(self) -> int:
-        return len(self.key)
-
-
-def read_piece(source: Source, position: int, end: int) -> tuple[Commits, int]:
-    """The commits of the ordinary batches from `position` on, about PIECE_BYTES of them, and where the next batch is.
-
-    That is `position` itself when the batch there is not ordinary. Control batches are not.
-    """
-    window = source.load(position, min(PIECE_BYTES, max(end - position, 0)))
-    commits, size = commits_of(window[: end - position] if position + len(window) > end else window)
-    return commits, position + size
+    wanted = min(size, max(source.size - position, 0))
+    commits, used = commits_of(source.read(position, wanted))
+    return commits, position + used
 
 
 def commits_of(window: memoryview) -> tuple[Commits, int]:
@@ -114,7 +93,7 @@ def commits_of(window: memoryview) -> tuple[Commits, int]:
 
 def _none() -> Commits:
     empty, flags = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
-    return Commits([], empty, empty, empty, flags, flags, empty, empty, empty)
+    return Commits([], empty, empty, empty, flags, flags, empty, empty, empty, empty)
 
 
 # --- batches ------------------------------------------------------------------------------------------------------
@@ -132,7 +111,6 @@ def _walk(window: memoryview) -> tuple[list[int], int]:
             magic != 2
             or stop > size
             or not V2_HEADER <= stop - at <= _LARGEST
-            or attributes & CONTROL_MASK
             or attributes & CODEC_MASK >= len(CODECS)
             or crc32c(window[at + 21 : stop]) != crc
         ):
@@ -261,7 +239,10 @@ def _commits(data: memoryview, found: _Batches, records: _Records) -> tuple[Comm
     good &= (value_end == end - 1) & (value_size >= -1) & (offset >= 0)
     good &= raw.take(value_end, mode="clip") == 0  # no headers
     kind = _number(raw, key_at, 2)
-    wanted = good & (kind >= 0) & (kind <= 1)
+    control = (found.attributes[records.batch] & CONTROL_MASK) != 0
+    # A marker stands alone in its batch; its key is a version and a type.
+    good &= ~control | ((found.records[records.batch] == 1) & (key_size >= 4) & (kind >= 0))
+    wanted = good & (kind >= 0) & (kind <= 1) & ~control
     value = _values(raw, value_at, value_end, wanted & ~removed)
     good &= value.good
     keys, key, readable = _keys(data, key_at, key_end, wanted)
@@ -280,11 +261,25 @@ def _commits(data: memoryview, found: _Batches, records: _Records) -> tuple[Comm
         committed_offset=value.offset[places],
         removed=removed[places],
         made=made,
+        commit_ms=np.where(made, value.commit_ms[places], 0),
         leader_epoch=value.leader_epoch[places],
         log_offset=found.base_offset[batch] + offset[places],
         producer_id=np.where((attributes & TRANSACTIONAL_MASK) != 0, found.producer_id[batch], -1),
+        markers=_markers(found, records.batch, np.flatnonzero(control), places, _number(raw, key_at + 2, 2)),
     )
     return commits, len(found.at)
+
+
+def _markers(found: _Batches, batch: Ints, rows: Ints, commits: Ints, kind: Ints) -> tuple[Marker, ...]:
+    """The markers that end transactions, of the control records in `rows`; commits: the commits' rows."""
+    rows = rows[(kind[rows] == ABORT) | (kind[rows] == COMMIT)]
+    columns = (
+        np.searchsorted(commits, rows).tolist(),
+        found.producer_id[batch[rows]].tolist(),
+        (kind[rows] == COMMIT).tolist(),
+        found.max_timestamp[batch[rows]].tolist(),
+    )
+    return tuple(Marker(*each) for each in zip(*columns, strict=True))
 
 
 def _varint(data: _Bytes, at: Ints, good: Flags, most: int) -> tuple[Ints, Ints, Flags]:

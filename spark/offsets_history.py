@@ -12,8 +12,9 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,11 +30,12 @@ from kctl.segment.source import Source
 from kctl.segment.walk import Damage, batches, content_of, is_valid
 from kctl.snapshots.columns import column
 from kctl.spark.column_arrays import numeric
-from kctl.spark.offsets_columns import PIECE_BYTES, Commits, read_piece
+from kctl.spark.offsets_columns import read_piece
+from kctl.spark.offsets_effects import Commits, applied
 
-if TYPE_CHECKING:
-    from kctl.spark.window_rules import Ints
-
+PIECE_BYTES = 1 << 20
+_LEAST_BYTES = 8 << 10
+_MOST_PLAIN = 1024  # batches, before it is tried by columns again
 ARROW = pa.schema([
     pa.field("at_ms", pa.int64()),
     pa.field("group", pa.string()),
@@ -184,29 +186,39 @@ class _Reader:
 
     def read(self, source: Source, name: str) -> Iterator[Commits | list[OffsetCommit]]:
         """What takes effect by a segment's batches, in their order. name: of the segment, in messages."""
-        position = 0
+        position, size, plain = 0, PIECE_BYTES, 1
         while position < source.size:
-            commits, following = read_piece(source, position, source.size)
-            if following == position:
-                found, following = self._one(source, position, name)
-                if found:
+            commits, following = read_piece(source, position, size)
+            if following > position:
+                found = applied(commits, self.pending)
+                if len(found):
                     yield found
-            elif len(commits):
-                yield from self._applied(commits)
-            position = following
+                # What is not ordinary ends a piece: where there is much of it, pieces must not be read for nothing.
+                if following + size // 2 >= min(position + size, source.size):
+                    size, plain = min(size * 2, PIECE_BYTES), 1
+                else:
+                    size = max(size // 8, _LEAST_BYTES)
+                position = following
+                continue
+            rows, position = self._plainly(source, position, plain, name)
+            size, plain = min(size * 4, PIECE_BYTES), min(plain * 2, _MOST_PLAIN)
+            if rows:
+                yield rows
 
-    def _one(self, source: Source, position: int, name: str) -> tuple[list[OffsetCommit], int]:
-        """The batch at `position`, or the damage there; and what follows."""
-        item = next(batches(source, position), None)
-        if item is None:
-            return [], source.size
-        where = f"{name} at {item.position}"
-        if isinstance(item, Damage):
-            following = item.position + item.length
-            if not (self.is_last and following >= source.size and item.code == "incomplete"):
-                self.told.damage(f"{where}: {item.message}")
-            return [], following
-        return self._batch(source, item, where), item.next_position
+    def _plainly(self, source: Source, position: int, count: int, name: str) -> tuple[list[OffsetCommit], int]:
+        """What takes effect by so many batches from `position` on, and what follows them."""
+        found: list[OffsetCommit] = []
+        following = position
+        for item in islice(batches(source, position), count):
+            where = f"{name} at {item.position}"
+            if isinstance(item, Damage):
+                following = item.position + item.length
+                if not (self.is_last and following >= source.size and item.code == "incomplete"):
+                    self.told.damage(f"{where}: {item.message}")
+            else:
+                following = item.next_position
+                found += self._batch(source, item, where)
+        return found, following if following > position else source.size
 
     def _batch(self, source: Source, batch: Batch, where: str) -> list[OffsetCommit]:
         if batch.magic < 0 or not is_valid(source, batch):
@@ -218,53 +230,6 @@ class _Reader:
             self.told.damage(f"{where}: {exc}")
             return []
         return list(self._plain.add(batch, content, where))
-
-    def _applied(self, commits: Commits) -> Iterator[Commits | list[OffsetCommit]]:
-        """What takes effect at once; what is transactional becomes pending."""
-        pending = self.pending
-        inside = (commits.producer_id >= 0) & ~commits.removed
-        if not len(pending) and not inside.any():
-            yield commits
-            return
-        # By what keys mean: there are several ways to write one.
-        busy = pending.keys() | {commits.keys[each] for each in np.unique(commits.key[inside]).tolist()}
-        wanted = np.array([key in busy for key in commits.keys], dtype=bool)
-        for place in np.flatnonzero(wanted[commits.key]).tolist():
-            key = commits.keys[int(commits.key[place])]
-            if inside[place]:
-                found = _commit(commits, place)
-                pending.add(int(commits.producer_id[place]), key, found.log_offset, found)
-            else:
-                pending.supersede(key)
-        yield commits if not inside.any() else _chosen(commits, np.flatnonzero(~inside))
-
-
-def _commit(commits: Commits, place: int) -> OffsetCommit:
-    epoch = int(commits.leader_epoch[place])
-    at_ms = int(commits.at_ms[place])
-    return OffsetCommit(
-        commits.keys[int(commits.key[place])],
-        at_ms,
-        int(commits.committed_offset[place]),
-        at_ms if commits.made[place] else None,
-        epoch if epoch >= 0 else None,
-        int(commits.log_offset[place]),
-        transactional=True,
-    )
-
-
-def _chosen(commits: Commits, places: Ints) -> Commits:
-    return Commits(
-        commits.keys,
-        commits.key[places],
-        commits.at_ms[places],
-        commits.committed_offset[places],
-        commits.removed[places],
-        commits.made[places],
-        commits.leader_epoch[places],
-        commits.log_offset[places],
-        commits.producer_id[places],
-    )
 
 
 # --- to Arrow -----------------------------------------------------------------------------------------------------
@@ -283,7 +248,7 @@ def _of_columns(commits: Commits, number: int | None, span: Span) -> pa.RecordBa
     if span.lower is not None or span.upper is not None:
         kept &= np.array([span.has_group(key.group) for key in commits.keys], dtype=bool)[commits.key]
     if not kept.all():
-        commits = _chosen(commits, np.flatnonzero(kept))
+        commits = commits.at(np.flatnonzero(kept))
     size = len(commits)
     which = numeric(commits.key, pa.int64())
     names = [column([each[i] for each in commits.keys], kind) for i, kind in enumerate(_KEY_TYPES)]
@@ -291,7 +256,7 @@ def _of_columns(commits: Commits, number: int | None, span: Span) -> pa.RecordBa
         numeric(commits.at_ms, pa.int64()),
         *(each.take(which) for each in names),
         numeric(np.where(commits.removed, 0, commits.committed_offset), pa.int64(), ~commits.removed),
-        numeric(np.where(commits.made, commits.at_ms, 0), pa.int64(), commits.made),
+        numeric(commits.commit_ms, pa.int64(), commits.made),
         numeric(commits.leader_epoch.astype(np.int32), pa.int32(), ~commits.removed & (commits.leader_epoch >= 0)),
         _flags(commits.producer_id >= 0),
         _constant(number, size),

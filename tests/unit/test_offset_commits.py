@@ -17,7 +17,8 @@ from kctl.segment.offset_commits import CommitLog, OffsetCommit, PendingCommits,
 from kctl.segment.partition_log import partition_log
 from kctl.segment.source import Source
 from kctl.segment.walk import batches, content_of, is_valid
-from kctl.spark import offsets_columns
+from kctl.spark import offsets_columns, offsets_history
+from kctl.spark.offsets_effects import Commits
 from kctl.spark.offsets_history import ARROW, Span, log_partition, offsets_logs, read_log, read_logs
 from offsets_files import commit, commit_key, commit_value, group_key
 from segment_files import BASE_TIMESTAMP as T
@@ -250,7 +251,8 @@ def _log(rng: random.Random) -> list[list[bytes]]:
 
 def _compare(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
-    monkeypatch.setattr(offsets_columns, "PIECE_BYTES", rng.choice([64, 300, 1000, 1 << 20]))
+    monkeypatch.setattr(offsets_history, "PIECE_BYTES", rng.choice([64, 300, 1000, 1 << 20]))
+    monkeypatch.setattr(offsets_history, "_LEAST_BYTES", 200)
     for number, parts in enumerate(_log(rng)):
         write(folder, number * 1000, parts)
     told, plain_told = Told(), Told()
@@ -295,16 +297,40 @@ def test_columns_say_what_the_plain_way_says_at_length(
     _compare(seed, tmp_path_factory.mktemp("log") / NAME, monkeypatch)
 
 
+def _pieces(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
+    """How many pieces are read of a log by columns, and how many commits that gives."""
+    calls = 0
+
+    def counted(source: Source, position: int, size: int) -> tuple[Commits, int]:
+        nonlocal calls
+        calls += 1
+        return offsets_columns.read_piece(source, position, size)
+
+    monkeypatch.setattr(offsets_history, "read_piece", counted)
+    return len([row for row in rows_of(folder) if row["error"] is None]), calls
+
+
 def test_ordinary_batches_go_by_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else the comparison above would compare nothing."""
+    """Else the comparison above would compare nothing; and a log of transactions would take minutes."""
     parts = [
         batch(n * 3, [_one(5, n), _one(None, n), Rec(group_key("g"), b"\0\3")], codec=codec)
         for n, codec in enumerate(["none", "gzip", "snappy", "lz4", "zstd"])
     ]
-    path = write(tmp_path / NAME, 0, parts)
-    with Source(path) as source:
-        commits, following = offsets_columns.read_piece(source, 0, source.size)
-    assert (len(commits), following) == (10, path.stat().st_size)
+    parts += [made for n in range(20, 60, 2) for made in (_txn(n, A, _one(n, n)), _end(n + 1, A, n, ok=n % 4 == 0))]
+    write(tmp_path / NAME, 0, parts)
+    assert _pieces(tmp_path / NAME, monkeypatch) == (10 + 10, 1)
+
+
+@pytest.mark.parametrize("odd_ones", [(True,), (True, False)])
+def test_what_is_not_ordinary_is_not_tried_again_and_again(
+    odd_ones: tuple[bool, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = Rec(commit_key("g", "t", 0), commit_value(1, T), [(b"h", b"v")])
+    parts = [batch(n, [odd if odd_ones[n % len(odd_ones)] else _one(n, n)]) for n in range(600)]
+    write(tmp_path / NAME, 0, parts)
+    commits, calls = _pieces(tmp_path / NAME, monkeypatch)
+    assert commits == 600
+    assert calls < 30
 
 
 # --- which logs, which commits --------------------------------------------------------------------------------------
