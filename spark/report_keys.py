@@ -13,6 +13,7 @@ from kctl.spark.column_arrays import differs, numbers
 from kctl.spark.window_rules import Flags, Ints
 
 KEYS = ("group", "topic", "partition", "at_ms")
+_MOST = 1 << 63
 
 
 class OwnedRows:
@@ -42,19 +43,28 @@ def _among(batch: pa.RecordBatch, others: list[pa.RecordBatch]) -> Flags:
         return np.zeros(batch.num_rows, dtype=bool)
     parts = [batch, *others]
     code = np.zeros(sum(part.num_rows for part in parts), dtype=np.int64)
+    span = 1
     for name in KEYS:
         value = _codes([part.column(name) for part in parts])
-        # Numbered anew for each column, so that a product of two never leaves int64.
-        code = _numbered(code * (int(value.max()) + 1) + value)
-    return np.isin(code[: batch.num_rows], code[batch.num_rows :])
+        value -= value.min()
+        width = int(value.max()) + 1
+        if span * width >= _MOST:  # numbered anew, what is there so far has few values
+            code = np.unique(code, return_inverse=True)[1].astype(np.int64).reshape(-1)
+            span = int(code.max()) + 1
+        code = code * width + value
+        span *= width
+    mine, other = code[: batch.num_rows], np.sort(code[batch.num_rows :], kind="stable")
+    place = np.minimum(np.searchsorted(other, mine), len(other) - 1)
+    found: Flags = other[place] == mine
+    return found
 
 
 def _codes(columns: list[pa.Array]) -> Ints:
     """A number for each value, the same for the same one."""
-    if columns[0].type not in {pa.int32(), pa.int64()}:
-        known: dict[str, int] = {}
-        return np.concatenate([_text_codes(column, known) for column in columns])
-    return _numbered(np.concatenate([numbers(column) for column in columns]))
+    if columns[0].type in {pa.int32(), pa.int64()}:
+        return np.concatenate([numbers(column) for column in columns])
+    known: dict[str, int] = {}
+    return np.concatenate([_text_codes(column, known) for column in columns])
 
 
 def _text_codes(column: pa.Array, known: dict[str, int]) -> Ints:
@@ -62,11 +72,6 @@ def _text_codes(column: pa.Array, known: dict[str, int]) -> Ints:
     begins = np.flatnonzero(differs(column))
     codes = [known.setdefault(column[int(place)].as_py(), len(known)) for place in begins]
     return np.repeat(np.array(codes, dtype=np.int64), np.diff(np.append(begins, len(column))))
-
-
-def _numbered(values: Ints) -> Ints:
-    found: Ints = np.unique(values, return_inverse=True)[1].astype(np.int64).reshape(-1)
-    return found
 
 
 def runs(batch: pa.RecordBatch, name: str) -> Iterator[tuple[str, pa.RecordBatch]]:

@@ -23,10 +23,10 @@ import pyarrow as pa
 from kctl.lag.status import DEFAULT_STANDING_RULES, Status
 from kctl.report.buckets import Buckets, status_spans
 from kctl.report.model import GroupSeries, Series, State
-from kctl.spark.column_arrays import bits_of, chosen, known, numbers
-from kctl.spark.report_keys import OwnedRows, runs
+from kctl.spark.column_arrays import bits_of, chosen, differs, known, numbers
+from kctl.spark.report_keys import OwnedRows
 from kctl.spark.report_states import DEAD, EMPTY, SETTLED, StateStream
-from kctl.spark.window_rules import Flags, Ints, Known
+from kctl.spark.window_rules import Flags, Ints
 
 _Small: TypeAlias = npt.NDArray[np.int8]
 _NEVER = np.int64(1) << np.int64(62)
@@ -80,20 +80,62 @@ class SeriesWatch:
 
     def _push(self, batch: pa.RecordBatch) -> None:
         owned = self._owned.of(batch)
-        place = 0
-        for name, part in runs(batch, "group"):
-            if self._group is None or self._group.name != name:
-                self._end()
-                for _ in self._states.until(name):
-                    pass
-                self._group = _Group(name, self._states.of(name).codes, self._times)
-            self._group.push(part, owned[place : place + part.num_rows])
-            place += part.num_rows
+        at = numbers(batch.column("at_ms"))
+        place = np.minimum(np.searchsorted(self._times.passes, at), len(self._times.passes) - 1)
+        mine = np.flatnonzero(self._times.passes[place] == at)
+        if len(mine) < batch.num_rows:
+            arrays = chosen(batch, batch.schema.names, mine)
+            batch, owned, place = pa.RecordBatch.from_arrays(arrays, schema=batch.schema), owned[mine], place[mine]
+        rows = _Rows.of(batch, owned, place)
+        groups, topics = batch.column("group"), batch.column("topic")
+        begins = np.flatnonzero(differs(groups) | differs(topics)).tolist()
+        for begin, end in zip(begins, [*begins[1:], batch.num_rows], strict=True):
+            self._of(groups[begin].as_py()).push(topics[begin].as_py(), rows.cut(begin, end))
+
+    def _of(self, name: str) -> _Group:
+        """The group that the next readings are of."""
+        if self._group is None or self._group.name != name:
+            self._end()
+            for _ in self._states.until(name):
+                pass
+            self._group = _Group(name, self._states.of(name).codes, self._times)
+        return self._group
 
     def _end(self) -> None:
         if self._group is not None:
             self.found[self._group.name] = self._group.compact()
         self._group = None
+
+
+class _Rows(NamedTuple):
+    """Readings as arrays. place: of the pass; lag, age, unchanged: -1 where not known; lacking: the lag should be
+    known, and is not; status: the verdict for what had an owner or had none."""
+
+    place: Ints
+    lag: Ints
+    lacking: Flags
+    age: Ints
+    unchanged: Ints
+    status: _Small
+    owned: Flags
+
+    @staticmethod
+    def of(batch: pa.RecordBatch, owned: Flags, place: Ints) -> _Rows:
+        lag = _or_none(batch, "lag")
+        deleted = bits_of(batch.column("deleted"))
+        status = np.where(owned, _small(batch, "status_owned"), _small(batch, "status"))
+        status[deleted] = Status.OK  # Standing.DELETED
+        lacking = known(batch.column("committed_offset")).known & (lag < 0) & ~deleted
+        age, unchanged = _or_none(batch, "time_lag_least_ms"), _or_none(batch, "unchanged_ms")
+        return _Rows(place, lag, lacking, age, unchanged, status, owned)
+
+    def cut(self, begin: int, end: int) -> _Rows:
+        return _Rows._make(column[begin:end] for column in self)
+
+
+def _or_none(batch: pa.RecordBatch, name: str) -> Ints:
+    found = known(batch.column(name))
+    return np.where(found.known, found.value, np.int64(-1))
 
 
 class Compact(NamedTuple):
@@ -123,15 +165,17 @@ class _Group:
         self._worst = np.zeros(size, dtype=np.int8)
         self._topic: _Topic | None = None
 
-    def push(self, batch: pa.RecordBatch, owned: Flags) -> None:
-        """The next readings; owned: whether a member had the partition."""
-        place = 0
-        for name, part in runs(batch, "topic"):
-            if self._topic is None or self._topic.name != name:
-                self._end_topic()
-                self._topic = _Topic(name, len(self._seen))
-            self._add(part, owned[place : place + part.num_rows], self._topic)
-            place += part.num_rows
+    def push(self, topic: str, rows: _Rows) -> None:
+        """The next readings, all of one topic."""
+        if self._topic is None or self._topic.name != topic:
+            self._end_topic()
+            self._topic = _Topic(topic, len(self._seen))
+        self._topic.add(rows)
+        np.add.at(self._lag, rows.place, np.maximum(rows.lag, 0))
+        self._counted[rows.place[rows.lag >= 0]] = True
+        self._seen[rows.place] = True
+        self._lacking[rows.place[rows.lacking]] = True
+        np.maximum.at(self._age, rows.place, rows.age)
 
     def compact(self) -> Compact:
         """All of it, by buckets."""
@@ -146,23 +190,6 @@ class _Group:
         begins = self._times.begins
         found[self._times.of[begins]] = np.maximum.reduceat(values, begins)
         return found
-
-    def _add(self, part: pa.RecordBatch, owned: Flags, topic: _Topic) -> None:
-        at = numbers(part.column("at_ms"))
-        place = np.minimum(np.searchsorted(self._times.passes, at), len(self._seen) - 1)
-        mine = self._times.passes[place] == at
-        if not mine.all():
-            part, owned, place = _chosen(part, mine), owned[mine], place[mine]
-        committed, lag, age = (known(part.column(name)) for name in ("committed_offset", "lag", "time_lag_least_ms"))
-        deleted = bits_of(part.column("deleted"))
-        np.add.at(self._lag, place, lag.value)
-        self._counted[place[lag.known]] = True
-        self._seen[place] = True
-        self._lacking[place[committed.known & ~lag.known & ~deleted]] = True
-        np.maximum.at(self._age, place[age.known], age.value[age.known])
-        status = np.where(owned, _small(part, "status_owned"), _small(part, "status"))
-        status[deleted] = Status.OK  # Standing.DELETED
-        topic.add(place, status, owned, known(part.column("unchanged_ms")))
 
     def _end_topic(self) -> None:
         if self._topic is not None:
@@ -180,11 +207,12 @@ class _Topic:
         self._seen = np.zeros(size, dtype=bool)
         self._unchanged = np.full(size, _NEVER, dtype=np.int64)
 
-    def add(self, place: Ints, status: _Small, owned: Flags, unchanged: Known) -> None:
-        self._seen[place] = True
-        np.maximum.at(self._worst, place, status)
-        self._owned[place[owned]] = True
-        np.minimum.at(self._unchanged, place[unchanged.known], unchanged.value[unchanged.known])
+    def add(self, rows: _Rows) -> None:
+        self._seen[rows.place] = True
+        np.maximum.at(self._worst, rows.place, rows.status)
+        self._owned[rows.place[rows.owned]] = True
+        steady = rows.unchanged >= 0
+        np.minimum.at(self._unchanged, rows.place[steady], rows.unchanged[steady])
 
     def alarms(self, states: _Small) -> _Small:
         """kctl.lag.status: standing_of and alarm_of of each pass, as the group's status."""
@@ -204,8 +232,3 @@ _STATES = {int(status): State[status.name] for status in Status}
 def _small(part: pa.RecordBatch, name: str) -> _Small:
     found: _Small = numbers(part.column(name).cast(pa.int32())).astype(np.int8)
     return found
-
-
-def _chosen(part: pa.RecordBatch, mine: Flags) -> pa.RecordBatch:
-    arrays = chosen(part, part.schema.names, np.flatnonzero(mine))
-    return pa.RecordBatch.from_arrays(arrays, schema=part.schema)

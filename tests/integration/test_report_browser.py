@@ -204,6 +204,27 @@ def test_an_empty_cluster_is_a_page_too(browser: Browser, tmp_path: Path) -> Non
         assert page.complaints == []
 
 
+def test_one_pass_is_a_page_too(browser: Browser, tmp_path: Path) -> None:
+    """A span without length: points instead of lines."""
+    report = sample_report(3, 3)
+    groups = [dataclasses.replace(g, lag_over_time=[5], time_lag_over_time=[None], timeline=[]) for g in report.groups]
+    span = dataclasses.replace(report.span, to_at=report.span.from_at, buckets=1, passes=1, incomplete=0, missed=1)
+    short = [dataclasses.replace(row, size_over_time=[7]) for row in report.log_dirs]
+    topics = [dataclasses.replace(row, size_over_time=[None]) for row in report.topics]
+    one = dataclasses.replace(report, span=span, groups=groups, log_dirs=short, topics=topics)
+    with browser.page(written(tmp_path, one)) as page:
+        assert page.run("document.documentElement.dataset.drawn") == "yes"
+        assert page.complaints == []
+        assert "1 pass left out" in page.run("document.querySelector('#lacking').textContent")
+
+
+def test_a_page_of_the_largest_size_is_drawn_in_seconds(browser: Browser, tmp_path: Path) -> None:
+    with browser.page(written(tmp_path, sample_report(990, 2000))) as page:
+        assert page.run("performance.now()") < 20_000
+        assert page.run("document.querySelectorAll('tr').length") < 1_000
+        assert "100 of 2000" in page.run("document.querySelector('#partitions-table .tools').textContent")
+
+
 # --- where it is read -----------------------------------------------------------------------------------------------
 
 

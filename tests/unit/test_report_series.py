@@ -159,6 +159,16 @@ def test_borders_of_batches_do_not_matter(seed: int, size: int) -> None:
     assert [one.series(name) for name in one.found] == [other.series(name) for name in other.found]
 
 
+def test_owners_are_found_whatever_the_numbers() -> None:
+    """Partitions and times as far apart as their types allow: a product of their ranges is no int64."""
+    keys = [("g", "t", p, at) for p in (0, 2**31 - 1) for at in (0, 1, 2**62)]
+    rows = [(at, g, t, p, 5, 0, 9, 3, "i", False) for g, t, p, at in keys]
+    owners = [(at, g, t, p, "m", "c", "h") for g, t, p, at in keys[1::2]]
+    (batch,) = _pieces(schema.COMMITS, rows, 100)
+    found = OwnedRows(_pieces(schema.OWNERS, owners, 2)).of(batch)
+    assert found.tolist() == [False, True] * 3
+
+
 def test_a_group_that_was_never_read_has_gaps() -> None:
     rows, times = _random_rows(3)
     buckets = buckets_of(times)

@@ -9,14 +9,14 @@ import pytest
 from pyspark.sql.datasource import InputPartition
 
 from kctl.lag.selection import EVERY
-from kctl.report.model import Report
+from kctl.report.model import GroupSeries, Report, State
 from kctl.snapshots.layout import HOUR_MS
 from kctl.spark.lag_planning import LagPlan, Wanted, plan_span
-from kctl.spark.report_groups import GroupsPart, Most, merged, read_part, times_of
+from kctl.spark.report_groups import GroupsPart, Listed, Most, group_reports, merged, read_part, times_of
 from kctl.spark.report_job import read_here, report_of
 from kctl.spark.report_source import SCHEMA, PartReader, packed, read, unpacked
 from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange
-from report_samples import FROM
+from report_samples import FROM, group_report
 from report_stores import START_MS, at_ms, small_cluster
 from snapshot_stores import compact_all
 
@@ -54,6 +54,18 @@ def test_parts_are_the_whole(plan: LagPlan, ranges: list[GroupRange], most: Most
     assert found.series == expected.series
     assert len(found.listed) == 5
     assert len(found.series) == min(most.groups, 5)
+
+
+def test_groups_that_are_gone_come_last_however_bad_they_were() -> None:
+    reports = [group_report("gone", 9, State.ERR, gone=True), group_report("ok", 1), group_report("bad", 5, State.ERR)]
+    part = GroupsPart(
+        listed=[Listed(each.now, each.gone) for each in reports],
+        series={each.now.group: GroupSeries(each.now.group, [1], [2], []) for each in reports},
+    )
+    assert [each.now.group for each in group_reports(part, MOST)] == ["bad", "ok", "gone"]
+    few = Most(groups=2)
+    assert [each.now.group for each in group_reports(merged([part], few), few)] == ["bad", "ok"]
+    assert sorted(merged([part], few).series) == ["bad", "ok"]
 
 
 def test_a_part_survives_its_way_through_rows(whole: GroupsPart) -> None:

@@ -53,7 +53,11 @@ class LineChart {
     const options = {
       width: Math.max(this.place.clientWidth, 200), height: 260,
       tzDate: (ts) => uPlot.tzDate(new Date(ts * 1000), "Etc/UTC"),
-      scales: { y: { range: (_, low, high) => [Math.min(low ?? 0, 0), Math.max(high ?? 1, 1)] } },
+      scales: {
+        // One pass alone would be drawn in the middle of years.
+        x: { range: (_, low, high) => (high - low < 60 ? [low - 30, low + 30] : [low, high]) },
+        y: { range: (_, low, high) => [Math.min(low ?? 0, 0), Math.max(high ?? 1, 1)] },
+      },
       axes: [{ ...axis, values: timeMarks, space: 70 }, { ...axis, size: 70, values: (_, ticks) => ticks.map((v) => this.show(v)) }],
       series: [
         { label: "UTC", value: (_, v) => (v === null ? "–" : formatMoment(v)) },
