@@ -26,6 +26,10 @@ from kctl.lag.rates import MAX_MS
 from kctl.lag.retention import deletes
 
 
+MOST_BYTES = 2.0**53  # 9 PB: no log comes to that, and a limit that large is none
+MOST_MS = 100 * 365 * 24 * HOUR_MS  # nor does it come to a hundred years; retention.ms is often the largest number
+
+
 class ReplicaGrowth(NamedTuple):
     """One replica on the volume. written_per_hour: None: not known, and taken for nothing. ceiling_bytes: None: none.
 
@@ -78,7 +82,8 @@ def ceiling_bytes(config: LogConfig | None, written_per_hour: float | None) -> f
         if config.segment_ms is not None and config.segment_ms >= 0:
             rolled = min(segment, written_per_hour * config.segment_ms / HOUR_MS)
         ceilings.append(written_per_hour * config.retention_ms / HOUR_MS + rolled)
-    return min(ceilings, default=None)
+    lowest = min(ceilings, default=None)
+    return None if lowest is None or lowest >= MOST_BYTES else lowest
 
 
 def never_stops(config: LogConfig | None) -> bool:
@@ -87,8 +92,10 @@ def never_stops(config: LogConfig | None) -> bool:
         return False
     if compacts(config.cleanup_policy):
         return False
-    limits = (config.retention_bytes, config.retention_ms)
-    return not deletes(config.cleanup_policy) or all(limit is not None and limit < 0 for limit in limits)
+    by_bytes, by_time = config.retention_bytes, config.retention_ms
+    if not deletes(config.cleanup_policy) or by_bytes is None or by_time is None:
+        return not deletes(config.cleanup_policy)
+    return not 0 <= by_bytes < MOST_BYTES and not 0 <= by_time < MOST_MS
 
 
 def disk_full(usable_bytes: int | None, replicas: Sequence[ReplicaGrowth], *, other_per_hour: float = 0.0) -> DiskFull:

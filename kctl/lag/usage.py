@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 from kctl.lag.retention import (
@@ -41,9 +42,17 @@ class Usage:
     log_dirs: list[LogDirSize]
     now_ms: int
 
+    @cached_property
+    def _configs(self) -> dict[str, TopicRetention]:
+        return {row.topic: row for row in self.retention}
+
+    @cached_property
+    def _log_of(self) -> dict[tuple[str, int], PartitionLog]:
+        return {(row.topic, row.partition): row for row in self.logs}
+
     def by_partition(self) -> list[PartitionUsage]:
         """Each partition in `logs`, sorted by topic and partition."""
-        config = {row.topic: row for row in self.retention}
+        config = self._configs
         copies = _grouped(self.replicas, lambda row: (row.topic, row.partition))
         return [
             _partition(log, copies.get((log.topic, log.partition), []), config.get(log.topic), self.now_ms)
@@ -70,12 +79,10 @@ class Usage:
         ]
 
     def _shares(self, copies: Iterable[ReplicaSize]) -> list[_Shares]:
-        config = {row.topic: row for row in self.retention}
-        logs = {(row.topic, row.partition): row for row in self.logs}
         found = []
         for copy in copies:
-            policy = config.get(copy.topic, TopicRetention(copy.topic))
-            log = logs.get((copy.topic, copy.partition))
+            policy = self._configs.get(copy.topic, TopicRetention(copy.topic))
+            log = self._log_of.get((copy.topic, copy.partition))
             oldest = log.oldest_timestamp_ms if log else None
             found.append(
                 _Shares(

@@ -69,11 +69,14 @@ class Disks:
         on: dict[Place, list[ReplicaGrowth]] = {}
         for each in self.current():
             on.setdefault((each.broker, each.log_dir), []).append(self._growing(each, rates))
+        ever: dict[Place, list[GrownReplica]] = {}
+        for each in self.replicas:
+            ever.setdefault((each.broker, each.log_dir), []).append(each)
         found: dict[Place, DiskFull] = {}
         for group in same_volumes(self.volumes):
             places = [(each.broker, each.log_dir) for each in group]
             usable = min(each.growth.last_bytes for each in group) + sum(self.freed.get(place, 0) for place in places)
-            other = self._others(group, set(places))
+            other = self._others(group, [row for place in places for row in ever.get(place, ())])
             outlook = disk_full(
                 usable, [row for place in places for row in on.get(place, ())], other_per_hour=other or 0.0
             )
@@ -87,15 +90,14 @@ class Disks:
         ceiling = ceiling_bytes(self.configs.get(each.topic), rate.written_per_hour)
         return ReplicaGrowth(each.topic, each.growth.last_bytes, rate.written_per_hour, ceiling, lacks)
 
-    def _others(self, group: Sequence[GrownVolume], places: set[Place]) -> float | None:
+    def _others(self, group: Sequence[GrownVolume], replicas: Iterable[GrownReplica]) -> float | None:
         """Bytes an hour that the volume's free space became less by, beyond what replicas grew. None: not known."""
         usable = min(group, key=lambda each: each.growth.last_bytes).growth
-        grown = sum(self.freed.get(place, 0) for place in places)
-        for each in self.replicas:
-            if (each.broker, each.log_dir) in places:
-                known = each.growth
-                before = known.first_bytes if known.first_ms <= usable.first_ms else 0
-                grown += (known.last_bytes if known.last_ms >= usable.last_ms else 0) - before
+        grown = sum(self.freed.get((each.broker, each.log_dir), 0) for each in group)
+        for each in replicas:
+            known = each.growth
+            before = known.first_bytes if known.first_ms <= usable.first_ms else 0
+            grown += (known.last_bytes if known.last_ms >= usable.last_ms else 0) - before
         return per_hour(usable.first_bytes - usable.last_bytes - grown, usable.span_ms)
 
 

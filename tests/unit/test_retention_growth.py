@@ -98,6 +98,8 @@ def config(policy: str = "delete", **limits: int) -> LogConfig:
         (config("compact,delete", retention_bytes=5, segment_bytes=5), GB, 10.0),
         (config(retention_ms=0, segment_bytes=GB), GB, GB),
         (None, GB, None),
+        (config(retention_ms=2**63 - 1, retention_bytes=-1, segment_bytes=GB), GB, None),
+        (config(retention_ms=2**63 - 1, retention_bytes=2**63 - 1), GB, None),
     ],
 )
 def test_ceiling(found: LogConfig | None, rate: float | None, expected: float | None) -> None:
@@ -106,7 +108,9 @@ def test_ceiling(found: LogConfig | None, rate: float | None, expected: float | 
 
 def test_logs_that_nothing_ends() -> None:
     assert never_stops(config(retention_ms=-1, retention_bytes=-1))
+    assert never_stops(config(retention_ms=2**63 - 1, retention_bytes=-1))
     assert not never_stops(config(retention_ms=1, retention_bytes=-1))
+    assert not never_stops(config(retention_ms=-1))  # retention.bytes is not known
     assert not never_stops(config("compact"))
     assert not never_stops(config("compact,delete", retention_ms=-1, retention_bytes=-1))
     assert not never_stops(None)
