@@ -194,7 +194,7 @@ class _Reader:
                 if len(found):
                     yield found
                 # What is not ordinary ends a piece: where there is much of it, pieces must not be read for nothing.
-                if following + size // 2 >= min(position + size, source.size):
+                if (following - position) * 2 >= min(size, source.size - position):
                     size, plain = min(size * 2, PIECE_BYTES), 1
                 else:
                     size = max(size // 8, _LEAST_BYTES)
