@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kctl.spark.lag_planning import LagPlan, Wanted
 
 _LEAST_WINDOW = 2
+_LONGEST_S = 600.0
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+:/")  # a Path has lost one slash of hdfs://
 
 Globs = "repeatable; * and ? stand for what you like, and !NAME leaves out"
@@ -46,6 +47,10 @@ def lag(
         Path | None, typer.Option(metavar="DIR", help="Snapshots that `kctl spark snapshot` has collected.")
     ] = None,
     now: Annotated[bool, typer.Option("--now", help="Ask the cluster; --store adds history.  [the default]")] = False,
+    observe: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="Ask the cluster twice, so long apart: rates without a store."),
+    ] = None,
     last: Annotated[str | None, typer.Option(metavar="DURATION", help="The last snapshots, of so long.")] = None,
     from_: Annotated[
         str | None, typer.Option("--from", metavar="TIME", help="The snapshots from then on: ISO 8601, or -90m.")
@@ -99,6 +104,9 @@ def lag(
     if explain and by is not By.PARTITION:
         raise UsageError("--explain tells of partitions", hint="leave --by out")
     settings = settings_of(master, conf, driver_memory)
+    observe_s = 0.0 if observe is None else parse_duration_ms(observe) / 1000
+    if observe is not None and not (when.live and 0 < observe_s <= _LONGEST_S):
+        raise UsageError("--observe is of the cluster, and at most 10m", hint="--store DIR has more history")
     states, lookback_ms = known_states(state), parse_duration_ms(lookback)
     with running(inv, settings, parquet, overwrite=overwrite, cluster=when.live) as run:
         from kctl.spark.lag_planning import Wanted
@@ -114,7 +122,7 @@ def lag(
             tasks=settings.parallelism,
             offsets_logs=tuple(str(path.absolute()) for path in offsets_log or ()),
         )
-        plan = _plan(inv, when, wanted)
+        plan = _plan(inv, when, wanted, observe_s)
         spark = run.driver.session()
         from kctl.spark.lag_report import LagReportJob
 
@@ -198,12 +206,12 @@ def _limits(texts: Sequence[str] | None, by: By) -> list[Limit]:
     return limits
 
 
-def _plan(inv: Invocation, when: _When, wanted: Wanted) -> LagPlan:
+def _plan(inv: Invocation, when: _When, wanted: Wanted, observe_s: float) -> LagPlan:
     from kctl.spark.lag_planning import plan_live, plan_moment, plan_span
 
     if when.live:
         with inv.connect(timeout_s=REQUEST_TIMEOUT_S) as client:
-            return plan_live(client, when.store, wanted, now_ms=_now_ms)
+            return plan_live(client, when.store, wanted, now_ms=_now_ms, observe_s=observe_s)
     assert when.store is not None
     if when.at_ms is not None:
         return plan_moment(when.store, when.at_ms, wanted)

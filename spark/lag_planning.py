@@ -6,6 +6,7 @@ a fifth of a second for a small one), because a Python worker costs more than wh
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -67,11 +68,14 @@ class LagPlan:
 # --- live -----------------------------------------------------------------------------------------------------------
 
 
-def plan_live(client: ClusterClient, store: Path | None, wanted: Wanted, *, now_ms: Callable[[], int]) -> LagPlan:
+def plan_live(
+    client: ClusterClient, store: Path | None, wanted: Wanted, *, now_ms: Callable[[], int], observe_s: float = 0.0
+) -> LagPlan:
     """The cluster as it is now, with the store's passes before as history.
 
-    Raises NotFound for a group or topic that was written out and does not exist, Refused for another cluster's store,
-    and what ClusterClient and kctl.snapshots.store.open_store raise.
+    observe_s: look twice, so long apart: rates without a store (Spark starts meanwhile). Raises NotFound for a group or
+    topic that was written out and does not exist, Refused for another cluster's store, and what ClusterClient and
+    kctl.snapshots.store.open_store raise.
     """
     opened = None if store is None else open_store(store)
     cluster_id = client.metadata(()).cluster_id
@@ -81,15 +85,20 @@ def plan_live(client: ClusterClient, store: Path | None, wanted: Wanted, *, now_
             hint="give the store of this cluster",
         )
     collector = Collector(cluster_id)
+    earlier: list[LivePass] = []
     at_ms = now_ms()
     found = collector.look(client, at_ms)
     _check_names(found, wanted)
+    if observe_s > 0:
+        earlier.append(live_pass(found, at_ms))
+        time.sleep(observe_s)
+        at_ms = max(now_ms(), at_ms + 1)
+        found = collector.look(client, at_ms)
     points, failed = fetch_points(client, _behind(found, wanted), at_ms)
     for tp, error in failed.items():
         found.failed(f"timestamps of {tp}: {error.message}")
-    return _live_plan(
-        opened, live_pass(found, at_ms, {(tp.topic, tp.partition): each for tp, each in points.items()}), found, wanted
-    )
+    last = live_pass(found, at_ms, {(tp.topic, tp.partition): each for tp, each in points.items()})
+    return _live_plan(opened, (*earlier, last), found, wanted)
 
 
 def _behind(found: Pass, wanted: Wanted) -> dict[TopicPartition, log_times.Wanted]:
@@ -107,35 +116,36 @@ def _behind(found: Pass, wanted: Wanted) -> dict[TopicPartition, log_times.Wante
     return behind
 
 
-def _live_plan(store: Store | None, live: LivePass, found: Pass, wanted: Wanted) -> LagPlan:
-    at_ms = live.at_ms
+def _live_plan(store: Store | None, live: tuple[LivePass, ...], found: Pass, wanted: Wanted) -> LagPlan:
+    """found: what the last of `live` read."""
+    at_ms = live[-1].at_ms
     damaged: list[Damaged] = []
     before = [] if store is None else passes(store, max(at_ms - wanted.lookback_ms, 0), at_ms, damaged=damaged.append)
     rules, lookback_ms = _windows(before, wanted)
     if store is not None and lookback_ms > wanted.lookback_ms:
         before = passes(store, max(at_ms - lookback_ms, 0), at_ms, damaged=damaged.append)
-    began = next((each.at_ms for each in before if each.at_ms >= at_ms - lookback_ms), at_ms)
+    read = [*(each.at_ms for each in before), *(each.at_ms for each in live)]
     question = LagQuestion(
         store=str(store.root.absolute()) if store is not None and before else None,
         from_ms=at_ms,
         to_ms=at_ms + 1,
         lookback_ms=lookback_ms,
-        since_ms=at_ms if live.complete else None,
-        began_ms=began,
+        since_ms=at_ms if live[-1].complete else None,
+        began_ms=read[0],
         rules=rules,
         groups=wanted.groups,
         topics=wanted.topics,
         states=wanted.states,
         by=wanted.by,
-        judged=began < at_ms,
-        live=(live,),
+        judged=bool(before),
+        live=live,
         offsets_logs=wanted.offsets_logs,
-        passes=(*(each.at_ms for each in before), at_ms) if wanted.offsets_logs else (),
+        passes=tuple(read) if wanted.offsets_logs else (),
     )
     notes = [] if store is None or before else [_no_history(store, at_ms, lookback_ms)]
     rows = [(row[0], 1) for row in found.rows.get(schema.COMMITS, ())]
     ranges = tuple(split(rows, _tasks(len(rows), wanted))) if rows else (EVERY_GROUP,)
-    told = (*live.failures, *map(str, dict.fromkeys(damaged)))
+    told = (*live[-1].failures, *map(str, dict.fromkeys(damaged)))
     return LagPlan(question, ranges, told, tuple(notes), _silent(found, wanted))
 
 

@@ -7,6 +7,7 @@ No Spark and no cluster: what a task does, and how it is planned. The real ones 
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -408,6 +409,29 @@ def test_without_history_there_is_no_status(monkeypatch: pytest.MonkeyPatch) -> 
     assert {row.last_commit for row in rows} == {None}
     slow = next(row for row in rows if row.group == "b-stopped")
     assert (slow.lag, slow.at) == (0, at(_at(PASSES)))
+
+
+def test_two_looks_have_rates_and_no_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks, clock = [_pass(0), _pass(40)], [_at(0), _at(40)]
+    slept: list[float] = []
+    _live(monkeypatch, looks[0], None)  # which puts the stand-ins in place
+    monkeypatch.setattr(_Collector, "look", lambda _self, _client, _at_ms: looks.pop(0))
+    monkeypatch.setattr(time, "sleep", slept.append)
+    client: Any = _Cluster()
+    plan = plan_live(client, None, EVERYTHING, now_ms=lambda: clock.pop(0), observe_s=5)
+    assert slept == [5]
+    found = {(row.group, row.topic, row.partition): row for row in _rows(plan)}
+    slow = found["a-slow", "t", 0]
+    assert (slow.status, slow.observations, slow.readings) == (None, 1, 1)  # the first look is out of the window
+    clock, looks = [_at(0), _at(2)], [_pass(0), _pass(2)]
+    found = {}
+    for row in _rows(plan_live(client, None, EVERYTHING, now_ms=lambda: clock.pop(0), observe_s=5)):
+        found[row.group, row.topic, row.partition] = row
+    slow = found["a-slow", "t", 0]
+    assert (slow.status, slow.at, slow.lag, slow.deletion_by_bytes_ms is not None) == (None, at(_at(2)), 10, True)
+    assert slow.consumed_per_s == pytest.approx(5 / 60)
+    assert slow.produced_per_s == pytest.approx(10 / 60)
+    assert slow.client_id == "client-a-slow"
 
 
 def test_logs_tell_the_time_lag_where_history_does_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -226,6 +226,8 @@ def test_a_moment(run: Run, store: Path) -> None:
         (("--store", "x", "--last", "0s"), "ends before it begins"),
         (("--store", "x", "--from", "-5m", "--to", "-10m"), "ends before it begins"),
         (("--store", "hdfs://host/x", "--last", "5m"), "is not a folder"),
+        (("--observe", "5s", "--store", "x", "--last", "5m"), "--observe is of the cluster"),
+        (("--observe", "1h"), "at most 10m"),
         (("--fail-on", "lag"), "is no limit"),
         (("--fail-on", "STOP", "--by", "group"), "a group is OK, WARN or ERR"),
         (("--explain", "--by", "topic"), "--explain tells of partitions"),
