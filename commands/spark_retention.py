@@ -78,6 +78,10 @@ def retention(
     count_keys: Annotated[
         bool, typer.Option("--count-keys", help="With --show cleaner: count keys, which reads every record.")
     ] = False,
+    dedupe_buffer: Annotated[
+        str,
+        typer.Option(metavar="SIZE", help="With --show cleaner: log.cleaner.dedupe.buffer.size ÷ log.cleaner.threads."),
+    ] = "128MiB",
     full_within: Annotated[
         str | None, typer.Option("--full-within", metavar="DURATION", help="Exit 1 when a disk is full sooner.")
     ] = None,
@@ -110,7 +114,7 @@ def retention(
     if show in {Show.SEGMENTS, Show.CLEANER}:
         from kctl.commands.spark_retention_files import files_report
 
-        files_report(inv, show.value, log_dir or [], topic, store, keys=count_keys)
+        files_report(inv, show.value, log_dir or [], topic, store, keys=count_keys, dedupe_buffer=dedupe_buffer)
         return
     settings = settings_of(master, conf, driver_memory)
     if store is None:

@@ -29,12 +29,21 @@ _WHY = {
 
 
 def files_report(
-    inv: Invocation, show: str, log_dirs: Sequence[Path], topic: Sequence[str] | None, store: Path | None, *, keys: bool
+    inv: Invocation,
+    show: str,
+    log_dirs: Sequence[Path],
+    topic: Sequence[str] | None,
+    store: Path | None,
+    *,
+    keys: bool,
+    dedupe_buffer: str,
 ) -> None:
     """Look into the log dirs' segments; configs are those of the store's newest snapshot, or of the cluster."""
     from kctl.lag.segment_usage import FilesAsked, log_folders, look_into, topics_of
     from kctl.lag.selection import names_of
+    from kctl.units import parse_size
 
+    buffer_bytes = parse_size(dedupe_buffer)
     chosen = names_of(topic)
     folders = log_folders(log_dirs)
     wanted = {name for name in topics_of(folders) if name in chosen}
@@ -43,7 +52,9 @@ def files_report(
             "no log of such a topic is there", hint="give a broker's log dir: it has a folder for each log"
         )
     configs, lacking = _configs(inv, wanted, store)
-    asked = FilesAsked(configs, time.time_ns() // 1_000_000, cleaner=show == "cleaner", keys=keys)
+    asked = FilesAsked(
+        configs, time.time_ns() // 1_000_000, cleaner=show == "cleaner", keys=keys, buffer_bytes=buffer_bytes
+    )
     with output.progress("Reading") as progress:
         found = look_into(folders, asked, lambda done, total: progress.update("Reading", done, total))
     rows = found.cleaner if show == "cleaner" else found.segments

@@ -25,7 +25,6 @@ from kctl.lag.log_config import LogConfig, compacts
 from kctl.lag.rates import MAX_MS
 from kctl.lag.retention import deletes
 
-
 MOST_BYTES = 2.0**53  # 9 PB: no log comes to that, and a limit that large is none
 MOST_MS = 100 * 365 * 24 * HOUR_MS  # nor does it come to a hundred years; retention.ms is often the largest number
 
