@@ -26,6 +26,7 @@ from kctl import __version__
 from kctl.report.model import Report
 
 LIBRARY = "uPlot.iife.min.js"
+LICENCE = "uPlot.LICENSE.txt"
 _STYLES = ("uPlot.min.css", "report.css")
 _SCRIPTS = ("format.js", "tables.js", "charts.js", "report.js")
 # Nothing in JSON needs these characters but text, where an escape says the same.
@@ -35,7 +36,7 @@ _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 def html_page(report: Report) -> str:
     """The page. Numbers that are no finite ones are null in it."""
     style = "\n".join(map(_part, _STYLES))
-    library = _part(LIBRARY)
+    library = f"/*\n{_part(LICENCE)}*/\n{_part(LIBRARY)}"  # which asks to be told in each copy
     script = f'(() => {{\n"use strict";\n{"".join(map(_part, _SCRIPTS))}}})();'
     parts = {
         "@POLICY@": escape(_policy([library, script], style)),

@@ -15,7 +15,8 @@ from kctl.lag.selection import EVERY, names_of
 from kctl.report.model import Report
 from kctl.snapshots.layout import HOUR_MS
 from kctl.spark.lag_planning import Wanted, plan_span
-from kctl.spark.report_job import Most, report_of
+from kctl.spark.report_groups import Most
+from kctl.spark.report_job import report_of
 from report_samples import FROM
 from report_stores import MESSAGE_BYTES, MINUTE_MS, PASSES, START_MS, at_ms, end_of, small_cluster
 from snapshot_stores import compact_all
@@ -173,6 +174,9 @@ def test_the_page(run: Callable[..., tuple[int, str, str]], tmp_path: Path) -> N
         (("-o", "csv"), 2, "a report is no one table"),
         (("--html", "/nowhere/report.html"), 2, "the folder /nowhere does not exist"),
         (("--last", "1h"), 2, "do not go together"),
+        (("--conf", "spark.ui.enabled=true"), 2, "they need --master"),
+        (("--driver-memory", "2g"), 2, "they need --master"),
+        (("--master", "mesos://h:5050"), 2, "mesos"),
         (("--group", "nobody"), 4, "group 'nobody' does not exist"),
     ],
 )

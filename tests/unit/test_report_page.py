@@ -130,10 +130,11 @@ def test_the_pages_own_script_makes_no_html_of_text(page: Page) -> None:
     )
 
 
-def test_the_library_is_as_it_was_published() -> None:
+def test_the_library_is_as_it_was_published_and_its_licence_goes_with_it(page: Page) -> None:
     folder = files("kctl.report").joinpath("page")
     assert hashlib.sha256(folder.joinpath(LIBRARY).read_bytes()).hexdigest() == LIBRARY_SHA256
-    assert "Permission is hereby granted" in folder.joinpath("uPlot.LICENSE.txt").read_text()
+    assert folder.joinpath(LIBRARY).read_text() in page.texts[2][1]
+    assert "Permission is hereby granted" in page.texts[2][1]
 
 
 def test_a_page_is_small() -> None:
