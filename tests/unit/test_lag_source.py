@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import cloudpickle
+from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from kctl.errors import NotFound, Refused
@@ -40,7 +42,7 @@ from kctl.snapshots.compact import compact
 from kctl.snapshots.store import Store, open_store
 from kctl.spark import lag_planning
 from kctl.spark.lag_planning import LagPlan, Wanted, plan_live, plan_moment, plan_span
-from kctl.spark.lag_source import ROWS, arrow_schema, kinds, read, spark_schema
+from kctl.spark.lag_source import ROWS, LagReader, LagSource, arrow_schema, kinds, read, spark_schema
 from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange
 from offsets_files import commit
 from segment_files import batch, write
@@ -490,6 +492,30 @@ def test_nothing_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("by", list(ROWS))
 def test_sparks_schema_is_that_of_the_batches(by: str) -> None:
     assert to_arrow_schema(spark_schema(by)).equals(arrow_schema(by))
+
+
+def test_what_travels_to_executors(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark pickles the source by value; a copy reads the same."""
+    names = names_of(["a-*", "!x"])
+    assert "a-slow" in names  # which keeps compiled patterns
+    found = _pass(60)
+    found.rows |= {name: rows for name, rows in _pass(PASSES).rows.items() if name != schema.CONFIGS}
+    plan = _live(monkeypatch, found, store.root, replace(EVERYTHING, groups=names, tasks=2))
+    untyped: Any = cloudpickle
+
+    def copied(value: Any) -> Any:
+        return untyped.loads(untyped.dumps(value))
+
+    copy = copied(LagReader(plan.question, plan.ranges))
+    partitions = [copied(each) for each in copy.partitions()]
+    assert len(partitions) == 2
+    rows = [row for each in partitions for part in copy.read(each) for row in part.to_pylist()]
+    assert rows == [row for each in plan.ranges for part in read(plan.question, each) for row in part.to_pylist()]
+    assert {row["group"] for row in rows} == {"a-keeps", "a-slow"}
+    assert list(copy.read(InputPartition(None))) == []  # Spark's stand-in for no partitions
+    bound = copied(type("BoundLag", (LagSource,), {"question": plan.question}))
+    assert bound.name() == "kctl_lag"
+    assert bound({}).schema() == spark_schema("partition")
 
 
 def test_the_store_is_left_as_it_was(store: Store) -> None:
