@@ -314,10 +314,10 @@ def test_tasks_make_the_same_files(store: Store) -> None:
 def test_days_are_their_hours_folded(tmp_path: Path) -> None:
     store = create_store(tmp_path / "s", "c")
     day = rollup_files.day_of(HOUR.start_ms) + DAY_MS
-    for number in range(27):
-        put(store, day - HOUR.start_ms + number * HOUR_MS, a_pass(number))
+    for number in range(10):  # hours without passes are just not there
+        put(store, day - HOUR.start_ms + number * 3 * HOUR_MS, a_pass(number))
     made = catch_up(store)
-    assert (made.hours, made.days) == (26, 1)
+    assert (made.hours, made.days) == (9, 1)
     for table in TABLES:
         by_hour, _ = rollup_files.rows_of(store, table, day, day + DAY_MS, days=False)
         by_day, damaged = rollup_files.rows_of(store, table, 0, 10**13, days=True)
