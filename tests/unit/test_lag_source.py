@@ -258,6 +258,17 @@ def test_names_that_are_nowhere_are_refused(store: Store) -> None:
     assert (row.state, row.standing, row.status) == ("Dead", "dead", "OK")
 
 
+def test_a_topic_that_is_gone_can_be_asked_for(tmp_path: Path) -> None:
+    store = store_with(tmp_path / "s", [])
+    found = _pass(0)
+    found.rows[schema.COMMITS].append(("a-slow", "gone", 0, 5, None, None, None, None, True))
+    put(store, 0, found)
+    (row,) = _rows(plan_moment(store.root, _at(0), replace(EVERYTHING, topics=names_of(["gone"]))))
+    assert (row.topic, row.lag, row.standing, row.status) == ("gone", None, "deleted", None)
+    with pytest.raises(NotFound, match="'went' does not exist"):
+        plan_moment(store.root, _at(0), replace(EVERYTHING, topics=names_of(["gone", "went"])))
+
+
 def test_a_time_without_snapshots(store: Store, tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="has no snapshots from") as caught:
         plan_span(store.root, _at(45), _at(100), EVERYTHING)
