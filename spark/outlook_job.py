@@ -4,7 +4,7 @@ groups' last readings), and the rules of kctl.lag work on the row that each repl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,12 +20,11 @@ from kctl.lag.volumes import Disks, Partition
 from kctl.snapshots.disk_moment import DiskMoment, disk_moment, ends_near
 from kctl.snapshots.store import Damaged, Store, open_store
 from kctl.spark import size_source, snapshot_source
-from kctl.spark.size_source import SizesAsked
+from kctl.spark.size_source import ARROW, SizesAsked
 from kctl.spark.snapshot_ranges import group_ranges
 from kctl.spark.snapshot_source import Question
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 _READERS = (
@@ -98,26 +97,21 @@ class OutlookJob:
     def _tell(self, damaged: Damaged) -> None:
         self._damaged[str(damaged)] = None
 
-    def _sizes(self, asked: SizesAsked) -> Iterable[pa.RecordBatch]:
+    def _sizes(self, asked: SizesAsked) -> Iterable[Sequence[Any]]:
         if self.spark is None:
-            return size_source.read(asked)
+            return size_source.rows_of(size_source.read(asked))
         ranges = size_source.topic_ranges(self.store, asked.from_ms, asked.to_ms, self.parallelism, damaged=self._tell)
-        return _collected(size_source.load(self.spark, asked, ranges))
+        rows: Sequence[Sequence[Any]] = size_source.load(self.spark, asked, ranges).select(*ARROW.names).collect()
+        return rows
 
     def _readings(self, question: Question) -> Iterator[dict[str, Any]]:
         if self.spark is None:
-            batches: Iterable[pa.RecordBatch] = snapshot_source.read(question)
-        else:
-            ranges = group_ranges(self.store, question.from_ms, question.to_ms, self.parallelism, damaged=self._tell)
-            batches = _collected(snapshot_source.load(self.spark, question, ranges).select(*_READERS))
-        for batch in batches:
-            yield from batch.select(list(_READERS)).to_pylist()
-
-
-def _collected(frame: Any) -> list[pa.RecordBatch]:
-    """A DataFrame's rows as Arrow batches."""
-    found: list[pa.RecordBatch] = frame.toArrow().to_batches()
-    return found
+            for batch in snapshot_source.read(question):
+                yield from batch.select(list(_READERS)).to_pylist()
+            return
+        ranges = group_ranges(self.store, question.from_ms, question.to_ms, self.parallelism, damaged=self._tell)
+        for row in snapshot_source.load(self.spark, question, ranges).select(*_READERS).collect():
+            yield dict(zip(_READERS, row, strict=True))
 
 
 def job_of(store: str, from_ms: int, to_ms: int, **settings: Any) -> OutlookJob:

@@ -9,54 +9,65 @@ from enum import Enum
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
-import pyarrow as pa
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DoubleType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_KINDS: dict[Any, pa.DataType] = {
-    int: pa.int64(),
-    float: pa.float64(),
-    bool: pa.bool_(),
-    str: pa.string(),
-    datetime: pa.timestamp("us", tz="UTC"),
+_KINDS: dict[Any, DataType] = {
+    int: LongType(),
+    float: DoubleType(),
+    bool: BooleanType(),
+    str: StringType(),
+    datetime: TimestampType(),
 }
 
 
-def arrow_of(rows: Sequence[Any], row: type[Any]) -> pa.Table:
-    """Rows of a dataclass as a table; columns have their JSON names. Raises TypeError for a field of a type that no
-    column has."""
-    return pa.Table.from_pylist([_plain(each) for each in rows], schema=_schema(row))
-
-
 def frame_of(spark: SparkSession, rows: Sequence[Any], row: type[Any]) -> DataFrame:
-    """`arrow_of` as a DataFrame."""
-    return spark.createDataFrame(arrow_of(rows, row))
+    """Rows of a dataclass as a DataFrame; columns have their JSON names. Raises TypeError for a field of a type that no
+    column has."""
+    return spark.createDataFrame([plain(each) for each in rows], schema_of(row))
 
 
-def _schema(row: type[Any]) -> pa.Schema:
+def schema_of(row: type[Any]) -> StructType:
+    """The columns of a dataclass."""
     hints = get_type_hints(row)
-    return pa.schema([pa.field(each.name, _kind(hints[each.name])) for each in fields(row)])
+    return StructType([StructField(each.name, _kind(hints[each.name])) for each in fields(row)])
 
 
-def _kind(hint: Any) -> pa.DataType:
+def plain(row: Any) -> tuple[Any, ...]:
+    """A row in the order of its columns, dataclasses in it as well."""
+    return tuple(_value(getattr(row, each.name)) for each in fields(row))
+
+
+def _kind(hint: Any) -> DataType:
     if get_origin(hint) in {Union, UnionType}:
         (hint,) = (each for each in get_args(hint) if each is not type(None))
     if hint in _KINDS:
         return _KINDS[hint]
     if get_origin(hint) is list:
-        return pa.list_(_kind(get_args(hint)[0]))
+        return ArrayType(_kind(get_args(hint)[0]))
     if is_dataclass(hint):
         assert isinstance(hint, type)
-        return pa.struct(list(_schema(hint)))
+        return schema_of(hint)
     if isinstance(hint, type) and issubclass(hint, Enum):
-        return pa.string()
+        return StringType()
     raise TypeError(f"no column is made of {hint}")
 
 
-def _plain(value: Any) -> Any:
+def _value(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
-        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+        return plain(value)
     if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return [_value(each) for each in value]
     return value.value if isinstance(value, Enum) else value

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 FORMAT = "kctl_growth"
 REPLICAS = Sizes(("topic", "partition", "broker", "log_dir", "future"), "size_bytes", ("offset_lag",))
 VOLUMES = Sizes(("broker", "log_dir"), "usable_bytes", ("total_bytes",))
-Replica = GrownReplica
 _MOST_TRIED = 5  # files that are damaged, or have no rows, before one that says how topics are to be split
 
 
@@ -104,19 +103,23 @@ def _told(errors: list[str]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=ARROW)
 
 
-def replicas_of(batches: Iterable[pa.RecordBatch]) -> tuple[list[GrownReplica], list[str]]:
-    """The rows of `read`, or of a DataFrame of SCHEMA, as plain values; and the errors among them."""
+def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Sequence[Any]]:
+    """The rows of `read` as plain values, in the order of ARROW's columns."""
+    for batch in batches:
+        yield from zip(*(batch.column(name).to_pylist() for name in ARROW.names), strict=True)
+
+
+def replicas_of(rows: Iterable[Sequence[Any]]) -> tuple[list[GrownReplica], list[str]]:
+    """Rows in the order of ARROW's columns (or of a DataFrame's of SCHEMA) as replicas; and the errors in them."""
     found: list[GrownReplica] = []
     errors: list[str] = []
-    for batch in batches:
-        columns = [batch.column(name).to_pylist() for name in ARROW.names]
-        for row in zip(*columns, strict=True):
-            if row[-1] is not None:
-                errors.append(row[-1])
-            else:
-                topic, partition, broker, log_dir, future, offset_lag = row[:_NAMED]
-                grown = Growth(*row[_NAMED:-1])
-                found.append(GrownReplica(topic, partition, broker, log_dir, future, offset_lag, grown))
+    for row in rows:
+        if row[-1] is not None:
+            errors.append(row[-1])
+        else:
+            topic, partition, broker, log_dir, future, offset_lag = row[:_NAMED]
+            grown = Growth(*row[_NAMED:-1])
+            found.append(GrownReplica(topic, partition, broker, log_dir, future, offset_lag, grown))
     return found, errors
 
 

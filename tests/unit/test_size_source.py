@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,14 @@ from kctl.snapshots.collect import Pass
 from kctl.snapshots.compact import compact
 from kctl.snapshots.layout import HOUR_MS
 from kctl.snapshots.store import Store, create_store, open_store
-from kctl.spark.size_source import ARROW, SCHEMA, SizesAsked, read, replicas_of, topic_ranges, volumes
+from kctl.spark.size_source import ARROW, SCHEMA, SizesAsked, read, replicas_of, rows_of, topic_ranges, volumes
 from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange
 from snapshot_stores import HOUR, no_damage, put
+
+
+def read_rows(*asked: Any) -> Any:
+    return rows_of(read(*asked))
+
 
 TOPICS = ["a", "b", "logs-1", "é"]
 PASSES = 75
@@ -56,7 +62,7 @@ def test_replicas(store: Store, first: int, end: int, borders: list[str]) -> Non
     ranges = [GroupRange(*each) for each in zip([None, *borders], [*borders, None], strict=True)]
     found = {}
     for each in ranges:
-        rows, errors = replicas_of(read(_asked(store, first, end), each))
+        rows, errors = replicas_of(read_rows(_asked(store, first, end), each))
         assert errors == []
         for row in rows:
             key = (row.topic, row.partition, row.broker)
@@ -87,7 +93,7 @@ def test_ranges_hold_all_topics(store: Store) -> None:
 
 
 def test_what_cannot_be_read_is_a_row(store: Store, tmp_path: Path) -> None:
-    rows, (error,) = replicas_of(read(SizesAsked(str(tmp_path / "none"), 0, 10**13)))
+    rows, (error,) = replicas_of(read_rows(SizesAsked(str(tmp_path / "none"), 0, 10**13)))
     assert rows == []
     assert "no store" in error
     other = create_store(tmp_path / "s", "c")
@@ -95,7 +101,7 @@ def test_what_cannot_be_read_is_a_row(store: Store, tmp_path: Path) -> None:
         put(other, number, Pass(rows={schema.REPLICAS: [(1, "/d", "t", 0, number, 0, False)]}))
     bad = other.folder(schema.REPLICAS, HOUR) / f"pass-{HOUR.start_ms}.parquet"
     bad.write_bytes(b"PAR1" + b"x" * 50)
-    (row,), (error,) = replicas_of(read(SizesAsked(str(other.root), 0, 10**13)))
+    (row,), (error,) = replicas_of(read_rows(SizesAsked(str(other.root), 0, 10**13)))
     assert row.growth.samples == 1
     assert str(bad) in error
     assert open_store(other.root).hours() == [HOUR]
