@@ -145,7 +145,7 @@ def _until_free(path: Path, limit_s: float | None, bar: output.Progress) -> None
         if deadline is not None and deadline.expired:
             raise TimedOut(
                 f"the kctl that carries out {path.stem} has not let go of it within {deadline.seconds:g} s",
-                hint="it has been asked to, and will; --timeout waits longer",
+                hint="it has been asked to: when it answers again, give this command once more; --timeout waits longer",
             )
         bar.update("waiting for the kctl that carries it out")
         time.sleep(0.2)
@@ -232,7 +232,7 @@ def _interruptible(run: Run) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if run.state.outcome is None:
-            output.note(f"interrupted: {run.situation()}")
+            output.note(run.situation())
             output.note(WAYS_OUT)
         raise
 

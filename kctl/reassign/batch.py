@@ -232,6 +232,7 @@ class _Mover:
             down=missing(rows, view.live.brokers.keys()),
             behind=_behind(rows, view),
             leaderless=leaderless,
+            silent=_silent(rows, view),
             throttle_bytes=state.throttle_rate if state.throttled else None,
         )
         hint = {
@@ -247,6 +248,12 @@ class _Mover:
 def missing(rows: Iterable[Reassignment], up: Collection[int]) -> dict[int, int]:
     """Brokers that are down → how many of these partitions are to be on them: none ends before all are in sync."""
     return _count(node for r in rows for node in r.after if node not in up)
+
+
+def _silent(rows: Iterable[Reassignment], view: View) -> set[int]:
+    """Leaders of these partitions that did not tell of their log dirs, though ZooKeeper still counts them as up."""
+    leaders = {partition.leader for r in rows if (partition := view.live.partition(r.tp)) is not None}
+    return {node for node in leaders if isinstance(view.live.log_dirs.get(node), KctlError)}
 
 
 def _behind(rows: Iterable[Reassignment], view: View) -> dict[int, int]:

@@ -128,7 +128,10 @@ def reason(r: Reassignment, view: View, found: Standing) -> str:
         return f"{r.tp}: it is not in {dirs}"
     if found is Standing.BEFORE:
         return f"{r.tp}: its replicas are {_ids(partition.replicas)} as before"
-    return f"{r.tp}: its replicas are {_ids(partition.replicas)}, neither {_ids(r.before or ())} nor {_ids(r.after)}"
+    not_these = _ids(r.after) if r.before is None else f"{_ids(r.before)} nor {_ids(r.after)}"
+    return (
+        f"{r.tp}: its replicas are {_ids(partition.replicas)}, {'not' if r.before is None else 'neither'} {not_these}"
+    )
 
 
 def _ids(replicas: Iterable[int]) -> str:

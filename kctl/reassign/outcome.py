@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from kctl.leader.elect import elect_leaders
 from kctl.model import ClusterState, TopicPartition
 from kctl.reassign.assignment import Reassignment
-from kctl.reassign.begin import RunPlan
+from kctl.reassign.batches import copies_to
+from kctl.reassign.begin import RunPlan, copy_bytes
 from kctl.reassign.compare import Standing, View, named_brokers, places_of, reason, standing
 from kctl.reassign.live_state import LiveState, read_live
 from kctl.reassign.run import Run
@@ -211,6 +212,7 @@ def result_of(run: Run) -> RunResult:
         found, brokers = _from_entry(state)
     else:
         found, brokers = read_back(run.client, state.plan.reassignments), []
+    moves, size = _copied(run, found)
     return RunResult(
         outcome=state.outcome or PAUSED,
         kind=state.plan.kind,
@@ -221,8 +223,8 @@ def result_of(run: Run) -> RunResult:
         as_before=found.as_before,
         elsewhere=found.elsewhere,
         taken_back=state.taken_back,
-        moves=run.done_copies,
-        bytes=run.done_bytes,
+        moves=moves,
+        bytes=size,
         failures=found.failures if state.outcome == INCOMPLETE else [],
         not_elected=state.not_elected,
         brokers_left=brokers,
@@ -232,6 +234,18 @@ def result_of(run: Run) -> RunResult:
         ended_at=state.last_at,
         journal=str(run.journal.path),
     )
+
+
+def _copied(run: Run, found: Reached) -> tuple[int, int]:
+    """Copies that were made, and their bytes: of finished batches, and of a cancelled one what ended all the same."""
+    moves, size = run.done_copies, run.done_bytes
+    number = run.state.batch
+    if run.state.outcome == CANCELLED and run.seen is not None and number is not None:
+        missing = {(f.topic, f.partition) for f in found.failures}
+        ended = [r for r in run.state.plan.batch(number) if (r.topic, r.partition) not in missing]
+        moves += sum(len(copies_to(r)) for r in ended)
+        size += sum(copy_bytes(r) for r in ended)
+    return moves, size
 
 
 def throttles_left(state: RunState) -> list[str]:
