@@ -45,11 +45,15 @@ def _cancel_after_a_crash(arena: Arena, plan: str) -> None:
     assert done.code == 0, str(done)
 
 
-@pytest.mark.parametrize("crashed", [False, True], ids=["running", "crashed"])
 @pytest.mark.parametrize(
-    "targets",
-    [{0: [1, 2, 4], 1: [2, 3, 4]}, {0: [1, 4], 1: [4, 3]}, {0: [3, 4], 1: [4, 1]}, {0: [4], 1: [4]}],
-    ids=["factor up", "one replica moves", "all replicas move", "one replica is left"],
+    ("targets", "crashed"),
+    [
+        ({0: [1, 2, 4], 1: [2, 3, 4]}, False),
+        ({0: [1, 4], 1: [4, 3]}, True),
+        ({0: [3, 4], 1: [4, 1]}, False),
+        ({0: [4], 1: [4]}, True),
+    ],
+    ids=["factor up", "one replica moves, crashed", "all replicas move", "one replica is left, crashed"],
 )
 def test_cancelled(arena: Arena, targets: Mapping[int, list[int]], crashed: bool) -> None:
     first = arena.make_topic("first", [[1, 2], [2, 3]], size=SIZE)
