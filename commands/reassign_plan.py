@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -115,7 +116,9 @@ def plan(
     with _without_collector():
         snapshot = _selected(_read(inv, from_file), names, pattern)
         made = _make(snapshot, goals)
-        execution, most = _execution(made, rate, max_concurrent_moves, limit_bytes, _options(goals, topic, topic_regex))
+        execution, most = _execution(
+            made, rate, max_concurrent_moves, limit_bytes, _options(goals, topic, topic_regex, topics_file)
+        )
         _show(inv, made, goals, execution, most, out)
 
 
@@ -162,7 +165,7 @@ def _topics(names: Sequence[str], file: Path | None) -> list[str]:
     return [*names, *read_topics_file(file)]
 
 
-def _options(goals: Goals, topics: Sequence[str] | None, pattern: str | None) -> dict[str, Any]:
+def _options(goals: Goals, topics: Sequence[str] | None, pattern: str | None, file: Path | None) -> dict[str, Any]:
     """The options that were given, for the plan file."""
     found: dict[str, Any] = {
         "remove_broker": sorted(goals.remove_brokers),
@@ -179,6 +182,7 @@ def _options(goals: Goals, topics: Sequence[str] | None, pattern: str | None) ->
         "max_bytes": goals.max_bytes,
         "topic": sorted(topics or ()),
         "topic_regex": pattern,
+        "topics_file": None if file is None else str(file),
     }
     return {key: value for key, value in found.items() if value not in (None, False, 0.0, [])}
 
@@ -223,10 +227,13 @@ def _selected(snapshot: Snapshot, names: Sequence[str], pattern: re.Pattern[str]
 
 
 def _make(snapshot: Snapshot, goals: Goals) -> Plan:
+    from kctl.reassign.cautions import about_unnamed
     from kctl.reassign.plan import make_plan
 
     with output.progress("planning"):
-        return make_plan(snapshot.cluster, goals, snapshot.log_dirs)
+        made = make_plan(snapshot.cluster, goals, snapshot.log_dirs)
+    kept = about_unnamed([broker.id for broker in made.cluster.brokers], goals, snapshot.unnamed)
+    return replace(made, warnings=[*made.warnings, *kept])
 
 
 def _execution(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
+
 from kctl.errors import Refused
 from kctl.reassign.cluster import NONE, PlanCluster
 from kctl.reassign.goals import Goals, Roles
@@ -43,14 +45,56 @@ def about_stuck(cluster: PlanCluster, goals: Goals, roles: Roles, stuck: frozens
         for p in sorted(stuck)
         if not roles.leaving.isdisjoint(cluster.replicas[p]) or factor not in (None, len(cluster.replicas[p]))
     ]
-    text = "no leader and cannot be copied: they stay as they are: "
-    unmet: list[str] = []
-    warnings: list[str] = []
-    for found, said in ((wanted, unmet), (sorted(stuck.difference(wanted)), warnings)):
-        if found:
-            names = ", ".join(str(cluster.tp(p)) for p in found[:3])
-            said.append(f"partitions with {text}{names}{f' and {len(found) - 3} more' if len(found) > 3 else ''}")
-    return unmet, warnings
+    return _why_stuck(cluster, wanted), _why_stuck(cluster, sorted(stuck.difference(wanted)))
+
+
+def _why_stuck(cluster: PlanCluster, stuck: Sequence[int]) -> list[str]:
+    """A line for those that are nowhere else, and one for those that have replicas but no leader."""
+    dead = {node for node, broker in enumerate(cluster.brokers) if not broker.alive}
+    lost = [p for p in stuck if dead.issuperset(cluster.replicas[p])]
+    rest = [p for p in stuck if not dead.issuperset(cluster.replicas[p])]
+    found = []
+    if lost:
+        nodes = cluster.ids(sorted({node for p in lost for node in cluster.replicas[p]}))
+        one = len(nodes) == 1
+        where = f"broker {nodes[0]}, which is down" if one else f"brokers that are down ({_few(nodes)})"
+        whose, what = ("its", "the topic") if len(lost) == 1 else ("their", "the topics")
+        found.append(
+            f"{_names(cluster, lost)} {'is' if len(lost) == 1 else 'are'} only on {where}: {whose} records come back "
+            f"only with {'the broker' if one else 'these'}; else delete {what} and create {what} again"
+        )
+    if rest:
+        one = len(rest) == 1
+        found.append(
+            f"{_names(cluster, rest)} {'has' if one else 'have'} no leader and cannot be copied: "
+            f"{'it stays as it is' if one else 'they stay as they are'}; "
+            "`kctl leader elect --unclean` gives a leader, and tells what could be lost"
+        )
+    return found
+
+
+def _names(cluster: PlanCluster, partitions: Sequence[int]) -> str:
+    return _few([str(cluster.tp(p)) for p in partitions])
+
+
+def _few(values: Sequence[object], most: int = 3) -> str:
+    more = f" and {len(values) - most:,} more" if len(values) > most else ""
+    return ", ".join(map(str, values[:most])) + more
+
+
+def about_unnamed(plan_brokers: Collection[int], goals: Goals, unnamed: Mapping[int, int]) -> list[str]:
+    """Brokers that are to end empty, and keep replicas of topics that were not named. unnamed: broker id → how many."""
+    leaving = set(goals.remove_brokers)
+    if goals.brokers is not None:
+        leaving |= set(plan_brokers) - goals.brokers - goals.add_brokers - goals.exclude_brokers
+    return [
+        f"broker {node} keeps {_counted(unnamed[node], 'replica')} of topics that were not named"
+        for node in sorted(leaving & unnamed.keys())
+    ]
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def warnings_of(cluster: PlanCluster, goals: Goals, roles: Roles) -> list[str]:

@@ -32,7 +32,8 @@ class PlanFile:
     """A plan as it was written.
 
     reassignments: with `before` where the file says what the replicas were. batches: positions in reassignments, each
-    in one batch; None when the file has none. complete: does the plan reach its goals (True when it does not tell).
+    in one batch; None when the file has none. remove_brokers: those that are to hold nothing in the end, none where
+    the plan is for some topics only. complete: does the plan reach its goals (True when it does not tell).
     digest: SHA-256 of the file's bytes, in hex. partition_counts: of each topic when the plan was made; empty when
     the file does not tell.
     """
@@ -305,14 +306,15 @@ def _batches(found: object, entries: int, problems: list[str]) -> tuple[tuple[in
 
 
 def _removed(goals: object, problems: list[str]) -> tuple[int, ...]:
-    """Brokers that are to hold nothing in the end."""
+    """Brokers that are to hold nothing in the end: none where topics were chosen, because they keep the others."""
     found = goals.get("remove_broker", []) if isinstance(goals, dict) else []
     if goals is not None and not isinstance(goals, dict):
         problems.append("goals is no object")
     if not isinstance(found, list) or not all(map(_is_id, found)):
         problems.append(f"goals: remove_broker is {_shown(found)}")
         return ()
-    return tuple(found)
+    chosen = isinstance(goals, dict) and any(goals.get(key) for key in ("topic", "topic_regex", "topics_file"))
+    return () if chosen else tuple(found)
 
 
 def _reassignments(

@@ -136,8 +136,27 @@ def test_a_dead_broker_can_be_removed_and_what_has_no_leader_stays(plan: Callabl
     cluster["topics"][0]["partitions"][2].update(leader=None, replicas=[3])
     code, out, err = plan("--remove-broker", "3", "-o", "json", cluster=cluster)
     assert code == 1
-    assert "partitions with no leader and cannot be copied: they stay as they are: t-2" in err
+    assert "t-2 is only on broker 3, which is down: its records come back only with the broker" in err
+    assert "else delete the topic and create the topic again" in err
     assert "t-2" not in [str(r.tp) for r in parse_plan(out.encode(), "p").reassignments]
+
+    cluster["topics"][0]["partitions"][2].update(replicas=[3, 2])
+    code, out, err = plan("--remove-broker", "3", "-o", "json", cluster=cluster)
+    assert code == 1
+    assert "t-2 has no leader and cannot be copied: it stays as it is; `kctl leader elect --unclean` gives" in err
+
+
+def test_a_broker_keeps_what_was_not_named(plan: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    listed = tmp_path / "topics"
+    listed.write_text("t\n")
+    said = "warning: broker 1 keeps 2 replicas of topics that were not named\n"
+    for options in (["--topic", "t"], ["--topic-regex", "t"], ["--topics-file", str(listed)]):
+        code, out, err = plan("--remove-broker", "1", *options, "-o", "json")
+        assert (code, err) == (0, said)
+        assert parse_plan(out.encode(), "p").remove_brokers == (), "verify must not ask for more than was planned"
+        assert json.loads(out)["goals"]["remove_broker"] == [1]
+    assert said in plan("--brokers", "2,3,4", "--topic", "t")[2]
+    assert "not named" not in plan("--remove-broker", "2", "--topic", "t")[2], "it holds nothing else"
 
 
 def test_a_cluster_without_racks_and_one_with_some(plan: Callable[..., tuple[int, str, str]]) -> None:
@@ -216,6 +235,7 @@ def test_topics_come_from_a_file_too(plan: Callable[..., tuple[int, str, str]], 
         (["--balance", "bytes", "--tolerance", "100%"], 2, "not from 0 to 1"),
         (["--balance", "bytes", "--max-bytes", "1XB"], 2, "--max-bytes: '1XB' is not a size"),
         (["--balance", "bytes", "--throttle", "0"], 2, "is not a rate"),
+        (["--balance", "bytes", "--throttle", "50"], 2, "it has no unit\n  write 50MB/s"),
         (["--balance", "leaders", "--topic", "nope"], 4, "topic nope does not exist"),
         (["--balance", "leaders", "--topic-regex", "("], 2, "no regular expression"),
         (["--balance", "leaders", "--topic-regex", "x+"], 4, "no topic matches"),
