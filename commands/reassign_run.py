@@ -15,18 +15,21 @@ from kctl.commands.invocation import Invocation
 from kctl.commands.reassign_tables import (
     preview_table,
     progress_line,
+    question,
     sentences,
     status_tables,
     tables,
+    ways_on,
     what_is_left,
 )
 from kctl.commands.views import counted
-from kctl.errors import NotFound, NotHealthy, OperationFailed, TimedOut
+from kctl.errors import NotFound, NotHealthy, OperationFailed, Refused, TimedOut
 from kctl.units import parse_duration_ms, parse_rate, parse_size
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
     from kctl.journal import Journal
+    from kctl.reassign.begin import RunPlan
     from kctl.reassign.journals import Request
     from kctl.reassign.outcome import RunResult
     from kctl.reassign.plan_file import PlanFile
@@ -116,10 +119,22 @@ def refuse_while_unfinished(client: ClusterClient) -> None:
         journals.refuse_second(other)
 
 
+def refuse_second_rollback(last: RunPlan) -> None:
+    """Raise Refused when the last run was a rollback: its reverse would go forward again, under the name of going back.
+
+    last: what that run was to do.
+    """
+    if last.kind == "rollback":
+        raise Refused(
+            f"the last run was itself a rollback, of {last.source}",
+            hint="name the plan: `kctl topic reassign apply PLAN` goes forward again, `rollback PLAN` goes back",
+        )
+
+
 def take(path: Path, inv: Invocation, request: Request | None = None) -> Journal:
     """Hold the journal; with `request` after the process that holds it has done as asked.
 
-    Raises Busy without a request, TimedOut when that process does not let go.
+    Raises Refused (Busy) without a request, TimedOut when that process does not let go.
     """
     from kctl import journal
     from kctl.reassign import journals
@@ -129,6 +144,8 @@ def take(path: Path, inv: Invocation, request: Request | None = None) -> Journal
         journals.ask(path, request)
         with output.progress("waiting for the kctl that carries it out", lines_every_s=_LINES_EVERY_S) as bar:
             _until_free(path, limit_s, bar)
+    elif journal.held(path):
+        journals.refuse_second(path)
     held = journal.resume(path)
     journals.withdraw(path)  # not before it is held: a request to the process that holds it would be lost
     return held
@@ -179,7 +196,7 @@ def begin_and_carry_out(
         return
     for line in sentences(shown):
         output.note(line)
-    inv.confirm(f"{'Roll back' if kind == 'rollback' else 'Move'} this on {client.target.name}?", target=client.target)
+    inv.confirm(question(shown, source), target=client.target)
     with journals.begin(with_what_was_left(prepared.plan)) as journal:
         carry(inv, client, journal, carry_out)
 
@@ -275,7 +292,7 @@ def show(inv: Invocation, result: RunResult) -> None:
         if result.throttles_left:
             hints.append("when it is back, `kctl topic reassign resume` restores it")
         if result.failures or result.brokers_left:
-            hints.append("a new plan does the rest")
+            hints += ways_on(result)
         if result.not_elected:
             hints.append("`kctl leader elect --preferred` elects leaders")
         what = "cancelled, but" if result.outcome == "cancelled" else "not complete:"

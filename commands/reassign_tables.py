@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kctl.reassign.verify import Verification
 
 _SHOWN = 20
+_APPLY = "it was not begun on this machine: `kctl topic reassign apply PLAN` carries it out"
 
 
 # --- before and while ----------------------------------------------------------------------------------------------
@@ -40,6 +41,16 @@ def sentences(shown: Preview) -> list[str]:
     elif shown.moves and shown.throttle_bytes is None:
         lines.append("no throttle: it takes what bandwidth there is (--throttle 50MB/s limits it)")
     return lines
+
+
+def question(shown: Preview, source: str) -> str:
+    """What is asked before a run. source: the plan, or the run that is rolled back."""
+    if shown.moves:
+        size = format_size(shown.bytes) + (" and more" if shown.unknown_sizes else "")
+        what = f"{counted(shown.moves, 'replica')} ({size}) on {shown.cluster}"
+    else:
+        what = f"the replicas of {counted(shown.partitions, 'partition')} on {shown.cluster}, without a copy"
+    return f"Roll back {source}: move {what}?" if shown.kind == "rollback" else f"Move {what}?"
 
 
 _LABELS = {
@@ -95,6 +106,27 @@ def what_is_left(result: RunResult) -> list[str]:
         names = some(list(result.not_elected))
         left.append(f"{counted(len(result.not_elected), 'partition')} not led by the preferred replica: {names}")
     return left
+
+
+def ways_on(found: RunResult | Verification, *, begun: bool = True) -> list[str]:
+    """What to type for what is not there yet. begun: a run of the plan was begun on this machine."""
+    ways = []
+    if found.in_flight:
+        ways.append("what is in flight arrives by itself: `kctl topic reassign status` shows it")
+    if found.as_before:
+        ways.append("`kctl topic reassign apply PLAN` carries out the rest" if begun else _APPLY)
+    if found.elsewhere:
+        ways.append("others have moved partitions since the plan: a new plan begins from where they are")
+    stranded = [row for row in found.brokers_left if row.without_leader]
+    if stranded:
+        count = counted(sum(row.without_leader for row in stranded), "partition")
+        ways.append(f"{count} without a leader cannot be copied: start a broker that has them, or delete their topics")
+    # What the plan itself has still to move away is told above.
+    rest = [row for row in found.brokers_left if row.replicas > row.without_leader]
+    if rest and not found.failures:
+        options = " ".join(f"--remove-broker {row.broker}" for row in rest)
+        ways.append(f"`kctl topic reassign plan {options}` plans the rest")
+    return ways
 
 
 def some(names: Sequence[str]) -> str:

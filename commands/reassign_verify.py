@@ -11,7 +11,7 @@ from kctl.commands import output
 from kctl.commands.invocation import invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.reassign_run import cluster_id
-from kctl.commands.reassign_tables import counts_table, failures_table, some
+from kctl.commands.reassign_tables import counts_table, failures_table, some, ways_on
 from kctl.errors import NotFound, NotHealthy
 
 if TYPE_CHECKING:
@@ -84,5 +84,5 @@ def _hint(found: Verification, ours: LastRun | None) -> str:
     if ours is not None and ours.state.outcome is None:
         return "the run has not ended: `kctl topic reassign status` shows it"
     if found.failures or found.brokers_left:
-        return "a new plan does the rest"
+        return "; ".join(ways_on(found, begun=ours is not None))
     return "`kafka-configs --alter --delete-config` takes settings away"

@@ -1,0 +1,57 @@
+"""What is said before and after runs: questions with their figures, and what to type for what is left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kctl.commands.reassign_run import refuse_second_rollback
+from kctl.commands.reassign_tables import question, ways_on
+from kctl.errors import Refused
+from kctl.reassign.assignment import Reassignment
+from kctl.reassign.begin import RunPlan
+from kctl.reassign.outcome import BrokerLeft, NotReached
+from kctl.reassign.prepare import Preview
+from kctl.reassign.verify import Verification
+
+PREVIEW = Preview("apply", "newc", 4, 0, 12, 1_700_000, 0, 0, 2, None, None, [])
+PLAN = RunPlan("apply", "p.json", "d", "c1", "newc", (Reassignment("t", 0, after=(2,), before=(1,)),), ((0,),))
+FOUND = Verification(False, 3, 0, 0, 0, 0, [NotReached("t", 0, "before", "…")], [], [])
+
+
+@pytest.mark.parametrize(
+    ("shown", "source", "asked"),
+    [
+        (PREVIEW, "p.json", "Move 12 replicas (1.7 MB) on newc?"),
+        (replace(PREVIEW, unknown_sizes=1), "p.json", "Move 12 replicas (1.7 MB and more) on newc?"),
+        (replace(PREVIEW, moves=0), "p.json", "Move the replicas of 4 partitions on newc, without a copy?"),
+        (replace(PREVIEW, kind="rollback", moves=1), "p.json", "Roll back p.json: move 1 replica (1.7 MB) on newc?"),
+    ],
+)
+def test_questions_have_figures(shown: Preview, source: str, asked: str) -> None:
+    assert question(shown, source) == asked
+
+
+def test_a_rollback_is_not_rolled_back_by_accident() -> None:
+    refuse_second_rollback(PLAN)
+    with pytest.raises(Refused, match="itself a rollback"):
+        refuse_second_rollback(replace(PLAN, kind="rollback"))
+
+
+@pytest.mark.parametrize(
+    ("found", "begun", "ways"),
+    [
+        (replace(FOUND, as_before=3), False, ["apply PLAN` carries it out"]),
+        (replace(FOUND, as_before=3), True, ["apply PLAN` carries out the rest"]),
+        (replace(FOUND, in_flight=3), True, ["arrives by itself"]),
+        (replace(FOUND, in_flight=1, elsewhere=2), True, ["arrives by itself", "a new plan"]),
+        (replace(FOUND, failures=[], brokers_left=[BrokerLeft(4, 2, ["t-0"])]), True, ["plan --remove-broker 4`"]),
+        (replace(FOUND, failures=[], brokers_left=[BrokerLeft(4, 2, ["t-0"], 2)]), True, ["2 partitions without a l"]),
+        (replace(FOUND, as_before=1, brokers_left=[BrokerLeft(4, 2, ["t-0"])]), True, ["carries out the rest"]),
+    ],
+)
+def test_what_to_type_for_what_is_left(found: Verification, begun: bool, ways: list[str]) -> None:
+    said = ways_on(found, begun=begun)
+    assert len(said) == len(ways)
+    assert all(part in line for part, line in zip(ways, said, strict=True)), said
