@@ -228,7 +228,12 @@ class Arena:
         )
         with self.connect() as client:
             node = int(name) if kind == "brokers" and name.isdigit() and int(name) in self.registered() else None
-            (answer,) = client.send(request, node_id=node, changes=True).responses
+            deadline = time.monotonic() + 10
+            while True:  # a new topic is not known to every broker at once
+                (answer,) = client.send(request, node_id=node, changes=True).responses
+                if answer.error_code != 3 or time.monotonic() > deadline:
+                    break
+                time.sleep(0.1)
         assert answer.error_code == 0, (answer.error_code, answer.error_message)
 
     def alter(self, targets: Mapping[tuple[str, int], Sequence[int] | None]) -> None:
