@@ -17,7 +17,9 @@ from kctl.commands.reassign_tables import (
     progress_line,
     question,
     sentences,
+    status_lines,
     status_tables,
+    status_warnings,
     tables,
     ways_on,
     what_is_left,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from kctl.reassign.prepare import Options, Prepared
     from kctl.reassign.progress import Progress
     from kctl.reassign.run import Run
+    from kctl.reassign.run_status import RunOverview, Status
 
 _LINES_EVERY_S = 30.0
 _BAR = 16  # beside the figures there is no room for more in 80 columns
@@ -94,8 +97,9 @@ def unfinished_run(client: ClusterClient, *, reopen: bool = False) -> Path:
         path = _with_throttle_left(cluster_id(client))
     if path is None:
         raise NotFound(
-            f"no reassignment of {client.target.name} is to be gone on with, as far as this machine knows",
-            hint="kctl topic reassign status shows what moves in the cluster",
+            f"no reassignment of {client.target.name} that was begun on this machine is unfinished",
+            hint="`kctl topic reassign status` shows what moves in the cluster; one that was begun elsewhere is gone on"
+            " with there, and taken back here by `kctl topic reassign cancel --plan FILE`",
         )
     return path
 
@@ -299,15 +303,22 @@ def show(inv: Invocation, result: RunResult) -> None:
         raise NotHealthy(f"{what} {'; '.join(left)}", hint="; ".join(hints))
 
 
-def emit_status(inv: Invocation, client: ClusterClient) -> None:
+def emit_status(inv: Invocation, client: ClusterClient) -> Status:
     """What the journal says and what the cluster does."""
     from kctl.reassign.run_status import read_status
 
     status = read_status(client)
     inv.emit(status, lambda: status_tables(status))
-    if status.run is None:
-        output.note("no reassignment of this cluster was begun on this machine")
-    if not status.moving:
-        output.note("nothing moves in the cluster")
-    if status.todo:
-        output.note(status.todo)
+    for line in status_warnings(status):
+        output.warn(line)
+    for line in status_lines(status):
+        output.note(line)
+    return status
+
+
+def show_dry_run(inv: Invocation, client: ClusterClient, would: Callable[[RunOverview], str]) -> None:
+    """Emit the status, and say what would be done with the run."""
+    status = emit_status(inv, client)
+    if status.run is not None:
+        output.note(would(status.run))
+    output.note("nothing was changed (--dry-run)")

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from kctl.reassign.outcome import NotReached, RunResult
     from kctl.reassign.prepare import Preview
     from kctl.reassign.progress import Progress
-    from kctl.reassign.run_status import Status
+    from kctl.reassign.run_status import RunOverview, Status
+    from kctl.reassign.steps import RunState
     from kctl.reassign.verify import Verification
 
 _SHOWN = 20
@@ -88,6 +89,43 @@ def progress_line(p: Progress) -> str:
     return ", ".join(parts)
 
 
+def rest_line(state: RunState, *, rate_bytes: int | None) -> str:
+    """«apply of p.json: 12 replicas (1.7 MB) in 2 of 3 batches are left, at 50 MB/s for each broker»."""
+    from kctl.reassign.steps import Mode
+
+    plan = state.plan
+    name = f"{plan.kind} of {plan.source}"
+    batches = len(plan.batches) - state.batches_done
+    if state.mode is Mode.CANCELLED:
+        return f"{name}: it is being cancelled"
+    if not batches:
+        return f"{name}: everything is moved, what is left is to end it"
+    moves, size = plan.rest(state.batches_done)
+    what = f"{counted(moves, 'replica')} ({format_size(size)})" if moves else "nothing to copy"
+    rate = "without a throttle" if rate_bytes is None else f"at {format_size(rate_bytes)}/s for each broker"
+    return f"{name}: {what} in {batches:,} of {counted(len(plan.batches), 'batch')} left, {rate}"
+
+
+def would_pause(run: RunOverview, *, now: bool) -> str:
+    """What `pause` would do."""
+    batch = f"batch {run.batches_done + 1:,} of {run.batches:,}"
+    first = f"take back {counted(run.in_flight, 'partition')} in flight" if now else f"let {batch} end"
+    if run.state in {"paused", "cancelling"}:
+        return f"{run.kind} of {run.source} is {run.state} already"
+    if not run.in_flight:
+        return f"it would pause {run.kind} of {run.source} before {batch}, and take its throttles away"
+    return f"it would {first}, then pause {run.kind} of {run.source} and take its throttles away"
+
+
+def would_cancel(run: RunOverview) -> str:
+    """What `cancel` does: «3 partitions in flight go back, 9 that were moved stay»."""
+    back = f"{counted(run.in_flight, 'partition')} in flight {'goes' if run.in_flight == 1 else 'go'} back"
+    stay = (
+        f"{run.reached:,} that {'was' if run.reached == 1 else 'were'} moved {'stays' if run.reached == 1 else 'stay'}"
+    )
+    return f"{back}, {stay}"
+
+
 # --- after --------------------------------------------------------------------------------------------------------
 
 
@@ -137,6 +175,8 @@ def tables(result: RunResult) -> list[Table]:
     """A result for people: partitions by outcome, and whatever failed."""
     size = f", {format_size(result.bytes)}" if result.moves else ""
     title = f"{result.kind} on {result.cluster} {result.outcome}: {counted(result.moves, 'replica')} copied{size}"
+    if result.taken_back:
+        title += f"; {counted(result.taken_back, 'partition')} taken back"
     found = [counts_table(result, title), *failures_table(result.failures)]
     if result.not_elected:
         failed = [{"partition": tp, "reason": why} for tp, why in list(result.not_elected.items())[:_SHOWN]]
@@ -178,7 +218,7 @@ def status_tables(status: Status) -> list[Table]:
             "batches": f"{run.batches_done:,} of {run.batches:,} done",
             "partitions": f"{run.reached:,} of {run.partitions:,} reached, {run.in_flight:,} in flight, "
             f"{run.as_before:,} as before" + (f", {run.elsewhere:,} elsewhere" if run.elsewhere else ""),
-            "throttle": run.throttle,
+            "throttle": run.throttle + (f": {', '.join(run.throttles_left)}" if run.throttles_left else ""),
             "began": run.began_at,
             "last entry": run.last_at,
             "journal": run.journal,
@@ -196,5 +236,43 @@ def status_tables(status: Status) -> list[Table]:
         Column("size_bytes", "OF", show=format_size, align="right"),
         Column("ours"),
     ]
-    found.append(Table(columns, jsonable(status.moving[:_SHOWN]), title=_first(len(status.moving))))
+    rows_moving = [
+        {**row, "replicas": row["replicas"] if row["log_dir"] is None else f"{row['broker']}:{row['log_dir']}"}
+        for row in jsonable(status.moving[:_SHOWN])
+    ]
+    found.append(Table(columns, rows_moving, title=_first(len(status.moving))))
     return found
+
+
+def status_lines(status: Status) -> list[str]:
+    """What stands beside the tables, a line each; warnings are `status_warnings`."""
+    from kctl.reassign.settings import in_short
+
+    lines = []
+    if status.run is None:
+        lines.append("no reassignment of this cluster was begun on this machine")
+    if not status.moving:
+        lines.append("nothing moves in the cluster")
+    if status.throttles:
+        lines.append(f"throttles are set: {in_short(status.throttles)} (-o json has each)")
+        if status.run is None or (status.todo is None and not status.run.alive):
+            lines.append(
+                "what a run of kctl has left, `kctl topic reassign cancel --plan FILE` takes away with what is in"
+                " flight of FILE; others are their owners'"
+            )
+    if status.todo:
+        lines.append(status.todo)
+    return lines
+
+
+def status_warnings(status: Status) -> list[str]:
+    """Brokers that moves wait for, and what could not be read."""
+    lines = []
+    for node in status.down:
+        waiting = sum(1 for row in status.moving if node in row.adding)
+        lines.append(f"broker {node} is down: {counted(waiting, 'partition')} cannot arrive there until it is up")
+    if status.throttles_unread:
+        name, why = next(iter(status.throttles_unread.items()))
+        more = len(status.throttles_unread) - 1
+        lines.append(f"throttles of {name}" + (f" and {more:,} more" if more else "") + f" could not be read: {why}")
+    return lines

@@ -148,7 +148,8 @@ def end(run: Run) -> None:
         good = not found.failures and not brokers and not state.not_elected and state.throttle_left is None
         outcome = COMPLETED if good else INCOMPLETE
     run.seen = (found, brokers)
-    run.write(Step.END, outcome=outcome, result=_entry(found, brokers))
+    moves, size = _copied(run, found)
+    run.write(Step.END, outcome=outcome, result={**_entry(found, brokers), "moves": moves, "bytes": size})
 
 
 def _entry(found: Reached, brokers: Sequence[BrokerLeft]) -> dict[str, object]:
@@ -246,10 +247,13 @@ def result_of(run: Run) -> RunResult:
 
 
 def _copied(run: Run, found: Reached) -> tuple[int, int]:
-    """Copies that were made, and their bytes: of finished batches, and of a cancelled one what ended all the same."""
+    """Copies that were made, and their bytes: of finished batches, and of one taken back what ended all the same."""
+    said = (run.state.end or {}).get("result") or {}
+    if "moves" in said and "bytes" in said:
+        return int(said["moves"]), int(said["bytes"])
     moves, size = run.done_copies, run.done_bytes
     number = run.state.batch
-    if run.state.outcome == CANCELLED and run.seen is not None and number is not None:
+    if number is not None:
         missing = {(f.topic, f.partition) for f in found.failures}
         ended = [r for r in run.state.plan.batch(number) if (r.topic, r.partition) not in missing]
         moves += sum(len(copies_to(r)) for r in ended)

@@ -7,12 +7,14 @@ from dataclasses import replace
 import pytest
 
 from kctl.commands.reassign_run import refuse_second_rollback
-from kctl.commands.reassign_tables import question, ways_on
+from kctl.commands.reassign_tables import question, rest_line, ways_on, would_cancel, would_pause
 from kctl.errors import Refused
 from kctl.reassign.assignment import Reassignment
 from kctl.reassign.begin import RunPlan
 from kctl.reassign.outcome import BrokerLeft, NotReached
 from kctl.reassign.prepare import Preview
+from kctl.reassign.run_status import RunOverview
+from kctl.reassign.steps import Mode, RunState
 from kctl.reassign.verify import Verification
 
 PREVIEW = Preview("apply", "newc", 4, 0, 12, 1_700_000, 0, 0, 2, None, None, [])
@@ -55,3 +57,26 @@ def test_what_to_type_for_what_is_left(found: Verification, begun: bool, ways: l
     said = ways_on(found, begun=begun)
     assert len(said) == len(ways)
     assert all(part in line for part, line in zip(ways, said, strict=True)), said
+
+
+RUN = RunOverview("apply", "running", True, 7, "j", "p.json", "T0", "T1", 3, 1, 4, 1, 2, 1, 0, None, "…", [])
+STATE = RunState(PLAN, "T0", "T1", 7, 500)
+
+
+def test_what_a_dry_run_says() -> None:
+    assert would_cancel(RUN) == "2 partitions in flight go back, 1 that was moved stays"
+    assert would_pause(RUN, now=True).startswith(
+        "it would take back 2 partitions in flight, then pause apply of p.json"
+    )
+    assert "let batch 2 of 3 end" in would_pause(RUN, now=False)
+    assert "before batch 2 of 3" in would_pause(replace(RUN, in_flight=0), now=False)
+    assert would_pause(replace(RUN, state="paused"), now=False) == "apply of p.json is paused already"
+
+
+def test_what_a_run_has_left() -> None:
+    assert rest_line(STATE, rate_bytes=500) == (
+        "apply of p.json: 1 replica (0 B) in 1 of 1 batch left, at 500 B/s for each broker"
+    )
+    assert rest_line(STATE, rate_bytes=None).endswith("without a throttle")
+    assert "is left is to end it" in rest_line(replace(STATE, batches_done=1), rate_bytes=None)
+    assert "being cancelled" in rest_line(replace(STATE, mode=Mode.CANCELLED), rate_bytes=None)
