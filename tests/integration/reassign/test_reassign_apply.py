@@ -111,7 +111,11 @@ def test_stopped_looked_at_and_cancelled(small_arena: Arena) -> None:
     assert (status["run"]["state"], status["run"]["throttle_bytes"]) == ("stopped", 100_000)
     assert "resume" in status["todo"]
     assert kctl("topic", "reassign", "cancel").code == 4, "nobody said yes"
-    assert "resume" in kctl.ok("topic", "reassign", "cancel", "--dry-run").err
+    told = kctl.ok("topic", "reassign", "cancel", "--dry-run").err
+    assert "resume" in told
+    assert "1 partition in flight goes back, 0 that were moved stay" in told
+    told = kctl.ok("topic", "reassign", "resume", "--throttle", "5MB/s", "--dry-run").err
+    assert "1 replica (1.5 MB) in 1 of 1 batch left, at 5 MB/s for each broker" in told
     assert arena.moving()
 
     paused = json.loads(arena.reassign("pause", "--now", "-o", "json").out)
