@@ -56,6 +56,23 @@ def status_tables(found: LeaderStatus) -> list[Table]:
     return [brokers, partitions]
 
 
+def idle_lines(found: LeaderStatus) -> list[str]:
+    """Brokers that no election makes lead anything, and what would."""
+    lines = []
+    if found.idle_brokers:
+        named = _brokers(found.idle_brokers)
+        lines.append(f"{named} no partition's preferred leader: `kctl leader balance` spreads them")
+    if found.empty_brokers:
+        ids = ",".join(map(str, found.empty_brokers))
+        command = f"`kctl topic reassign plan --add-broker {ids} --balance leaders`"
+        lines.append(f"{_brokers(found.empty_brokers)} without any replica: {command} plans a share")
+    return lines
+
+
+def _brokers(ids: Sequence[int]) -> str:
+    return f"broker {ids[0]} is" if len(ids) == 1 else f"brokers {', '.join(map(str, ids))} are"
+
+
 def _title(found: LeaderStatus) -> str:
     told = (
         f"{found.preferred:,} of {counted(found.partitions, 'partition')} led by the preferred replica "

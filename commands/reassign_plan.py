@@ -15,7 +15,7 @@ import typer
 
 from kctl.commands import output
 from kctl.commands.invocation import Invocation, invocation, more_formats
-from kctl.commands.out_file import check_out, write_whole
+from kctl.commands.out_file import ask_to_replace, write_whole
 from kctl.errors import NotHealthy, UsageError
 from kctl.reassign.goals import Balance, Goals, check_options
 from kctl.units import parse_rate, parse_size
@@ -112,7 +112,7 @@ def plan(
     pattern = _pattern(topic_regex)
     names = _topics(topic or (), topics_file)
     if out is not None:
-        _may_write(inv, out)
+        ask_to_replace(inv, out)  # before the work: another plan may be in it, perhaps of a run that goes on
     with _without_collector():
         snapshot = _selected(_read(inv, from_file), names, pattern)
         made = _make(snapshot, goals)
@@ -200,13 +200,6 @@ def _without_collector() -> Iterator[None]:
     finally:
         if was:
             gc.enable()
-
-
-def _may_write(inv: Invocation, out: Path) -> None:
-    """Before the work: another plan may be in that file, perhaps of a run that goes on."""
-    check_out(out)
-    if out.exists():
-        inv.confirm(f"{out} exists. Replace it?")
 
 
 def _read(inv: Invocation, from_file: Path | None) -> Snapshot:

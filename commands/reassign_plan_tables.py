@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +78,8 @@ def _copied(plan: Plan, execution: Execution) -> list[str]:
     line = f"{format_size(plan.bytes + inside)} to copy"
     if execution.throttle_bytes_per_s and execution.estimated_ms is not None:
         rate = format_size(execution.throttle_bytes_per_s)
-        line += f": at least {format_duration(execution.estimated_ms)} at {rate}/s for each broker"
+        seconds = max(1, -(-execution.estimated_ms // 1000))
+        line += f": at least {format_duration(seconds * 1000)} at {rate}/s for each broker"
     if plan.unknown_sizes:
         line += f" ({_count(plan.unknown_sizes, 'copy', 'copies')} of unknown size not counted)"
     return [line]
@@ -125,7 +127,17 @@ def _brokers(plan: Plan, goals: Goals, *, wide: bool) -> Table:
     measure = _measure(goals)
     rows = []
     for old, new in zip(plan.before, plan.after, strict=True):
-        rows.append(({"broker": new.broker, "rack": new.rack, "state": _state(plan, goals, new)}, old, new))
+        rows.append(
+            (
+                {
+                    "broker": new.broker,
+                    "rack": new.rack or ("" if new.alive else "?"),
+                    "state": _state(plan, goals, new),
+                },
+                old,
+                new,
+            )
+        )
     shown = rows
     if not wide and len(rows) > _ROWS + 4:
         order = sorted(rows, key=lambda row: (not row[0]["state"], -abs(row[2].replicas - row[1].replicas)))
@@ -133,7 +145,7 @@ def _brokers(plan: Plan, goals: Goals, *, wide: bool) -> Table:
     title = f"Brokers; bar: {measure}, + comes, - goes"
     if len(shown) < len(rows):
         title = f"Brokers: the {len(shown)} of {len(rows)} that change most (-o wide: all); bar: {measure}"
-    with_racks = any(cells["rack"] for cells, _, _ in rows)
+    with_racks = any(load.rack for _, _, load in rows)
     with_state = any(cells["state"] for cells, _, _ in shown)
     columns = [
         Column("broker", align="right"),
@@ -160,7 +172,9 @@ def _racks(plan: Plan, goals: Goals) -> list[Table]:
     before, after = rack_loads(plan.before), rack_loads(plan.after)
     if len(after) < 2:
         return []
-    rows = [({"rack": new.rack or "(none)"}, old, new) for old, new in zip(before, after, strict=True)]
+    up = any(load.alive and load.rack is None for load in plan.after)
+    nameless = "(none)" if up else "(down)"  # a broker that is down does not tell its rack
+    rows = [({"rack": new.rack or nameless}, old, new) for old, new in zip(before, after, strict=True)]
     columns = [Column("rack"), *_NUMBERS, Column("bar", " ")]
     return [Table(columns, _columns(rows, _measure(goals)), title="Racks")]
 
@@ -194,10 +208,11 @@ def _log_dirs(plan: Plan, *, wide: bool) -> Table:
     by_bytes = any(load.bytes for pair in shown for load in pair)
     measure = "bytes" if by_bytes else "replicas"
     largest = max((getattr(load, measure) for pair in shown for load in pair), default=0)
+    root = common_folder([load.path for pair in pairs for load in pair])
     rows = [
         {
             "broker": new.broker,
-            "path": new.path,
+            "path": new.path[len(root) :],
             "replicas": change(old.replicas, new.replicas),
             "bytes": change(old.bytes, new.bytes, format_size),
             "usable_bytes": new.usable_bytes,
@@ -214,7 +229,15 @@ def _log_dirs(plan: Plan, *, wide: bool) -> Table:
         Column("bar", " "),
     ]
     more = f" ({len(shown)} of {len(pairs)}; -o wide: all)" if len(shown) < len(pairs) else ""
-    return Table(columns, rows, title=f"Log dirs{more}; bar: {measure}, + comes, - goes")
+    where = f" in {root}" if root else ""
+    return Table(columns, rows, title=f"Log dirs{where}{more}; bar: {measure}, + comes, - goes")
+
+
+def common_folder(paths: Sequence[str]) -> str:
+    """The folder that all are in, with the slash, to be left out of each; empty where that saves nothing."""
+    folders = {path.rpartition("/")[0] for path in paths}
+    found = os.path.commonpath(folders) if folders and all(folders) else ""
+    return f"{found}/" if len(found) > 1 else ""
 
 
 # --- moves ------------------------------------------------------------------------------------------------------------
@@ -243,6 +266,8 @@ def change_rows(plan: Plan) -> list[dict[str, Any]]:
 def _moves(plan: Plan, *, wide: bool) -> Table:
     shown = plan.changes if wide or len(plan.changes) <= _MOVES + 2 else plan.changes[:_MOVES]
     rows = []
+    held = [path for change in plan.changes for path in (*(change.log_dirs or ()), *(change.log_dirs_before or ()))]
+    root = len(common_folder([path for path in held if path]))
     for p, before, after, dirs_before, dirs in shown:
         tp, size = plan.cluster.tp(p), plan.cluster.size_bytes[p]
         row = {
@@ -252,7 +277,7 @@ def _moves(plan: Plan, *, wide: bool) -> Table:
             "after": after,
             "size_bytes": size if size >= 0 else None,
             "log_dirs": "; ".join(
-                f"{node}: {old}{_ARROW}{new}"
+                f"{node}: {old[root:] if old else 'any'}{_ARROW}{new[root:]}"
                 for node, new in zip(after, dirs or (), strict=False)
                 for old in [dict(zip(before, dirs_before or (), strict=True)).get(node)]
                 if new

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from kctl.errors import Refused
 from kctl.reassign.cluster import NONE, PlanCluster
 from kctl.reassign.goals import Goals, Roles
+from kctl.reassign.loads import BrokerLoad
 from kctl.topics.names import is_internal
 
 
@@ -91,6 +92,33 @@ def about_unnamed(plan_brokers: Collection[int], goals: Goals, unnamed: Mapping[
         f"broker {node} keeps {_counted(unnamed[node], 'replica')} of topics that were not named"
         for node in sorted(leaving & unnamed.keys())
     ]
+
+
+def about_leaders(after: Sequence[BrokerLoad], hosts: Collection[int], goals: Goals) -> list[str]:
+    """Brokers (ids) that may receive and are preferred leader of less than half their share, where nobody asked for it.
+
+    after: loads as the plan leaves them.
+    """
+    if goals.even_leaders or not hosts:
+        return []
+    rows = [load for load in after if load.broker in hosts]
+    share = sum(load.leaders for load in rows) / len(rows)
+    few = [load for load in rows if load.replicas and 2 * load.leaders < share]
+    if not few:
+        return []
+    named = f"broker {few[0].broker}" if len(few) == 1 else f"brokers {_few([load.broker for load in few], 5)}"
+    much = "nothing" if not any(load.leaders for load in few) else "less than half a share"
+    gets = "it its share" if len(few) == 1 else "them their share"
+    return [f"{named} will lead {much}: --balance leaders gives {gets}, without a copy more"]
+
+
+def about_lower_factor(cluster: PlanCluster, goals: Goals, moves: int, forced: int) -> list[str]:
+    """Why a plan copies although fewer replicas need no copy."""
+    factor = goals.replication_factor
+    if factor is None or not moves or forced or not any(len(row) > factor for row in set(cluster.replicas)):
+        return []
+    made = f"fewer replicas need no copy: {_counted(moves, 'move')} only to even out the brokers"
+    return [f"{made}; with --tolerance 20% (or more) they may differ, and fewer moves are needed"]
 
 
 def _counted(number: int, noun: str) -> str:

@@ -86,8 +86,15 @@ def read_export(path: Path) -> Snapshot:
     except (ValueError, RecursionError) as exc:
         reason = "it is nested too deep" if isinstance(exc, RecursionError) else str(exc)[:200]
         raise InvalidFile(f"{name} cannot be read as JSON: {reason}", hint=hint) from None
-    cluster = from_export(document)
-    return Snapshot(cluster, log_dirs_of_export(document), [])
+    if isinstance(document, dict) and "partitions" in document and "brokers" not in document:
+        raise InvalidFile(
+            f"{name} is a plan, no export of a cluster",
+            hint="`kctl topic reassign show` shows a plan; `kctl cluster export --out cluster.json` writes an export",
+        )
+    try:
+        return Snapshot(from_export(document), log_dirs_of_export(document), [])
+    except InvalidFile as exc:
+        raise InvalidFile(f"{name} is no export of a cluster: {exc.message}", hint=hint) from None
 
 
 def select_topics(snapshot: Snapshot, names: Collection[str], pattern: re.Pattern[str] | None) -> Snapshot:
@@ -147,5 +154,7 @@ def _names_of_json(text: str, name: str) -> list[str]:
     except (ValueError, RecursionError, KeyError, TypeError):
         found = [None]
     if not all(isinstance(each, str) for each in found):
-        raise InvalidFile(f"{name} lists no topics", hint='its form is {"version": 1, "topics": [{"topic": "orders"}]}')
+        raise InvalidFile(
+            f"{name} is no list of topics", hint='its form is {"version": 1, "topics": [{"topic": "orders"}]}'
+        )
     return found

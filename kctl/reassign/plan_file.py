@@ -126,6 +126,11 @@ def _load(data: bytes, name: str) -> dict[str, Any]:
         raise InvalidFile(f"{name} is a plan of version {_shown(version)}; kctl knows version 1")
     if "partitions" not in document:
         hint = _HOW_TO_GET_ONE
+        if isinstance(document.get("brokers"), list):
+            raise InvalidFile(
+                f"{name} is an export of a cluster, no plan",
+                hint="`kctl topic reassign plan --from-file` makes a plan of it",
+            )
         if isinstance(document.get("topics"), list):
             hint = "it lists topics to move: `kctl topic reassign plan --topics-file` makes a plan of it"
         raise InvalidFile(f"{name} is no plan: it has no partitions", hint=hint)
@@ -142,8 +147,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _bad(name: str, problems: Sequence[str]) -> InvalidFile:
-    more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
-    count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+    more = f"; and {len(problems) - _SHOWN:,} more" if len(problems) > _SHOWN else ""
+    count = "1 problem" if len(problems) == 1 else f"{len(problems):,} problems"
     return InvalidFile(
         f"{name} has {count}: {'; '.join(problems[:_SHOWN])}{more}",
         hint="nothing was changed; -o json lists every problem" if more else "nothing was changed; mend the file",

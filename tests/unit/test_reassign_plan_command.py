@@ -11,8 +11,12 @@ import pytest
 
 from kctl.commands.app import main
 from kctl.commands.bars import change_bar
-from kctl.commands.reassign_plan_tables import certificate
+from kctl.commands.reassign_plan_tables import certificate, common_folder
+from kctl.errors import InvalidFile
+from kctl.reassign.cautions import about_leaders
 from kctl.reassign.cluster import from_export
+from kctl.reassign.goals import Balance, Goals
+from kctl.reassign.loads import BrokerLoad
 from kctl.reassign.plan_file import parse_plan
 
 pytestmark = pytest.mark.usefixtures("one_command_tree")
@@ -104,7 +108,7 @@ def test_a_saved_plan_is_never_replaced_unasked(plan: Callable[..., tuple[int, s
     before = file.read_bytes()
     code, out, err = plan("--remove-broker", "1", "--out", str(file))
     assert (code, out) == (4, "")
-    assert "exists. Replace it?" in err
+    assert "exists. Replace it?\n  --yes replaces it" in err
     assert file.read_bytes() == before
     assert plan("--remove-broker", "1", "--out", str(file), "--yes")[0] == 0
     assert file.read_bytes() != before
@@ -197,6 +201,59 @@ def test_replication_factors(plan: Callable[..., tuple[int, str, str]]) -> None:
     assert "warning: fewer replicas of Kafka's own __consumer_offsets" in err
 
 
+def test_moves_that_a_lower_factor_does_not_need_are_explained(plan: Callable[..., tuple[int, str, str]]) -> None:
+    """Broker 4 holds nothing: evenness gives it a share, which no partition needs for having fewer replicas."""
+    code, out, err = plan("--replication-factor", "1", "--topic", "t")
+    assert code == 0
+    assert "1 move; no plan needs fewer than 1" in out
+    assert "warning: fewer replicas need no copy: 1 move only to even out the brokers; with --tolerance 20%" in err
+    code, out, err = plan("--replication-factor", "1", "--topic", "t", "--tolerance", "90%", "-o", "json")
+    assert (code, json.loads(out)["moves"], "need no copy" in err) == (0, 1, True)
+    assert "need no copy" not in plan("--replication-factor", "3", "--topic", "t")[2]
+
+
+_GIVES = "--balance leaders gives"
+
+
+@pytest.mark.parametrize(
+    ("leaders", "said"),
+    [
+        ([4, 4, 4, 0], ["broker 4 will lead nothing: --balance leaders gives it its share, without a copy more"]),
+        ([6, 5, 0, 1], [f"brokers 3, 4 will lead less than half a share: {_GIVES} them their share, without a copy more"]),
+        ([4, 4, 2, 2], []),
+        ([0, 0, 0, 0], []),
+    ],
+)  # fmt: skip
+def test_brokers_that_would_lead_little_are_told(leaders: list[int], said: list[str]) -> None:
+    after = [BrokerLoad(node, None, True, 3, led, 0) for node, led in enumerate(leaders, start=1)]
+    asked = Goals(add_brokers=frozenset({4}), balance=frozenset({Balance.LEADERS}))
+    assert about_leaders(after, (1, 2, 3, 4), Goals(add_brokers=frozenset({4}))) == said
+    assert about_leaders(after, (1, 2, 3, 4), asked) == []
+    assert about_leaders(after, (1, 2), Goals()) == [], "the others may not receive"
+
+
+def test_the_rack_of_a_broker_that_is_down_is_not_known(plan: Callable[..., tuple[int, str, str]]) -> None:
+    cluster = export()
+    cluster["brokers"][3] = {"id": 4}
+    cluster["topics"][0]["partitions"][0]["replicas"] = [1, 4]
+    code, out, err = plan("--remove-broker", "4", cluster=cluster)
+    assert code == 0, err
+    assert any(line.split()[:2] == ["4", "?"] for line in out.splitlines()), out
+    assert "(down)" in out
+    assert "(none)" not in out
+
+
+def test_files_that_are_something_else_are_named(plan: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    assert plan("--remove-broker", "3", "--out", str(file))[0] == 0
+    code, _, err = plan("--remove-broker", "3", cluster=json.loads(file.read_text()))
+    assert (code, f"{tmp_path}/cluster.json is a plan, no export of a cluster" in err) == (2, True)
+    code, _, err = plan("--remove-broker", "3", cluster={"brokers": [{"id": "x"}], "topics": []})
+    assert (code, f"{tmp_path}/cluster.json is no export of a cluster: id of a broker is 'x'" in err) == (2, True)
+    with pytest.raises(InvalidFile, match=r"c\.json is an export of a cluster, no plan"):
+        parse_plan(json.dumps(export()).encode(), "c.json")
+
+
 def test_excluded_brokers_keep_what_they_have(plan: Callable[..., tuple[int, str, str]]) -> None:
     code, out, _ = plan("--remove-broker", "3", "--exclude-broker", "4", "-o", "json")
     found = json.loads(out)
@@ -226,7 +283,9 @@ def test_topics_come_from_a_file_too(plan: Callable[..., tuple[int, str, str]], 
         (["--remove-broker", "x"], 2, "--remove-broker: 'x' is not a broker id"),
         (["--brokers", "1,,2"], 2, "--brokers: '' is not a broker id"),
         (["--add-broker", "99999999999"], 2, "is not a broker id"),
-        (["--remove-broker", "9"], 4, "broker 9 is not in the cluster"),
+        (["--remove-broker", "9"], 4, "broker 9 is not in the cluster\n  its brokers are 1, 2, 3, 4"),
+        (["--remove-broker", "1,2", "--exclude-broker", "2"], 2, "broker 2 is both excluded and to be removed"),
+        (["--remove-broker", "1", "--out", "-"], 2, "-o json writes to stdout"),
         (["--remove-broker", "1,2,3"], 4, "t-0 needs 2 brokers and 1 can receive"),
         (["--remove-broker", "1", "--add-broker", "1"], 2, "both to be removed and to receive"),
         (["--leaders-only", "--remove-broker", "1"], 2, "--leaders-only moves no data"),
@@ -278,6 +337,13 @@ def test_a_hundred_brokers_do_not_flood_the_terminal(plan: Callable[..., tuple[i
 )
 def test_the_certificate(moves: int, bound: int, left: int, said: str) -> None:
     assert certificate(moves, "move", bound, left=left) == said
+
+
+def test_log_dirs_are_told_without_the_folder_that_all_are_in() -> None:
+    assert common_folder(["/srv/kafka/d1", "/srv/kafka/d2"]) == "/srv/kafka/"
+    assert common_folder(["/d1/kafka", "/d2/kafka"]) == ""
+    assert common_folder(["/srv/a/d1", "/srv/ab/d2"]) == "/srv/"
+    assert common_folder(["/d1", "/srv/d2"]) == common_folder([]) == ""
 
 
 def test_bars_show_what_comes_and_goes() -> None:
