@@ -83,6 +83,10 @@ def _left(found: Verification) -> list[str]:
 def _hint(found: Verification, ours: LastRun | None) -> str:
     if ours is not None and ours.state.outcome is None:
         return "the run has not ended: `kctl topic reassign status` shows it"
-    if found.failures or found.brokers_left:
-        return "; ".join(ways_on(found, begun=ours is not None))
-    return "`kafka-configs --alter --delete-config` takes settings away"
+    ways = ways_on(found, begun=ours is not None) if found.failures or found.brokers_left else []
+    if found.throttles_left and ours is not None and ours.state.throttle_left is not None:
+        ways.append("`kctl topic reassign resume` restores throttles of brokers that are up again")
+    elif found.throttles_left:
+        when = "when nothing is in flight any more, " if found.in_flight else ""
+        ways.append(f"{when}`kctl topic reassign cancel --plan FILE` takes its throttles away")
+    return "; ".join(ways)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kctl.dynamic_configs import Resource, Values, try_read_dynamic
 from kctl.errors import KctlError, NotFound
-from kctl.reassign.throttle import NAMES
+from kctl.reassign.assignment import Reassignment
+from kctl.reassign.throttle import EVERY, NAMES, RATES, Throttle, split_replicas
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -63,3 +64,41 @@ def in_short(settings: Collection[ThrottleSetting]) -> str:
     if topics:
         parts.append(f"lists on {'1 topic' if len(topics) == 1 else f'{len(topics):,} topics'}")
     return " and ".join(parts)
+
+
+# --- what a plan concerns -------------------------------------------------------------------------------------------
+
+
+def concerned(rows: Sequence[Reassignment], brokers: Collection[int]) -> set[int]:
+    """Brokers that may have a rate because of these moves; all of `brokers` where it is not known who gave."""
+    found = {node for r in rows for node in (*r.after, *(r.before or ()))}
+    return found | set(brokers) if any(r.before is None for r in rows) else found
+
+
+def throttle_of(rows: Sequence[Reassignment], current: Mapping[Resource, Mapping[str, str | None]]) -> Throttle:
+    """What throttles these moves: all rates of their brokers, their entries in the topics' lists, a topic's «*». Pure.
+
+    current: what is set on the brokers and topics of the moves. Nobody knows what there was before; so a rate is to be
+    deleted, and of a list whatever is not the plan's stays.
+    """
+    entries: dict[str, set[str]] = {}
+    for r in rows:
+        nodes = (*r.after, *(r.before or ()))
+        entries.setdefault(r.topic, {EVERY}).update(f"{r.partition}:{node}" for node in nodes)
+    throttle = Throttle()
+    for resource, values in current.items():
+        for name, value in values.items():
+            if value is None:
+                continue
+            there = split_replicas(value)
+            rest = [] if name in RATES else [e for e in there if e not in entries.get(resource.name, ())]
+            if name in RATES or len(rest) < len(there):
+                throttle.set.setdefault(resource, {})[name] = value
+                throttle.before.setdefault(resource, {})[name] = ",".join(rest) or None
+    return throttle
+
+
+def rate_of(throttle: Throttle) -> int | None:
+    """The highest rate that is set; None when none is."""
+    rates = [int(v) for values in throttle.set.values() for n, v in values.items() if n in RATES and v.isdecimal()]
+    return max(rates, default=None)

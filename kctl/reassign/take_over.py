@@ -7,12 +7,11 @@ takes it back, and can be killed anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from kctl.dynamic_configs import Resource
 from kctl.errors import OperationFailed, Refused
 from kctl.journal import Journal
 from kctl.reassign import journals
@@ -21,9 +20,9 @@ from kctl.reassign.begin import RunPlan
 from kctl.reassign.compare import Standing, View, log_dir_copies, named_brokers, places_of, standing
 from kctl.reassign.live_state import LiveState, read_live
 from kctl.reassign.plan_file import PlanFile
-from kctl.reassign.settings import ThrottleSetting, read_settings, set_ones
+from kctl.reassign.settings import ThrottleSetting, concerned, rate_of, read_settings, set_ones, throttle_of
 from kctl.reassign.steps import Step
-from kctl.reassign.throttle import EVERY, RATES, Throttle, split_replicas
+from kctl.reassign.throttle import Throttle
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -68,8 +67,7 @@ def look(client: ClusterClient, file: PlanFile, *, source: str, cluster: str) ->
         for position, (r, found) in enumerate(zip(known, stands, strict=True))
         if found is Standing.MOVING or log_dir_copies(r, view.places)
     )
-    concerned = {node for r in known for node in (*r.after, *(r.before or ()))}
-    current, unread = read_settings(client, concerned, {r.topic for r in known})
+    current, unread = read_settings(client, concerned(rows, live.brokers), {r.topic for r in known})
     throttle = throttle_of(known, current)
     plan = RunPlan(
         kind="apply",
@@ -101,35 +99,6 @@ def with_before(r: Reassignment, live: LiveState) -> Reassignment:
     replicas = () if partition is None else partition.replicas
     adding = () if moving is None else moving.adding
     return replace(r, before=tuple(node for node in replicas if node not in adding))
-
-
-def throttle_of(rows: Sequence[Reassignment], current: Mapping[Resource, Mapping[str, str | None]]) -> Throttle:
-    """What throttles these moves: all rates of their brokers, their entries in the topics' lists, a topic's «*». Pure.
-
-    current: what is set on the brokers and topics of the moves. Nobody knows what there was before; so a rate is to be
-    deleted, and of a list whatever is not the plan's stays.
-    """
-    entries: dict[str, set[str]] = {}
-    for r in rows:
-        nodes = (*r.after, *(r.before or ()))
-        entries.setdefault(r.topic, {EVERY}).update(f"{r.partition}:{node}" for node in nodes)
-    throttle = Throttle()
-    for resource, values in current.items():
-        for name, value in values.items():
-            if value is None:
-                continue
-            there = split_replicas(value)
-            rest = [] if name in RATES else [e for e in there if e not in entries.get(resource.name, ())]
-            if name in RATES or len(rest) < len(there):
-                throttle.set.setdefault(resource, {})[name] = value
-                throttle.before.setdefault(resource, {})[name] = ",".join(rest) or None
-    return throttle
-
-
-def rate_of(throttle: Throttle) -> int | None:
-    """The highest rate that is set; None when none is."""
-    rates = [int(v) for values in throttle.set.values() for n, v in values.items() if n in RATES and v.isdecimal()]
-    return max(rates, default=None)
 
 
 @contextmanager

@@ -12,9 +12,9 @@ from kctl.model import Broker, PartitionState, TopicPartition, TopicState
 from kctl.reassign.assignment import Reassignment
 from kctl.reassign.begin import RunPlan
 from kctl.reassign.live_state import LiveState
-from kctl.reassign.settings import ThrottleSetting, in_short, set_ones
+from kctl.reassign.settings import ThrottleSetting, concerned, in_short, rate_of, set_ones, throttle_of
 from kctl.reassign.steps import Step, next_step, replay
-from kctl.reassign.take_over import TakenOver, begin, rate_of, throttle_of, with_before
+from kctl.reassign.take_over import TakenOver, begin, with_before
 from kctl.reassign.throttle import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE, Throttle, restoration
 from kctl.topics.reassignments import Moving
 
@@ -71,6 +71,11 @@ def test_the_journal_is_one_of_a_run_in_work(in_flight: bool, tmp_path: Path, mo
     assert state.throttle is not None
     assert Throttle.from_json(state.throttle) == throttle
     assert next_step(state) is (Step.BATCH_START if in_flight else Step.THROTTLE_RESTORE)
+
+
+def test_whose_rates_are_looked_at() -> None:
+    assert concerned([MOVE], {1, 2, 3, 4}) == {1, 2, 3}
+    assert concerned([MOVE, Reassignment("t", 1, after=(2,))], {1, 4}) == {1, 2, 3, 4}
 
 
 def test_settings_in_short() -> None:
