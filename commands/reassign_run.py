@@ -20,11 +20,11 @@ from kctl.commands.reassign_tables import (
     status_lines,
     status_tables,
     status_warnings,
+    stays,
     tables,
     ways_on,
     what_is_left,
 )
-from kctl.commands.views import counted
 from kctl.errors import NotFound, NotHealthy, OperationFailed, Refused, TimedOut
 from kctl.units import parse_duration_ms, parse_rate, parse_size
 
@@ -283,8 +283,7 @@ def show(inv: Invocation, result: RunResult) -> None:
     """Emit a result. Raises NotHealthy for one that is not complete, or left something."""
     inv.emit(result, lambda: tables(result))
     if result.outcome == "cancelled" and result.reached:
-        stay = f"{counted(result.reached, 'partition')} had been moved and stay so"
-        output.note(f"{stay}; `kctl topic reassign rollback` takes them back")
+        output.note(stays(result))
     if result.outcome == "paused":
         raise NotHealthy(
             "the reassignment is paused",

@@ -146,6 +146,19 @@ def what_is_left(result: RunResult) -> list[str]:
     return left
 
 
+def stays(result: RunResult) -> str:
+    """What a cancelled run had moved, and how to take it back."""
+    one = result.reached == 1
+    stay = (
+        "1 partition had been moved and stays so"
+        if one
+        else f"{result.reached:,} partitions had been moved and stay so"
+    )
+    if result.kind == "rollback":
+        return f"{stay}; `kctl topic reassign rollback PLAN` takes the others back as well"
+    return f"{stay}; `kctl topic reassign rollback` takes {'it' if one else 'them'} back"
+
+
 def ways_on(found: RunResult | Verification, *, begun: bool = True) -> list[str]:
     """What to type for what is not there yet. begun: a run of the plan was begun on this machine."""
     ways = []

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kctl.reassign.outcome import BrokerLeft, Reached
 
 WAYS_OUT = "`kctl topic reassign resume` goes on, `kctl topic reassign cancel` takes back what is in flight"
+CANCEL_ONLY = "`kctl topic reassign cancel` ends this run, and takes back what is in flight; a new plan does the rest"
 _RETRY_S = 1.0
 
 _T = TypeVar("_T")
@@ -62,7 +63,7 @@ class Stopped(OperationFailed):
 class Run:
     """One run in this process. in_flight: partitions of the batch that were moving when last looked; None: unknown.
 
-    seen: what was read back at the end.
+    seen: what was read back at the end. ways_out: what to type when it stops.
     """
 
     client: ClusterClient
@@ -71,6 +72,7 @@ class Run:
     listener: Listener
     in_flight: int | None = None
     seen: tuple[Reached, list[BrokerLeft]] | None = None
+    ways_out: str = WAYS_OUT
 
     def __post_init__(self) -> None:
         plan = self.state.plan
@@ -138,7 +140,9 @@ class Run:
         """The error that ends this process's part: why, what state the cluster is in, what to type."""
         state = {"journal": str(self.journal.path), "in_flight": self.in_flight, "throttled": self.state.throttled}
         return Stopped(
-            f"{why}; {self.situation()}", hint=f"{hint}; {WAYS_OUT}" if hint else WAYS_OUT, details={**state, **details}
+            f"{why}; {self.situation()}",
+            hint="; ".join(filter(None, [hint, self.ways_out])),
+            details={**state, **details},
         )
 
     def situation(self) -> str:

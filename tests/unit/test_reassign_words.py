@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from kctl.commands.reassign_run import refuse_second_rollback
-from kctl.commands.reassign_tables import question, rest_line, ways_on, would_cancel, would_pause
+from kctl.commands.reassign_tables import question, rest_line, stays, ways_on, would_cancel, would_pause
 from kctl.errors import Refused
 from kctl.reassign.assignment import Reassignment
 from kctl.reassign.begin import RunPlan
-from kctl.reassign.outcome import BrokerLeft, NotReached
+from kctl.reassign.outcome import BrokerLeft, NotReached, RunResult
 from kctl.reassign.prepare import Preview
 from kctl.reassign.run_status import RunOverview
 from kctl.reassign.steps import Mode, RunState
@@ -80,3 +80,18 @@ def test_what_a_run_has_left() -> None:
     assert rest_line(STATE, rate_bytes=None).endswith("without a throttle")
     assert "is left is to end it" in rest_line(replace(STATE, batches_done=1), rate_bytes=None)
     assert "being cancelled" in rest_line(replace(STATE, mode=Mode.CANCELLED), rate_bytes=None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "reached", "said"),
+    [
+        ("apply", 1, "1 partition had been moved and stays so; `kctl topic reassign rollback` takes it back"),
+        ("apply", 1200, "1,200 partitions had been moved and stay so; `kctl topic reassign rollback` takes them back"),
+        ("rollback", 1, "1 partition had been moved and stays so; `kctl topic reassign rollback PLAN` takes the other"),
+    ],
+)
+def test_what_a_cancelled_run_leaves(kind: str, reached: int, said: str) -> None:
+    result = RunResult(
+        "cancelled", kind, "c", 9, reached, 0, 0, 0, 0, 1, 1, [], {}, [], [], [], None, None, None
+    )  # fmt: skip
+    assert stays(result).startswith(said)
