@@ -244,7 +244,7 @@ def error(exc: KctlError, output: str | None) -> None:
         sys.stderr.write(_json_text(text, sys.stderr) + "\n")
         return
     message, problems = _apart(exc)
-    sys.stderr.write(_wrapped(f"error: {message}", sys.stderr) + "\n")
+    sys.stderr.write(_wrapped(f"{exc.label}{message}", sys.stderr) + "\n")
     for line in problems:
         sys.stderr.write(_wrapped(line, sys.stderr, indent="  - ") + "\n")
     for line in (exc.hint or "").splitlines():

@@ -48,5 +48,5 @@ def cancel(
         what = path.stem if run is None else f"{run.kind} of {run.source}"
         figures = "" if run is None else f": {would_cancel(run)}"
         inv.confirm(f"Cancel {what} on {client.target.name}{figures}?", target=client.target)
-        with take(path, inv, Request.YIELD) as journal:
+        with take(path, inv, Request.CANCEL) as journal:
             carry(inv, client, journal, library.cancel)

@@ -28,5 +28,5 @@ def pause(
         if dry_run:
             show_dry_run(inv, client, lambda run: would_pause(run, now=now))
             return
-        with take(path, inv, Request.YIELD if now else Request.PAUSE) as journal:
+        with take(path, inv, Request.PAUSE_NOW if now else Request.PAUSE) as journal:
             pause_run(inv, client, journal, now=now)

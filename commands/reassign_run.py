@@ -281,12 +281,14 @@ def pause_run(inv: Invocation, client: ClusterClient, journal: Journal, *, now: 
 
 def show(inv: Invocation, result: RunResult) -> None:
     """Emit a result. Raises NotHealthy for one that is not complete, or left something."""
+    from kctl.reassign.run import Paused
+
     inv.emit(result, lambda: tables(result))
     if result.outcome == "cancelled" and result.reached:
         output.note(stays(result))
     if result.outcome == "paused":
-        raise NotHealthy(
-            "the reassignment is paused",
+        raise Paused(
+            "paused by `kctl topic reassign pause`",
             hint="`kctl topic reassign resume` goes on, `kctl topic reassign cancel` ends it",
         )
     left = what_is_left(result)

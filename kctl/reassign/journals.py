@@ -31,11 +31,12 @@ _WHILE_RUNNING = "`kctl topic reassign status` watches it, `pause` or `cancel` s
 class Request(str, Enum):
     """What another kctl asks of the process that carries a run out.
 
-    PAUSE: end the batch, then pause. YIELD: stop at once and let go of the journal; who asked takes it up.
+    PAUSE: end the batch, then pause. CANCEL, PAUSE_NOW: stop at once and let go of the journal; who asked takes it up.
     """
 
     PAUSE = "pause"
-    YIELD = "yield"
+    PAUSE_NOW = "pause now"
+    CANCEL = "cancel"
 
 
 def folder(cluster_id: str) -> Path:

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
 WAYS_OUT = "`kctl topic reassign resume` goes on, `kctl topic reassign cancel` takes back what is in flight"
 CANCEL_ONLY = "`kctl topic reassign cancel` ends this run, and takes back what is in flight; a new plan does the rest"
+_TAKEN_OVER = {
+    Request.CANCEL: "cancelled by `kctl topic reassign cancel`",
+    Request.PAUSE_NOW: "paused by `kctl topic reassign pause --now`",
+}
 _RETRY_S = 1.0
 
 _T = TypeVar("_T")
@@ -51,6 +55,13 @@ class Yielded(NotHealthy):
     """Another kctl takes the run over: what becomes of it is said there."""
 
     code = "yielded"
+    label = ""
+
+
+class Paused(NotHealthy):
+    """The run has let its batch end and paused, as another kctl had asked."""
+
+    label = ""
 
 
 class Stopped(OperationFailed):
@@ -104,11 +115,9 @@ class Run:
         request = journals.asked(self.journal.path)
         if request is None:
             return
-        if request is Request.YIELD:
+        if request is not Request.PAUSE:
             journals.withdraw(self.journal.path)
-            raise Yielded(
-                "`kctl topic reassign cancel` or `pause --now` takes this run over", hint="it says what becomes of it"
-            )
+            raise Yielded(_TAKEN_OVER[request], hint="that command takes the run over, and says what becomes of it")
         if self.state.mode is Mode.RUNNING:
             self.write(Step.PAUSE, now=False, pid=self.state.pid)
             when = "when this batch is done" if self.state.batch_open else "now"

@@ -18,6 +18,7 @@ from kctl.errors import NotFound
 from kctl.model import TopicPartition
 from kctl.reassign.checks import Problem
 from kctl.reassign.prepare import refusal
+from kctl.reassign.run import Paused
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,11 @@ def test_errors_for_people_and_for_programs(capsys: pytest.CaptureFixture[str]) 
         "code": "not_found", "exit_code": 4, "message": "topic 'a\x1b' does not exist", "hint": "kctl topic list",
         "topic": {"topic": "a", "partition": 1},
     }  # fmt: skip
+
+
+def test_what_somebody_asked_for_is_no_error(capsys: pytest.CaptureFixture[str]) -> None:
+    output.error(Paused("paused by a command", hint="resume"), None)
+    assert capsys.readouterr().err == "paused by a command\n  resume\n"
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 20, 1200])
