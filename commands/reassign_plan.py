@@ -116,10 +116,10 @@ def plan(
     with _without_collector():
         snapshot = _selected(_read(inv, from_file), names, pattern)
         made = _make(snapshot, goals)
-        execution, most = _execution(
+        execution = _execution(
             made, rate, max_concurrent_moves, limit_bytes, _options(goals, topic, topic_regex, topics_file)
         )
-        _show(inv, made, goals, execution, most, out)
+        _show(inv, made, goals, execution, out)
 
 
 # --- options ----------------------------------------------------------------------------------------------------------
@@ -231,8 +231,8 @@ def _make(snapshot: Snapshot, goals: Goals) -> Plan:
 
 def _execution(
     made: Plan, rate: int | None, most: int | None, most_bytes: int | None, options: Mapping[str, Any]
-) -> tuple[Execution, int]:
-    """How it would be carried out, and how many copies a batch may have."""
+) -> Execution:
+    """How it would be carried out."""
     from kctl.reassign.batches import default_concurrency, make_batches
     from kctl.reassign.estimate import DEFAULT_RATE, estimated_ms
     from kctl.reassign.plan_document import Execution, reassignments
@@ -247,15 +247,15 @@ def _execution(
         for change in made.changes
     ]
     per_s = rate or DEFAULT_RATE
-    return Execution(batches, per_s, estimated_ms(rows, batches, per_s, leaders), options), concurrent
+    return Execution(batches, per_s, estimated_ms(rows, batches, per_s, leaders), options, concurrent)
 
 
-def _show(inv: Invocation, made: Plan, goals: Goals, execution: Execution, most: int, out: Path | None) -> None:
+def _show(inv: Invocation, made: Plan, goals: Goals, execution: Execution, out: Path | None) -> None:
     from kctl.commands.reassign_plan_tables import change_rows, plan_tables
     from kctl.reassign.plan_document import document, text_of
 
     if inv.output in {None, "table", "wide"}:
-        output.emit(None, lambda: plan_tables(made, goals, execution, most=most, wide=inv.output == "wide"), "table")
+        output.emit(None, lambda: plan_tables(made, goals, execution, wide=inv.output == "wide"), "table")
     elif inv.output == "csv":
         inv.emit(change_rows(made), [])
     elif inv.output == "yaml":

@@ -22,23 +22,31 @@ _BAR = 10
 _ARROW = " -> "
 
 
-def plan_tables(plan: Plan, goals: Goals, execution: Execution, *, most: int, wide: bool) -> list[Table]:
-    """The verdict, brokers, racks, log dirs and moves. most: copies in a batch. wide: every row of each."""
-    lines = [{"text": line} for line in verdict(plan, execution, most)]
+def plan_tables(plan: Plan, goals: Goals, execution: Execution, *, wide: bool) -> list[Table]:
+    """The verdict, brokers, racks, log dirs and moves. wide: every row of each."""
+    lines = [{"text": line} for line in verdict(plan, execution)]
     tables = [Table([Column("text", "PLAN")], lines)]
     if not plan.changes:
         return tables
-    if plan.moves or plan.leader_changes:
+    if plan.after and (plan.moves or plan.leader_changes):
         tables += [_brokers(plan, goals, wide=wide), *_racks(plan, goals), _spread(plan)]
     if plan.log_dirs is not None:
         tables.append(_log_dirs(plan, wide=wide))
     return [*tables, _moves(plan, wide=wide)]
 
 
+def unknown_tables(plan: Plan, *, wide: bool) -> list[Table]:
+    """A plan that does not say what the replicas were."""
+    count = _count(len(plan.changes), "partition")
+    line = f"{count}; the file does not say what the replicas were, nor how much is copied"
+    tables = [Table([Column("text", "PLAN")], [{"text": line}])]
+    return [*tables, _moves(plan, wide=wide)] if plan.changes else tables
+
+
 # --- the verdict ------------------------------------------------------------------------------------------------------
 
 
-def verdict(plan: Plan, execution: Execution, most: int) -> list[str]:
+def verdict(plan: Plan, execution: Execution) -> list[str]:
     """How much it is, and the certificate: below which number no plan can be."""
     if not plan.changes:
         reached = "the goals are reached as it is" if plan.complete else "what is missing cannot be planned"
@@ -54,8 +62,10 @@ def verdict(plan: Plan, execution: Execution, most: int) -> list[str]:
         moves = certificate(len(plan.log_dirs.moves), "move", plan.log_dirs.lower_bound)
         lines.append(f"between log dirs of a broker: {moves}")
     lines += _copied(plan, execution)
-    count, bound = len(execution.batches), f" of at most {most:,} copies" if plan.moves or plan.log_dirs else ""
-    lines.append(f"{_count(len(plan.changes), 'partition')} in {count:,} {'batch' if count == 1 else 'batches'}{bound}")
+    count, most = len(execution.batches), execution.max_concurrent_moves
+    bound = f" of at most {most:,} copies" if most and (plan.moves or plan.log_dirs) else ""
+    batches = f" in {count:,} {'batch' if count == 1 else 'batches'}{bound}" if count else ""
+    lines.append(f"{_count(len(plan.changes), 'partition')}{batches}")
     return lines
 
 
@@ -187,7 +197,7 @@ def _spread(plan: Plan) -> Table:
         spans = []
         for loads in (plan.before, plan.after):
             found = [getattr(load, name) for load in loads if load.broker in hosts]
-            spans.append(_span(min(found), max(found), show))
+            spans.append(_span(min(found, default=0), max(found, default=0), show))
         rows.append({"what": name, "before": spans[0], "after": spans[1]})
     columns = [Column("what", "PER BROKER"), Column("before", align="right"), Column("after", align="right")]
     return Table(columns, rows, title="Spread: the least and the most of a broker that may receive")

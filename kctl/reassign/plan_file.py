@@ -83,7 +83,11 @@ def parse_plan(data: bytes, name: str) -> PlanFile:
 
     Raises InvalidFile; details["problems"] has a line for everything that is wrong, the message the first few.
     """
-    document = _load(data, name)
+    return plan_of(load_document(data, name), name, hashlib.sha256(data).hexdigest())
+
+
+def plan_of(document: Mapping[str, Any], name: str, digest: str) -> PlanFile:
+    """The plan in what `load_document` gave. Raises as `parse_plan` does."""
     problems: list[str] = []
     entries = _Entries("", document.get("partitions"), problems)
     current = _current(document, entries, problems)
@@ -97,19 +101,20 @@ def parse_plan(data: bytes, name: str) -> PlanFile:
     if not isinstance(complete, bool):
         problems.append(f"complete is {_shown(complete)}")
     if problems:
-        raise _bad(name, problems)
+        raise bad_file(name, problems)
     return PlanFile(
         reassignments=tuple(_reassignments(entries, current, topics)),
         batches=batches,
         cluster_id=cluster_id,
         remove_brokers=removed,
         complete=complete,
-        digest=hashlib.sha256(data).hexdigest(),
+        digest=digest,
         partition_counts={topic: count for topic, (_, count) in topics.items()},
     )
 
 
-def _load(data: bytes, name: str) -> dict[str, Any]:
+def load_document(data: bytes, name: str) -> dict[str, Any]:
+    """The JSON object of a plan file, of version 1 and with `partitions`. Raises InvalidFile."""
     try:
         document = json.loads(data, object_pairs_hook=_object)
     except RecursionError:
@@ -146,7 +151,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _bad(name: str, problems: Sequence[str]) -> InvalidFile:
+def bad_file(name: str, problems: Sequence[str]) -> InvalidFile:
+    """The error that names what is wrong in a plan file."""
     more = f"; and {len(problems) - _SHOWN:,} more" if len(problems) > _SHOWN else ""
     count = "1 problem" if len(problems) == 1 else f"{len(problems):,} problems"
     return InvalidFile(

@@ -213,13 +213,14 @@ def test_moves_that_a_lower_factor_does_not_need_are_explained(plan: Callable[..
 
 
 _GIVES = "--balance leaders gives"
+_NO_COPY = "without a copy more"
 
 
 @pytest.mark.parametrize(
     ("leaders", "said"),
     [
         ([4, 4, 4, 0], ["broker 4 will lead nothing: --balance leaders gives it its share, without a copy more"]),
-        ([6, 5, 0, 1], [f"brokers 3, 4 will lead less than half a share: {_GIVES} them their share, without a copy more"]),
+        ([6, 5, 0, 1], [f"brokers 3, 4 will lead less than half a share: {_GIVES} them their share, {_NO_COPY}"]),
         ([4, 4, 2, 2], []),
         ([0, 0, 0, 0], []),
     ],
