@@ -103,6 +103,8 @@ def test_paused_and_resumed(arena: Arena) -> None:
         _, err = process.communicate(timeout=30)
     assert paused.code == 0, str(paused)
     assert process.returncode == 1, err
+    assert "paused by `kctl topic reassign pause`" in err
+    assert "1 replica copied" in paused.out, str(paused)
     assert arena.moving() == {}
     assert sorted(arena.replicas(topic).values()) == [(1, 2), (1, 3)], "one batch is done, the other not begun"
     assert arena.configs() == configs
@@ -112,6 +114,8 @@ def test_paused_and_resumed(arena: Arena) -> None:
         paused = arena.reassign("pause", "--now")
         _, err = process.communicate(timeout=30)
     assert (paused.code, process.returncode) == (0, 1), f"{paused}\n{err}"
+    assert "paused by `kctl topic reassign pause --now`" in err
+    assert "1 partition taken back" in paused.out, str(paused)
     assert arena.moving() == {}
     assert sorted(arena.replicas(topic).values()) == [(1, 2), (1, 3)]
     assert arena.configs() == configs
