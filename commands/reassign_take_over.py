@@ -32,6 +32,10 @@ def cancel_plan(inv: Invocation, plan: Path, *, dry_run: bool) -> None:
         refuse_while_unfinished(client)
         found = look(client, file, source=str(plan), cluster=client.target.name)
         _warn(found)
+        if found.in_flight and any(r.before is None for r in file.reassignments):
+            output.warn(
+                "the file does not say in which order the replicas were: the first one may be another than before"
+            )
         if dry_run:
             shown = {"plan": str(plan), "in_flight": found.in_flight, "throttles": found.settings}
             inv.emit(shown, lambda: [_moves_table(found), _throttles_table(found)])
