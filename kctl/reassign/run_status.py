@@ -159,7 +159,7 @@ def read_status(client: ClusterClient) -> Status:
     _read_log_dirs(client, live, rows, current)
     overview = None if last is None else _overview(last, judge(rows, live))
     ours = {r.tp for r in rows} if last and last.state.outcome is None else set()
-    moving = [*_moving(live, ours, _sizes(client, live)), *_between_log_dirs(live, ours)]
+    moving = [*_moving(live, ours, _sizes(client, live)), *between_log_dirs(live, ours)]
     receiving = {node for row in moving for node in row.adding}
     return Status(
         client.target.name,
@@ -271,7 +271,7 @@ def _moving(live: LiveState, ours: set[TopicPartition], places: Places) -> list[
     return rows
 
 
-def _between_log_dirs(live: LiveState, ours: set[TopicPartition]) -> list[MovingPartition]:
+def between_log_dirs(live: LiveState, ours: set[TopicPartition]) -> list[MovingPartition]:
     """Copies between log dirs, of the brokers that were asked."""
     rows = []
     for (node, tp), place in sorted(places_of(live.log_dirs).items(), key=lambda row: (row[0][1], row[0][0])):
