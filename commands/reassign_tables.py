@@ -84,7 +84,9 @@ def progress_line(p: Progress) -> str:
     parts = [f"{p.batch}/{p.batches}: {format_size(p.done_bytes)} of {format_size(p.total_bytes)}"]
     if p.rate_bytes is not None:
         parts.append(f"{format_size(round(p.rate_bytes))}/s")
-    if p.eta_ms is not None:
+    if p.total_bytes and p.done_bytes >= p.total_bytes:
+        parts.append("coming in sync")
+    elif p.eta_ms is not None:
         parts.append(f"{format_duration(max(p.eta_ms // 1000 * 1000, 1000))} left")
     return ", ".join(parts)
 
@@ -213,8 +215,20 @@ def failures_table(failures: Sequence[NotReached]) -> list[Table]:
     """Partitions that are not where they are to be; none when there are none."""
     if not failures:
         return []
-    columns = [Column("topic"), Column("partition", "PART", align="right"), Column("standing"), Column("reason")]
+    reason = Column("reason", show=_without_subject)
+    columns = [Column("topic"), Column("partition", "PART", align="right"), Column("standing"), reason]
     return [Table(columns, jsonable(failures[:_SHOWN]), title=_first(len(failures)))]
+
+
+def _without_subject(line: str) -> str:
+    """«orders-0: it is still being moved» beside its topic and partition. No topic's name has a colon."""
+    return line.partition(": ")[2] or line
+
+
+def shortened(value: str | None) -> str:
+    """A list of throttled replicas as its beginning; other values whole."""
+    entries = (value or "-").split(",")
+    return ",".join(entries[:3]) + (f" and {len(entries) - 3:,} more" if len(entries) > 3 else "")
 
 
 def _first(count: int) -> str | None:

@@ -11,7 +11,7 @@ from kctl.commands import output
 from kctl.commands.invocation import invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.reassign_run import cluster_id
-from kctl.commands.reassign_tables import counts_table, failures_table, some, ways_on
+from kctl.commands.reassign_tables import counts_table, failures_table, shortened, some, ways_on
 from kctl.errors import NotFound, NotHealthy
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ def _tables(found: Verification) -> list[Table]:
         Column("kind", "THROTTLED"),
         Column("name", " "),
         Column("setting"),
-        Column("value"),
-        Column("before", "WAS BEFORE"),
+        Column("value", show=shortened),
+        Column("before", show=shortened),
     ]
     return [*tables, Table(columns, jsonable(found.throttles_left))]
 

@@ -138,7 +138,8 @@ def _place(cluster: PlanCluster, goals: Goals, roles: Roles) -> _Placement:
         rows = [_in_order(old, new) for old, new in zip(cluster.replicas, board.replicas, strict=True)]
         rows, left = _limit(cluster, rows, forced, goals)
         if left:
-            unmet.append(f"{left:,} moves are left for another plan: --max-moves or --max-bytes")
+            moves = "1 move is" if left == 1 else f"{left:,} moves are"
+            unmet.append(f"{moves} left for another plan: --max-moves or --max-bytes")
             # No plan that leaves no more for later needs fewer: its moves and those left make the whole.
             bound, bytes_bound = max(0, bound - left), 0
     if not (goals.moves_data or goals.even_leaders):

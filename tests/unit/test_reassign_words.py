@@ -6,16 +6,19 @@ from dataclasses import replace
 
 import pytest
 
+from kctl.commands import output
 from kctl.commands.reassign_run import refuse_second_rollback
-from kctl.commands.reassign_tables import question, rest_line, stays, ways_on, would_cancel, would_pause
+from kctl.commands.reassign_tables import progress_line, question, rest_line, stays, ways_on, would_cancel, would_pause
+from kctl.commands.reassign_verify import _tables as verification_tables
 from kctl.errors import Refused
 from kctl.reassign.assignment import Reassignment
 from kctl.reassign.begin import RunPlan
 from kctl.reassign.outcome import BrokerLeft, NotReached, RunResult
 from kctl.reassign.prepare import Preview
+from kctl.reassign.progress import Progress
 from kctl.reassign.run_status import RunOverview
 from kctl.reassign.steps import Mode, RunState
-from kctl.reassign.verify import Verification
+from kctl.reassign.verify import ThrottleLeft, Verification
 
 PREVIEW = Preview("apply", "newc", 4, 0, 12, 1_700_000, 0, 0, 2, None, None, [])
 PLAN = RunPlan("apply", "p.json", "d", "c1", "newc", (Reassignment("t", 0, after=(2,), before=(1,)),), ((0,),))
@@ -95,3 +98,26 @@ def test_what_a_cancelled_run_leaves(kind: str, reached: int, said: str) -> None
         "cancelled", kind, "c", 9, reached, 0, 0, 0, 0, 1, 1, [], {}, [], [], [], None, None, None
     )  # fmt: skip
     assert stays(result).startswith(said)
+
+
+def test_progress_lines() -> None:
+    going = Progress(2, 7, 3, 4, 900, 1000, 100.0, 1000)
+    assert progress_line(going) == "2/7: 900 B of 1 kB, 100 B/s, 1s left"
+    assert progress_line(replace(going, done_bytes=1000, eta_ms=0)).endswith(", coming in sync")
+
+
+def test_a_verification_is_short(capsys: pytest.CaptureFixture[str]) -> None:
+    setting, log_dirs = "leader.replication.throttled.replicas", "replica.alter.log.dirs.io.max.bytes.per.second"
+    found = replace(
+        FOUND,
+        failures=[NotReached("orders", 0, "before", "orders-0: its replicas are 1,2 as before")],
+        throttles_left=[
+            ThrottleLeft("topic", "orders", setting, ",".join(f"{n}:1" for n in range(40)), None),
+            ThrottleLeft("broker", "3", log_dirs, "50000000", None),
+        ],
+    )
+    output.emit(found, lambda: verification_tables(found), None)
+    shown = capsys.readouterr().out
+    assert "orders-0" not in shown
+    assert "0:1,1:1,2:1 and 37 more" in shown
+    assert "0  before    its replicas are 1,2 as before" in shown
