@@ -239,8 +239,8 @@ def _log_dirs(plan: Plan, *, wide: bool) -> Table:
         Column("bar", " "),
     ]
     more = f" ({len(shown)} of {len(pairs)}; -o wide: all)" if len(shown) < len(pairs) else ""
-    where = f" in {root}" if root else ""
-    return Table(columns, rows, title=f"Log dirs{where}{more}; bar: {measure}, + comes, - goes")
+    where = f" in {root}{more}; bar: {measure}" if root else f"{more}; bar: {measure}, + comes, - goes"
+    return Table(columns, rows, title=f"Log dirs{where}")
 
 
 def common_folder(paths: Sequence[str]) -> str:
@@ -273,11 +273,21 @@ def change_rows(plan: Plan) -> list[dict[str, Any]]:
     return rows
 
 
+def _own_folders(plan: Plan) -> dict[int, int]:
+    """Broker → the length of the folder that all its log dirs which are named are in."""
+    held: dict[int, set[str]] = {}
+    for _, before, after, dirs_before, dirs in plan.changes:
+        for nodes, paths in ((before, dirs_before), (after, dirs)):
+            for node, path in zip(nodes, paths or (), strict=False):
+                if path:
+                    held.setdefault(node, set()).add(path)
+    return {node: len(common_folder(sorted(paths))) for node, paths in held.items()}
+
+
 def _moves(plan: Plan, *, wide: bool) -> Table:
     shown = plan.changes if wide or len(plan.changes) <= _MOVES + 2 else plan.changes[:_MOVES]
     rows = []
-    held = [path for change in plan.changes for path in (*(change.log_dirs or ()), *(change.log_dirs_before or ()))]
-    root = len(common_folder([path for path in held if path]))
+    cut = _own_folders(plan)
     for p, before, after, dirs_before, dirs in shown:
         tp, size = plan.cluster.tp(p), plan.cluster.size_bytes[p]
         row = {
@@ -287,7 +297,7 @@ def _moves(plan: Plan, *, wide: bool) -> Table:
             "after": after,
             "size_bytes": size if size >= 0 else None,
             "log_dirs": "; ".join(
-                f"{node}: {old[root:] if old else 'any'}{_ARROW}{new[root:]}"
+                f"{node}: {old[cut[node] :] if old else 'any'}{_ARROW}{new[cut[node] :]}"
                 for node, new in zip(after, dirs or (), strict=False)
                 for old in [dict(zip(before, dirs_before or (), strict=True)).get(node)]
                 if new

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from kctl.errors import Refused
 from kctl.reassign.cluster import NONE, PlanCluster
 from kctl.reassign.goals import Goals, Roles
-from kctl.reassign.loads import BrokerLoad
+from kctl.reassign.loads import BrokerLoad, Change
 from kctl.topics.names import is_internal
 
 
@@ -112,13 +112,17 @@ def about_leaders(after: Sequence[BrokerLoad], hosts: Collection[int], goals: Go
     return [f"{named} will lead {much}: --balance leaders gives {gets}, without a copy more"]
 
 
-def about_lower_factor(cluster: PlanCluster, goals: Goals, moves: int, forced: int) -> list[str]:
+def about_lower_factor(cluster: PlanCluster, goals: Goals, changes: Sequence[Change], forced: int) -> list[str]:
     """Why a plan copies although fewer replicas need no copy."""
     factor = goals.replication_factor
-    if factor is None or not moves or forced or not any(len(row) > factor for row in set(cluster.replicas)):
+    receiving = sorted({node for change in changes for node in set(change.after).difference(change.before)})
+    if factor is None or not receiving or forced or not any(len(row) > factor for row in set(cluster.replicas)):
         return []
+    moves = sum(len(set(change.after).difference(change.before)) for change in changes)
     made = f"fewer replicas need no copy: {_counted(moves, 'move')} only to even out the brokers"
-    return [f"{made}; with --tolerance 20% (or more) they may differ, and fewer moves are needed"]
+    ids = ",".join(map(str, receiving))
+    avoid = f"--exclude-broker {ids}, or a larger --tolerance," if len(receiving) <= 5 else "a larger --tolerance"
+    return [f"{made}; {avoid} needs fewer"]
 
 
 def _counted(number: int, noun: str) -> str:

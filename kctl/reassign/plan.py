@@ -107,7 +107,7 @@ def make_plan(cluster: PlanCluster, goals: Goals, log_dirs: Mapping[int, list[Lo
     plan = _assemble(cluster, changes, placed.bounds, [*unmet, *placed.unmet])
     hosts = tuple(cluster.ids(roles.hosts))
     warnings += warnings_of(cluster, goals, roles)
-    warnings += about_lower_factor(cluster, goals, plan.moves, placed.forced)
+    warnings += about_lower_factor(cluster, goals, changes, placed.forced)
     if plan.moves:
         warnings += about_leaders(plan.after, hosts, goals)
     plan = replace(plan, warnings=warnings, left=placed.left, forced=placed.forced, hosts=hosts)

@@ -75,6 +75,15 @@ def test_it_is_shown_as_it_was_planned(run: Run, tmp_path: Path, goals: list[str
     assert (code, out) == (0, file.read_text())
 
 
+def test_log_dirs_are_short(run: Run, tmp_path: Path) -> None:
+    cluster = tmp_path / "cluster.json"
+    cluster.write_text(json.dumps(export()))
+    out = run("plan", "--from-file", str(cluster), "--log-dirs")[1]
+    assert "Log dirs in /srv/kafka/; bar: bytes" in out
+    assert "1: d0 -> d1" in out
+    assert max(map(len, out.splitlines())) <= 80
+
+
 def test_warnings_and_what_is_not_reached_are_told_again(run: Run, tmp_path: Path) -> None:
     cluster, file = tmp_path / "cluster.json", tmp_path / "plan.json"
     cluster.write_text(json.dumps(export()))
