@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kctl.dynamic_configs import Resource
+from kctl.dynamic_configs import Resource, Values
+from kctl.errors import ConnectionFailed, NotFound
 from kctl.reassign.assignment import Reassignment
 from kctl.reassign.outcome import BrokerLeft, NotReached, brokers_left, read_back
 from kctl.reassign.settings import concerned, read_settings, set_ones, throttle_of
-from kctl.reassign.throttle import Throttle, read_throttles, restoration
+from kctl.reassign.throttle import Throttle, restoration
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -51,7 +52,7 @@ def verify(
     """
     found = read_back(client, rows)
     brokers = brokers_left(client, removed)
-    left = _of_plan(client, rows) if throttle is None else _of_run(throttle, read_throttles(client, rows))
+    left = _of_plan(client, rows) if throttle is None else _of_run(client, throttle)
     return Verification(
         complete=not found.failures and not left and not brokers,
         partitions=found.partitions,
@@ -65,8 +66,19 @@ def verify(
     )
 
 
-def _of_run(throttle: Throttle, current: Mapping[Resource, Mapping[str, str | None]]) -> list[ThrottleLeft]:
+def _read(client: ClusterClient, brokers: Iterable[int], topics: Iterable[str]) -> dict[Resource, Values]:
+    """What is set; without brokers that do not answer."""
+    current, unread = read_settings(client, brokers, topics)
+    for error in unread.values():
+        if not isinstance(error, (ConnectionFailed, NotFound)):
+            raise error
+    return current
+
+
+def _of_run(client: ClusterClient, throttle: Throttle) -> list[ThrottleLeft]:
     """Settings that a run has set and that would go back to something else now."""
+    brokers = [int(resource.name) for resource in throttle.set if resource.kind == "broker"]
+    current = _read(client, brokers, [resource.name for resource in throttle.set if resource.kind == "topic"])
     changes, _ = restoration(throttle, current)
     return [
         ThrottleLeft(resource.kind, resource.name, name, current[resource].get(name), wanted)
@@ -83,8 +95,6 @@ def _of_plan(client: ClusterClient, rows: Sequence[Reassignment]) -> list[Thrott
     nothing. Raises the KctlError of another that cannot be read.
     """
     up = client.metadata(()).brokers
-    current, unread = read_settings(client, concerned(rows, up) & up.keys(), {r.topic for r in rows})
-    for error in unread.values():
-        raise error
+    current = _read(client, concerned(rows, up) & up.keys(), {r.topic for r in rows})
     found = set_ones(throttle_of(rows, current).set)
     return [ThrottleLeft(row.kind, row.name, row.setting, row.value, None) for row in found]
