@@ -22,6 +22,7 @@ PREVIEW = [
 RUN = [
     "kind", "state", "alive", "pid", "journal", "source", "began_at", "last_at", "batches", "batches_done",
     "partitions", "reached", "in_flight", "as_before", "elsewhere", "throttle_bytes", "throttle",
+    "throttles_left",
 ]  # fmt: skip
 VERIFICATION = [
     "complete", "partitions", "reached", "in_flight", "as_before", "elsewhere", "failures", "throttles_left",
@@ -58,7 +59,10 @@ def test_there_and_back(small_arena: Arena) -> None:
 
     assert list(kctl.json("topic", "reassign", "verify", plan)) == VERIFICATION
     status = kctl.json("topic", "reassign", "status")
-    assert list(status) == ["cluster", "cluster_id", "run", "moving", "todo"]
+    assert list(status) == [
+        "cluster", "cluster_id", "run", "moving", "todo", "throttles", "throttles_unread", "down",
+    ]  # fmt: skip
+    assert (status["throttles_unread"], status["down"]) == ({}, [])
     assert list(status["run"]) == RUN
     assert (status["run"]["state"], status["run"]["alive"], status["moving"]) == ("completed", False, [])
     again = kctl.ok("topic", "reassign", "apply", plan, "--yes")
@@ -67,6 +71,9 @@ def test_there_and_back(small_arena: Arena) -> None:
     back = kctl.json("topic", "reassign", "rollback", "--yes", *throttle)
     assert (back["outcome"], back["kind"], back["reached"], back["moves"]) == ("completed", "rollback", 2, 1)
     assert arena.snapshot(topic) == before
+    twice = arena.reassign("rollback")
+    assert twice.code == 4, str(twice)
+    assert "the last run was itself a rollback" in twice.err
     assert arena.checksums(topic) == known
     kctl.ok("topic", "reassign", "verify")
     assert kctl("topic", "reassign", "verify", plan).code == 1
