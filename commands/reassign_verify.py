@@ -12,6 +12,7 @@ from kctl.commands.invocation import invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.reassign_run import cluster_id
 from kctl.commands.reassign_tables import counts_table, failures_table, shortened, some, ways_on
+from kctl.commands.views import counted
 from kctl.errors import NotFound, NotHealthy
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _left(found: Verification) -> list[str]:
     if found.failures:
         left.append(f"{len(found.failures):,} of {found.partitions:,} partitions are not there")
     if found.throttles_left:
-        left.append(f"{len(found.throttles_left):,} throttle settings are left")
+        left.append(f"{counted(len(found.throttles_left), 'throttle setting')} left")
     left += [f"broker {row.broker} still holds {some(row.partitions)}" for row in found.brokers_left]
     return left
 
