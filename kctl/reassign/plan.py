@@ -219,7 +219,8 @@ def _missed(rules: Rules, targets: Targets, loads: Sequence[int]) -> list[str]:
     if not off:
         return []
     names = ", ".join(str(node) for node in rules.cluster.ids(off[:5]))
-    return [f"{len(off)} brokers stay off their target (disk space or racks do not allow more): {names}"]
+    what = "1 broker stays off its target" if len(off) == 1 else f"{len(off)} brokers stay off their target"
+    return [f"{what} (disk space or racks do not allow more): {names}"]
 
 
 def _missed_bytes(cluster: PlanCluster, bounds: ByteBound) -> list[str]:
