@@ -44,10 +44,7 @@ def test_foreign_reassignment(arena: Arena, inside: bool) -> None:
     other = arena.make_topic("other", [[1, 2]], size=600_000)
     plan = arena.write_plan({(topic, 0): [1, 3]})
     moved = topic if inside else other
-    arena.set_configs("brokers", "3", follower_replication_throttled_rate="20000")
-    arena.set_configs("brokers", "1", leader_replication_throttled_rate="20000")
-    for setting in ("leader_replication_throttled_replicas", "follower_replication_throttled_replicas"):
-        arena.set_configs("topics", moved, **{setting: "*"})
+    arena.throttle(moved, 20_000, giver=1, receiver=3)
     arena.alter({(moved, 0): [1, 3]})
     arena.wait_moving(moved)
     _refused(arena, plan, REFUSED, f"{moved}-0: it is being moved already")

@@ -8,14 +8,10 @@ import pytest
 
 from reassign_testing import Arena
 
-LISTS = ("leader_replication_throttled_replicas", "follower_replication_throttled_replicas")
-
 
 def _slowed(arena: Arena, topic: str) -> None:
     """As a lost run would have left it: rates on two brokers, the replicas of its move and of another in the lists."""
-    arena.set_configs("brokers", "1", leader_replication_throttled_rate="20000")
-    arena.set_configs("brokers", "3", follower_replication_throttled_rate="20000")
-    arena.set_configs("topics", topic, **{LISTS[0]: "0:1,0:2,5:1", LISTS[1]: "0:3"})
+    arena.throttle(topic, 20_000, ("0:1,0:2,5:1", "0:3"), giver=1, receiver=3)
 
 
 @pytest.mark.parametrize("current", [True, False], ids=["kctl's file", "Kafka's file"])
