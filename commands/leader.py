@@ -10,10 +10,11 @@ import typer
 
 from kctl.commands import output
 from kctl.commands.invocation import CommandGroup, Invocation, invocation
-from kctl.commands.leader_tables import balance_tables, counted, election_tables, idle_lines, status_tables
+from kctl.commands.leader_tables import balance_tables, election_tables, idle_lines, status_tables
 from kctl.commands.out_file import ask_to_replace, write_whole
 from kctl.commands.output import jsonable
 from kctl.errors import NotHealthy, OperationFailed, UsageError
+from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient

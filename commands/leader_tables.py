@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.commands.bars import bar
 from kctl.commands.output import Column, Table, jsonable
+from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.leader.balance import Balance
@@ -15,11 +16,6 @@ if TYPE_CHECKING:
 
 _SHOWN = 30  # partitions; JSON has all
 _BAR = 20
-
-
-def counted(number: int, noun: str) -> str:
-    """«1 partition», «1,200 partitions»."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def status_tables(found: LeaderStatus) -> list[Table]:

@@ -10,6 +10,7 @@ from kctl.commands.bars import change_bar
 from kctl.commands.output import Column, Table
 from kctl.reassign.goals import Balance, Goals
 from kctl.reassign.loads import rack_loads
+from kctl.text import counted
 from kctl.units import format_duration, format_size
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def plan_tables(plan: Plan, goals: Goals, execution: Execution, *, wide: bool) -
 
 def unknown_tables(plan: Plan, *, wide: bool) -> list[Table]:
     """A plan that does not say what the replicas were."""
-    count = _count(len(plan.changes), "partition")
+    count = counted(len(plan.changes), "partition")
     line = f"{count}; the file does not say what the replicas were, nor how much is copied"
     tables = [Table([Column("text", "PLAN")], [{"text": line}])]
     return [*tables, _moves(plan, wide=wide)] if plan.changes else tables
@@ -65,13 +66,13 @@ def verdict(plan: Plan, execution: Execution) -> list[str]:
     count, most = len(execution.batches), execution.max_concurrent_moves
     bound = f" of at most {most:,} copies" if most and (plan.moves or plan.log_dirs) else ""
     batches = f" in {count:,} {'batch' if count == 1 else 'batches'}{bound}" if count else ""
-    lines.append(f"{_count(len(plan.changes), 'partition')}{batches}")
+    lines.append(f"{counted(len(plan.changes), 'partition')}{batches}")
     return lines
 
 
 def certificate(moves: int, noun: str, bound: int, *, left: int = 0) -> str:
     """«3,000 moves; no plan needs fewer than 3,000», or «3,010 moves; at least 2,950 are needed»."""
-    said = _count(moves, noun)
+    said = counted(moves, noun)
     if left:
         return f"{said}, and {left:,} left for another plan; at least {bound + left:,} are needed in all"
     if moves <= bound:
@@ -91,12 +92,8 @@ def _copied(plan: Plan, execution: Execution) -> list[str]:
         seconds = max(1, -(-execution.estimated_ms // 1000))
         line += f": at least {format_duration(seconds * 1000)} at {rate}/s for each broker"
     if plan.unknown_sizes:
-        line += f" ({_count(plan.unknown_sizes, 'copy', 'copies')} of unknown size not counted)"
+        line += f" ({counted(plan.unknown_sizes, 'copy', 'copies')} of unknown size not counted)"
     return [line]
-
-
-def _count(number: int, noun: str, plural: str | None = None) -> str:
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 # --- brokers and racks ------------------------------------------------------------------------------------------------

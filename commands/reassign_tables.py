@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from kctl.commands.output import Column, Table, jsonable
-from kctl.commands.views import counted
+from kctl.text import counted
 from kctl.units import format_duration, format_size
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from kctl.commands.invocation import Invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.reassign_run import carry, refuse_while_unfinished
 from kctl.commands.reassign_tables import some
-from kctl.commands.views import counted
 from kctl.dynamic_configs import Resource
+from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.reassign.settings import ThrottleSetting

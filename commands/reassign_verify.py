@@ -12,8 +12,8 @@ from kctl.commands.invocation import invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.reassign_run import cluster_id
 from kctl.commands.reassign_tables import counts_table, failures_table, shortened, some, ways_on
-from kctl.commands.views import counted
 from kctl.errors import NotFound, NotHealthy
+from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.reassign.run_status import LastRun

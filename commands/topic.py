@@ -10,8 +10,8 @@ import typer
 from kctl.commands import output
 from kctl.commands.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.commands.views import counted
 from kctl.errors import NotHealthy, OperationFailed, UsageError
+from kctl.text import counted
 from kctl.units import format_size
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from kctl.errors import Refused
 from kctl.reassign.cluster import NONE, PlanCluster
 from kctl.reassign.goals import Goals, Roles
 from kctl.reassign.loads import BrokerLoad, Change
+from kctl.text import counted
 from kctl.topics.names import is_internal
 
 
@@ -89,7 +90,7 @@ def about_unnamed(plan_brokers: Collection[int], goals: Goals, unnamed: Mapping[
     if goals.brokers is not None:
         leaving |= set(plan_brokers) - goals.brokers - goals.add_brokers - goals.exclude_brokers
     return [
-        f"broker {node} keeps {_counted(unnamed[node], 'replica')} of topics that were not named"
+        f"broker {node} keeps {counted(unnamed[node], 'replica')} of topics that were not named"
         for node in sorted(leaving & unnamed.keys())
     ]
 
@@ -119,14 +120,10 @@ def about_lower_factor(cluster: PlanCluster, goals: Goals, changes: Sequence[Cha
     if factor is None or not receiving or forced or not any(len(row) > factor for row in set(cluster.replicas)):
         return []
     moves = sum(len(set(change.after).difference(change.before)) for change in changes)
-    made = f"fewer replicas need no copy: {_counted(moves, 'move')} only to even out the brokers"
+    made = f"fewer replicas need no copy: {counted(moves, 'move')} only to even out the brokers"
     ids = ",".join(map(str, receiving))
     avoid = f"--exclude-broker {ids}, or a larger --tolerance," if len(receiving) <= 5 else "a larger --tolerance"
     return [f"{made}; {avoid} needs fewer"]
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def warnings_of(cluster: PlanCluster, goals: Goals, roles: Roles) -> list[str]:
