@@ -10,9 +10,11 @@ import typer
 
 from kctl.commands import output
 from kctl.commands.invocation import CommandGroup, Invocation, invocation
-from kctl.commands.leader_tables import balance_tables, counted, election_tables, status_tables
+from kctl.commands.leader_tables import balance_tables, election_tables, idle_lines, status_tables
+from kctl.commands.out_file import ask_to_replace, write_whole
 from kctl.commands.output import jsonable
 from kctl.errors import NotHealthy, OperationFailed, UsageError
+from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -55,6 +57,9 @@ def status(
     with inv.connect() as client:
         found = read_leader_status(client, topic or None)
     inv.emit(found, lambda: status_tables(found))
+    if inv.output in {None, "table"}:
+        for line in idle_lines(found):
+            output.note(line)
     _judge(found, max_imbalance)
 
 
@@ -186,12 +191,14 @@ def balance(
     from kctl.leader import balance as balancing
 
     inv = invocation(ctx)
+    if out is not None:
+        ask_to_replace(inv, out)
     with inv.connect() as client:
         planned = balancing.plan_balance(client, topic or None)
         for warning in planned.plan.warnings:
             output.warn(warning)
         if out is not None:
-            _save(planned, out)
+            _save(planned, out, topic)
         if dry_run or planned.nothing_to_do:
             inv.emit(_result(planned), lambda: balance_tables(planned))
             judge_elections([row for row in planned.elections if row.result == "skipped"])
@@ -214,6 +221,11 @@ def balance(
 
 def _question(planned: Balance, client: ClusterClient) -> str:
     todo = sum(row.result == "would elect" for row in planned.elections)
+    if not planned.reorders:
+        return (
+            f"Elect the preferred leaders of {counted(todo, 'partition')} of {client.target.name}? "
+            "Clients wait for a moment."
+        )
     return (
         f"Put the replicas of {counted(len(planned.reorders), 'partition')} of {client.target.name} into another "
         f"order, and elect {counted(todo, 'leader')}? Clients wait for a moment."
@@ -224,7 +236,9 @@ def certificate(planned: Balance) -> str:
     """How many leaders change, and that it cannot be done with fewer."""
     plan = planned.plan
     if not plan.leader_changes:
-        return "the preferred leaders are spread evenly already"
+        todo = sum(row.result == "would elect" for row in planned.elections)
+        told = "the preferred leaders are spread evenly already"
+        return told + (f"; to elect: {counted(todo, 'partition')} led by others" if todo else "")
     changes = counted(plan.leader_changes, "partition")
     if plan.leader_changes <= plan.leader_lower_bound:
         return f"{changes} with another preferred leader; no plan needs fewer than {plan.leader_lower_bound:,}"
@@ -245,13 +259,12 @@ def _result(found: Balance) -> dict[str, Any]:
     }
 
 
-def _save(planned: Balance, path: Path) -> None:
+def _save(planned: Balance, path: Path, topics: Sequence[str] | None) -> None:
     from kctl.reassign.batches import make_batches
     from kctl.reassign.plan_document import Execution, document, text_of
 
     batches = make_batches(planned.reorders, max_concurrent_moves=1, batch_bytes=None)
-    text = text_of(document(planned.plan, Execution(batches=batches, goals={"leaders_only": True})))
-    try:
-        path.write_text(text + "\n", encoding="ascii")
-    except OSError as exc:
-        raise UsageError(f"cannot write {path}: {exc.strerror}") from exc
+    goals = {"leaders_only": True, **({"topic": sorted(topics)} if topics else {})}
+    write_whole(path, text_of(document(planned.plan, Execution(batches=batches, goals=goals))))
+    if not planned.reorders:
+        output.note(f"{path} holds nothing to reorder: `kctl leader elect --preferred` makes elections")

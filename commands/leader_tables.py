@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.commands.bars import bar
 from kctl.commands.output import Column, Table, jsonable
+from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.leader.balance import Balance
@@ -15,11 +16,6 @@ if TYPE_CHECKING:
 
 _SHOWN = 30  # partitions; JSON has all
 _BAR = 20
-
-
-def counted(number: int, noun: str) -> str:
-    """«1 partition», «1,200 partitions»."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def status_tables(found: LeaderStatus) -> list[Table]:
@@ -54,6 +50,23 @@ def status_tables(found: LeaderStatus) -> list[Table]:
         title=f"Not led by the preferred replica{_of(len(found.not_preferred))}:",
     )
     return [brokers, partitions]
+
+
+def idle_lines(found: LeaderStatus) -> list[str]:
+    """Brokers that no election makes lead anything, and what would."""
+    lines = []
+    if found.idle_brokers:
+        named = _brokers(found.idle_brokers)
+        lines.append(f"{named} no partition's preferred leader: `kctl leader balance` spreads them")
+    if found.empty_brokers:
+        ids = ",".join(map(str, found.empty_brokers))
+        command = f"`kctl topic reassign plan --add-broker {ids} --balance leaders`"
+        lines.append(f"{_brokers(found.empty_brokers)} without any replica: {command} plans a share")
+    return lines
+
+
+def _brokers(ids: Sequence[int]) -> str:
+    return f"broker {ids[0]} is" if len(ids) == 1 else f"brokers {', '.join(map(str, ids))} are"
 
 
 def _title(found: LeaderStatus) -> str:

@@ -9,8 +9,8 @@ from kctl.commands import output
 from kctl.commands.confirm import confirm_name
 from kctl.commands.invocation import Invocation
 from kctl.commands.leader import judge_elections, tell_skipped
-from kctl.commands.leader_tables import counted
 from kctl.commands.output import Column, Table, jsonable
+from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient

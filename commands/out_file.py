@@ -6,16 +6,32 @@ import contextlib
 import os
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from kctl.errors import OperationFailed, UsageError
+from kctl.errors import NotConfirmed, OperationFailed, UsageError
+
+if TYPE_CHECKING:
+    from kctl.commands.invocation import Invocation
 
 
 def check_out(out: Path) -> None:
     """Could a file be written there? Raises UsageError, before any work is done."""
+    if str(out) == "-":
+        raise UsageError("--out writes to a file, and «-» is none", hint="-o json writes to stdout")
     if not out.parent.is_dir():
         raise UsageError(f"the folder {out.parent} does not exist")
     if out.is_dir():
         raise UsageError(f"{out} is a folder", hint="name a file in it")
+
+
+def ask_to_replace(inv: Invocation, out: Path) -> None:
+    """Could a file be written there, and may it, if there is one? Raises UsageError, NotConfirmed."""
+    check_out(out)
+    if out.exists():
+        try:
+            inv.confirm(f"{out} exists. Replace it?")
+        except NotConfirmed as exc:
+            raise NotConfirmed(exc.message, hint="--yes replaces it; or name another file") from None
 
 
 def write_whole(out: Path, text: str) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _STREAM_ROWS = 200
+_INLINE, _PROBLEMS = 3, 20  # of several problems: in an error's message, and as lines of their own
 _FIRST_LINE_S = 5.0
 FORMATS = ("table", "json", "yaml", "csv")
 
@@ -231,7 +232,7 @@ def warn(text: str) -> None:
 
 
 def error(exc: KctlError, output: str | None) -> None:
-    """The error as one line and a hint, or as JSON, on stderr."""
+    """The error as one line and a hint, or as JSON, on stderr; several problems have a line each."""
     if output == "json":
         body = {
             "code": exc.code,
@@ -242,9 +243,29 @@ def error(exc: KctlError, output: str | None) -> None:
         text = json.dumps({**body, **jsonable(exc.details)}, ensure_ascii=False)
         sys.stderr.write(_json_text(text, sys.stderr) + "\n")
         return
-    sys.stderr.write(_wrapped(f"error: {exc.message}", sys.stderr) + "\n")
+    message, problems = _apart(exc)
+    sys.stderr.write(_wrapped(f"{exc.label}{message}", sys.stderr) + "\n")
+    for line in problems:
+        sys.stderr.write(_wrapped(line, sys.stderr, indent="  - ") + "\n")
     for line in (exc.hint or "").splitlines():
         sys.stderr.write(_wrapped(line, sys.stderr, indent="  ") + "\n")
+
+
+def _apart(exc: KctlError) -> tuple[str, list[str]]:
+    """The message, and the problems of details["problems"] when there are several and the message has them in it."""
+    rows = exc.details.get("problems")
+    lines = [_problem(row) for row in rows] if isinstance(rows, list) else []
+    inline = ": " + "; ".join(lines[:_INLINE])
+    if len(lines) > _INLINE:
+        inline += f"; and {len(lines) - _INLINE:,} more"
+    if len(lines) < 2 or inline not in exc.message:
+        return exc.message, []
+    more = [f"and {len(lines) - _PROBLEMS:,} more; -o json has all"] if len(lines) > _PROBLEMS else []
+    return exc.message.replace(inline, "", 1), lines[:_PROBLEMS] + more
+
+
+def _problem(row: object) -> str:
+    return f"{row.get('subject')}: {row.get('reason')}" if isinstance(row, Mapping) else str(row)
 
 
 def _wrapped(text: str, stream: TextIO, indent: str = "") -> str:
@@ -256,7 +277,9 @@ def _wrapped(text: str, stream: TextIO, indent: str = "") -> str:
     import textwrap
 
     width = shutil.get_terminal_size().columns
-    return textwrap.fill(line, max(width, 20), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return textwrap.fill(
+        line, max(width, 20), subsequent_indent=" " * len(indent), break_long_words=False, break_on_hyphens=False
+    )
 
 
 def _yaml(value: Any) -> str:

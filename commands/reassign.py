@@ -6,5 +6,5 @@ from kctl.commands.invocation import CommandGroup
 
 app = CommandGroup("Plan partition moves and carry them out.")
 
-for _name in ("plan", "apply", "status", "pause", "resume", "cancel", "rollback", "verify"):
+for _name in ("plan", "show", "apply", "status", "pause", "resume", "cancel", "rollback", "verify"):
     app.command_of(_name, f"kctl.commands.reassign_{_name}")

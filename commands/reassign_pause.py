@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from kctl.commands.invocation import invocation
-from kctl.commands.reassign_run import DryRun, emit_status, pause_run, take, unfinished_run
+from kctl.commands.reassign_run import DryRun, pause_run, show_dry_run, take, unfinished_run
+from kctl.commands.reassign_tables import would_pause
 
 
 def pause(
@@ -25,7 +26,7 @@ def pause(
     with inv.connect() as client:
         path = unfinished_run(client)
         if dry_run:
-            emit_status(inv, client)
+            show_dry_run(inv, client, lambda run: would_pause(run, now=now))
             return
-        with take(path, inv, Request.YIELD if now else Request.PAUSE) as journal:
+        with take(path, inv, Request.PAUSE_NOW if now else Request.PAUSE) as journal:
             pause_run(inv, client, journal, now=now)

@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +15,7 @@ import typer
 
 from kctl.commands import output
 from kctl.commands.invocation import Invocation, invocation, more_formats
-from kctl.commands.out_file import check_out, write_whole
+from kctl.commands.out_file import ask_to_replace, write_whole
 from kctl.errors import NotHealthy, UsageError
 from kctl.reassign.goals import Balance, Goals, check_options
 from kctl.units import parse_rate, parse_size
@@ -111,12 +112,14 @@ def plan(
     pattern = _pattern(topic_regex)
     names = _topics(topic or (), topics_file)
     if out is not None:
-        _may_write(inv, out)
+        ask_to_replace(inv, out)  # before the work: another plan may be in it, perhaps of a run that goes on
     with _without_collector():
         snapshot = _selected(_read(inv, from_file), names, pattern)
         made = _make(snapshot, goals)
-        execution, most = _execution(made, rate, max_concurrent_moves, limit_bytes, _options(goals, topic, topic_regex))
-        _show(inv, made, goals, execution, most, out)
+        execution = _execution(
+            made, rate, max_concurrent_moves, limit_bytes, _options(goals, topic, topic_regex, topics_file)
+        )
+        _show(inv, made, goals, execution, out)
 
 
 # --- options ----------------------------------------------------------------------------------------------------------
@@ -162,7 +165,7 @@ def _topics(names: Sequence[str], file: Path | None) -> list[str]:
     return [*names, *read_topics_file(file)]
 
 
-def _options(goals: Goals, topics: Sequence[str] | None, pattern: str | None) -> dict[str, Any]:
+def _options(goals: Goals, topics: Sequence[str] | None, pattern: str | None, file: Path | None) -> dict[str, Any]:
     """The options that were given, for the plan file."""
     found: dict[str, Any] = {
         "remove_broker": sorted(goals.remove_brokers),
@@ -179,6 +182,7 @@ def _options(goals: Goals, topics: Sequence[str] | None, pattern: str | None) ->
         "max_bytes": goals.max_bytes,
         "topic": sorted(topics or ()),
         "topic_regex": pattern,
+        "topics_file": None if file is None else str(file),
     }
     return {key: value for key, value in found.items() if value not in (None, False, 0.0, [])}
 
@@ -196,13 +200,6 @@ def _without_collector() -> Iterator[None]:
     finally:
         if was:
             gc.enable()
-
-
-def _may_write(inv: Invocation, out: Path) -> None:
-    """Before the work: another plan may be in that file, perhaps of a run that goes on."""
-    check_out(out)
-    if out.exists():
-        inv.confirm(f"{out} exists. Replace it?")
 
 
 def _read(inv: Invocation, from_file: Path | None) -> Snapshot:
@@ -223,16 +220,19 @@ def _selected(snapshot: Snapshot, names: Sequence[str], pattern: re.Pattern[str]
 
 
 def _make(snapshot: Snapshot, goals: Goals) -> Plan:
+    from kctl.reassign.cautions import about_unnamed
     from kctl.reassign.plan import make_plan
 
     with output.progress("planning"):
-        return make_plan(snapshot.cluster, goals, snapshot.log_dirs)
+        made = make_plan(snapshot.cluster, goals, snapshot.log_dirs)
+    kept = about_unnamed([broker.id for broker in made.cluster.brokers], goals, snapshot.unnamed)
+    return replace(made, warnings=[*made.warnings, *kept])
 
 
 def _execution(
     made: Plan, rate: int | None, most: int | None, most_bytes: int | None, options: Mapping[str, Any]
-) -> tuple[Execution, int]:
-    """How it would be carried out, and how many copies a batch may have."""
+) -> Execution:
+    """How it would be carried out."""
     from kctl.reassign.batches import default_concurrency, make_batches
     from kctl.reassign.estimate import DEFAULT_RATE, estimated_ms
     from kctl.reassign.plan_document import Execution, reassignments
@@ -247,15 +247,15 @@ def _execution(
         for change in made.changes
     ]
     per_s = rate or DEFAULT_RATE
-    return Execution(batches, per_s, estimated_ms(rows, batches, per_s, leaders), options), concurrent
+    return Execution(batches, per_s, estimated_ms(rows, batches, per_s, leaders), options, concurrent)
 
 
-def _show(inv: Invocation, made: Plan, goals: Goals, execution: Execution, most: int, out: Path | None) -> None:
+def _show(inv: Invocation, made: Plan, goals: Goals, execution: Execution, out: Path | None) -> None:
     from kctl.commands.reassign_plan_tables import change_rows, plan_tables
     from kctl.reassign.plan_document import document, text_of
 
     if inv.output in {None, "table", "wide"}:
-        output.emit(None, lambda: plan_tables(made, goals, execution, most=most, wide=inv.output == "wide"), "table")
+        output.emit(None, lambda: plan_tables(made, goals, execution, wide=inv.output == "wide"), "table")
     elif inv.output == "csv":
         inv.emit(change_rows(made), [])
     elif inv.output == "yaml":

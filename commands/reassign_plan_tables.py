@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from kctl.commands.bars import change_bar
 from kctl.commands.output import Column, Table
 from kctl.reassign.goals import Balance, Goals
 from kctl.reassign.loads import rack_loads
+from kctl.text import counted
 from kctl.units import format_duration, format_size
 
 if TYPE_CHECKING:
@@ -21,23 +23,31 @@ _BAR = 10
 _ARROW = " -> "
 
 
-def plan_tables(plan: Plan, goals: Goals, execution: Execution, *, most: int, wide: bool) -> list[Table]:
-    """The verdict, brokers, racks, log dirs and moves. most: copies in a batch. wide: every row of each."""
-    lines = [{"text": line} for line in verdict(plan, execution, most)]
+def plan_tables(plan: Plan, goals: Goals, execution: Execution, *, wide: bool) -> list[Table]:
+    """The verdict, brokers, racks, log dirs and moves. wide: every row of each."""
+    lines = [{"text": line} for line in verdict(plan, execution)]
     tables = [Table([Column("text", "PLAN")], lines)]
     if not plan.changes:
         return tables
-    if plan.moves or plan.leader_changes:
+    if plan.after and (plan.moves or plan.leader_changes):
         tables += [_brokers(plan, goals, wide=wide), *_racks(plan, goals), _spread(plan)]
     if plan.log_dirs is not None:
         tables.append(_log_dirs(plan, wide=wide))
     return [*tables, _moves(plan, wide=wide)]
 
 
+def unknown_tables(plan: Plan, *, wide: bool) -> list[Table]:
+    """A plan that does not say what the replicas were."""
+    count = counted(len(plan.changes), "partition")
+    line = f"{count}; the file does not say what the replicas were, nor how much is copied"
+    tables = [Table([Column("text", "PLAN")], [{"text": line}])]
+    return [*tables, _moves(plan, wide=wide)] if plan.changes else tables
+
+
 # --- the verdict ------------------------------------------------------------------------------------------------------
 
 
-def verdict(plan: Plan, execution: Execution, most: int) -> list[str]:
+def verdict(plan: Plan, execution: Execution) -> list[str]:
     """How much it is, and the certificate: below which number no plan can be."""
     if not plan.changes:
         reached = "the goals are reached as it is" if plan.complete else "what is missing cannot be planned"
@@ -53,14 +63,16 @@ def verdict(plan: Plan, execution: Execution, most: int) -> list[str]:
         moves = certificate(len(plan.log_dirs.moves), "move", plan.log_dirs.lower_bound)
         lines.append(f"between log dirs of a broker: {moves}")
     lines += _copied(plan, execution)
-    count, bound = len(execution.batches), f" of at most {most:,} copies" if plan.moves or plan.log_dirs else ""
-    lines.append(f"{_count(len(plan.changes), 'partition')} in {count:,} {'batch' if count == 1 else 'batches'}{bound}")
+    count, most = len(execution.batches), execution.max_concurrent_moves
+    bound = f" of at most {most:,} copies" if most and (plan.moves or plan.log_dirs) else ""
+    batches = f" in {count:,} {'batch' if count == 1 else 'batches'}{bound}" if count else ""
+    lines.append(f"{counted(len(plan.changes), 'partition')}{batches}")
     return lines
 
 
 def certificate(moves: int, noun: str, bound: int, *, left: int = 0) -> str:
     """«3,000 moves; no plan needs fewer than 3,000», or «3,010 moves; at least 2,950 are needed»."""
-    said = _count(moves, noun)
+    said = counted(moves, noun)
     if left:
         return f"{said}, and {left:,} left for another plan; at least {bound + left:,} are needed in all"
     if moves <= bound:
@@ -77,14 +89,11 @@ def _copied(plan: Plan, execution: Execution) -> list[str]:
     line = f"{format_size(plan.bytes + inside)} to copy"
     if execution.throttle_bytes_per_s and execution.estimated_ms is not None:
         rate = format_size(execution.throttle_bytes_per_s)
-        line += f": at least {format_duration(execution.estimated_ms)} at {rate}/s for each broker"
+        seconds = max(1, -(-execution.estimated_ms // 1000))
+        line += f": at least {format_duration(seconds * 1000)} at {rate}/s for each broker"
     if plan.unknown_sizes:
-        line += f" ({_count(plan.unknown_sizes, 'copy', 'copies')} of unknown size not counted)"
+        line += f" ({counted(plan.unknown_sizes, 'copy', 'copies')} of unknown size not counted)"
     return [line]
-
-
-def _count(number: int, noun: str, plural: str | None = None) -> str:
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 # --- brokers and racks ------------------------------------------------------------------------------------------------
@@ -125,7 +134,17 @@ def _brokers(plan: Plan, goals: Goals, *, wide: bool) -> Table:
     measure = _measure(goals)
     rows = []
     for old, new in zip(plan.before, plan.after, strict=True):
-        rows.append(({"broker": new.broker, "rack": new.rack, "state": _state(plan, goals, new)}, old, new))
+        rows.append(
+            (
+                {
+                    "broker": new.broker,
+                    "rack": new.rack or ("" if new.alive else "?"),
+                    "state": _state(plan, goals, new),
+                },
+                old,
+                new,
+            )
+        )
     shown = rows
     if not wide and len(rows) > _ROWS + 4:
         order = sorted(rows, key=lambda row: (not row[0]["state"], -abs(row[2].replicas - row[1].replicas)))
@@ -133,7 +152,7 @@ def _brokers(plan: Plan, goals: Goals, *, wide: bool) -> Table:
     title = f"Brokers; bar: {measure}, + comes, - goes"
     if len(shown) < len(rows):
         title = f"Brokers: the {len(shown)} of {len(rows)} that change most (-o wide: all); bar: {measure}"
-    with_racks = any(cells["rack"] for cells, _, _ in rows)
+    with_racks = any(load.rack for _, _, load in rows)
     with_state = any(cells["state"] for cells, _, _ in shown)
     columns = [
         Column("broker", align="right"),
@@ -160,7 +179,9 @@ def _racks(plan: Plan, goals: Goals) -> list[Table]:
     before, after = rack_loads(plan.before), rack_loads(plan.after)
     if len(after) < 2:
         return []
-    rows = [({"rack": new.rack or "(none)"}, old, new) for old, new in zip(before, after, strict=True)]
+    up = any(load.alive and load.rack is None for load in plan.after)
+    nameless = "(none)" if up else "(down)"  # a broker that is down does not tell its rack
+    rows = [({"rack": new.rack or nameless}, old, new) for old, new in zip(before, after, strict=True)]
     columns = [Column("rack"), *_NUMBERS, Column("bar", " ")]
     return [Table(columns, _columns(rows, _measure(goals)), title="Racks")]
 
@@ -173,7 +194,7 @@ def _spread(plan: Plan) -> Table:
         spans = []
         for loads in (plan.before, plan.after):
             found = [getattr(load, name) for load in loads if load.broker in hosts]
-            spans.append(_span(min(found), max(found), show))
+            spans.append(_span(min(found, default=0), max(found, default=0), show))
         rows.append({"what": name, "before": spans[0], "after": spans[1]})
     columns = [Column("what", "PER BROKER"), Column("before", align="right"), Column("after", align="right")]
     return Table(columns, rows, title="Spread: the least and the most of a broker that may receive")
@@ -194,10 +215,11 @@ def _log_dirs(plan: Plan, *, wide: bool) -> Table:
     by_bytes = any(load.bytes for pair in shown for load in pair)
     measure = "bytes" if by_bytes else "replicas"
     largest = max((getattr(load, measure) for pair in shown for load in pair), default=0)
+    root = common_folder([load.path for pair in pairs for load in pair])
     rows = [
         {
             "broker": new.broker,
-            "path": new.path,
+            "path": new.path[len(root) :],
             "replicas": change(old.replicas, new.replicas),
             "bytes": change(old.bytes, new.bytes, format_size),
             "usable_bytes": new.usable_bytes,
@@ -214,7 +236,15 @@ def _log_dirs(plan: Plan, *, wide: bool) -> Table:
         Column("bar", " "),
     ]
     more = f" ({len(shown)} of {len(pairs)}; -o wide: all)" if len(shown) < len(pairs) else ""
-    return Table(columns, rows, title=f"Log dirs{more}; bar: {measure}, + comes, - goes")
+    where = f" in {root}{more}; bar: {measure}" if root else f"{more}; bar: {measure}, + comes, - goes"
+    return Table(columns, rows, title=f"Log dirs{where}")
+
+
+def common_folder(paths: Sequence[str]) -> str:
+    """The folder that all are in, with the slash, to be left out of each; empty where that saves nothing."""
+    folders = {path.rpartition("/")[0] for path in paths}
+    found = os.path.commonpath(folders) if folders and all(folders) else ""
+    return f"{found}/" if len(found) > 1 else ""
 
 
 # --- moves ------------------------------------------------------------------------------------------------------------
@@ -240,9 +270,21 @@ def change_rows(plan: Plan) -> list[dict[str, Any]]:
     return rows
 
 
+def _own_folders(plan: Plan) -> dict[int, int]:
+    """Broker → the length of the folder that all its log dirs which are named are in."""
+    held: dict[int, set[str]] = {}
+    for _, before, after, dirs_before, dirs in plan.changes:
+        for nodes, paths in ((before, dirs_before), (after, dirs)):
+            for node, path in zip(nodes, paths or (), strict=False):
+                if path:
+                    held.setdefault(node, set()).add(path)
+    return {node: len(common_folder(sorted(paths))) for node, paths in held.items()}
+
+
 def _moves(plan: Plan, *, wide: bool) -> Table:
     shown = plan.changes if wide or len(plan.changes) <= _MOVES + 2 else plan.changes[:_MOVES]
     rows = []
+    cut = _own_folders(plan)
     for p, before, after, dirs_before, dirs in shown:
         tp, size = plan.cluster.tp(p), plan.cluster.size_bytes[p]
         row = {
@@ -252,7 +294,7 @@ def _moves(plan: Plan, *, wide: bool) -> Table:
             "after": after,
             "size_bytes": size if size >= 0 else None,
             "log_dirs": "; ".join(
-                f"{node}: {old}{_ARROW}{new}"
+                f"{node}: {old[cut[node] :] if old else 'any'}{_ARROW}{new[cut[node] :]}"
                 for node, new in zip(after, dirs or (), strict=False)
                 for old in [dict(zip(before, dirs_before or (), strict=True)).get(node)]
                 if new

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kctl.commands import output
 from kctl.commands.invocation import invocation
-from kctl.commands.reassign_run import DryRun, carry, emit_status, take, unfinished_run
+from kctl.commands.reassign_run import DryRun, carry, show_dry_run, take, unfinished_run
+from kctl.commands.reassign_tables import rest_line
 from kctl.units import parse_rate
+
+if TYPE_CHECKING:
+    from kctl.reassign.run import Run
+    from kctl.reassign.steps import RunState
 
 
 def resume(
@@ -27,21 +32,26 @@ def resume(
     Example: kctl topic reassign resume --throttle 100MB/s
     """
     from kctl.reassign import run as library
+    from kctl.reassign.run_status import read_run
 
     inv = invocation(ctx)
     rate = None if throttle in {None, "none"} else parse_rate(str(throttle))
+    new_rate = throttle is not None
+
+    def go_on(run: Run) -> None:
+        output.note(f"going on with {rest(run.state)}")
+        library.resume(run, rate_bytes=rate, new_rate=new_rate)
+
+    def rest(state: RunState) -> str:
+        return rest_line(state, rate_bytes=rate if new_rate else state.rate_bytes)
+
     with inv.connect() as client:
         path = unfinished_run(client, reopen=True)
         if dry_run:
-            emit_status(inv, client)
+            left = rest(read_run(path).state)
+            show_dry_run(inv, client, lambda _run: f"it would go on with {left}")
             return
         if client.target.protected:
-            inv.confirm(f"Go on with {path.stem} on {client.target.name}?", target=client.target)
+            inv.confirm(f"On {client.target.name}, go on with {rest(read_run(path).state)}?", target=client.target)
         with take(path, inv) as journal:
-            output.note(f"going on with {path.stem}")
-            carry(
-                inv,
-                client,
-                journal,
-                lambda run: library.resume(run, rate_bytes=rate, new_rate=throttle is not None),
-            )
+            carry(inv, client, journal, go_on)

@@ -18,6 +18,7 @@ from kctl.commands.reassign_run import (
     begin_and_carry_out,
     cluster_id,
     options,
+    refuse_second_rollback,
     refuse_while_unfinished,
 )
 
@@ -50,6 +51,7 @@ def rollback(
         refuse_while_unfinished(client)
         if file is None:
             last = last_run(cluster_id(client))
+            refuse_second_rollback(last.plan)
             file, source = reversed_plan(last.file), f"{last.path.stem} ({last.plan.kind} of {last.plan.source})"
         else:
             source = str(plan)

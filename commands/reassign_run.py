@@ -15,24 +15,30 @@ from kctl.commands.invocation import Invocation
 from kctl.commands.reassign_tables import (
     preview_table,
     progress_line,
+    question,
     sentences,
+    status_lines,
     status_tables,
+    status_warnings,
+    stays,
     tables,
+    ways_on,
     what_is_left,
 )
-from kctl.commands.views import counted
-from kctl.errors import NotFound, NotHealthy, OperationFailed, TimedOut
+from kctl.errors import NotFound, NotHealthy, OperationFailed, Refused, TimedOut
 from kctl.units import parse_duration_ms, parse_rate, parse_size
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
     from kctl.journal import Journal
+    from kctl.reassign.begin import RunPlan
     from kctl.reassign.journals import Request
     from kctl.reassign.outcome import RunResult
     from kctl.reassign.plan_file import PlanFile
     from kctl.reassign.prepare import Options, Prepared
     from kctl.reassign.progress import Progress
     from kctl.reassign.run import Run
+    from kctl.reassign.run_status import RunOverview, Status
 
 _LINES_EVERY_S = 30.0
 _BAR = 16  # beside the figures there is no room for more in 80 columns
@@ -91,8 +97,9 @@ def unfinished_run(client: ClusterClient, *, reopen: bool = False) -> Path:
         path = _with_throttle_left(cluster_id(client))
     if path is None:
         raise NotFound(
-            f"no reassignment of {client.target.name} is to be gone on with, as far as this machine knows",
-            hint="kctl topic reassign status shows what moves in the cluster",
+            f"no reassignment of {client.target.name} that was begun on this machine is unfinished",
+            hint="`kctl topic reassign status` shows what moves in the cluster; one that was begun elsewhere is gone on"
+            " with there, and taken back here by `kctl topic reassign cancel --plan FILE`",
         )
     return path
 
@@ -116,10 +123,22 @@ def refuse_while_unfinished(client: ClusterClient) -> None:
         journals.refuse_second(other)
 
 
+def refuse_second_rollback(last: RunPlan) -> None:
+    """Raise Refused when the last run was a rollback: its reverse would go forward again, under the name of going back.
+
+    last: what that run was to do.
+    """
+    if last.kind == "rollback":
+        raise Refused(
+            f"the last run was itself a rollback, of {last.source}",
+            hint="name the plan: `kctl topic reassign apply PLAN` goes forward again, `rollback PLAN` goes back",
+        )
+
+
 def take(path: Path, inv: Invocation, request: Request | None = None) -> Journal:
     """Hold the journal; with `request` after the process that holds it has done as asked.
 
-    Raises Busy without a request, TimedOut when that process does not let go.
+    Raises Refused (Busy) without a request, TimedOut when that process does not let go.
     """
     from kctl import journal
     from kctl.reassign import journals
@@ -129,6 +148,8 @@ def take(path: Path, inv: Invocation, request: Request | None = None) -> Journal
         journals.ask(path, request)
         with output.progress("waiting for the kctl that carries it out", lines_every_s=_LINES_EVERY_S) as bar:
             _until_free(path, limit_s, bar)
+    elif journal.held(path):
+        journals.refuse_second(path)
     held = journal.resume(path)
     journals.withdraw(path)  # not before it is held: a request to the process that holds it would be lost
     return held
@@ -145,7 +166,7 @@ def _until_free(path: Path, limit_s: float | None, bar: output.Progress) -> None
         if deadline is not None and deadline.expired:
             raise TimedOut(
                 f"the kctl that carries out {path.stem} has not let go of it within {deadline.seconds:g} s",
-                hint="it has been asked to, and will; --timeout waits longer",
+                hint="it has been asked to: when it answers again, give this command once more; --timeout waits longer",
             )
         bar.update("waiting for the kctl that carries it out")
         time.sleep(0.2)
@@ -179,7 +200,7 @@ def begin_and_carry_out(
         return
     for line in sentences(shown):
         output.note(line)
-    inv.confirm(f"{'Roll back' if kind == 'rollback' else 'Move'} this on {client.target.name}?", target=client.target)
+    inv.confirm(question(shown, source), target=client.target)
     with journals.begin(with_what_was_left(prepared.plan)) as journal:
         carry(inv, client, journal, carry_out)
 
@@ -232,7 +253,7 @@ def _interruptible(run: Run) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if run.state.outcome is None:
-            output.note(f"interrupted: {run.situation()}")
+            output.note(run.situation())
             output.note(WAYS_OUT)
         raise
 
@@ -260,13 +281,14 @@ def pause_run(inv: Invocation, client: ClusterClient, journal: Journal, *, now: 
 
 def show(inv: Invocation, result: RunResult) -> None:
     """Emit a result. Raises NotHealthy for one that is not complete, or left something."""
+    from kctl.reassign.run import Paused
+
     inv.emit(result, lambda: tables(result))
     if result.outcome == "cancelled" and result.reached:
-        stay = f"{counted(result.reached, 'partition')} had been moved and stay so"
-        output.note(f"{stay}; `kctl topic reassign rollback` takes them back")
+        output.note(stays(result))
     if result.outcome == "paused":
-        raise NotHealthy(
-            "the reassignment is paused",
+        raise Paused(
+            "paused by `kctl topic reassign pause`",
             hint="`kctl topic reassign resume` goes on, `kctl topic reassign cancel` ends it",
         )
     left = what_is_left(result)
@@ -275,22 +297,29 @@ def show(inv: Invocation, result: RunResult) -> None:
         if result.throttles_left:
             hints.append("when it is back, `kctl topic reassign resume` restores it")
         if result.failures or result.brokers_left:
-            hints.append("a new plan does the rest")
+            hints += ways_on(result)
         if result.not_elected:
             hints.append("`kctl leader elect --preferred` elects leaders")
         what = "cancelled, but" if result.outcome == "cancelled" else "not complete:"
         raise NotHealthy(f"{what} {'; '.join(left)}", hint="; ".join(hints))
 
 
-def emit_status(inv: Invocation, client: ClusterClient) -> None:
+def emit_status(inv: Invocation, client: ClusterClient) -> Status:
     """What the journal says and what the cluster does."""
     from kctl.reassign.run_status import read_status
 
     status = read_status(client)
     inv.emit(status, lambda: status_tables(status))
-    if status.run is None:
-        output.note("no reassignment of this cluster was begun on this machine")
-    if not status.moving:
-        output.note("nothing moves in the cluster")
-    if status.todo:
-        output.note(status.todo)
+    for line in status_warnings(status):
+        output.warn(line)
+    for line in status_lines(status):
+        output.note(line)
+    return status
+
+
+def show_dry_run(inv: Invocation, client: ClusterClient, would: Callable[[RunOverview], str]) -> None:
+    """Emit the status, and say what would be done with the run."""
+    status = emit_status(inv, client)
+    if status.run is not None:
+        output.note(would(status.run))
+    output.note("nothing was changed (--dry-run)")

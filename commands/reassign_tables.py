@@ -6,17 +6,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from kctl.commands.output import Column, Table, jsonable
-from kctl.commands.views import counted
+from kctl.text import counted
 from kctl.units import format_duration, format_size
 
 if TYPE_CHECKING:
     from kctl.reassign.outcome import NotReached, RunResult
     from kctl.reassign.prepare import Preview
     from kctl.reassign.progress import Progress
-    from kctl.reassign.run_status import Status
+    from kctl.reassign.run_status import RunOverview, Status
+    from kctl.reassign.steps import RunState
     from kctl.reassign.verify import Verification
 
 _SHOWN = 20
+_APPLY = "it was not begun on this machine: `kctl topic reassign apply PLAN` carries it out"
 
 
 # --- before and while ----------------------------------------------------------------------------------------------
@@ -40,6 +42,16 @@ def sentences(shown: Preview) -> list[str]:
     elif shown.moves and shown.throttle_bytes is None:
         lines.append("no throttle: it takes what bandwidth there is (--throttle 50MB/s limits it)")
     return lines
+
+
+def question(shown: Preview, source: str) -> str:
+    """What is asked before a run. source: the plan, or the run that is rolled back."""
+    if shown.moves:
+        size = format_size(shown.bytes) + (" and more" if shown.unknown_sizes else "")
+        what = f"{counted(shown.moves, 'replica')} ({size}) on {shown.cluster}"
+    else:
+        what = f"the replicas of {counted(shown.partitions, 'partition')} on {shown.cluster}, without a copy"
+    return f"Roll back {source}: move {what}?" if shown.kind == "rollback" else f"Move {what}?"
 
 
 _LABELS = {
@@ -72,9 +84,48 @@ def progress_line(p: Progress) -> str:
     parts = [f"{p.batch}/{p.batches}: {format_size(p.done_bytes)} of {format_size(p.total_bytes)}"]
     if p.rate_bytes is not None:
         parts.append(f"{format_size(round(p.rate_bytes))}/s")
-    if p.eta_ms is not None:
+    if p.total_bytes and p.done_bytes >= p.total_bytes:
+        parts.append("coming in sync")
+    elif p.eta_ms is not None:
         parts.append(f"{format_duration(max(p.eta_ms // 1000 * 1000, 1000))} left")
     return ", ".join(parts)
+
+
+def rest_line(state: RunState, *, rate_bytes: int | None) -> str:
+    """«apply of p.json: 12 replicas (1.7 MB) in 2 of 3 batches are left, at 50 MB/s for each broker»."""
+    from kctl.reassign.steps import Mode
+
+    plan = state.plan
+    name = f"{plan.kind} of {plan.source}"
+    batches = len(plan.batches) - state.batches_done
+    if state.mode is Mode.CANCELLED:
+        return f"{name}: it is being cancelled"
+    if not batches:
+        return f"{name}: everything is moved, what is left is to end it"
+    moves, size = plan.rest(state.batches_done)
+    what = f"{counted(moves, 'replica')} ({format_size(size)})" if moves else "nothing to copy"
+    rate = "without a throttle" if rate_bytes is None else f"at {format_size(rate_bytes)}/s for each broker"
+    return f"{name}: {what} in {batches:,} of {counted(len(plan.batches), 'batch')} left, {rate}"
+
+
+def would_pause(run: RunOverview, *, now: bool) -> str:
+    """What `pause` would do."""
+    batch = f"batch {run.batches_done + 1:,} of {run.batches:,}"
+    first = f"take back {counted(run.in_flight, 'partition')} in flight" if now else f"let {batch} end"
+    if run.state in {"paused", "cancelling"}:
+        return f"{run.kind} of {run.source} is {run.state} already"
+    if not run.in_flight:
+        return f"it would pause {run.kind} of {run.source} before {batch}, and take its throttles away"
+    return f"it would {first}, then pause {run.kind} of {run.source} and take its throttles away"
+
+
+def would_cancel(run: RunOverview) -> str:
+    """What `cancel` does: «3 partitions in flight go back, 9 that were moved stay»."""
+    back = f"{counted(run.in_flight, 'partition')} in flight {'goes' if run.in_flight == 1 else 'go'} back"
+    stay = (
+        f"{run.reached:,} that {'was' if run.reached == 1 else 'were'} moved {'stays' if run.reached == 1 else 'stay'}"
+    )
+    return f"{back}, {stay}"
 
 
 # --- after --------------------------------------------------------------------------------------------------------
@@ -97,6 +148,40 @@ def what_is_left(result: RunResult) -> list[str]:
     return left
 
 
+def stays(result: RunResult) -> str:
+    """What a cancelled run had moved, and how to take it back."""
+    one = result.reached == 1
+    stay = (
+        "1 partition had been moved and stays so"
+        if one
+        else f"{result.reached:,} partitions had been moved and stay so"
+    )
+    if result.kind == "rollback":
+        return f"{stay}; `kctl topic reassign rollback PLAN` takes the others back as well"
+    return f"{stay}; `kctl topic reassign rollback` takes {'it' if one else 'them'} back"
+
+
+def ways_on(found: RunResult | Verification, *, begun: bool = True) -> list[str]:
+    """What to type for what is not there yet. begun: a run of the plan was begun on this machine."""
+    ways = []
+    if found.in_flight:
+        ways.append("what is in flight arrives by itself: `kctl topic reassign status` shows it")
+    if found.as_before:
+        ways.append("`kctl topic reassign apply PLAN` carries out the rest" if begun else _APPLY)
+    if found.elsewhere:
+        ways.append("others have moved partitions since the plan: a new plan begins from where they are")
+    stranded = [row for row in found.brokers_left if row.without_leader]
+    if stranded:
+        count = counted(sum(row.without_leader for row in stranded), "partition")
+        ways.append(f"{count} without a leader cannot be copied: start a broker that has them, or delete their topics")
+    # What the plan itself has still to move away is told above.
+    rest = [row for row in found.brokers_left if row.replicas > row.without_leader]
+    if rest and not found.failures:
+        options = " ".join(f"--remove-broker {row.broker}" for row in rest)
+        ways.append(f"`kctl topic reassign plan {options}` plans the rest")
+    return ways
+
+
 def some(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
 
@@ -105,6 +190,8 @@ def tables(result: RunResult) -> list[Table]:
     """A result for people: partitions by outcome, and whatever failed."""
     size = f", {format_size(result.bytes)}" if result.moves else ""
     title = f"{result.kind} on {result.cluster} {result.outcome}: {counted(result.moves, 'replica')} copied{size}"
+    if result.taken_back:
+        title += f"; {counted(result.taken_back, 'partition')} taken back"
     found = [counts_table(result, title), *failures_table(result.failures)]
     if result.not_elected:
         failed = [{"partition": tp, "reason": why} for tp, why in list(result.not_elected.items())[:_SHOWN]]
@@ -128,8 +215,20 @@ def failures_table(failures: Sequence[NotReached]) -> list[Table]:
     """Partitions that are not where they are to be; none when there are none."""
     if not failures:
         return []
-    columns = [Column("topic"), Column("partition", "PART", align="right"), Column("standing"), Column("reason")]
+    reason = Column("reason", show=_without_subject)
+    columns = [Column("topic"), Column("partition", "PART", align="right"), Column("standing"), reason]
     return [Table(columns, jsonable(failures[:_SHOWN]), title=_first(len(failures)))]
+
+
+def _without_subject(line: str) -> str:
+    """«orders-0: it is still being moved» beside its topic and partition. No topic's name has a colon."""
+    return line.partition(": ")[2] or line
+
+
+def shortened(value: str | None) -> str:
+    """A list of throttled replicas as its beginning; other values whole."""
+    entries = (value or "-").split(",")
+    return ",".join(entries[:3]) + (f" and {len(entries) - 3:,} more" if len(entries) > 3 else "")
 
 
 def _first(count: int) -> str | None:
@@ -146,7 +245,7 @@ def status_tables(status: Status) -> list[Table]:
             "batches": f"{run.batches_done:,} of {run.batches:,} done",
             "partitions": f"{run.reached:,} of {run.partitions:,} reached, {run.in_flight:,} in flight, "
             f"{run.as_before:,} as before" + (f", {run.elsewhere:,} elsewhere" if run.elsewhere else ""),
-            "throttle": run.throttle,
+            "throttle": run.throttle + (f": {', '.join(run.throttles_left)}" if run.throttles_left else ""),
             "began": run.began_at,
             "last entry": run.last_at,
             "journal": run.journal,
@@ -164,5 +263,43 @@ def status_tables(status: Status) -> list[Table]:
         Column("size_bytes", "OF", show=format_size, align="right"),
         Column("ours"),
     ]
-    found.append(Table(columns, jsonable(status.moving[:_SHOWN]), title=_first(len(status.moving))))
+    rows_moving = [
+        {**row, "replicas": row["replicas"] if row["log_dir"] is None else f"{row['broker']}:{row['log_dir']}"}
+        for row in jsonable(status.moving[:_SHOWN])
+    ]
+    found.append(Table(columns, rows_moving, title=_first(len(status.moving))))
     return found
+
+
+def status_lines(status: Status) -> list[str]:
+    """What stands beside the tables, a line each; warnings are `status_warnings`."""
+    from kctl.reassign.settings import in_short
+
+    lines = []
+    if status.run is None:
+        lines.append("no reassignment of this cluster was begun on this machine")
+    if not status.moving:
+        lines.append("nothing moves in the cluster")
+    if status.throttles:
+        lines.append(f"throttles are set: {in_short(status.throttles)} (-o json has each)")
+        if status.run is None or (status.todo is None and not status.run.alive):
+            lines.append(
+                "what a run of kctl has left, `kctl topic reassign cancel --plan FILE` takes away with what is in"
+                " flight of FILE; others are their owners'"
+            )
+    if status.todo:
+        lines.append(status.todo)
+    return lines
+
+
+def status_warnings(status: Status) -> list[str]:
+    """Brokers that moves wait for, and what could not be read."""
+    lines = []
+    for node in status.down:
+        waiting = sum(1 for row in status.moving if node in row.adding)
+        lines.append(f"broker {node} is down: {counted(waiting, 'partition')} cannot arrive there until it is up")
+    if status.throttles_unread:
+        name, why = next(iter(status.throttles_unread.items()))
+        more = len(status.throttles_unread) - 1
+        lines.append(f"throttles of {name}" + (f" and {more:,} more" if more else "") + f" could not be read: {why}")
+    return lines

@@ -11,8 +11,9 @@ from kctl.commands import output
 from kctl.commands.invocation import invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.reassign_run import cluster_id
-from kctl.commands.reassign_tables import counts_table, failures_table, some
+from kctl.commands.reassign_tables import counts_table, failures_table, shortened, some, ways_on
 from kctl.errors import NotFound, NotHealthy
+from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.reassign.run_status import LastRun
@@ -64,8 +65,8 @@ def _tables(found: Verification) -> list[Table]:
         Column("kind", "THROTTLED"),
         Column("name", " "),
         Column("setting"),
-        Column("value"),
-        Column("before", "WAS BEFORE"),
+        Column("value", show=shortened),
+        Column("before", show=shortened),
     ]
     return [*tables, Table(columns, jsonable(found.throttles_left))]
 
@@ -75,7 +76,7 @@ def _left(found: Verification) -> list[str]:
     if found.failures:
         left.append(f"{len(found.failures):,} of {found.partitions:,} partitions are not there")
     if found.throttles_left:
-        left.append(f"{len(found.throttles_left):,} throttle settings are left")
+        left.append(f"{counted(len(found.throttles_left), 'throttle setting')} left")
     left += [f"broker {row.broker} still holds {some(row.partitions)}" for row in found.brokers_left]
     return left
 
@@ -83,6 +84,10 @@ def _left(found: Verification) -> list[str]:
 def _hint(found: Verification, ours: LastRun | None) -> str:
     if ours is not None and ours.state.outcome is None:
         return "the run has not ended: `kctl topic reassign status` shows it"
-    if found.failures or found.brokers_left:
-        return "a new plan does the rest"
-    return "`kafka-configs --alter --delete-config` takes settings away"
+    ways = ways_on(found, begun=ours is not None) if found.failures or found.brokers_left else []
+    if found.throttles_left and ours is not None and ours.state.throttle_left is not None:
+        ways.append("`kctl topic reassign resume` restores throttles of brokers that are up again")
+    elif found.throttles_left:
+        when = "when nothing is in flight any more, " if found.in_flight else ""
+        ways.append(f"{when}`kctl topic reassign cancel --plan FILE` takes its throttles away")
+    return "; ".join(ways)

@@ -16,6 +16,7 @@ from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.segment_columns import Size, message_limit
 from kctl.errors import NotAuthorized, NotHealthy, UsageError
+from kctl.text import counted
 from kctl.units import format_size
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def _end(result: VerifyResult, *, repairing: bool = False) -> None:
     from kctl.segment.findings import INDEX_CODES
 
     if result.denied:
-        text = f"{_count(result.denied, 'file or folder', 'files or folders')} cannot be read: permission denied"
+        text = f"{counted(result.denied, 'file or folder', 'files or folders')} cannot be read: permission denied"
         raise NotAuthorized(text, hint="run kctl as the broker's user; what depends on them was not checked")
     if not result.healthy:
         raise NotHealthy(
@@ -164,12 +165,12 @@ def _offsets(row: dict[str, Any]) -> str | int | None:
 def _summary(result: VerifyResult) -> str:
     checked = result.checked
     parts = [
-        _count(checked.log_dirs, "log dir") if checked.log_dirs else "",
-        _count(checked.partitions, "partition") if checked.partitions else "",
-        _count(checked.segments, "segment"),
-        _count(checked.files, "file"),
-        _count(checked.batches, "batch", "batches"),
-        f"{_count(checked.records, 'record')}{'' if result.deep or result.healthy else ' (not decoded: --deep)'}",
+        counted(checked.log_dirs, "log dir") if checked.log_dirs else "",
+        counted(checked.partitions, "partition") if checked.partitions else "",
+        counted(checked.segments, "segment"),
+        counted(checked.files, "file"),
+        counted(checked.batches, "batch", "batches"),
+        f"{counted(checked.records, 'record')}{'' if result.deep or result.healthy else ' (not decoded: --deep)'}",
         format_size(checked.size_bytes),
     ]
     fine = "fine" if result.deep else "no damage in headers, CRCs and indexes (records not decoded: --deep)"
@@ -179,11 +180,7 @@ def _summary(result: VerifyResult) -> str:
 
 def _found(result: VerifyResult) -> str:
     counts = ((result.errors, "error"), (result.warnings, "warning"))
-    return " and ".join(_count(number, noun) for number, noun in counts if number)
-
-
-def _count(number: int, noun: str, plural: str | None = None) -> str:
-    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+    return " and ".join(counted(number, noun) for number, noun in counts if number)
 
 
 # --- --repair-index ---------------------------------------------------------------------------------------------------
@@ -214,7 +211,7 @@ def _repair(
     if not inv.yes:
         for row in plan.to_write:
             output.note(_what(row))
-    inv.confirm(f"Write {_count(len(plan.to_write), 'index file')} anew?")
+    inv.confirm(f"Write {counted(len(plan.to_write), 'index file')} anew?")
     done = carry_out(plan)
     after = _verify(files, options)
     _emit_repair(inv, RepairResult(False, done, after))
@@ -222,9 +219,9 @@ def _repair(
 
 
 def _what(row: IndexRepair) -> str:
-    before = "no such file" if row.entries_before is None else _count(row.entries_before, "entry", "entries")
+    before = "no such file" if row.entries_before is None else counted(row.entries_before, "entry", "entries")
     note = "" if row.note is None else f"; {row.note}"
-    return f"{row.file}: {before}, then {_count(row.entries_after, 'entry', 'entries')}{note}"
+    return f"{row.file}: {before}, then {counted(row.entries_after, 'entry', 'entries')}{note}"
 
 
 def _emit_repair(inv: Invocation, result: RepairResult) -> None:

@@ -10,8 +10,8 @@ import typer
 from kctl.commands import output
 from kctl.commands.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.commands.views import counted
 from kctl.errors import NotHealthy, OperationFailed, UsageError
+from kctl.text import counted
 from kctl.units import format_size
 
 if TYPE_CHECKING:
@@ -89,14 +89,19 @@ def _description(topic: TopicDescription) -> list[Table]:
             Column("marks", style=_mark_style),
         ],
         rows=[{**row, "marks": _marks(row)} for row in jsonable(topic.partitions)],
-        title=f"{topic.name}: {counted(topic.partition_count, 'partition')}, "
-        f"replication factor {topic.replication_factor}",
+        title=f"{topic.name}: {counted(topic.partition_count, 'partition')}, replication factor {_factors(topic)}",
     )
     configs = Table(
         columns=[Column("name", "CONFIG"), Column("value"), Column("source", "SET BY")],
         rows=jsonable(topic.configs),
     )
     return [partitions, configs]
+
+
+def _factors(topic: TopicDescription) -> str:
+    """«3», or «3 to 4» while partitions differ."""
+    found = {len(p.replicas) for p in topic.partitions}
+    return f"{min(found)} to {max(found)}" if len(found) > 1 else str(topic.replication_factor)
 
 
 def _marks(row: Mapping[str, Any]) -> str:

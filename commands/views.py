@@ -30,12 +30,6 @@ def incomplete(failures: Sequence[str]) -> OperationFailed:
     return OperationFailed(f"the result is not complete: {failures[0]}{more}", hint="what was read is shown")
 
 
-def counted(number: int | None, noun: str) -> str:
-    """«1 partition», «1,200 partitions», «3 batches», «? partitions»."""
-    plural = f"{noun}es" if noun.endswith("ch") else f"{noun}s"
-    return f"? {plural}" if number is None else f"{number:,} {noun if number == 1 else plural}"
-
-
 def ranges(numbers: Sequence[int]) -> str:
     """Sorted numbers as people write them: «0-3,7»."""
     parts: list[str] = []

@@ -33,6 +33,7 @@ class KctlError(Exception):
     exit_code: ClassVar[ExitCode] = ExitCode.FAILED
     code: ClassVar[str] = "failed"
     default_hint: ClassVar[str | None] = None
+    label: ClassVar[str] = "error: "  # before the message; "" for what somebody had asked for
 
     def __init__(self, message: str, *, hint: str | None = None, details: Mapping[str, object] | None = None) -> None:
         super().__init__(message)

@@ -17,6 +17,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from kctl.durable import sync_folder
 from kctl.errors import Busy, InvalidFile, NotFound, OperationFailed
 
 MAX_BYTES = 1 << 30
@@ -69,7 +70,7 @@ def create(path: Path) -> Journal:
     except OSError as exc:
         raise OperationFailed(f"cannot write the journal {path}: {exc.strerror}") from exc
     fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
     return Journal(path, fd, [])
 
 
@@ -159,14 +160,6 @@ def _write(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
-
-
-def _sync_folder(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _now() -> str:

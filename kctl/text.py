@@ -25,3 +25,9 @@ def printable(text: str) -> str:
 def printable_json(text: str) -> str:
     """JSON with the same characters as its own escapes (`\\u001b`): the same JSON. Newlines between values stay."""
     return _UNSAFE.sub(lambda match: match.group() if match.group() == "\n" else f"\\u{ord(match.group()):04x}", text)
+
+
+def counted(number: int | None, noun: str, plural: str | None = None) -> str:
+    """«1 partition», «1,200 partitions», «3 batches», «? partitions». plural: where it is no «s» or «ches»."""
+    many = plural or (f"{noun}es" if noun.endswith("ch") else f"{noun}s")
+    return f"? {many}" if number is None else f"{number:,} {noun if number == 1 else many}"

@@ -9,6 +9,7 @@ from kctl.errors import UsageError
 _SIZE = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _SIZE_BINARY = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _DURATION_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+MIN_RATE = 1000  # bytes per second
 _NUMBER_UNIT = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)\s*([A-Za-z]*)")
 
 
@@ -23,14 +24,19 @@ def parse_size(text: str) -> int:
 
 
 def parse_rate(text: str) -> int:
-    """«50MB/s», «50MB» in bytes per second. Raises UsageError; also for a rate of nothing."""
+    """«50MB/s», «50MB» in bytes per second. Raises UsageError; also without a unit, and below 1 kB/s.
+
+    Who writes 50 means megabytes: 50 bytes per second would stand still.
+    """
     amount = text.strip().removesuffix("/s")
     try:
         rate = parse_size(amount)
     except UsageError:
-        rate = 0
-    if rate < 1:
-        raise UsageError(f"{text!r} is not a rate", hint="write for example 50MB/s or 10MiB/s")
+        raise UsageError(f"{text!r} is not a rate", hint="write for example 50MB/s or 10MiB/s") from None
+    if amount.strip()[-1:].isdigit() and rate:
+        raise UsageError(f"{text!r} is not a rate: it has no unit", hint=f"write {amount.strip()}MB/s for megabytes")
+    if rate < MIN_RATE:
+        raise UsageError(f"{text!r} is not a rate that ends: less than 1 kB/s", hint="write for example 50MB/s")
     return rate
 
 

@@ -58,7 +58,8 @@ class LeaderStatus:
     """preferred_percent: partitions led by their preferred replica (100 when there are none).
 
     leaderless: partitions without a leader. auto_rebalance, imbalance_limit_percent: the brokers' settings, None when
-    they could not be read.
+    they could not be read. idle_brokers: up, with replicas, and no partition's preferred leader. empty_brokers: up,
+    without any replica; not told where only some topics are counted.
     """
 
     partitions: int
@@ -69,6 +70,8 @@ class LeaderStatus:
     imbalance_limit_percent: float | None
     brokers: tuple[BrokerLeaders, ...]
     not_preferred: tuple[NotPreferred, ...]
+    idle_brokers: tuple[int, ...] = ()
+    empty_brokers: tuple[int, ...] = ()
 
     def over(self, max_percent: float) -> list[BrokerLeaders]:
         """Brokers whose imbalance is above the limit."""
@@ -76,11 +79,17 @@ class LeaderStatus:
 
 
 def leader_status(
-    state: ClusterState, *, auto_rebalance: bool | None = None, imbalance_limit_percent: float | None = None
+    state: ClusterState,
+    *,
+    auto_rebalance: bool | None = None,
+    imbalance_limit_percent: float | None = None,
+    whole: bool = True,
 ) -> LeaderStatus:
-    """Count. Pure. The topics of `state` are what is counted: the controller counts all there are."""
+    """Count. Pure. The topics of `state` are what is counted: the controller counts all there are. whole: all are."""
     rows = [p for name in sorted(state.topics) for p in state.topics[name].partitions]
     off = [p for p in rows if p.leader != p.preferred_leader]
+    holding = {node for p in rows for node in p.replicas}
+    idle = state.brokers.keys() - {p.preferred_leader for p in rows} if len(rows) >= len(state.brokers) else set()
     return LeaderStatus(
         partitions=len(rows),
         preferred=len(rows) - len(off),
@@ -90,6 +99,8 @@ def leader_status(
         imbalance_limit_percent=imbalance_limit_percent,
         brokers=tuple(_brokers(state, rows)),
         not_preferred=tuple(not_preferred(state, p) for p in off),
+        idle_brokers=tuple(sorted(idle & holding)),
+        empty_brokers=tuple(sorted(idle - holding)) if whole else (),
     )
 
 
@@ -140,7 +151,7 @@ def read_leader_status(client: ClusterClient, topics: Collection[str] | None = N
 
     state = client.metadata() if topics is None else known_topics(client, topics)
     auto, limit = _rebalance_settings(client, state)
-    return leader_status(state, auto_rebalance=auto, imbalance_limit_percent=limit)
+    return leader_status(state, auto_rebalance=auto, imbalance_limit_percent=limit, whole=topics is None)
 
 
 def _rebalance_settings(client: ClusterClient, state: ClusterState) -> tuple[bool | None, float | None]:

@@ -19,14 +19,15 @@ from kctl.reassign.compare import Standing, View, misplaced, reason, standing
 from kctl.reassign.observe import Observer, copies_of
 from kctl.reassign.plan_file import PlanFile
 from kctl.reassign.progress import Copy, Progress, StallWatch, eta_ms, waits_for
-from kctl.reassign.run import Run, transient
+from kctl.reassign.run import CANCEL_ONLY, Run, transient
 from kctl.reassign.steps import Mode, Step
 
 _POLL_S, _SLOW_POLL_S = 0.5, 5.0
 _AGAIN_S = 5.0  # between two requests for the same thing
 _SETTLE_S = 10.0  # brokers may tell of a change this much later than the controller
 _SHOWN = 3
-_BY_OTHERS = frozenset({Standing.FOREIGN, Standing.CHANGED, Standing.GONE, Standing.ANEW})  # nothing that passes
+_LOST = frozenset({Standing.CHANGED, Standing.GONE, Standing.ANEW})  # the plan can no longer be carried out
+_BY_OTHERS = _LOST | {Standing.FOREIGN}  # nothing that passes
 
 
 def move_batch(run: Run) -> None:
@@ -53,7 +54,7 @@ def move_batch(run: Run) -> None:
 
 
 class _Mover:
-    """One batch in work. failed: partitions that will not get there → why."""
+    """One batch in work. failed: partitions that will not get there → why; lost: those of them that are elsewhere."""
 
     def __init__(self, run: Run, rows: list[Reassignment]) -> None:
         self.run, self.rows = run, rows
@@ -61,6 +62,7 @@ class _Mover:
         self.failed: dict[TopicPartition, str] = {}
         self.copies: list[Copy] = []  # of partitions that are there, so that they are not asked about again
         self.asked_dirs_at: dict[TopicPartition, float] = {}
+        self.lost: dict[TopicPartition, Standing] = {}
         self.lost_since: dict[TopicPartition, float] = {}
         self.told_down: dict[int, int] = {}
 
@@ -85,15 +87,23 @@ class _Mover:
             passing = not any(each in _BY_OTHERS for each in found.values())
             waited = time.monotonic() - since
             if waited > (self.run.limit_s if passing else _SETTLE_S):
+                lost = self._lose(found.values())
                 raise self.run.stopped(
                     f"the next moves cannot be made as the cluster is: {some(problems)}",
-                    hint="put it right and resume, or cancel and make a new plan",
+                    hint=None if lost else "put it right and resume, or cancel and make a new plan",
                     problems=problems,
                 )
             if waited > _SETTLE_S and not told:
                 self.run.listener.warn(f"waiting before the next moves: {some(problems)}")
                 told = True
             self.run.wait(_POLL_S)
+
+    def _lose(self, standings: Collection[Standing]) -> bool:
+        """Can the plan no longer be carried out? Going on would stop at the same again, so that is not offered then."""
+        lost = not _LOST.isdisjoint(standings)
+        if lost:
+            self.run.ways_out = CANCEL_ONLY
+        return lost
 
     def _problems(self, view: View, found: dict[TopicPartition, Standing]) -> list[str]:
         """What speaks against this batch: everything, before it is begun; later only what others have done to it."""
@@ -175,6 +185,7 @@ class _Mover:
         self.run.in_flight = 0
         if self.failed:
             reasons = list(self.failed.values())
+            self._lose(self.lost.values())
             raise self.run.stopped(f"{self._refused()}: {some(reasons)}", problems=reasons)
 
     def _sort_out(self, rows: list[Reassignment], view: View, now: float) -> list[Reassignment]:
@@ -193,7 +204,7 @@ class _Mover:
             if found in {Standing.MOVING, Standing.LOG_DIRS}:
                 self.lost_since.pop(r.tp, None)
             elif now - self.lost_since.setdefault(r.tp, now) > _SETTLE_S:
-                self.failed[r.tp] = reason(r, view, found)
+                self.failed[r.tp], self.lost[r.tp] = reason(r, view, found), found
             if r.tp not in self.failed:
                 left.append(r)
         return left
@@ -232,6 +243,7 @@ class _Mover:
             down=missing(rows, view.live.brokers.keys()),
             behind=_behind(rows, view),
             leaderless=leaderless,
+            silent=_silent(rows, view),
             throttle_bytes=state.throttle_rate if state.throttled else None,
         )
         hint = {
@@ -247,6 +259,12 @@ class _Mover:
 def missing(rows: Iterable[Reassignment], up: Collection[int]) -> dict[int, int]:
     """Brokers that are down → how many of these partitions are to be on them: none ends before all are in sync."""
     return _count(node for r in rows for node in r.after if node not in up)
+
+
+def _silent(rows: Iterable[Reassignment], view: View) -> set[int]:
+    """Leaders of these partitions that did not tell of their log dirs, though ZooKeeper still counts them as up."""
+    leaders = {partition.leader for r in rows if (partition := view.live.partition(r.tp)) is not None}
+    return {node for node in leaders if isinstance(view.live.log_dirs.get(node), KctlError)}
 
 
 def _behind(rows: Iterable[Reassignment], view: View) -> dict[int, int]:

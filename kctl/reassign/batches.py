@@ -7,7 +7,9 @@ network card works alone while the others wait.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from kctl.reassign.assignment import Reassignment
@@ -47,8 +49,8 @@ def make_batches(
         size = len(receivers) * (r.size_bytes or 0)
         giver = r.before[0] if r.before else -1
         items.append(_Item(position, len(receivers), size, receivers[0], giver))
-    ordered = _spread(items, lambda item: item.giver)
-    packed = _pack(_spread(ordered, lambda item: item.receiver), max(1, max_concurrent_moves), batch_bytes)
+    ordered = _spread(items, attrgetter("giver"))
+    packed = _pack(_spread(ordered, attrgetter("receiver")), max(1, max_concurrent_moves), batch_bytes)
     rest = (tuple(still[i : i + WITHOUT_COPIES]) for i in range(0, len(still), WITHOUT_COPIES))
     return (*(tuple(sorted(batch)) for batch in packed), *rest)
 
@@ -58,7 +60,8 @@ def copies_to(reassignment: Reassignment) -> list[int]:
     r = reassignment
     if r.before is None:
         return list(r.after)
-    receivers = list(r.adding)
+    before = r.before
+    receivers = [node for node in r.after if node not in before]
     if r.log_dirs is not None:
         was = dict(zip(r.before, r.log_dirs_before or (), strict=False))
         for node, path in zip(r.after, r.log_dirs, strict=True):
@@ -69,16 +72,15 @@ def copies_to(reassignment: Reassignment) -> list[int]:
 
 def _spread(items: Sequence[_Item], key: Callable[[_Item], Hashable]) -> list[_Item]:
     """The items of each key at even distances over the whole; among equals the order stays."""
-    count: dict[Hashable, int] = {}
-    for item in items:
-        count[key(item)] = count.get(key(item), 0) + 1
-    seen: dict[Hashable, int] = {}
+    groups = [key(item) for item in items]
+    step = {group: 1 / count for group, count in Counter(groups).items()}
+    at = {group: width / 2 for group, width in step.items()}
     places = []
-    for number, item in enumerate(items):
-        group = key(item)
-        seen[group] = seen.get(group, 0) + 1
-        places.append(((2 * seen[group] - 1) / (2 * count[group]), number))
-    return [items[number] for _, number in sorted(places)]
+    for group in groups:
+        place = at[group]
+        places.append(place)
+        at[group] = place + step[group]
+    return [items[number] for number in sorted(range(len(items)), key=places.__getitem__)]
 
 
 def _pack(items: Sequence[_Item], most: int, most_bytes: int | None) -> list[list[int]]:

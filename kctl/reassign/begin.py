@@ -48,6 +48,11 @@ class RunPlan:
         """The partitions of a batch, counted from 0."""
         return [self.reassignments[position] for position in self.batches[number]]
 
+    def rest(self, done: int) -> tuple[int, int]:
+        """Copies and bytes of the batches after the first `done`."""
+        rows = [r for number in range(done, len(self.batches)) for r in self.batch(number)]
+        return sum(len(copies_to(r)) for r in rows), sum(map(copy_bytes, rows))
+
     def bytes_of(self, number: int) -> int:
         """What a batch copies, of known sizes."""
         return sum(copy_bytes(r) for r in self.batch(number))

@@ -14,7 +14,7 @@ from kctl.model import TopicPartition
 from kctl.reassign.alter import alter_log_dirs, alter_reassignments
 from kctl.reassign.assignment import Reassignment
 from kctl.reassign.batch import some
-from kctl.reassign.compare import Standing, View, standing
+from kctl.reassign.compare import Standing, View, standing, went_back
 from kctl.reassign.observe import Observer
 from kctl.reassign.run import Run
 from kctl.reassign.steps import Step
@@ -82,7 +82,7 @@ def _take_back(run: Run, rows: list[Reassignment]) -> int:
         left = [r for r in rows if _in_flight(r, view)]
         run.in_flight = len(left)
         if not left:
-            return sum(1 for r in rows if standing(r, view) is Standing.BEFORE)
+            return sum(1 for r in rows if went_back(r, view))
         if time.monotonic() - since > run.limit_s:
             why = some(list(refused.values())) if refused else f"the controller has not taken {left[0].tp} back"
             raise run.stopped(f"{len(left)} partitions did not go back: {why}", problems=list(refused.values()))

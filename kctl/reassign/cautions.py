@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
+
 from kctl.errors import Refused
 from kctl.reassign.cluster import NONE, PlanCluster
 from kctl.reassign.goals import Goals, Roles
+from kctl.reassign.loads import BrokerLoad, Change
+from kctl.text import counted
 from kctl.topics.names import is_internal
 
 
@@ -43,14 +47,83 @@ def about_stuck(cluster: PlanCluster, goals: Goals, roles: Roles, stuck: frozens
         for p in sorted(stuck)
         if not roles.leaving.isdisjoint(cluster.replicas[p]) or factor not in (None, len(cluster.replicas[p]))
     ]
-    text = "no leader and cannot be copied: they stay as they are: "
-    unmet: list[str] = []
-    warnings: list[str] = []
-    for found, said in ((wanted, unmet), (sorted(stuck.difference(wanted)), warnings)):
-        if found:
-            names = ", ".join(str(cluster.tp(p)) for p in found[:3])
-            said.append(f"partitions with {text}{names}{f' and {len(found) - 3} more' if len(found) > 3 else ''}")
-    return unmet, warnings
+    return _why_stuck(cluster, wanted), _why_stuck(cluster, sorted(stuck.difference(wanted)))
+
+
+def _why_stuck(cluster: PlanCluster, stuck: Sequence[int]) -> list[str]:
+    """A line for those that are nowhere else, and one for those that have replicas but no leader."""
+    dead = {node for node, broker in enumerate(cluster.brokers) if not broker.alive}
+    lost = [p for p in stuck if dead.issuperset(cluster.replicas[p])]
+    rest = [p for p in stuck if not dead.issuperset(cluster.replicas[p])]
+    found = []
+    if lost:
+        nodes = cluster.ids(sorted({node for p in lost for node in cluster.replicas[p]}))
+        one = len(nodes) == 1
+        where = f"broker {nodes[0]}, which is down" if one else f"brokers that are down ({_few(nodes)})"
+        whose, what = ("its", "the topic") if len(lost) == 1 else ("their", "the topics")
+        found.append(
+            f"{_names(cluster, lost)} {'is' if len(lost) == 1 else 'are'} only on {where}: {whose} records come back "
+            f"only with {'the broker' if one else 'these'}; else delete {what} and create {what} again"
+        )
+    if rest:
+        one = len(rest) == 1
+        found.append(
+            f"{_names(cluster, rest)} {'has' if one else 'have'} no leader and cannot be copied: "
+            f"{'it stays as it is' if one else 'they stay as they are'}; "
+            "`kctl leader elect --unclean` gives a leader, and tells what could be lost"
+        )
+    return found
+
+
+def _names(cluster: PlanCluster, partitions: Sequence[int]) -> str:
+    return _few([str(cluster.tp(p)) for p in partitions])
+
+
+def _few(values: Sequence[object], most: int = 3) -> str:
+    more = f" and {len(values) - most:,} more" if len(values) > most else ""
+    return ", ".join(map(str, values[:most])) + more
+
+
+def about_unnamed(plan_brokers: Collection[int], goals: Goals, unnamed: Mapping[int, int]) -> list[str]:
+    """Brokers that are to end empty, and keep replicas of topics that were not named. unnamed: broker id → how many."""
+    leaving = set(goals.remove_brokers)
+    if goals.brokers is not None:
+        leaving |= set(plan_brokers) - goals.brokers - goals.add_brokers - goals.exclude_brokers
+    return [
+        f"broker {node} keeps {counted(unnamed[node], 'replica')} of topics that were not named"
+        for node in sorted(leaving & unnamed.keys())
+    ]
+
+
+def about_leaders(after: Sequence[BrokerLoad], hosts: Collection[int], goals: Goals) -> list[str]:
+    """Brokers (ids) that may receive and are preferred leader of less than half their share, where nobody asked for it.
+
+    after: loads as the plan leaves them.
+    """
+    if goals.even_leaders or not hosts:
+        return []
+    rows = [load for load in after if load.broker in hosts]
+    share = sum(load.leaders for load in rows) / len(rows)
+    few = [load for load in rows if load.replicas and 2 * load.leaders < share]
+    if not few:
+        return []
+    named = f"broker {few[0].broker}" if len(few) == 1 else f"brokers {_few([load.broker for load in few], 5)}"
+    much = "nothing" if not any(load.leaders for load in few) else "less than half a share"
+    gets = "it its share" if len(few) == 1 else "them their share"
+    return [f"{named} will lead {much}: --balance leaders gives {gets}, without a copy more"]
+
+
+def about_lower_factor(cluster: PlanCluster, goals: Goals, changes: Sequence[Change], forced: int) -> list[str]:
+    """Why a plan copies although fewer replicas need no copy."""
+    factor = goals.replication_factor
+    receiving = sorted({node for change in changes for node in set(change.after).difference(change.before)})
+    if factor is None or not receiving or forced or not any(len(row) > factor for row in set(cluster.replicas)):
+        return []
+    moves = sum(len(set(change.after).difference(change.before)) for change in changes)
+    made = f"fewer replicas need no copy: {counted(moves, 'move')} only to even out the brokers"
+    ids = ",".join(map(str, receiving))
+    avoid = f"--exclude-broker {ids}, or a larger --tolerance," if len(receiving) <= 5 else "a larger --tolerance"
+    return [f"{made}; {avoid} needs fewer"]
 
 
 def warnings_of(cluster: PlanCluster, goals: Goals, roles: Roles) -> list[str]:

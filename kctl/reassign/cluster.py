@@ -256,4 +256,4 @@ def _objects(owner: Mapping[str, Any], key: str, name: str) -> list[Mapping[str,
 
 
 def _invalid(message: str) -> InvalidFile:
-    return InvalidFile(f"cluster file: {message}", hint="write one with `kctl cluster export -o json`")
+    return InvalidFile(message, hint="write one with `kctl cluster export --out cluster.json`")

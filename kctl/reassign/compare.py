@@ -105,6 +105,32 @@ def misplaced(r: Reassignment, places: Mapping[tuple[int, TopicPartition], Place
     return wrong
 
 
+def log_dir_copies(r: Reassignment, places: Mapping[tuple[int, TopicPartition], Place]) -> list[tuple[int, Place]]:
+    """(broker, its replica) of copies between log dirs that the plan wants and that are being made."""
+    found = []
+    for node, path in misplaced(r, places):
+        place = places.get((node, r.tp))
+        if place is not None and place.future_path == path:
+            found.append((node, place))
+    return found
+
+
+def log_dirs_as_before(r: Reassignment, places: Mapping[tuple[int, TopicPartition], Place]) -> bool:
+    """Of a partition that only log dirs are missing to: was no move of it begun, or was each taken back?
+
+    False where a broker does not tell.
+    """
+    wrong = misplaced(r, places)
+    known = all((node, r.tp) in places for node, _ in wrong)
+    return r.before == r.after and bool(wrong) and known and not log_dir_copies(r, places)
+
+
+def went_back(r: Reassignment, view: View) -> bool:
+    """Is the partition as it was before the plan?"""
+    found = standing(r, view)
+    return found is Standing.BEFORE or (found is Standing.LOG_DIRS and log_dirs_as_before(r, view.places))
+
+
 def named_brokers(rows: Iterable[Reassignment]) -> set[int]:
     """Brokers on which the plan names a log dir."""
     return {node for r in rows for node, path in zip(r.after, r.log_dirs or (), strict=False) if path is not None}
@@ -124,11 +150,16 @@ def reason(r: Reassignment, view: View, found: Standing) -> str:
     if found is Standing.MOVING:
         return f"{r.tp}: it is still being moved"
     if found is Standing.LOG_DIRS:
-        dirs = ", ".join(f"{path} of broker {node}" for node, path in misplaced(r, view.places))
-        return f"{r.tp}: it is not in {dirs}"
+        copied = {node for node, _ in log_dir_copies(r, view.places)}
+        missing = misplaced(r, view.places)
+        what = "it is still being copied to" if all(node in copied for node, _ in missing) else "it is not in"
+        return f"{r.tp}: {what} {', '.join(f'{path} of broker {node}' for node, path in missing)}"
     if found is Standing.BEFORE:
         return f"{r.tp}: its replicas are {_ids(partition.replicas)} as before"
-    return f"{r.tp}: its replicas are {_ids(partition.replicas)}, neither {_ids(r.before or ())} nor {_ids(r.after)}"
+    not_these = _ids(r.after) if r.before is None else f"{_ids(r.before)} nor {_ids(r.after)}"
+    return (
+        f"{r.tp}: its replicas are {_ids(partition.replicas)}, {'not' if r.before is None else 'neither'} {not_these}"
+    )
 
 
 def _ids(replicas: Iterable[int]) -> str:

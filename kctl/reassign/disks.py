@@ -114,4 +114,4 @@ def _size(row: Mapping[str, Any], key: str, name: str) -> int | None:
 
 
 def _invalid(message: str) -> InvalidFile:
-    return InvalidFile(f"cluster file: {message}", hint="write one with `kctl cluster export -o json`")
+    return InvalidFile(message, hint="write one with `kctl cluster export --out cluster.json`")

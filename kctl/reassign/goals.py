@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
 
@@ -78,7 +79,7 @@ def resolve(goals: Goals, cluster: PlanCluster) -> Roles:
     if goals.brokers is not None:
         hosts = goals.brokers | goals.add_brokers
         leaving = (index.keys() - hosts) | goals.remove_brokers
-        leaving -= goals.exclude_brokers - goals.remove_brokers
+        leaving -= goals.exclude_brokers
     else:
         hosts = frozenset(index) if not goals.add_brokers else frozenset(holding) | goals.add_brokers
         leaving = set(goals.remove_brokers)
@@ -100,6 +101,12 @@ def check_options(goals: Goals) -> None:
     both = goals.exclude_brokers & (goals.add_brokers | (goals.brokers or frozenset()))
     if both:
         raise UsageError(f"{_brokers(both)} both excluded and to receive", hint="name it once")
+    both = goals.exclude_brokers & goals.remove_brokers
+    if both:
+        raise UsageError(
+            f"{_brokers(both)} both excluded and to be removed",
+            hint="an excluded broker keeps what it has: name it once",
+        )
     if goals.replication_factor is not None and goals.replication_factor < 1:
         raise UsageError(f"replication factor {goals.replication_factor} is less than 1")
     if not 0 <= goals.tolerance < 1:
@@ -114,11 +121,15 @@ def check_options(goals: Goals) -> None:
         raise UsageError("no goal for the plan", hint="for example --remove-broker 3 or --balance replicas")
 
 
-def _check_known(goals: Goals, known: object) -> None:
+def _check_known(goals: Goals, known: Collection[int]) -> None:
     named = goals.remove_brokers | goals.add_brokers | (goals.brokers or frozenset()) | goals.exclude_brokers
-    unknown = named - set(known)  # type: ignore[call-overload]
+    unknown = named - set(known)
     if unknown:
-        raise NotFound(f"{_brokers(unknown)} not in the cluster", hint="`kctl cluster status` lists the brokers")
+        there = sorted(known)
+        more = f" and {len(there) - 20} more" if len(there) > 20 else ""
+        raise NotFound(
+            f"{_brokers(unknown)} not in the cluster", hint=f"its brokers are {', '.join(map(str, there[:20]))}{more}"
+        )
 
 
 def _check_factor(goals: Goals, cluster: PlanCluster, hosts: int, keeping: set[int]) -> None:

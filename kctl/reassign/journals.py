@@ -17,24 +17,26 @@ from hashlib import sha256
 from pathlib import Path
 
 from kctl import journal, paths
-from kctl.errors import OperationFailed, Refused
+from kctl.errors import Busy, InvalidFile, OperationFailed, Refused
 from kctl.journal import Journal
 from kctl.reassign.begin import RunPlan, begin_entry
-from kctl.reassign.steps import Step
+from kctl.reassign.steps import Step, replay
 
 _TAIL = 256 << 10  # the last entry of a finished run is shorter
 _SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_WAYS_OUT = "kctl topic reassign resume goes on with it, cancel takes back what is in flight, status shows it"
+_WAYS_OUT = "`kctl topic reassign resume` goes on with it, `cancel` takes back what is in flight, `status` shows it"
+_WHILE_RUNNING = "`kctl topic reassign status` watches it, `pause` or `cancel` stops it"
 
 
 class Request(str, Enum):
     """What another kctl asks of the process that carries a run out.
 
-    PAUSE: end the batch, then pause. YIELD: stop at once and let go of the journal; who asked takes it up.
+    PAUSE: end the batch, then pause. CANCEL, PAUSE_NOW: stop at once and let go of the journal; who asked takes it up.
     """
 
     PAUSE = "pause"
-    YIELD = "yield"
+    PAUSE_NOW = "pause now"
+    CANCEL = "cancel"
 
 
 def folder(cluster_id: str) -> Path:
@@ -82,9 +84,21 @@ def begin(plan: RunPlan) -> Journal:
 
 
 def refuse_second(path: Path) -> None:
-    """Raise Refused: the run of `path` has not ended."""
-    doing = "is being carried out by another kctl" if journal.held(path) else "has not ended"
-    raise Refused(f"another reassignment of this cluster {doing}: {path.stem}", hint=_WAYS_OUT)
+    """Raise Refused: the run of `path` has not ended; Busy when a process carries it out."""
+    what, since, pid = _told(path)
+    if journal.held(path):
+        process = "" if pid is None else f" (pid {pid})"
+        raise Busy(f"a reassignment of this cluster is running{process}{since}: {what}", hint=_WHILE_RUNNING)
+    raise Refused(f"a reassignment of this cluster has not ended{since}: {what}", hint=_WAYS_OUT)
+
+
+def _told(path: Path) -> tuple[str, str, int | None]:
+    """«apply of plan.json (run …)», «, begun at …», and its process; as far as the journal says."""
+    try:
+        state = replay(journal.read(path), name=str(path))
+    except InvalidFile:
+        return f"run {path.stem}", "", None
+    return f"{state.plan.kind} of {state.plan.source} (run {path.stem})", f", begun at {state.began_at}", state.pid
 
 
 # --- requests ---------------------------------------------------------------------------------------------------------

@@ -6,8 +6,9 @@ Requests to a live cluster: one Metadata, one DescribeLogDirs to each broker, on
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,11 +32,15 @@ MAX_TOPICS_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """log_dirs: broker id → its log dirs, where they are known. lacks: what could not be read, a line each."""
+    """log_dirs: broker id → its log dirs, where they are known. lacks: what could not be read, a line each.
+
+    unnamed: broker id → replicas of topics that `select_topics` left out; brokers without any are not in it.
+    """
 
     cluster: PlanCluster
     log_dirs: dict[int, list[LogDir]]
     lacks: list[str]
+    unnamed: dict[int, int] = field(default_factory=dict)
 
 
 def read_cluster(client: ClusterClient) -> Snapshot:
@@ -81,8 +86,15 @@ def read_export(path: Path) -> Snapshot:
     except (ValueError, RecursionError) as exc:
         reason = "it is nested too deep" if isinstance(exc, RecursionError) else str(exc)[:200]
         raise InvalidFile(f"{name} cannot be read as JSON: {reason}", hint=hint) from None
-    cluster = from_export(document)
-    return Snapshot(cluster, log_dirs_of_export(document), [])
+    if isinstance(document, dict) and "partitions" in document and "brokers" not in document:
+        raise InvalidFile(
+            f"{name} is a plan, no export of a cluster",
+            hint="`kctl topic reassign show` shows a plan; `kctl cluster export --out cluster.json` writes an export",
+        )
+    try:
+        return Snapshot(from_export(document), log_dirs_of_export(document), [])
+    except InvalidFile as exc:
+        raise InvalidFile(f"{name} is no export of a cluster: {exc.message}", hint=hint) from None
 
 
 def select_topics(snapshot: Snapshot, names: Collection[str], pattern: re.Pattern[str] | None) -> Snapshot:
@@ -101,7 +113,22 @@ def select_topics(snapshot: Snapshot, names: Collection[str], pattern: re.Patter
         if not matching:
             raise NotFound(f"no topic matches {pattern.pattern!r}", hint="the whole name has to match: 'billing.*'")
         wanted |= matching
-    return replace(snapshot, cluster=snapshot.cluster.select(wanted.__contains__))
+    return replace(
+        snapshot,
+        cluster=snapshot.cluster.select(wanted.__contains__),
+        unnamed=_held_outside(snapshot.cluster, wanted),
+    )
+
+
+def _held_outside(cluster: PlanCluster, wanted: Collection[str]) -> dict[int, int]:
+    """Broker id → replicas of topics that are not wanted."""
+    outside = [name not in wanted for name in cluster.topics]
+    rows = Counter(row for row, topic in zip(cluster.replicas, cluster.topic_of, strict=True) if outside[topic])
+    held = [0] * len(cluster.brokers)
+    for row, count in rows.items():
+        for node in row:
+            held[node] += count
+    return {broker.id: count for broker, count in zip(cluster.brokers, held, strict=True) if count}
 
 
 def read_topics_file(path: Path) -> list[str]:
@@ -127,5 +154,7 @@ def _names_of_json(text: str, name: str) -> list[str]:
     except (ValueError, RecursionError, KeyError, TypeError):
         found = [None]
     if not all(isinstance(each, str) for each in found):
-        raise InvalidFile(f"{name} lists no topics", hint='its form is {"version": 1, "topics": [{"topic": "orders"}]}')
+        raise InvalidFile(
+            f"{name} is no list of topics", hint='its form is {"version": 1, "topics": [{"topic": "orders"}]}'
+        )
     return found

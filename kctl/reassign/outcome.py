@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,8 +11,9 @@ from typing import TYPE_CHECKING
 from kctl.leader.elect import elect_leaders
 from kctl.model import ClusterState, TopicPartition
 from kctl.reassign.assignment import Reassignment
-from kctl.reassign.begin import RunPlan
-from kctl.reassign.compare import Standing, View, named_brokers, places_of, reason, standing
+from kctl.reassign.batches import copies_to
+from kctl.reassign.begin import RunPlan, copy_bytes
+from kctl.reassign.compare import Standing, View, log_dirs_as_before, named_brokers, places_of, reason, standing
 from kctl.reassign.live_state import LiveState, read_live
 from kctl.reassign.run import Run
 from kctl.reassign.steps import RunState, Step
@@ -37,11 +39,15 @@ class NotReached:
 
 @dataclass(frozen=True, slots=True)
 class BrokerLeft:
-    """A broker that was to be emptied and is not: partitions that it holds or is about to get."""
+    """A broker that was to be emptied and is not: partitions that it holds or is about to get.
+
+    without_leader: how many of them have none, so that nothing can be copied from.
+    """
 
     broker: int
     replicas: int
     partitions: list[str]
+    without_leader: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +148,15 @@ def end(run: Run) -> None:
         good = not found.failures and not brokers and not state.not_elected and state.throttle_left is None
         outcome = COMPLETED if good else INCOMPLETE
     run.seen = (found, brokers)
-    run.write(Step.END, outcome=outcome, result=_entry(found, brokers))
+    moves, size = _copied(run, found)
+    run.write(Step.END, outcome=outcome, result={**_entry(found, brokers), "moves": moves, "bytes": size})
 
 
 def _entry(found: Reached, brokers: Sequence[BrokerLeft]) -> dict[str, object]:
     """What the journal keeps of the result; short, however much failed."""
     counts = {name: getattr(found, name) for name in ("partitions", "reached", "in_flight", "as_before", "elsewhere")}
     failures = [[f.topic, f.partition, f.standing, f.reason[:500]] for f in found.failures[:100]]
-    left = [[b.broker, b.replicas, b.partitions[:5]] for b in brokers[:20]]
+    left = [[b.broker, b.replicas, b.partitions[:5], b.without_leader] for b in brokers[:20]]
     return {**counts, "failures": failures, "brokers_left": left}
 
 
@@ -166,19 +173,21 @@ def judge(rows: Sequence[Reassignment], live: LiveState) -> Reached:
     """`read_back` of a state that was read. Pure."""
     view = View(live, places_of(live.log_dirs))
     counts = dict.fromkeys(Standing, 0)
-    failures = []
+    back, failures = 0, []
     for r in rows:
         found = standing(r, view)
         counts[found] += 1
+        back += found is Standing.LOG_DIRS and log_dirs_as_before(r, view.places)
         if found is not Standing.REACHED:
             failures.append(NotReached(r.topic, r.partition, found.value, reason(r, view, found)))
-    moving = counts[Standing.MOVING] + counts[Standing.LOG_DIRS]
-    known = counts[Standing.REACHED] + moving + counts[Standing.BEFORE]
+    moving = counts[Standing.MOVING] + counts[Standing.LOG_DIRS] - back
+    before = counts[Standing.BEFORE] + back
+    known = counts[Standing.REACHED] + moving + before
     return Reached(
         partitions=len(rows),
         reached=counts[Standing.REACHED],
         in_flight=moving,
-        as_before=counts[Standing.BEFORE],
+        as_before=before,
         elsewhere=len(rows) - known,
         failures=failures,
     )
@@ -194,12 +203,14 @@ def brokers_left(client: ClusterClient, removed: Collection[int]) -> list[Broker
 def held_by(state: ClusterState, removed: Collection[int]) -> list[BrokerLeft]:
     """`brokers_left` of a state that was read. Pure. A replica on its way is among a partition's replicas."""
     held: dict[int, list[str]] = {}
+    without: Counter[int] = Counter()
     for name in sorted(state.topics):
         for partition in state.topics[name].partitions:
             for node in partition.replicas:
                 if node in removed:
                     held.setdefault(node, []).append(str(partition.tp))
-    return [BrokerLeft(node, len(names), names) for node, names in sorted(held.items())]
+                    without[node] += partition.offline
+    return [BrokerLeft(node, len(names), names, without[node]) for node, names in sorted(held.items())]
 
 
 def result_of(run: Run) -> RunResult:
@@ -211,6 +222,7 @@ def result_of(run: Run) -> RunResult:
         found, brokers = _from_entry(state)
     else:
         found, brokers = read_back(run.client, state.plan.reassignments), []
+    moves, size = _copied(run, found)
     return RunResult(
         outcome=state.outcome or PAUSED,
         kind=state.plan.kind,
@@ -221,8 +233,8 @@ def result_of(run: Run) -> RunResult:
         as_before=found.as_before,
         elsewhere=found.elsewhere,
         taken_back=state.taken_back,
-        moves=run.done_copies,
-        bytes=run.done_bytes,
+        moves=moves,
+        bytes=size,
         failures=found.failures if state.outcome == INCOMPLETE else [],
         not_elected=state.not_elected,
         brokers_left=brokers,
@@ -232,6 +244,21 @@ def result_of(run: Run) -> RunResult:
         ended_at=state.last_at,
         journal=str(run.journal.path),
     )
+
+
+def _copied(run: Run, found: Reached) -> tuple[int, int]:
+    """Copies that were made, and their bytes: of finished batches, and of one taken back what ended all the same."""
+    said = (run.state.end or {}).get("result") or {}
+    if "moves" in said and "bytes" in said:
+        return int(said["moves"]), int(said["bytes"])
+    moves, size = run.done_copies, run.done_bytes
+    number = run.state.batch
+    if number is not None:
+        missing = {(f.topic, f.partition) for f in found.failures}
+        ended = [r for r in run.state.plan.batch(number) if (r.topic, r.partition) not in missing]
+        moves += sum(len(copies_to(r)) for r in ended)
+        size += sum(copy_bytes(r) for r in ended)
+    return moves, size
 
 
 def throttles_left(state: RunState) -> list[str]:

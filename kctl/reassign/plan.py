@@ -13,7 +13,14 @@ from kctl.errors import Refused
 from kctl.log_dirs import LogDir
 from kctl.reassign.bounds import leader_changes_needed
 from kctl.reassign.byte_balance import ByteBound, balance_bytes
-from kctl.reassign.cautions import about_stuck, refuse_moving, warnings_of, without_leader
+from kctl.reassign.cautions import (
+    about_leaders,
+    about_lower_factor,
+    about_stuck,
+    refuse_moving,
+    warnings_of,
+    without_leader,
+)
 from kctl.reassign.cluster import PlanCluster
 from kctl.reassign.disks import disks_of
 from kctl.reassign.goals import Balance, Goals, Roles, resolve
@@ -98,13 +105,12 @@ def make_plan(cluster: PlanCluster, goals: Goals, log_dirs: Mapping[int, list[Lo
     changed = [p for p, (old, new) in enumerate(zip(cluster.replicas, placed.rows, strict=True)) if old != new]
     changes = [Change(p, cluster.ids(cluster.replicas[p]), cluster.ids(placed.rows[p])) for p in changed]
     plan = _assemble(cluster, changes, placed.bounds, [*unmet, *placed.unmet])
-    plan = replace(
-        plan,
-        warnings=[*warnings, *warnings_of(cluster, goals, roles)],
-        left=placed.left,
-        forced=placed.forced,
-        hosts=tuple(cluster.ids(roles.hosts)),
-    )
+    hosts = tuple(cluster.ids(roles.hosts))
+    warnings += warnings_of(cluster, goals, roles)
+    warnings += about_lower_factor(cluster, goals, changes, placed.forced)
+    if plan.moves:
+        warnings += about_leaders(plan.after, hosts, goals)
+    plan = replace(plan, warnings=warnings, left=placed.left, forced=placed.forced, hosts=hosts)
     return _with_log_dirs(plan, goals, roles, log_dirs or {}, stuck) if goals.log_dirs else plan
 
 
@@ -132,7 +138,8 @@ def _place(cluster: PlanCluster, goals: Goals, roles: Roles) -> _Placement:
         rows = [_in_order(old, new) for old, new in zip(cluster.replicas, board.replicas, strict=True)]
         rows, left = _limit(cluster, rows, forced, goals)
         if left:
-            unmet.append(f"{left:,} moves are left for another plan: --max-moves or --max-bytes")
+            moves = "1 move is" if left == 1 else f"{left:,} moves are"
+            unmet.append(f"{moves} left for another plan: --max-moves or --max-bytes")
             # No plan that leaves no more for later needs fewer: its moves and those left make the whole.
             bound, bytes_bound = max(0, bound - left), 0
     if not (goals.moves_data or goals.even_leaders):
@@ -212,7 +219,8 @@ def _missed(rules: Rules, targets: Targets, loads: Sequence[int]) -> list[str]:
     if not off:
         return []
     names = ", ".join(str(node) for node in rules.cluster.ids(off[:5]))
-    return [f"{len(off)} brokers stay off their target (disk space or racks do not allow more): {names}"]
+    what = "1 broker stays off its target" if len(off) == 1 else f"{len(off)} brokers stay off their target"
+    return [f"{what} (disk space or racks do not allow more): {names}"]
 
 
 def _missed_bytes(cluster: PlanCluster, bounds: ByteBound) -> list[str]:

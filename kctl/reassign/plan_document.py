@@ -4,7 +4,7 @@ partition, replicas, log_dirs) with more keys beside it, which kafka-reassign-pa
     {"version": 1, "partitions": [{"topic", "partition", "replicas", "log_dirs": ["any", …]}],
      "cluster_id", "goals": {options}, "moves", "lower_bound", "forced_moves", "leader_changes",
      "leader_lower_bound", "bytes", "bytes_lower_bound", "unknown_sizes", "left", "throttle_bytes_per_s",
-     "estimated_ms", "complete", "unmet": [],
+     "estimated_ms", "max_concurrent_moves", "complete", "unmet": [], "hosts": [brokers that may receive],
      "warnings": [], "before": [{"broker", "rack", "alive", "replicas", "leaders", "bytes"}], "after": …,
      "racks_before": [{"rack", "replicas", "leaders", "bytes"}], "racks_after": …,
      "topics": {name: {"topic_id", "partitions"}}, "batches": [[positions in partitions]],
@@ -34,13 +34,14 @@ from kctl.reassign.plan_file import ANY
 class Execution:
     """How a plan would be carried out: batches of positions in its changes, and the time that takes at a throttle.
 
-    goals: the options that the plan was made with.
+    goals: the options that the plan was made with. max_concurrent_moves: copies that a batch may have.
     """
 
     batches: Sequence[Sequence[int]] = ()
     throttle_bytes_per_s: int | None = None
     estimated_ms: int | None = None
     goals: Mapping[str, Any] = field(default_factory=dict)
+    max_concurrent_moves: int | None = None
 
 
 def reassignments(plan: Plan) -> list[Reassignment]:
@@ -84,8 +85,10 @@ def document(plan: Plan, execution: Execution | None = None) -> dict[str, Any]:
         "left": plan.left,
         "throttle_bytes_per_s": given.throttle_bytes_per_s,
         "estimated_ms": given.estimated_ms,
+        "max_concurrent_moves": given.max_concurrent_moves,
         "complete": plan.complete,
         "unmet": plan.unmet,
+        "hosts": list(plan.hosts),
         "warnings": plan.warnings,
         "before": [_row(load) for load in plan.before],
         "after": [_row(load) for load in plan.after],

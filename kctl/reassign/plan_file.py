@@ -32,7 +32,8 @@ class PlanFile:
     """A plan as it was written.
 
     reassignments: with `before` where the file says what the replicas were. batches: positions in reassignments, each
-    in one batch; None when the file has none. complete: does the plan reach its goals (True when it does not tell).
+    in one batch; None when the file has none. remove_brokers: those that are to hold nothing in the end, none where
+    the plan is for some topics only. complete: does the plan reach its goals (True when it does not tell).
     digest: SHA-256 of the file's bytes, in hex. partition_counts: of each topic when the plan was made; empty when
     the file does not tell.
     """
@@ -82,7 +83,11 @@ def parse_plan(data: bytes, name: str) -> PlanFile:
 
     Raises InvalidFile; details["problems"] has a line for everything that is wrong, the message the first few.
     """
-    document = _load(data, name)
+    return plan_of(load_document(data, name), name, hashlib.sha256(data).hexdigest())
+
+
+def plan_of(document: Mapping[str, Any], name: str, digest: str) -> PlanFile:
+    """The plan in what `load_document` gave. Raises as `parse_plan` does."""
     problems: list[str] = []
     entries = _Entries("", document.get("partitions"), problems)
     current = _current(document, entries, problems)
@@ -96,19 +101,20 @@ def parse_plan(data: bytes, name: str) -> PlanFile:
     if not isinstance(complete, bool):
         problems.append(f"complete is {_shown(complete)}")
     if problems:
-        raise _bad(name, problems)
+        raise bad_file(name, problems)
     return PlanFile(
         reassignments=tuple(_reassignments(entries, current, topics)),
         batches=batches,
         cluster_id=cluster_id,
         remove_brokers=removed,
         complete=complete,
-        digest=hashlib.sha256(data).hexdigest(),
+        digest=digest,
         partition_counts={topic: count for topic, (_, count) in topics.items()},
     )
 
 
-def _load(data: bytes, name: str) -> dict[str, Any]:
+def load_document(data: bytes, name: str) -> dict[str, Any]:
+    """The JSON object of a plan file, of version 1 and with `partitions`. Raises InvalidFile."""
     try:
         document = json.loads(data, object_pairs_hook=_object)
     except RecursionError:
@@ -125,6 +131,11 @@ def _load(data: bytes, name: str) -> dict[str, Any]:
         raise InvalidFile(f"{name} is a plan of version {_shown(version)}; kctl knows version 1")
     if "partitions" not in document:
         hint = _HOW_TO_GET_ONE
+        if isinstance(document.get("brokers"), list):
+            raise InvalidFile(
+                f"{name} is an export of a cluster, no plan",
+                hint="`kctl topic reassign plan --from-file` makes a plan of it",
+            )
         if isinstance(document.get("topics"), list):
             hint = "it lists topics to move: `kctl topic reassign plan --topics-file` makes a plan of it"
         raise InvalidFile(f"{name} is no plan: it has no partitions", hint=hint)
@@ -140,9 +151,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _bad(name: str, problems: Sequence[str]) -> InvalidFile:
-    more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
-    count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+def bad_file(name: str, problems: Sequence[str]) -> InvalidFile:
+    """The error that names what is wrong in a plan file."""
+    more = f"; and {len(problems) - _SHOWN:,} more" if len(problems) > _SHOWN else ""
+    count = "1 problem" if len(problems) == 1 else f"{len(problems):,} problems"
     return InvalidFile(
         f"{name} has {count}: {'; '.join(problems[:_SHOWN])}{more}",
         hint="nothing was changed; -o json lists every problem" if more else "nothing was changed; mend the file",
@@ -305,14 +317,15 @@ def _batches(found: object, entries: int, problems: list[str]) -> tuple[tuple[in
 
 
 def _removed(goals: object, problems: list[str]) -> tuple[int, ...]:
-    """Brokers that are to hold nothing in the end."""
+    """Brokers that are to hold nothing in the end: none where topics were chosen, because they keep the others."""
     found = goals.get("remove_broker", []) if isinstance(goals, dict) else []
     if goals is not None and not isinstance(goals, dict):
         problems.append("goals is no object")
     if not isinstance(found, list) or not all(map(_is_id, found)):
         problems.append(f"goals: remove_broker is {_shown(found)}")
         return ()
-    return tuple(found)
+    chosen = isinstance(goals, dict) and any(goals.get(key) for key in ("topic", "topic_regex", "topics_file"))
+    return () if chosen else tuple(found)
 
 
 def _reassignments(

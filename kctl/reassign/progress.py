@@ -7,7 +7,7 @@ until a replica is far along. Times are seconds on a monotonic clock.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -136,12 +136,13 @@ class StallWatch:
         down: Mapping[int, int],
         behind: Mapping[int, int],
         leaderless: Sequence[TopicPartition],
+        silent: Collection[int],
         throttle_bytes: int | None,
     ) -> Stall:
         """Why it is stalled.
 
         down, behind: brokers that are down, or up and not in sync, → partitions of the batch that need them to be.
-        leaderless: partitions of the batch without a leader.
+        leaderless: partitions of the batch without a leader. silent: brokers that lead some, and do not answer.
         """
         first, last = self._seen[0], self._seen[-1]
         span = max(last.at_s - first.at_s, 1e-9)
@@ -151,6 +152,9 @@ class StallWatch:
             cause, why = Cause.BROKER_DOWN, waits_for(down)
         elif leaderless:
             cause, why = Cause.NO_LEADER, f"{_some(leaderless)} without a leader, so nothing can be copied from"
+        elif silent:
+            nodes = ", ".join(map(str, sorted(silent)))
+            cause, why = Cause.NO_LEADER, f"broker {nodes}, which is to be copied from, does not answer"
         else:
             cause, why = _slow(copies, behind, throttle_bytes, copy_rate, growth)
         after_ms = round(self._after_s * 1000)

@@ -31,6 +31,11 @@ if TYPE_CHECKING:
     from kctl.reassign.outcome import BrokerLeft, Reached
 
 WAYS_OUT = "`kctl topic reassign resume` goes on, `kctl topic reassign cancel` takes back what is in flight"
+CANCEL_ONLY = "`kctl topic reassign cancel` ends this run, and takes back what is in flight; a new plan does the rest"
+_TAKEN_OVER = {
+    Request.CANCEL: "cancelled by `kctl topic reassign cancel`",
+    Request.PAUSE_NOW: "paused by `kctl topic reassign pause --now`",
+}
 _RETRY_S = 1.0
 
 _T = TypeVar("_T")
@@ -50,6 +55,13 @@ class Yielded(NotHealthy):
     """Another kctl takes the run over: what becomes of it is said there."""
 
     code = "yielded"
+    label = ""
+
+
+class Paused(NotHealthy):
+    """The run has let its batch end and paused, as another kctl had asked."""
+
+    label = ""
 
 
 class Stopped(OperationFailed):
@@ -62,7 +74,7 @@ class Stopped(OperationFailed):
 class Run:
     """One run in this process. in_flight: partitions of the batch that were moving when last looked; None: unknown.
 
-    seen: what was read back at the end.
+    seen: what was read back at the end. ways_out: what to type when it stops.
     """
 
     client: ClusterClient
@@ -71,6 +83,7 @@ class Run:
     listener: Listener
     in_flight: int | None = None
     seen: tuple[Reached, list[BrokerLeft]] | None = None
+    ways_out: str = WAYS_OUT
 
     def __post_init__(self) -> None:
         plan = self.state.plan
@@ -102,11 +115,9 @@ class Run:
         request = journals.asked(self.journal.path)
         if request is None:
             return
-        if request is Request.YIELD:
+        if request is not Request.PAUSE:
             journals.withdraw(self.journal.path)
-            raise Yielded(
-                "`kctl topic reassign cancel` or `pause --now` takes this run over", hint="it says what becomes of it"
-            )
+            raise Yielded(_TAKEN_OVER[request], hint="that command takes the run over, and says what becomes of it")
         if self.state.mode is Mode.RUNNING:
             self.write(Step.PAUSE, now=False, pid=self.state.pid)
             when = "when this batch is done" if self.state.batch_open else "now"
@@ -138,7 +149,9 @@ class Run:
         """The error that ends this process's part: why, what state the cluster is in, what to type."""
         state = {"journal": str(self.journal.path), "in_flight": self.in_flight, "throttled": self.state.throttled}
         return Stopped(
-            f"{why}; {self.situation()}", hint=f"{hint}; {WAYS_OUT}" if hint else WAYS_OUT, details={**state, **details}
+            f"{why}; {self.situation()}",
+            hint="; ".join(filter(None, [hint, self.ways_out])),
+            details={**state, **details},
         )
 
     def situation(self) -> str:

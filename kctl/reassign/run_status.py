@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kctl import journal
+from kctl.dynamic_configs import Resource, Values
 from kctl.errors import InvalidFile, NotFound
 from kctl.log_dirs import fetch_log_dirs
 from kctl.model import TopicPartition
 from kctl.partition_requests import numbers_by_topic
 from kctl.reassign import journals
+from kctl.reassign.assignment import Reassignment
 from kctl.reassign.begin import RunPlan
-from kctl.reassign.compare import Place, Places, places_of
+from kctl.reassign.compare import Place, Places, named_brokers, places_of
 from kctl.reassign.live_state import LiveState, read_live
-from kctl.reassign.outcome import Reached, judge
+from kctl.reassign.outcome import Reached, judge, throttles_left
 from kctl.reassign.plan_file import PlanFile
 from kctl.reassign.run import WAYS_OUT, throttle_phrase
+from kctl.reassign.settings import ThrottleSetting, read_settings, set_ones
 from kctl.reassign.steps import Mode, RunState, Step, replay
-from kctl.reassign.throttle import Throttle
+from kctl.reassign.throttle import LOG_DIR_RATE, Throttle
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
+
+ELSEWHERE = (
+    "name the plan's file; where it was begun elsewhere, `kctl topic reassign cancel --plan FILE` takes it back without"
+    " its journal"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +71,7 @@ def last_run(cluster_id: str) -> LastRun:
     """The run that was begun last. Raises NotFound."""
     found = journals.runs(cluster_id)
     if not found:
-        raise NotFound("no reassignment of this cluster was begun on this machine", hint="name the plan's file")
+        raise NotFound("no reassignment of this cluster was begun on this machine", hint=ELSEWHERE)
     return read_run(found[0])
 
 
@@ -79,7 +88,8 @@ def with_what_was_left(plan: RunPlan) -> RunPlan:
 class MovingPartition:
     """A partition that is moved now. replicas: as they will be. ours: it belongs to the run.
 
-    copied_bytes: in the new replicas together, of size_bytes; None when no broker told.
+    copied_bytes: in the new replicas together, of size_bytes; None when no broker told. broker, log_dir: of a copy
+    between log dirs, where it is made and to which; else None.
     """
 
     topic: str
@@ -90,11 +100,16 @@ class MovingPartition:
     ours: bool
     copied_bytes: int | None
     size_bytes: int | None
+    broker: int | None = None
+    log_dir: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RunOverview:
-    """A run's journal, and where its partitions stand. batches_done of batches; alive: a process carries it out."""
+    """A run's journal, and where its partitions stand. batches_done of batches; alive: a process carries it out.
+
+    throttles_left: brokers that were down when it ended and keep its throttles.
+    """
 
     kind: str
     state: str
@@ -113,41 +128,77 @@ class RunOverview:
     elsewhere: int
     throttle_bytes: int | None
     throttle: str
+    throttles_left: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """run: None when nothing was begun on this machine. todo: what to type; None when there is nothing to do."""
+    """run: None when nothing was begun on this machine. todo: what to type; None when there is nothing to do.
+
+    throttles: all that are set in the cluster, by whomever; throttles_unread: what could not be read, and why.
+    down: brokers that are to receive something and are not up.
+    """
 
     cluster: str
     cluster_id: str | None
     run: RunOverview | None
     moving: list[MovingPartition]
     todo: str | None
+    throttles: list[ThrottleSetting]
+    throttles_unread: dict[str, str]
+    down: list[int]
 
 
 def read_status(client: ClusterClient) -> Status:
     """The last run of the cluster, and whatever moves in it. Raises what reading raises, InvalidFile for a journal."""
-    live = read_live(client, (), log_dirs_of=())
+    live = read_live(client, None, log_dirs_of=())
     paths = journals.runs(live.cluster_id) if live.cluster_id else []
     last = read_run(paths[0]) if paths else None
-    topics = {tp.topic for tp in live.moving}
-    if last is not None:
-        topics |= {r.topic for r in last.plan.reassignments}
-    state = client.metadata(topics)
-    live.topics = state.topics
-    named = {n for r in last.plan.reassignments if r.log_dirs for n in r.after} if last else set()
-    if last is not None and named:
-        asked = numbers_by_topic(r.tp for r in last.plan.reassignments if r.log_dirs)
-        live.log_dirs = fetch_log_dirs(client, named & live.brokers.keys(), topics=asked)
-    found = None if last is None else judge(last.plan.reassignments, live)
-    overview = None if last is None or found is None else _overview(last, found)
-    ours = {r.tp for r in last.plan.reassignments} if last and last.state.outcome is None else set()
-    moving = _moving(live, ours, _sizes(client, live))
-    todo = None
-    if overview is not None and last is not None and last.state.outcome is None and not overview.alive:
-        todo = "`kctl topic reassign cancel` goes on with cancelling" if overview.state == "cancelling" else WAYS_OUT
-    return Status(client.target.name, live.cluster_id, overview, moving, todo)
+    rows = last.plan.reassignments if last else ()
+    current, unread = read_settings(client, live.brokers, live.topics)
+    _read_log_dirs(client, live, rows, current)
+    overview = None if last is None else _overview(last, judge(rows, live))
+    ours = {r.tp for r in rows} if last and last.state.outcome is None else set()
+    moving = [*_moving(live, ours, _sizes(client, live)), *between_log_dirs(live, ours)]
+    receiving = {node for row in moving for node in row.adding}
+    return Status(
+        client.target.name,
+        live.cluster_id,
+        overview,
+        moving,
+        _todo(last, overview),
+        set_ones(current),
+        {str(resource): error.message for resource, error in sorted(unread.items())},
+        sorted(receiving - live.brokers.keys()),
+    )
+
+
+def _read_log_dirs(
+    client: ClusterClient, live: LiveState, rows: Sequence[Reassignment], current: Mapping[Resource, Values]
+) -> None:
+    """What the last run's plan wants in other log dirs; everything where a throttle says that somebody copies there.
+
+    To ask every broker for all its replicas each time would take long.
+    """
+    named = named_brokers(rows) & live.brokers.keys()
+    if named:
+        asked = numbers_by_topic(r.tp for r in rows if r.log_dirs)
+        live.log_dirs = fetch_log_dirs(client, named, topics=asked)
+    throttled = {int(r.name) for r, values in current.items() if values.get(LOG_DIR_RATE) is not None}
+    if throttled:
+        live.log_dirs |= fetch_log_dirs(client, throttled)
+
+
+def _todo(last: LastRun | None, overview: RunOverview | None) -> str | None:
+    if last is None or overview is None or overview.alive:
+        return None
+    if last.state.outcome is None:
+        cancelling = overview.state == "cancelling"
+        return "`kctl topic reassign cancel` goes on with cancelling" if cancelling else WAYS_OUT
+    if overview.throttles_left:
+        names = ", ".join(overview.throttles_left)
+        return f"the run left its throttles on {names}: `kctl topic reassign resume` restores them once it is up"
+    return None
 
 
 def _overview(last: LastRun, found: Reached) -> RunOverview:
@@ -170,6 +221,7 @@ def _overview(last: LastRun, found: Reached) -> RunOverview:
         elsewhere=found.elsewhere,
         throttle_bytes=state.throttle_rate if state.throttled else None,
         throttle=throttle_phrase(state),
+        throttles_left=throttles_left(state),
     )
 
 
@@ -216,4 +268,19 @@ def _moving(live: LiveState, ours: set[TopicPartition], places: Places) -> list[
                 size_bytes=None if source is None else source.size_bytes * len(moving.adding),
             )
         )
+    return rows
+
+
+def between_log_dirs(live: LiveState, ours: set[TopicPartition]) -> list[MovingPartition]:
+    """Copies between log dirs, of the brokers that were asked."""
+    rows = []
+    for (node, tp), place in sorted(places_of(live.log_dirs).items(), key=lambda row: (row[0][1], row[0][0])):
+        if place.future_path is not None:
+            replicas = list(live.target(tp) or ())
+            sizes = place.future_bytes, place.size_bytes
+            rows.append(
+                MovingPartition(
+                    tp.topic, tp.partition, replicas, [], [], tp in ours, *sizes, broker=node, log_dir=place.future_path
+                )
+            )
     return rows

@@ -60,7 +60,7 @@ class RunState:
     rate_bytes: the throttle that is wanted; throttle and throttle_rate: what was set or begun (kctl.reassign.throttle
     as JSON). batches_done counts finished batches; batch_open: the next one was begun. batch_cancelling: taking it
     back was begun. throttle_left: what could not be restored, because brokers are down; left_tried: it was tried in
-    this run. outcome: how the run ended, None while it has not.
+    this run. taken_back: partitions that were, since it ran last. outcome: how the run ended, None while it has not.
     """
 
     plan: RunPlan
@@ -225,7 +225,7 @@ def _batch_cancel(state: RunState, _entry: Mapping[str, Any]) -> None:
 
 def _batch_cancelled(state: RunState, entry: Mapping[str, Any]) -> None:
     state.batch_cancelling = state.batch_open = False
-    state.taken_back = int(entry.get("taken_back", 0))
+    state.taken_back += int(entry.get("taken_back", 0))
 
 
 def _pause(state: RunState, entry: Mapping[str, Any]) -> None:
@@ -240,7 +240,7 @@ def _resume(state: RunState, entry: Mapping[str, Any]) -> None:
     if state.mode is Mode.CANCELLED or state.outcome is not None:
         state.outcome = state.end = None
         return
-    state.mode = Mode.RUNNING
+    state.mode, state.taken_back = Mode.RUNNING, 0
     if "rate_bytes" in entry:
         state.rate_bytes = None if entry["rate_bytes"] is None else int(entry["rate_bytes"])
 
@@ -251,7 +251,7 @@ def _cancel_start(state: RunState, entry: Mapping[str, Any]) -> None:
 
 def _cancel_done(state: RunState, entry: Mapping[str, Any]) -> None:
     state.cancelled, state.batch_open, state.batch_cancelling = True, False, False
-    state.taken_back = int(entry.get("taken_back", 0))
+    state.taken_back += int(entry.get("taken_back", 0))
 
 
 def _elect_start(_state: RunState, _entry: Mapping[str, Any]) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kctl.dynamic_configs import Resource
+from kctl.dynamic_configs import Resource, Values
+from kctl.errors import ConnectionFailed, NotFound
 from kctl.reassign.assignment import Reassignment
 from kctl.reassign.outcome import BrokerLeft, NotReached, brokers_left, read_back
-from kctl.reassign.throttle import EVERY, REPLICAS, Throttle, read_throttles, restoration, split_replicas
+from kctl.reassign.settings import concerned, read_settings, set_ones, throttle_of
+from kctl.reassign.throttle import Throttle, restoration
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -50,8 +52,7 @@ def verify(
     """
     found = read_back(client, rows)
     brokers = brokers_left(client, removed)
-    current = read_throttles(client, rows)
-    left = _of_listed_replicas(rows, current) if throttle is None else _of_run(throttle, current)
+    left = _of_plan(client, rows) if throttle is None else _of_run(client, throttle)
     return Verification(
         complete=not found.failures and not left and not brokers,
         partitions=found.partitions,
@@ -65,8 +66,19 @@ def verify(
     )
 
 
-def _of_run(throttle: Throttle, current: Mapping[Resource, Mapping[str, str | None]]) -> list[ThrottleLeft]:
+def _read(client: ClusterClient, brokers: Iterable[int], topics: Iterable[str]) -> dict[Resource, Values]:
+    """What is set; without brokers that do not answer."""
+    current, unread = read_settings(client, brokers, topics)
+    for error in unread.values():
+        if not isinstance(error, (ConnectionFailed, NotFound)):
+            raise error
+    return current
+
+
+def _of_run(client: ClusterClient, throttle: Throttle) -> list[ThrottleLeft]:
     """Settings that a run has set and that would go back to something else now."""
+    brokers = [int(resource.name) for resource in throttle.set if resource.kind == "broker"]
+    current = _read(client, brokers, [resource.name for resource in throttle.set if resource.kind == "topic"])
     changes, _ = restoration(throttle, current)
     return [
         ThrottleLeft(resource.kind, resource.name, name, current[resource].get(name), wanted)
@@ -76,18 +88,13 @@ def _of_run(throttle: Throttle, current: Mapping[Resource, Mapping[str, str | No
     ]
 
 
-def _of_listed_replicas(
-    rows: Sequence[Reassignment], current: Mapping[Resource, Mapping[str, str | None]]
-) -> list[ThrottleLeft]:
-    """Lists of throttled replicas that name partitions of the plan: what Kafka's own tool leaves, say."""
-    planned: dict[str, set[str]] = {}
-    for r in rows:
-        entries = {f"{r.partition}:{node}" for node in (*r.after, *(r.before or ()))}
-        planned.setdefault(r.topic, set()).update(entries)
-    left = []
-    for resource, values in sorted(current.items()):
-        for name in REPLICAS if resource.kind == "topic" else ():
-            there = set(split_replicas(values.get(name)))
-            if there & (planned.get(resource.name, set()) | {EVERY}):
-                left.append(ThrottleLeft(resource.kind, resource.name, name, values.get(name), None))
-    return left
+def _of_plan(client: ClusterClient, rows: Sequence[Reassignment]) -> list[ThrottleLeft]:
+    """Rates of the plan's brokers and its entries in topics' lists: nobody knows who has set them, and what for.
+
+    What Kafka's own tool leaves, or a run whose journal is elsewhere. A broker that is down is passed over: it moves
+    nothing. Raises the KctlError of another that cannot be read.
+    """
+    up = client.metadata(()).brokers
+    current = _read(client, concerned(rows, up) & up.keys(), {r.topic for r in rows})
+    found = set_ones(throttle_of(rows, current).set)
+    return [ThrottleLeft(row.kind, row.name, row.setting, row.value, None) for row in found]

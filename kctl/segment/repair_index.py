@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
+from kctl.durable import sync_folder
 from kctl.errors import NotAuthorized, OperationFailed, Refused
 from kctl.segment.findings import INDEX_CODES, Finding
 from kctl.segment.index_entries import extent
@@ -208,9 +209,9 @@ def replace_file(path: Path, data: bytes, *, like: Path, stamp: str) -> Path | N
             file.flush()
             os.fsync(fd)
         kept = _keep(path, stamp)
-        _sync(path.parent)
+        sync_folder(path.parent)
         new.replace(path)
-        _sync(path.parent)
+        sync_folder(path.parent)
     except OSError as exc:
         raise OperationFailed(
             f"{path} could not be replaced: {exc.strerror}", hint="run the command again; a broker ignores *.new"
@@ -239,11 +240,3 @@ def _keep(path: Path, stamp: str) -> Path | None:
 
         shutil.copy2(path, kept)
     return kept
-
-
-def _sync(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -307,4 +307,6 @@ def test_ctrl_c_anywhere(argv: list[str], after_s: float, kctl: Kctl, places: di
     if "Traceback" in err:
         assert "kctl/__main__.py" not in err, err  # Python itself was still starting: not kctl's to catch
         return
+    if after_s < 0.1 and process.returncode == 1 and err == "KeyboardInterrupt\n":
+        return  # so does Python end that has no traceback yet
     assert process.returncode in {0, 130, -signal.SIGINT}, f"{process.returncode}: {err}"

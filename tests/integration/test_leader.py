@@ -55,7 +55,7 @@ def test_status(kctl: Kctl, skewed: str) -> None:
     body = json.loads(unhealthy.out)
     assert list(body) == [
         "partitions", "preferred", "preferred_percent", "leaderless", "auto_rebalance", "imbalance_limit_percent",
-        "brokers", "not_preferred",
+        "brokers", "not_preferred", "idle_brokers", "empty_brokers",
     ]  # fmt: skip
     assert (body["partitions"], body["preferred"], body["leaderless"]) == (6, 4, 0)
     assert (body["auto_rebalance"], body["imbalance_limit_percent"]) == (True, 10.0)
@@ -64,6 +64,7 @@ def test_status(kctl: Kctl, skewed: str) -> None:
         "broker": 2, "rack": None, "alive": True, "leaders": 0, "preferred": 2, "missing": 2, "imbalance_percent": 100.0
     }  # fmt: skip
     assert (rows[1]["leaders"], rows[1]["imbalance_percent"], rows[3]["preferred"]) == (6, 0, 0)
+    assert (body["idle_brokers"], body["empty_brokers"]) == ([3], [])
     assert body["not_preferred"][0] == {
         "topic": skewed, "partition": 4, "leader": 1, "preferred_leader": 2, "electable": True, "reason": None
     }  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import ceil
+from typing import Any
 
 import highspy
 
@@ -36,7 +37,8 @@ class Program:
 
     def smallest(self, cost: Terms) -> tuple[int, list[int]] | None:
         """The least Σ cost · variable, and variables that have it; None when no values keep all rows."""
-        solver = highspy.Highs()
+        make: Any = highspy.Highs  # its constructor has no types
+        solver = make()
         for option, setting in {"output_flag": False, "threads": 1, "mip_rel_gap": 0.0, "mip_abs_gap": 0.0}.items():
             solver.setOptionValue(option, setting)
         solver.passModel(self._model(cost))
@@ -60,7 +62,8 @@ class Program:
         lp.col_lower_, lp.col_upper_ = _floats(self.low), _floats(self.high)
         lp.row_lower_, lp.row_upper_ = _floats(row[0] for row in self.rows), _floats(row[2] for row in self.rows)
         lp.integrality_ = [highspy.HighsVarType.kInteger] * count
-        starts, columns, values = [0], [], []
+        starts, columns = [0], list[int]()
+        values = list[float]()
         for _, terms, _ in self.rows:
             columns += terms.keys()
             values += map(float, terms.values())

@@ -15,6 +15,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,10 @@ _RECORD_BYTES = 20_000
 _JAVA_TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
 Replicas = dict[int, tuple[int, ...]]
+
+
+def _is(look: Callable[[], object], wanted: object) -> bool:
+    return look() == wanted
 
 
 class Arena:
@@ -228,8 +233,37 @@ class Arena:
         )
         with self.connect() as client:
             node = int(name) if kind == "brokers" and name.isdigit() and int(name) in self.registered() else None
-            (answer,) = client.send(request, node_id=node, changes=True).responses
+            deadline = time.monotonic() + 10
+            while True:  # a new topic is not known to every broker at once
+                (answer,) = client.send(request, node_id=node, changes=True).responses
+                if answer.error_code != 3 or time.monotonic() > deadline:
+                    break
+                time.sleep(0.1)
         assert answer.error_code == 0, (answer.error_code, answer.error_message)
+
+    def throttle(
+        self, topic: str, rate: int, lists: tuple[str, str] = ("*", "*"), *, giver: int, receiver: int
+    ) -> None:
+        """Slow copies of a topic down, as an operator does; returns when both brokers go by it.
+
+        A broker takes changes in the order in which they were made, and tells of its own rate when it has it: so the
+        topic's lists (of leaders, of followers) come first.
+        """
+        from kctl.dynamic_configs import Resource, read_dynamic
+
+        leaders, followers = (f"{side}_replication_throttled" for side in ("leader", "follower"))
+        self.set_configs("topics", topic, **{f"{leaders}_replicas": lists[0], f"{followers}_replicas": lists[1]})
+        rates = {giver: f"{leaders}_rate", receiver: f"{followers}_rate"}
+        for node, setting in rates.items():
+            self.set_configs("brokers", str(node), **{setting: str(rate)})
+        with self.connect() as client:
+            for node, setting in rates.items():
+                name, broker = setting.replace("_", "."), Resource.broker(node)
+                there = partial(read_dynamic, client, [broker], [name])
+                self.wait_until(
+                    partial(_is, there, {broker: {name: str(rate)}}),
+                    what=f"{broker} goes by its rate",
+                )
 
     def alter(self, targets: Mapping[tuple[str, int], Sequence[int] | None]) -> None:
         """Somebody else's reassignment; None cancels one."""

@@ -14,6 +14,7 @@ import pytest
 
 from kctl.brokers import negotiate
 from kctl.client import ClusterClient
+from kctl.commands.leader_tables import idle_lines
 from kctl.errors import KctlError, NotAuthorized, NotFound, NotSupported, OperationFailed, OutcomeUnknown, Refused
 from kctl.leader.elect import elect_leaders
 from kctl.leader.election import Election, carry_out, choose, plan_preferred, plan_unclean
@@ -57,6 +58,20 @@ def test_status_counts_as_a_controller_does() -> None:
         (4, None, False, "broker 4 is down"),
         (5, None, False, "broker 4 is down"),
     ]
+
+
+def test_brokers_that_no_election_makes_lead_are_told() -> None:
+    """Broker 3 holds a replica and is preferred by none, broker 4 holds none."""
+    state = cluster(*(partition(n, 1, (1 + n % 2, 3)) for n in range(4)), up=(1, 2, 3, 4))
+    found = leader_status(state)
+    assert (found.idle_brokers, found.empty_brokers) == ((3,), (4,))
+    assert idle_lines(found) == [
+        "broker 3 is no partition's preferred leader: `kctl leader balance` spreads them",
+        "broker 4 is without any replica: `kctl topic reassign plan --add-broker 4 --balance leaders` plans a share",
+    ]
+    assert leader_status(state, whole=False).empty_brokers == ()
+    few = cluster(partition(0, 1, (1, 3)), up=(1, 2, 3, 4))
+    assert leader_status(few).idle_brokers == (), "fewer partitions than brokers"
 
 
 def test_a_cluster_without_partitions_is_in_balance() -> None:

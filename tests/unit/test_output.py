@@ -16,6 +16,9 @@ from kctl.commands import output
 from kctl.commands.output import Column, Table
 from kctl.errors import NotFound
 from kctl.model import TopicPartition
+from kctl.reassign.checks import Problem
+from kctl.reassign.prepare import refusal
+from kctl.reassign.run import Paused
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,28 @@ def test_errors_for_people_and_for_programs(capsys: pytest.CaptureFixture[str]) 
         "code": "not_found", "exit_code": 4, "message": "topic 'a\x1b' does not exist", "hint": "kctl topic list",
         "topic": {"topic": "a", "partition": 1},
     }  # fmt: skip
+
+
+def test_what_somebody_asked_for_is_no_error(capsys: pytest.CaptureFixture[str]) -> None:
+    output.error(Paused("paused by a command", hint="resume"), None)
+    assert capsys.readouterr().err == "paused by a command\n  resume\n"
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 20, 1200])
+def test_several_problems_have_a_line_each(count: int, capsys: pytest.CaptureFixture[str]) -> None:
+    error = refusal([Problem(f"t-{n}", "no\x1b such") for n in range(count)])
+    output.error(error, None)
+    lines = capsys.readouterr().err.splitlines()
+    listed = [line for line in lines if line.startswith("  - t-")]
+    assert "\x1b" not in "".join(lines)
+    assert len(listed) == (0 if count == 1 else min(count, 20))
+    if count == 1:
+        assert lines[0] == "error: the plan cannot be carried out, 1 problem: t-0: no\\x1b such"
+    else:
+        assert lines[0] == f"error: the plan cannot be carried out, {count:,} problems"
+    assert ("  - and 1,180 more; -o json has all" in lines) == (count == 1200)
+    output.error(error, "json")
+    assert len(json.loads(capsys.readouterr().err)["problems"]) == count
 
 
 def test_paths_and_sets_are_jsonable() -> None:

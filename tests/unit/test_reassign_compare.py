@@ -7,7 +7,7 @@ import pytest
 from kctl.log_dirs import LogDir, LogDirReplica
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.reassign.assignment import Reassignment
-from kctl.reassign.compare import Place, Standing, View, misplaced, places_of, reason, standing
+from kctl.reassign.compare import Place, Standing, View, misplaced, places_of, reason, standing, went_back
 from kctl.reassign.live_state import LiveState
 from kctl.reassign.observe import copies_of
 from kctl.reassign.outcome import held_by, judge
@@ -61,7 +61,7 @@ IN_D2 = {2: [LogDir("/d1", None, None, []), _dir("/d2", 10)]}
         (REORDER, _live((1, 2)), Standing.BEFORE, "as before"),
         (REORDER, _live((2, 1)), Standing.REACHED, ""),
         (DIRS, _live((1, 2), log_dirs=IN_D1), Standing.LOG_DIRS, "it is not in /d2 of broker 2"),
-        (DIRS, _live((1, 2), log_dirs=TO_D2), Standing.LOG_DIRS, "it is not in /d2 of broker 2"),
+        (DIRS, _live((1, 2), log_dirs=TO_D2), Standing.LOG_DIRS, "still being copied to /d2 of broker 2"),
         (DIRS, _live((1, 2)), Standing.LOG_DIRS, "it is not in /d2 of broker 2"),  # nobody told
         (DIRS, _live((1, 2), log_dirs=IN_D2), Standing.REACHED, ""),
     ],
@@ -90,6 +90,17 @@ def test_counts() -> None:
     live = _live((4, 2))
     found = judge([MOVE, REORDER, DIRS], live)
     assert (found.partitions, found.reached, found.in_flight, found.as_before, found.elsewhere) == (3, 1, 0, 0, 2)
+
+
+@pytest.mark.parametrize(("told", "in_flight", "as_before"), [(IN_D1, 0, 1), (TO_D2, 1, 0), ({}, 1, 0)])
+def test_log_dir_moves_that_are_under_way_or_went_back(
+    told: dict[int, list[LogDir]], in_flight: int, as_before: int
+) -> None:
+    """What no broker tells of is taken for one that goes on."""
+    live = _live((1, 2), log_dirs=told)
+    found = judge([DIRS], live)
+    assert (found.in_flight, found.as_before, found.elsewhere) == (in_flight, as_before, 0)
+    assert went_back(DIRS, View(live, places_of(told))) == bool(as_before)
 
 
 def test_copies() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kctl import journal
-from kctl.errors import Refused
+from kctl.errors import Busy, Refused
 from kctl.reassign import journals
 from kctl.reassign.assignment import Reassignment
 from kctl.reassign.begin import RunPlan
@@ -36,10 +36,10 @@ def test_one_unfinished_run(partitions: int) -> None:
     assert journals.unfinished("c1") is None
     with journals.begin(_plan(partitions)) as held:
         assert journals.unfinished("c1") == held.path
-        with pytest.raises(Refused, match="carried out by another kctl"):
+        with pytest.raises(Busy, match=rf"is running \(pid {os.getpid()}\), begun at 2.*: apply of p.json \(run 2"):
             journals.begin(_plan())
         journals.begin(_plan(cluster_id="c2")).close()
-    with pytest.raises(Refused, match="has not ended"):
+    with pytest.raises(Refused, match=r"has not ended, begun at 2.*: apply of p.json"):
         journals.begin(_plan())
     with journal.resume(held.path) as again:
         again.append("end", outcome="completed", result={})
@@ -92,7 +92,7 @@ def test_requests() -> None:
 def test_two_that_begin_at_once(state: Path) -> None:
     """Only one of many processes gets to begin."""
     program = (
-        "import sys, time\nfrom kctl.errors import Refused\nfrom kctl.reassign import journals\n"
+        "import sys, time\nfrom kctl.errors import Busy, Refused\nfrom kctl.reassign import journals\n"
         "from kctl.reassign.begin import RunPlan\n"
         "sys.stdin.readline()\n"
         "try:\n    journals.begin(RunPlan('apply', 'p', 'd', 'c1', 'dev', (), ()))\n    print('began')\n"

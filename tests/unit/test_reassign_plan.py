@@ -170,7 +170,7 @@ def any_goals(draw: st.DrawFn) -> tuple[PlanCluster, Goals]:
     removed, excluded = draw(some), draw(some)
     return cluster, Goals(
         remove_brokers=removed,
-        exclude_brokers=excluded,
+        exclude_brokers=excluded - removed,
         replication_factor=draw(st.sampled_from([None, 1, 2, 3])),
         fix_racks=draw(st.booleans()) and cluster.brokers[0].rack is not None,
         balance=draw(st.sets(st.sampled_from(Balance), min_size=1).map(frozenset)),

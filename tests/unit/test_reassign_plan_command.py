@@ -11,8 +11,12 @@ import pytest
 
 from kctl.commands.app import main
 from kctl.commands.bars import change_bar
-from kctl.commands.reassign_plan_tables import certificate
+from kctl.commands.reassign_plan_tables import certificate, common_folder
+from kctl.errors import InvalidFile
+from kctl.reassign.cautions import about_leaders
 from kctl.reassign.cluster import from_export
+from kctl.reassign.goals import Balance, Goals
+from kctl.reassign.loads import BrokerLoad
 from kctl.reassign.plan_file import parse_plan
 
 pytestmark = pytest.mark.usefixtures("one_command_tree")
@@ -104,7 +108,7 @@ def test_a_saved_plan_is_never_replaced_unasked(plan: Callable[..., tuple[int, s
     before = file.read_bytes()
     code, out, err = plan("--remove-broker", "1", "--out", str(file))
     assert (code, out) == (4, "")
-    assert "exists. Replace it?" in err
+    assert "exists. Replace it?\n  --yes replaces it" in err
     assert file.read_bytes() == before
     assert plan("--remove-broker", "1", "--out", str(file), "--yes")[0] == 0
     assert file.read_bytes() != before
@@ -136,8 +140,27 @@ def test_a_dead_broker_can_be_removed_and_what_has_no_leader_stays(plan: Callabl
     cluster["topics"][0]["partitions"][2].update(leader=None, replicas=[3])
     code, out, err = plan("--remove-broker", "3", "-o", "json", cluster=cluster)
     assert code == 1
-    assert "partitions with no leader and cannot be copied: they stay as they are: t-2" in err
+    assert "t-2 is only on broker 3, which is down: its records come back only with the broker" in err
+    assert "else delete the topic and create the topic again" in err
     assert "t-2" not in [str(r.tp) for r in parse_plan(out.encode(), "p").reassignments]
+
+    cluster["topics"][0]["partitions"][2].update(replicas=[3, 2])
+    code, out, err = plan("--remove-broker", "3", "-o", "json", cluster=cluster)
+    assert code == 1
+    assert "t-2 has no leader and cannot be copied: it stays as it is; `kctl leader elect --unclean` gives" in err
+
+
+def test_a_broker_keeps_what_was_not_named(plan: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    listed = tmp_path / "topics"
+    listed.write_text("t\n")
+    said = "warning: broker 1 keeps 2 replicas of topics that were not named\n"
+    for options in (["--topic", "t"], ["--topic-regex", "t"], ["--topics-file", str(listed)]):
+        code, out, err = plan("--remove-broker", "1", *options, "-o", "json")
+        assert (code, err) == (0, said)
+        assert parse_plan(out.encode(), "p").remove_brokers == (), "verify must not ask for more than was planned"
+        assert json.loads(out)["goals"]["remove_broker"] == [1]
+    assert said in plan("--brokers", "2,3,4", "--topic", "t")[2]
+    assert "not named" not in plan("--remove-broker", "2", "--topic", "t")[2], "it holds nothing else"
 
 
 def test_a_cluster_without_racks_and_one_with_some(plan: Callable[..., tuple[int, str, str]]) -> None:
@@ -178,6 +201,60 @@ def test_replication_factors(plan: Callable[..., tuple[int, str, str]]) -> None:
     assert "warning: fewer replicas of Kafka's own __consumer_offsets" in err
 
 
+def test_moves_that_a_lower_factor_does_not_need_are_explained(plan: Callable[..., tuple[int, str, str]]) -> None:
+    """Broker 4 holds nothing: evenness gives it a share, which no partition needs for having fewer replicas."""
+    code, out, err = plan("--replication-factor", "1", "--topic", "t")
+    assert code == 0
+    assert "1 move; no plan needs fewer than 1" in out
+    assert "warning: fewer replicas need no copy: 1 move only to even out the brokers; --exclude-broker 4, or a" in err
+    code, out, err = plan("--replication-factor", "1", "--topic", "t", "--exclude-broker", "4", "-o", "json")
+    assert (code, json.loads(out)["moves"], err) == (0, 0, "")
+    assert "need no copy" not in plan("--replication-factor", "3", "--topic", "t")[2]
+
+
+_GIVES = "--balance leaders gives"
+_NO_COPY = "without a copy more"
+
+
+@pytest.mark.parametrize(
+    ("leaders", "said"),
+    [
+        ([4, 4, 4, 0], ["broker 4 will lead nothing: --balance leaders gives it its share, without a copy more"]),
+        ([6, 5, 0, 1], [f"brokers 3, 4 will lead less than half a share: {_GIVES} them their share, {_NO_COPY}"]),
+        ([4, 4, 2, 2], []),
+        ([0, 0, 0, 0], []),
+    ],
+)  # fmt: skip
+def test_brokers_that_would_lead_little_are_told(leaders: list[int], said: list[str]) -> None:
+    after = [BrokerLoad(node, None, True, 3, led, 0) for node, led in enumerate(leaders, start=1)]
+    asked = Goals(add_brokers=frozenset({4}), balance=frozenset({Balance.LEADERS}))
+    assert about_leaders(after, (1, 2, 3, 4), Goals(add_brokers=frozenset({4}))) == said
+    assert about_leaders(after, (1, 2, 3, 4), asked) == []
+    assert about_leaders(after, (1, 2), Goals()) == [], "the others may not receive"
+
+
+def test_the_rack_of_a_broker_that_is_down_is_not_known(plan: Callable[..., tuple[int, str, str]]) -> None:
+    cluster = export()
+    cluster["brokers"][3] = {"id": 4}
+    cluster["topics"][0]["partitions"][0]["replicas"] = [1, 4]
+    code, out, err = plan("--remove-broker", "4", cluster=cluster)
+    assert code == 0, err
+    assert any(line.split()[:2] == ["4", "?"] for line in out.splitlines()), out
+    assert "(down)" in out
+    assert "(none)" not in out
+
+
+def test_files_that_are_something_else_are_named(plan: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    assert plan("--remove-broker", "3", "--out", str(file))[0] == 0
+    code, _, err = plan("--remove-broker", "3", cluster=json.loads(file.read_text()))
+    assert (code, f"{tmp_path}/cluster.json is a plan, no export of a cluster" in err) == (2, True)
+    code, _, err = plan("--remove-broker", "3", cluster={"brokers": [{"id": "x"}], "topics": []})
+    assert (code, f"{tmp_path}/cluster.json is no export of a cluster: id of a broker is 'x'" in err) == (2, True)
+    with pytest.raises(InvalidFile, match=r"c\.json is an export of a cluster, no plan"):
+        parse_plan(json.dumps(export()).encode(), "c.json")
+
+
 def test_excluded_brokers_keep_what_they_have(plan: Callable[..., tuple[int, str, str]]) -> None:
     code, out, _ = plan("--remove-broker", "3", "--exclude-broker", "4", "-o", "json")
     found = json.loads(out)
@@ -207,7 +284,9 @@ def test_topics_come_from_a_file_too(plan: Callable[..., tuple[int, str, str]], 
         (["--remove-broker", "x"], 2, "--remove-broker: 'x' is not a broker id"),
         (["--brokers", "1,,2"], 2, "--brokers: '' is not a broker id"),
         (["--add-broker", "99999999999"], 2, "is not a broker id"),
-        (["--remove-broker", "9"], 4, "broker 9 is not in the cluster"),
+        (["--remove-broker", "9"], 4, "broker 9 is not in the cluster\n  its brokers are 1, 2, 3, 4"),
+        (["--remove-broker", "1,2", "--exclude-broker", "2"], 2, "broker 2 is both excluded and to be removed"),
+        (["--remove-broker", "1", "--out", "-"], 2, "-o json writes to stdout"),
         (["--remove-broker", "1,2,3"], 4, "t-0 needs 2 brokers and 1 can receive"),
         (["--remove-broker", "1", "--add-broker", "1"], 2, "both to be removed and to receive"),
         (["--leaders-only", "--remove-broker", "1"], 2, "--leaders-only moves no data"),
@@ -216,6 +295,7 @@ def test_topics_come_from_a_file_too(plan: Callable[..., tuple[int, str, str]], 
         (["--balance", "bytes", "--tolerance", "100%"], 2, "not from 0 to 1"),
         (["--balance", "bytes", "--max-bytes", "1XB"], 2, "--max-bytes: '1XB' is not a size"),
         (["--balance", "bytes", "--throttle", "0"], 2, "is not a rate"),
+        (["--balance", "bytes", "--throttle", "50"], 2, "it has no unit\n  write 50MB/s"),
         (["--balance", "leaders", "--topic", "nope"], 4, "topic nope does not exist"),
         (["--balance", "leaders", "--topic-regex", "("], 2, "no regular expression"),
         (["--balance", "leaders", "--topic-regex", "x+"], 4, "no topic matches"),
@@ -258,6 +338,13 @@ def test_a_hundred_brokers_do_not_flood_the_terminal(plan: Callable[..., tuple[i
 )
 def test_the_certificate(moves: int, bound: int, left: int, said: str) -> None:
     assert certificate(moves, "move", bound, left=left) == said
+
+
+def test_log_dirs_are_told_without_the_folder_that_all_are_in() -> None:
+    assert common_folder(["/srv/kafka/d1", "/srv/kafka/d2"]) == "/srv/kafka/"
+    assert common_folder(["/d1/kafka", "/d2/kafka"]) == ""
+    assert common_folder(["/srv/a/d1", "/srv/ab/d2"]) == "/srv/"
+    assert common_folder(["/d1", "/srv/d2"]) == common_folder([]) == ""
 
 
 def test_bars_show_what_comes_and_goes() -> None:

@@ -92,12 +92,13 @@ def test_a_cluster_that_was_away_is_given_time() -> None:
         ([[_copy(0)]] * 12, {"throttle_bytes": 5000, "behind": {4: 1}}, Cause.THROTTLE, "although 5 kB/s are allowed"),
         ([[_copy(1000)]] * 12, {"throttle_bytes": 5000, "behind": {3: 1}}, Cause.UNKNOWN, "on broker 3 do not"),
         ([[_copy(0)]] * 12, {"behind": {4: 1}}, Cause.UNKNOWN, "nothing is copied to broker 4"),
+        ([[_copy(0)]] * 12, {"silent": {2}, "throttle_bytes": 5000}, Cause.NO_LEADER, "broker 2, which is to be"),
     ],
 )  # fmt: skip
 def test_causes(copies: list[list[Copy]], asked: dict[str, Any], cause: Cause, said: str) -> None:
     watch = _watch(copies)
     assert watch.stalled
-    known = {"down": {}, "behind": {}, "leaderless": [], "throttle_bytes": None, **asked}
+    known = {"down": {}, "behind": {}, "leaderless": [], "silent": (), "throttle_bytes": None, **asked}
     stall = watch.explain(copies[-1], **known)
     assert stall.cause is cause
     assert said in stall.message

@@ -140,6 +140,8 @@ def test_state() -> None:
     state = replay(_journal(S, D, B0, NOW, BC, BCD, R, RD))
     assert (state.mode, state.batch_open, state.taken_back, state.remarks) == (Mode.PAUSED, False, 2, ["x"])
     assert state.pid == 5
+    assert replay(_journal(S, D, B0, NOW, BC, BCD, R, RD, C, CD)).taken_back == 3, "before and by the cancellation"
+    assert replay(_journal(S, D, B0, NOW, BC, BCD, R, RD, GO)).taken_back == 0
     state = replay(_journal(B0, B0_DONE, B1, B1_DONE, E, ED, END, begin=NO_THROTTLE))
     assert (state.batch, state.not_elected, state.outcome) == (None, {"a-1": "why"}, "completed")
 

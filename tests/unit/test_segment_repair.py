@@ -316,7 +316,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
 
 # --- interruptions ----------------------------------------------------------------------------------------------------
 
-STEPS = ["os.fsync", "os.fchmod", "_keep", "_sync", "second _sync", "Path.replace", "hardlink_to"]
+STEPS = ["os.fsync", "os.fchmod", "_keep", "sync_folder", "second sync_folder", "Path.replace", "hardlink_to"]
 
 
 @pytest.mark.parametrize("step", STEPS)

@@ -70,12 +70,16 @@ def test_nothing_steers_the_terminal(raw: str, shown: str) -> None:
     assert printable(raw) == shown
 
 
-@pytest.mark.parametrize(("text", "rate"), [("50MB/s", 50_000_000), ("10MiB/s", 10 * 2**20), ("1", 1), ("2kB", 2000)])
+@pytest.mark.parametrize(
+    ("text", "rate"), [("50MB/s", 50_000_000), ("10MiB/s", 10 * 2**20), ("1kB/s", 1000), ("2 kB", 2000)]
+)
 def test_rates(text: str, rate: int) -> None:
     assert parse_rate(text) == rate
 
 
-@pytest.mark.parametrize("text", ["", "0", "0MB/s", "fast", "-1MB/s", "1/s/s", "50MB/h"])
+@pytest.mark.parametrize(
+    "text", ["", "0", "0MB/s", "fast", "-1MB/s", "1/s/s", "50MB/h", "50", "50/s", "50000000", "999B/s", "0.5kB/s"]
+)
 def test_what_is_no_rate(text: str) -> None:
     with pytest.raises(UsageError, match="is not a rate"):
         parse_rate(text)

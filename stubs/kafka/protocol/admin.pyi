@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 from kafka.protocol.api_message import ApiMessage, DataContainer

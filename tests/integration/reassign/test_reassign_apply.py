@@ -22,6 +22,7 @@ PREVIEW = [
 RUN = [
     "kind", "state", "alive", "pid", "journal", "source", "began_at", "last_at", "batches", "batches_done",
     "partitions", "reached", "in_flight", "as_before", "elsewhere", "throttle_bytes", "throttle",
+    "throttles_left",
 ]  # fmt: skip
 VERIFICATION = [
     "complete", "partitions", "reached", "in_flight", "as_before", "elsewhere", "failures", "throttles_left",
@@ -58,7 +59,10 @@ def test_there_and_back(small_arena: Arena) -> None:
 
     assert list(kctl.json("topic", "reassign", "verify", plan)) == VERIFICATION
     status = kctl.json("topic", "reassign", "status")
-    assert list(status) == ["cluster", "cluster_id", "run", "moving", "todo"]
+    assert list(status) == [
+        "cluster", "cluster_id", "run", "moving", "todo", "throttles", "throttles_unread", "down",
+    ]  # fmt: skip
+    assert (status["throttles_unread"], status["down"]) == ({}, [])
     assert list(status["run"]) == RUN
     assert (status["run"]["state"], status["run"]["alive"], status["moving"]) == ("completed", False, [])
     again = kctl.ok("topic", "reassign", "apply", plan, "--yes")
@@ -67,6 +71,9 @@ def test_there_and_back(small_arena: Arena) -> None:
     back = kctl.json("topic", "reassign", "rollback", "--yes", *throttle)
     assert (back["outcome"], back["kind"], back["reached"], back["moves"]) == ("completed", "rollback", 2, 1)
     assert arena.snapshot(topic) == before
+    twice = arena.reassign("rollback")
+    assert twice.code == 4, str(twice)
+    assert "the last run was itself a rollback" in twice.err
     assert arena.checksums(topic) == known
     kctl.ok("topic", "reassign", "verify")
     assert kctl("topic", "reassign", "verify", plan).code == 1
@@ -96,7 +103,7 @@ def test_stopped_looked_at_and_cancelled(small_arena: Arena) -> None:
         arena.wait_moving(topic)
         refused = arena.reassign("apply", plan)
         assert refused.code == 4, str(refused)
-        assert "carried out by another kctl" in refused.err
+        assert "is running (pid " in refused.err
         status = kctl.json("topic", "reassign", "status")
         assert (status["run"]["state"], status["run"]["pid"]) == ("running", process.pid)
         (row,) = status["moving"]
@@ -111,7 +118,11 @@ def test_stopped_looked_at_and_cancelled(small_arena: Arena) -> None:
     assert (status["run"]["state"], status["run"]["throttle_bytes"]) == ("stopped", 100_000)
     assert "resume" in status["todo"]
     assert kctl("topic", "reassign", "cancel").code == 4, "nobody said yes"
-    assert "resume" in kctl.ok("topic", "reassign", "cancel", "--dry-run").err
+    told = kctl.ok("topic", "reassign", "cancel", "--dry-run").err
+    assert "resume" in told
+    assert "1 partition in flight goes back, 0 that were moved stay" in told
+    told = kctl.ok("topic", "reassign", "resume", "--throttle", "5MB/s", "--dry-run").err
+    assert "1 replica (1.5 MB) in 1 of 1 batch left, at 5 MB/s for each broker" in told
     assert arena.moving()
 
     paused = json.loads(arena.reassign("pause", "--now", "-o", "json").out)

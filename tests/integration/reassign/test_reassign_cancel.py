@@ -45,11 +45,15 @@ def _cancel_after_a_crash(arena: Arena, plan: str) -> None:
     assert done.code == 0, str(done)
 
 
-@pytest.mark.parametrize("crashed", [False, True], ids=["running", "crashed"])
 @pytest.mark.parametrize(
-    "targets",
-    [{0: [1, 2, 4], 1: [2, 3, 4]}, {0: [1, 4], 1: [4, 3]}, {0: [3, 4], 1: [4, 1]}, {0: [4], 1: [4]}],
-    ids=["factor up", "one replica moves", "all replicas move", "one replica is left"],
+    ("targets", "crashed"),
+    [
+        ({0: [1, 2, 4], 1: [2, 3, 4]}, False),
+        ({0: [1, 4], 1: [4, 3]}, True),
+        ({0: [3, 4], 1: [4, 1]}, False),
+        ({0: [4], 1: [4]}, True),
+    ],
+    ids=["factor up", "one replica moves, crashed", "all replicas move", "one replica is left, crashed"],
 )
 def test_cancelled(arena: Arena, targets: Mapping[int, list[int]], crashed: bool) -> None:
     first = arena.make_topic("first", [[1, 2], [2, 3]], size=SIZE)
@@ -99,6 +103,8 @@ def test_paused_and_resumed(arena: Arena) -> None:
         _, err = process.communicate(timeout=30)
     assert paused.code == 0, str(paused)
     assert process.returncode == 1, err
+    assert "paused by `kctl topic reassign pause`" in err
+    assert "1 replica copied" in paused.out, str(paused)
     assert arena.moving() == {}
     assert sorted(arena.replicas(topic).values()) == [(1, 2), (1, 3)], "one batch is done, the other not begun"
     assert arena.configs() == configs
@@ -108,6 +114,8 @@ def test_paused_and_resumed(arena: Arena) -> None:
         paused = arena.reassign("pause", "--now")
         _, err = process.communicate(timeout=30)
     assert (paused.code, process.returncode) == (0, 1), f"{paused}\n{err}"
+    assert "paused by `kctl topic reassign pause --now`" in err
+    assert "1 partition taken back" in paused.out, str(paused)
     assert arena.moving() == {}
     assert sorted(arena.replicas(topic).values()) == [(1, 2), (1, 3)]
     assert arena.configs() == configs

@@ -55,6 +55,23 @@ def test_decommission(arena: Arena) -> None:
 
 
 @pytest.mark.long
+def test_decommission_is_not_finished_while_a_new_topic_is_there(arena: Arena) -> None:
+    """A topic that was made meanwhile and landed on the broker: named, and exit 1."""
+    topic = arena.make_topic("orders", [[1, 4]], size=600_000)
+    _, path = arena.plan("--remove-broker", "4")
+    with arena.running("apply", path, "--throttle", "200kB/s") as process:
+        arena.wait_moving(topic)
+        late = arena.make_topic("late", [[4, 2]])
+        _, err = process.communicate(timeout=40)
+    assert process.returncode == 1, err
+    assert f"{late}-0" in err
+    assert arena.held_by(4) == [f"{late}-0"]
+    verified = arena.reassign("verify", path)
+    assert verified.code == 1, str(verified)
+    assert f"{late}-0" in verified.err + verified.out
+
+
+@pytest.mark.long
 def test_add_broker(arena: Arena) -> None:
     layout = [[1, 2], [2, 3], [3, 1], [1, 2], [2, 3], [3, 1]]
     still, live = (arena.make_topic(name, layout, size=MB) for name in ("still", "live"))

@@ -1,0 +1,68 @@
+"""What `status` says beside its table: throttles, brokers that are waited for, copies between log dirs. No broker."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kctl.commands.output import jsonable
+from kctl.commands.reassign_tables import status_lines, status_tables, status_warnings
+from kctl.log_dirs import LogDir, LogDirReplica
+from kctl.model import Broker, PartitionState, TopicPartition, TopicState
+from kctl.reassign.live_state import LiveState
+from kctl.reassign.run_status import MovingPartition, RunOverview, Status, between_log_dirs
+from kctl.reassign.settings import ThrottleSetting
+
+TP = TopicPartition("t", 0)
+RATE = ThrottleSetting("broker", "4", "leader.replication.throttled.rate", "1000")
+MOVE = MovingPartition("t", 0, [4, 2], [4], [1], False, 3, 100)
+QUIET = Status("prod", "c", None, [], None, [], {}, [])
+RUN = RunOverview(
+    kind="apply", state="incomplete", alive=False, pid=None, journal="j", source="p.json", began_at="", last_at="",
+    batches=1, batches_done=1, partitions=1, reached=1, in_flight=0, as_before=0, elsewhere=0, throttle_bytes=None,
+    throttle="brokers that were down keep its throttle", throttles_left=["broker 4"],
+)  # fmt: skip
+
+
+def test_a_cluster_at_rest() -> None:
+    assert status_lines(QUIET) == [
+        "no reassignment of this cluster was begun on this machine",
+        "nothing moves in the cluster",
+    ]
+    assert status_warnings(QUIET) == []
+
+
+def test_throttles_that_nobody_here_has_set() -> None:
+    said = "\n".join(status_lines(replace(QUIET, throttles=[RATE])))
+    assert "throttles are set: rates on broker 4" in said
+    assert "`kctl topic reassign cancel --plan FILE` takes away" in said
+
+
+def test_throttles_of_a_run_that_has_a_way_out_of_its_own() -> None:
+    said = "\n".join(status_lines(replace(QUIET, run=RUN, throttles=[RATE], todo="`kctl topic reassign resume` …")))
+    assert "rates on broker 4" in said
+    assert "resume" in said
+    assert "--plan" not in said
+    (run, _) = status_tables(replace(QUIET, run=RUN))
+    assert {"key": "throttle", "value": "brokers that were down keep its throttle: broker 4"} in run.rows
+
+
+def test_a_receiving_broker_that_is_down() -> None:
+    (line,) = status_warnings(replace(QUIET, moving=[MOVE, replace(MOVE, adding=[3])], down=[4]))
+    assert line == "broker 4 is down: 1 partition cannot arrive there until it is up"
+
+
+def test_throttles_that_cannot_be_read() -> None:
+    (line,) = status_warnings(replace(QUIET, throttles_unread={"broker 1": "not authorized", "topic t": "same"}))
+    assert line == "throttles of broker 1 and 1 more could not be read: not authorized"
+
+
+def test_copies_between_log_dirs() -> None:
+    dirs = [LogDir("/a", None, None, [LogDirReplica("t", 0, 10, 0, False)])]
+    dirs.append(LogDir("/b", None, None, [LogDirReplica("t", 0, 4, 0, True)]))
+    topics = {"t": TopicState("t", False, None, (PartitionState("t", 0, 1, 5, (1, 2), (1, 2)),))}
+    live = LiveState({1: Broker(1, "h", 1)}, 1, "c", topics, {}, {1: dirs})
+    (row,) = between_log_dirs(live, {TP})
+    assert row == MovingPartition("t", 0, [1, 2], [], [], True, 4, 10, broker=1, log_dir="/b")
+    (table,) = status_tables(replace(QUIET, moving=[row]))
+    assert [shown["replicas"] for shown in table.rows] == ["1:/b"]
+    assert jsonable(row)["replicas"] == [1, 2]

@@ -1,0 +1,22 @@
+"""What `kctl topic describe` says above its tables."""
+
+from __future__ import annotations
+
+import pytest
+
+from kctl.commands.topic import _description
+from kctl.model import PartitionState, TopicState
+from kctl.topics.describe import describe
+
+
+@pytest.mark.parametrize(
+    ("replicas", "said"),
+    [
+        ([(1, 2, 3), (1, 2, 3, 4)], "t: 2 partitions, replication factor 3 to 4"),
+        ([(1, 2), (2, 3)], "t: 2 partitions, replication factor 2"),
+    ],
+)
+def test_replication_factors_that_differ_are_said(replicas: list[tuple[int, ...]], said: str) -> None:
+    partitions = tuple(PartitionState("t", n, row[0], 0, row, row) for n, row in enumerate(replicas))
+    topic = describe(TopicState("t", False, None, partitions), [], None)
+    assert _description(topic)[0].title == said
