@@ -11,8 +11,9 @@ from kctl.commands import output
 from kctl.commands.invocation import Invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.spark_run import REQUEST_TIMEOUT_S, show_duration, show_size
-from kctl.commands.views import counted, incomplete
+from kctl.commands.views import incomplete
 from kctl.errors import UsageError
+from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.lag.log_config import LogConfig

@@ -16,8 +16,9 @@ from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table
 from kctl.commands.spark_run import Conf, Memory, running, settings_of, show_size
 from kctl.commands.sparkline import sparkline
-from kctl.commands.views import counted, incomplete
+from kctl.commands.views import incomplete
 from kctl.errors import UsageError
+from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.lag.selection import Names
