@@ -102,24 +102,16 @@ def _train(
 
 
 def exercise(spark: SparkSession) -> None:
-    """Both reports over rows that nobody has, and a Parquet file of each."""
-    from kctl.spark import lag_job, parquet, retention_job, sources
-    from kctl.spark.reading import CommitRow, ConfigRow, LogDirRow, LogRow
+    """Both reports over rows that nobody has, and a Parquet file of one."""
+    from kctl.spark import retention_job, sources
+    from kctl.spark.reading import ConfigRow, LogDirRow, LogRow
 
     def frame(kind: sources.Kind, *rows: tuple[Any, ...]) -> DataFrame:
         return sources.load(spark, kind._replace(read=_MadeUp(rows)), Target("nobody", ()), [0, 1])
 
-    commits = frame(sources.COMMITS, CommitRow("g", "Empty", "t", 0, 5), CommitRow("h", "Empty", error="made up"))
-    logs = frame(sources.LOGS, LogRow("t", 0, 1, 0, 10, 1), LogRow("t", 1, 1, error="made up"))
-    lag = lag_job.LagJob(lag_job.with_lag(commits, logs), {})
-    lag.report()
-    for by in lag_job.ROWS:
-        lag.rows(by)
     _exercise_lag(spark)
-    with tempfile.TemporaryDirectory(prefix="kctl-warm-") as folder:
-        parquet.write(lag.frame(lag_job.TOPIC), str(Path(folder) / "lag"), overwrite=False)
     readings = retention_job.Readings(
-        logs=logs,
+        logs=frame(sources.LOGS, LogRow("t", 0, 1, 0, 10, 1), LogRow("t", 1, 1, error="made up")),
         log_dirs=frame(sources.LOG_DIRS, LogDirRow(1, "/d", 10, 5), LogDirRow(1, "/d", 10, 5, "t", 0, 7, 0, False)),
         configs=frame(sources.CONFIGS, ConfigRow("t", "delete", 1, 1, 1)),
     )
