@@ -1,6 +1,6 @@
 """Which task reads which groups of a store of snapshots: planned from one file, before Spark has started.
 
-Files of the store are sorted by group first, and their row groups have statistics; so a task that wants a range of
+Files of the store are sorted by group first, and say what their row groups hold; so a task that wants a range of
 groups reads little else, and all rows of a partition meet in one task without a shuffle. The newest file that counts
 says how the rows are spread: by its row groups if it has many, else by its groups' names.
 """
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kctl.snapshots import files, schema
 from kctl.snapshots.layout import DataFile, Hour
 from kctl.snapshots.read import chosen_files, read_file
-from kctl.snapshots.rows import Part
+from kctl.snapshots.rows import BadRows, Part, row_groups
 from kctl.snapshots.store import Damaged, Store
 
 if TYPE_CHECKING:
@@ -81,22 +81,12 @@ def _weights(
 
 def _row_groups(path: Path) -> list[tuple[str, int]]:
     """The first group of each row group, and its rows; nothing when that cannot be had: reading tells why."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    found: list[tuple[str, int]] = []
     try:
-        with files.opened(path) as stream, pq.ParquetFile(stream, pre_buffer=False) as file:
-            place = file.schema_arrow.names.index("group")
-            for number in range(file.metadata.num_row_groups):
-                group = file.metadata.row_group(number)
-                statistics = group.column(place).statistics
-                if statistics is None or not statistics.has_min_max or not isinstance(statistics.min, str):
-                    return []
-                found.append((statistics.min, group.num_rows))
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError):
+        with files.opened(path) as stream:
+            found = row_groups(stream, schema.COMMITS)
+    except (BadRows, OSError):
         return []
-    return found
+    return [(each.lowest, each.rows) for each in found if isinstance(each.lowest, str)]
 
 
 def _count(groups: pa.Array, counts: dict[str, int]) -> None:

@@ -137,7 +137,25 @@ def read_rows(
     try:
         yield from _read(stream, table, part, columns, batch_rows)
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError) as exc:
-        raise BadRows(str(exc).splitlines()[0][:200] if str(exc) else type(exc).__name__) from exc
+        raise _bad(exc) from exc
+
+
+def row_groups(stream: BinaryIO, table: str) -> list[Range]:
+    """What the file says of each of its row groups; nothing when it does not say it of all. Raises BadRows."""
+    import pyarrow as pa
+
+    try:
+        footer.check(stream)
+        file = _opened(stream)
+        _checked_columns(file, table)
+        found = _ranges(file.metadata)
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError) as exc:
+        raise _bad(exc) from exc
+    return [each for each in found if each is not None] if None not in found else []
+
+
+def _bad(exc: Exception) -> BadRows:
+    return BadRows(str(exc).splitlines()[0][:200] if str(exc) else type(exc).__name__)
 
 
 def _read(

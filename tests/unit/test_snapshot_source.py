@@ -34,6 +34,9 @@ NAMES = [field.name for field in fields(Reading)]
 PASSES = 75  # a minute apart
 
 
+_HALVES = [GroupRange(None, "g4"), GroupRange("g4", None)]
+
+
 def _rows(number: int) -> list[tuple[Any, ...]]:
     """What pass `number` saw; each group has a way of its own, and some are not seen in each pass."""
     rng = random.Random(number)
@@ -226,6 +229,22 @@ def test_row_groups_say_where_to_cut_when_there_are_enough(tmp_path: Path, monke
     borders = sorted(f"g{n}" for n in range(12))
     assert [each.lower for each in ranges] == [None, borders[4], borders[8]]
     assert group_ranges(found, HOUR.start_ms, HOUR.end_ms, 4, damaged=_undamaged) == [EVERY_GROUP]  # too few: it reads
+
+
+def test_no_damage_of_a_footer_ends_planning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow ends the process when it is asked for the statistics of some of these."""
+    monkeypatch.setattr(schema, "ROW_GROUP_ROWS", 2)
+    found = store_with(tmp_path / "s", [])
+    put(found, 0, Pass(rows={schema.COMMITS: [(f"g{n}", "t", 0, 1, 0, 2, 3, "id", False) for n in range(8)]}))
+    path = found.folder(schema.COMMITS, HOUR) / DataFile(HOUR.start_ms, compacted=False).name
+    whole = path.read_bytes()
+    length = int.from_bytes(whole[-8:-4], "little")
+    assert group_ranges(found, HOUR.start_ms, HOUR.end_ms, 2, damaged=_undamaged) == _HALVES
+    for place in range(len(whole) - 8 - length, len(whole), 5):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
+        damaged: list[Damaged] = []
+        ranges = group_ranges(found, HOUR.start_ms, HOUR.end_ms, 2, damaged=damaged.append)
+        assert ranges == _HALVES or (ranges == [EVERY_GROUP] and damaged), place
 
 
 def test_the_schema_is_arrows() -> None:
