@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kctl.commands.output import Column, Table, jsonable
+from kctl.commands.spark_retention_view import losses_table
 from kctl.commands.sparkline import sparkline, state_line
+from kctl.text import counted
 from kctl.units import format_duration, format_size
 
 if TYPE_CHECKING:
@@ -16,15 +19,39 @@ _STYLES = {"ERR": "red", "STOP": "red", "STALL": "red", "REWIND": "red", "WARN":
 
 
 def report_tables(report: Report, worst: int) -> list[Table]:
-    """The overview, then `worst` rows each of groups, partitions that are not well, log dirs and topics."""
+    """What needs a person and the overview, then `worst` rows each of groups, partitions that are not well, log dirs,
+    topics and losses."""
     behind = [row for row in report.partitions if row.lag or row.lost or row.status not in {"OK", None}]
-    return [
+    tables = [
+        _findings(report, worst),
         _overview(report),
         _rows("Consumer groups", _groups(), report.groups, worst, report.overview.groups),
         _rows("Partitions that are behind", _partitions(), behind, worst, len(behind)),
         _rows("Log dirs", _log_dirs(), report.log_dirs, worst, len(report.log_dirs)),
-        _rows("Topics", _topics(), report.topics, worst, len(report.topics)),
+        _rows("Topics", _topics(), report.topics, worst, report.overview.topics),
     ]
+    if report.losses:
+        tables.append(replace(losses_table(report.losses[:worst]), title="Unread when a disk is full"))
+    return tables
+
+
+def _findings(report: Report, worst: int) -> Table:
+    columns = [
+        Column("severity", " ", style=lambda row: _STYLES[row["severity"]]),
+        Column("name", "WHAT NEEDS YOU"),
+        Column("what", "IS THE MATTER"),
+        Column("since", show=lambda iso: iso[5:16].replace("T", " ")),
+        _duration("due_ms", "DUE IN"),
+    ]
+    rows = [row | {"name": _named(row)} for row in jsonable(report.findings[:worst])]
+    more = len(report.findings) - len(rows)
+    title = f"The first {len(rows)} of {len(report.findings)} that need you" if more else ""
+    return Table(columns, rows, title=title, empty="nothing that was read needs you")
+
+
+def _named(row: Mapping[str, Any]) -> str:
+    broker = "" if row["broker"] is None else f" of broker {row['broker']}"
+    return f"{row['kind']} {row['name']}{broker}"
 
 
 def _rows(title: str, columns: Sequence[Column], rows: Sequence[Any], worst: int, count: int) -> Table:
@@ -60,7 +87,7 @@ def _lacking(incomplete: int, missed: int) -> str:
 
 
 def _passes(count: int) -> str:
-    return "1 pass" if count == 1 else f"{count:,} passes"
+    return counted(count, "pass", "passes")
 
 
 def _text(value: Any, show: Callable[[Any], str]) -> str:

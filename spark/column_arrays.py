@@ -6,7 +6,8 @@ they are; booleans as a bitmap.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,9 @@ from kctl.spark.window_rules import Flags, Ints, Known
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+Watch: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""Sees batches on their way to somewhere else, and gives them on as they are."""
 
 _WIDTHS: dict[pa.DataType, type[np.signedinteger[Any]]] = {pa.int32(): np.int32, pa.int64(): np.int64}
 

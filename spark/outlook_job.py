@@ -27,6 +27,8 @@ from kctl.spark.snapshot_source import Question
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from kctl.spark.column_arrays import Watch
+
 _READERS = (
     "group", "topic", "partition", "committed_offset", "log_start_offset", "log_end_offset", "lag", "time_lag_ms",
     "time_lag_least_ms", "consumed_per_s", "produced_per_s", "error",
@@ -35,7 +37,8 @@ _READERS = (
 
 @dataclass
 class OutlookJob:
-    """One report over the passes with from_ms ≤ at_ms < to_ms of a store. spark None: everything is read here.
+    """One report over the passes with from_ms ≤ at_ms < to_ms of a store. spark None: everything is read here, and
+    `watch` sees all sizes on their way.
 
     errors: what could not be read, as far as it has been asked for.
     """
@@ -46,6 +49,7 @@ class OutlookJob:
     spark: SparkSession | None = None
     parallelism: int = 1
     topics: Names = EVERY
+    watch: Watch | None = None
     _damaged: dict[str, None] = field(default_factory=dict)
 
     @property
@@ -99,7 +103,7 @@ class OutlookJob:
 
     def _sizes(self, asked: SizesAsked) -> Iterable[Sequence[Any]]:
         if self.spark is None:
-            return size_source.rows_of(size_source.read(asked))
+            return size_source.rows_of(size_source.read(asked, watch=self.watch))
         ranges = size_source.topic_ranges(self.store, asked.from_ms, asked.to_ms, self.parallelism, damaged=self._tell)
         rows: Sequence[Sequence[Any]] = size_source.load(self.spark, asked, ranges).select(*ARROW.names).collect()
         return rows

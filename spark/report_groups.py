@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kctl.lag.report import GroupStatus, PartitionStatus, by_group, severity
+from kctl.lag.report import GroupStatus, PartitionStatus
+from kctl.lag.report_sums import by_group, severity
 from kctl.report.buckets import buckets_of
 from kctl.report.model import GroupReport, GroupSeries
 from kctl.snapshots import schema
@@ -29,11 +30,13 @@ from kctl.spark.snapshot_ranges import GroupRange
 
 
 class Most(NamedTuple):
-    """How many groups, partitions and topics a report names: the worst, or the largest. The overview counts all."""
+    """How many groups, partitions, topics and losses a report names: the worst, or the largest. The overview counts
+    all."""
 
     groups: int = 1_000
     partitions: int = 2_000
     topics: int = 1_000
+    losses: int = 500
 
 
 class Listed(NamedTuple):

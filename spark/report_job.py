@@ -1,7 +1,7 @@
 """A report over a store of snapshots: everything is read once, as it streams by.
 
 The rows of groups are those of `kctl spark lag` over the same span (kctl.spark.lag_rows): their series are taken from
-the readings on the way. Sizes likewise, on the way to kctl.spark.growth_columns. Groups are read here, or by Spark's
+the readings on the way. Sizes likewise, on the way to kctl.spark.outlook_job. Groups are read here, or by Spark's
 tasks (kctl.spark.report_source); disks, which are fewer, always here.
 """
 
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
 from typing import TypeAlias
 
+from kctl.report.findings import findings
 from kctl.report.model import Report, Span
 from kctl.report.overview import overview
 from kctl.snapshots import schema
@@ -21,7 +22,6 @@ from kctl.spark.lag_planning import LagPlan
 from kctl.spark.report_disks import disk_reports
 from kctl.spark.report_groups import GroupsPart, Most, group_reports, merged, read_part, times_of
 from kctl.spark.report_series import Times
-from kctl.spark.size_source import SizesAsked
 from kctl.spark.snapshot_ranges import EVERY_GROUP
 
 MOST_LACKING = 20
@@ -50,20 +50,24 @@ def report_of(
     seen = passes(store, question.from_ms, question.to_ms, damaged=damaged.append)
     times = times_of(each.at_ms for each in seen)
     groups = merged(read_groups(plan, times, most, lacking), most)
-    since_ms = int(times.passes[-1]) if question.since_ms is None else question.since_ms
-    disks = disk_reports(store, SizesAsked(question.store, question.from_ms, question.to_ms), times, since_ms, damaged)
+    disks = disk_reports(store, question, times)
     missed = _missed(store, question.from_ms, question.to_ms, damaged)
+    span = _span(seen, times, missed)
+    listed = group_reports(groups, most)
+    topics = [row for row in disks.topics if row.now.topic in question.topics]
     return Report(
         cluster_id=store.cluster_id,
         made_at=made_at,
-        span=_span(seen, times, missed),
+        span=span,
         overview=overview(groups.listed, disks.log_dirs, disks.topics),
-        groups=group_reports(groups, most),
+        findings=findings(span, listed, groups.worst, disks.log_dirs, topics),
+        groups=listed,
         partitions=groups.worst,
         brokers=disks.brokers,
         log_dirs=disks.log_dirs,
-        topics=[row for row in disks.topics if row.now.topic in question.topics][: most.topics],
-        lacking=_some([*lacking, *map(str, damaged)]),
+        topics=topics[: most.topics],
+        losses=disks.losses[: most.losses],
+        lacking=_some([*lacking, *disks.errors, *map(str, damaged)]),
     )
 
 

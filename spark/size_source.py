@@ -26,6 +26,7 @@ from kctl.snapshots.columns import column
 from kctl.snapshots.read import chosen_files, read_file, read_sorted
 from kctl.snapshots.rows import BadRows, Part
 from kctl.snapshots.store import Damaged, Store, open_store
+from kctl.spark.column_arrays import Watch
 from kctl.spark.growth_columns import GROWTH_TYPES, Sizes, growths
 from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange, split
 
@@ -58,8 +59,13 @@ SCHEMA = from_arrow_schema(ARROW)
 _NAMED = len(REPLICAS.names)
 
 
-def read(asked: SizesAsked, topics: GroupRange = EVERY_GROUP) -> Iterator[pa.RecordBatch]:
-    """The replicas of a range of topics, batches of ARROW's schema; then what could not be read. Needs no Spark."""
+def read(
+    asked: SizesAsked, topics: GroupRange = EVERY_GROUP, *, watch: Watch | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The replicas of a range of topics, batches of ARROW's schema; then what could not be read. Needs no Spark.
+
+    watch: sees all sizes on their way, and gives them on.
+    """
     damaged: list[Damaged] = []
     errors: list[str] = []
     try:
@@ -72,7 +78,7 @@ def read(asked: SizesAsked, topics: GroupRange = EVERY_GROUP) -> Iterator[pa.Rec
             lower=topics.lower,
             upper=topics.upper,
         )
-        for batch in growths(rows, REPLICAS):
+        for batch in growths(rows if watch is None else watch(rows), REPLICAS):
             yield _whole(batch)
     except KctlError as exc:
         errors.append(exc.message)

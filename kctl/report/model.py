@@ -2,8 +2,8 @@
 
 Time is cut into `Span.buckets` buckets of `bucket_ms` each, from `from_at` on. A series has a value for each bucket,
 None where nothing was read in it, or not all: for lag and time lag the largest of its readings (an alarm must not be
-averaged away), for sizes the last one. Durations and ETAs count from the last reading; None: never, or not known.
-Rules: kctl.lag.report for groups, kctl.lag.outlook for log dirs and topics.
+averaged away), for sizes the last one.
+Rules: kctl.lag.report for groups, kctl.lag.outlook for log dirs and topics, kctl.report.findings for what is urgent.
 Durations and ETAs count from the reading, in ms; None: never, or not known.
 """
 
@@ -14,6 +14,7 @@ from datetime import datetime
 from enum import Enum
 
 from kctl.lag.outlook import BrokerOutlook, LogDirOutlook, TopicOutlook
+from kctl.lag.reader_losses import DiskLoss
 from kctl.lag.report import GroupStatus, PartitionStatus
 
 Series = list[int | None]
@@ -121,21 +122,49 @@ class Overview:
     next_full_ms: int | None
 
 
+class FindingKind(str, Enum):
+    """What a finding is about."""
+
+    GROUP = "group"
+    LOG_DIR = "log dir"
+    TOPIC = "topic"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that needs a person. severity: ERR or WARN. name: of the group, log dir (on `broker`) or topic.
+
+    what: is the matter, advice: what to do, both in words. since: when it began, as far as the span tells. due_ms: when
+    messages are lost or the disk is full.
+    """
+
+    severity: State
+    kind: FindingKind
+    name: str
+    broker: int | None
+    what: str
+    advice: str
+    since: datetime | None
+    due_ms: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """All of it, the worst or the largest first; the overview also counts what is left out.
 
-    partitions: as `kctl spark lag` has them. brokers: as `kctl spark retention --by broker`. lacking: what could not
-    be read, in words.
+    findings: what needs a person (kctl.report.findings). partitions: as `kctl spark lag` has them. brokers: as
+    `kctl spark retention --by broker`. losses: as its `--show losses`. lacking: what could not be read, in words.
     """
 
     cluster_id: str | None
     made_at: datetime
     span: Span
     overview: Overview
+    findings: list[Finding]
     groups: list[GroupReport]
     partitions: list[PartitionStatus]
     brokers: list[BrokerOutlook]
     log_dirs: list[LogDirReport]
     topics: list[TopicReport]
+    losses: list[DiskLoss]
     lacking: list[str]

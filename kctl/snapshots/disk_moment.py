@@ -28,13 +28,15 @@ Tell = Callable[[Damaged], None]
 
 @dataclass(frozen=True)
 class DiskMoment:
-    """at_ms: of the newest pass. failures: what that pass could not read."""
+    """at_ms: of the newest pass. failures: what that pass could not read. log_dir_errors: why a log dir is offline, by
+    broker and path."""
 
     at_ms: int
     failures: tuple[str, ...]
     logs: list[PartitionLog]
     configs: dict[str, LogConfig]
     log_dirs: list[LogDirSize]
+    log_dir_errors: dict[tuple[int, str], str]
 
 
 def disk_moment(store: Store, from_ms: int, to_ms: int, *, damaged: Tell) -> DiskMoment | None:
@@ -46,15 +48,14 @@ def disk_moment(store: Store, from_ms: int, to_ms: int, *, damaged: Tell) -> Dis
     begin = newest.at_ms if newest.complete else max(end - _BACK_MS, 0)
     logs = [_log(row) for row in _newest(store, schema.LOGS, begin, end, damaged)]
     topics = {log.topic for log in logs}
+    dirs = list(_newest(store, schema.LOG_DIRS, begin, end, damaged))
     return DiskMoment(
         at_ms=newest.at_ms,
         failures=newest.failures,
         logs=logs,
         configs={name: config for name, config in _configs(store, end, damaged).items() if name in topics},
-        log_dirs=[
-            LogDirSize(row["broker"], row["log_dir"], row["total_bytes"], row["usable_bytes"])
-            for row in _newest(store, schema.LOG_DIRS, begin, end, damaged)
-        ],
+        log_dirs=[LogDirSize(row["broker"], row["log_dir"], row["total_bytes"], row["usable_bytes"]) for row in dirs],
+        log_dir_errors={(row["broker"], row["log_dir"]): row["error"] for row in dirs if row["error"] is not None},
     )
 
 

@@ -60,8 +60,8 @@ def members(group: str, minute: int) -> int:
     return 0 if group == "ghost" or (group == "stopped" and minute > 30) else 1
 
 
-def a_pass(minute: int) -> Pass:
-    """The rows of a minute."""
+def a_pass(minute: int, volume_bytes: int = 10**12) -> Pass:
+    """The rows of a minute. volume_bytes: of broker 2's log dir."""
     found = Pass(rows={table: [] for table in schema.TABLES if table != schema.PASSES})
     for group in GROUPS:
         _group(found, group, minute)
@@ -75,7 +75,7 @@ def a_pass(minute: int) -> Pass:
     used = PARTITIONS * len(TOPICS) * end_of(minute) * MESSAGE_BYTES
     found.rows[schema.LOG_DIRS] += [
         (1, "/data", 10**9, 10**9 - used, None),
-        (2, "/data", 10**12, 10**12 - used, None),
+        (2, "/data", volume_bytes, volume_bytes - used, None),
         (3, "/lost", None, None, "KAFKA_STORAGE_ERROR"),
     ]
     return found
@@ -98,9 +98,9 @@ def _group(found: Pass, group: str, minute: int) -> None:
             found.rows[schema.OWNERS].append((group, topic, partition, "m", f"client-{group}", "/10.0.0.1"))
 
 
-def small_cluster(root: Path, *, passes: int = PASSES, cluster_id: str = "c") -> Store:
+def small_cluster(root: Path, *, passes: int = PASSES, cluster_id: str = "c", volume_bytes: int = 10**12) -> Store:
     """The store, with a pass each minute."""
     store = create_store(root, cluster_id)
     for minute in range(passes):
-        put_pass(store, at_ms(minute), at_ms(minute) + 50, a_pass(minute), interval_ms=MINUTE_MS)
+        put_pass(store, at_ms(minute), at_ms(minute) + 50, a_pass(minute, volume_bytes), interval_ms=MINUTE_MS)
     return store

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,34 @@ def test_disks_and_topics(report: Report) -> None:
     topic = report.topics[0]
     assert topic.size_over_time[-1] == topic.now.replicas_bytes
     assert topic.now.retention_ms_used == pytest.approx((HOUR_MS + 59 * MINUTE_MS) / (3 * HOUR_MS))
+
+
+def test_what_needs_a_person_comes_first(report: Report) -> None:
+    found = [(each.severity, each.name, each.due_ms) for each in report.findings]
+    by_name = {row.now.group: row.now.loss_ms for row in report.groups}
+    assert found == [
+        ("ERR", "/lost", None),
+        ("ERR", "stopped", by_name["stopped"]),
+        ("ERR", "falls-behind", by_name["falls-behind"]),
+    ]
+    stopped = report.findings[1]
+    assert stopped.what.startswith("commits nothing, 5,800 messages behind (29m), loses messages in 2h ")
+    assert stopped.advice == "it has no members: start its consumers"
+    assert stopped.since == report.span.from_at + timedelta(minutes=39)
+
+
+def test_what_is_unread_when_a_disk_is_full(tmp_path: Path) -> None:
+    """Broker 2 has so little left that it is full before retention takes anything: 100,000 B a partition and minute."""
+    few = small_cluster(tmp_path / "store", passes=20, volume_bytes=4 * end_of(19) * MESSAGE_BYTES + 4_000_000)
+    found = _report(few.root)
+    (full,) = [row for row in found.log_dirs if row.now.full_ms is not None]
+    assert (full.now.broker, full.now.full_ms) == (2, pytest.approx(10 * MINUTE_MS, rel=0.01))
+    assert [row.group for row in found.losses] == ["falls-behind"]
+    assert found.losses[0].unread == pytest.approx(2 * 40 * (19 + 10), rel=0.05)
+    assert found.losses[0].sole == 0
+    assert [(each.name, each.broker) for each in found.findings[:2]] == [("/lost", 3), ("/data", 2)]
+    assert "filled by" in found.findings[1].what
+    assert _report(few.root, Wanted(names_of(["keeps-up"]), EVERY)).losses == []
 
 
 def test_figures_are_those_of_the_lag_report(store: Path, report: Report) -> None:

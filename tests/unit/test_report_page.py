@@ -156,8 +156,10 @@ def test_every_figure_that_a_table_of_the_page_shows_is_in_the_report(page: Page
 
 REPORT_KEYS: dict[type, list[str]] = {
     model.Report: [
-        "cluster_id", "made_at", "span", "overview", "groups", "partitions", "brokers", "log_dirs", "topics", "lacking",
+        "cluster_id", "made_at", "span", "overview", "findings", "groups", "partitions", "brokers", "log_dirs",
+        "topics", "losses", "lacking",
     ],
+    model.Finding: ["severity", "kind", "name", "broker", "what", "advice", "since", "due_ms"],
     model.Span: ["from_at", "to_at", "bucket_ms", "buckets", "passes", "incomplete", "missed"],
     model.StatusSpan: ["first", "count", "status"],
     model.GroupReport: ["now", "gone", "lag_over_time", "time_lag_over_time", "timeline"],

@@ -1,0 +1,172 @@
+"""What a report says needs a person: which rows are named, how urgent they are, in which words."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from kctl.lag.disk_full import Cause
+from kctl.report.findings import DAY_MS, MOST, WEEK_MS, findings
+from kctl.report.model import Finding, FindingKind, GroupReport, LogDirReport, Span, State, StatusSpan
+from report_samples import BUCKETS, FROM, group_report, log_dir_report, partition_status, topic_report
+
+SPAN = Span(FROM, FROM + timedelta(hours=1), 60_000, BUCKETS, 60, 0, 0)
+HOUR_MS = 3_600_000
+
+
+def group(status: State = State.ERR, *, lag: int = 1000, gone: bool = False, **figures: Any) -> GroupReport:
+    """A group that lost nothing and loses nothing, but for `figures`."""
+    found = group_report("orders-reader", lag, status, gone=gone)
+    plain = {"lost": 0, "loss_ms": None, "time_lag_at_least_ms": None} | figures
+    return dataclasses.replace(found, now=dataclasses.replace(found.now, **plain))
+
+
+def log_dir(*, error: str | None = None, **figures: Any) -> LogDirReport:
+    """A log dir that never gets full, but for `figures`."""
+    found = log_dir_report(1, "/data/1", 10**11, error=error)
+    return dataclasses.replace(found, now=dataclasses.replace(found.now, **({"full_ms": None} | figures)))
+
+
+def of_group(row: GroupReport, partition: str = "STOP", **figures: Any) -> list[Finding]:
+    worst = dataclasses.replace(partition_status(row.now.group, "orders", 0, 1), status=partition, **figures)
+    return findings(SPAN, [row], [worst], [], [])
+
+
+def of_log_dirs(*rows: LogDirReport) -> list[Finding]:
+    return findings(SPAN, [], [], rows, [])
+
+
+@pytest.mark.parametrize(
+    ("row", "severity", "due_ms"),
+    [
+        (group(State.OK), None, None),
+        (group(State.UNKNOWN), None, None),
+        (group(State.WARN), State.WARN, None),
+        (group(State.ERR), State.ERR, None),
+        (group(State.WARN, lost=3), State.ERR, None),
+        (group(State.WARN, loss_ms=DAY_MS), State.ERR, DAY_MS),
+        (group(State.WARN, loss_ms=DAY_MS + 1), State.WARN, DAY_MS + 1),
+        (group(State.OK, loss_ms=WEEK_MS), State.WARN, WEEK_MS),
+        (group(State.OK, loss_ms=WEEK_MS + 1), None, None),
+        (group(State.ERR, gone=True), None, None),
+    ],
+)
+def test_which_groups_are_named(row: GroupReport, severity: State | None, due_ms: int | None) -> None:
+    assert [(each.severity, each.due_ms) for each in of_group(row)] == (
+        [] if severity is None else [(severity, due_ms)]
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "partition", "what"),
+    [
+        (group(), "STOP", "commits nothing, 1,000 messages behind"),
+        (
+            group(time_lag_at_least_ms=60_000),
+            "STALL",
+            "commits, but its offset stands still, 1,000 messages behind (1m)",
+        ),
+        (group(lag=1), "REWIND", "its offset went back, 1 message behind"),
+        (
+            group(State.WARN, lost=5, loss_ms=HOUR_MS),
+            "WARN",
+            "falls behind, 1,000 messages behind, 5 messages deleted before they were read, loses more in 1h",
+        ),
+        (group(State.OK, lag=7, loss_ms=0), "OK", "7 messages behind, loses messages now"),
+    ],
+)
+def test_what_is_said_of_a_group(row: GroupReport, partition: str, what: str) -> None:
+    (found,) = of_group(row, partition)
+    assert (found.kind, found.name, found.what) == (FindingKind.GROUP, "orders-reader", what)
+
+
+@pytest.mark.parametrize(
+    ("row", "partition", "advice"),
+    [
+        (group(state="Empty"), "STOP", "it has no members: start its consumers"),
+        (group(), "STOP", "look at client client on h: hung, or it cannot commit?"),
+        (group(), "STALL", "look at client client on h: stuck on a message?"),
+        (group(State.WARN), "WARN", "it reads 12/s of 20/s: give it more or faster consumers"),
+        (group(State.WARN, consumed_per_s=30.0), "WARN", "keep its topics longer until it has caught up"),
+    ],
+)
+def test_what_to_do_about_a_group(row: GroupReport, partition: str, advice: str) -> None:
+    (found,) = of_group(row, partition)
+    assert found.advice.startswith(advice)
+
+
+@pytest.mark.parametrize(
+    ("timeline", "minute"),
+    [
+        ([StatusSpan(0, 30, State.OK), StatusSpan(30, 30, State.ERR)], 30),
+        ([StatusSpan(0, 30, State.OK), StatusSpan(30, 29, State.ERR), StatusSpan(59, 1, None)], 30),
+        ([StatusSpan(0, 60, State.ERR)], None),
+        ([StatusSpan(0, 30, State.ERR), StatusSpan(30, 30, State.OK)], None),
+        ([StatusSpan(0, 60, None)], None),
+    ],
+)
+def test_since_when(timeline: list[StatusSpan], minute: int | None) -> None:
+    (found,) = of_group(dataclasses.replace(group(), timeline=timeline))
+    assert found.since == (None if minute is None else FROM + timedelta(minutes=minute))
+
+
+CAUSES = [Cause("orders", 10, 0.6, 1.0), Cause(None, 5, 0.3, 1.0), Cause("a", 1, 0.06, 1.0), Cause("b", 1, 0.04, 1.0)]
+
+
+def test_what_is_said_of_a_disk_that_fills() -> None:
+    (found,) = of_log_dirs(log_dir(full_ms=HOUR_MS, causes=CAUSES))
+    assert (found.severity, found.broker, found.name, found.due_ms) == (State.ERR, 1, "/data/1", HOUR_MS)
+    assert found.what == (
+        "is full in 1h, 20% of its volume used, 1 GB more an hour, filled by orders 60%, others 30%, a 6%"
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "severity"),
+    [
+        (log_dir(), None),
+        (log_dir(full_ms=DAY_MS), State.ERR),
+        (log_dir(full_ms=DAY_MS + 1), State.WARN),
+        (log_dir(full_ms=WEEK_MS + 1), None),
+        (log_dir(disk_used=0.94), None),
+        (log_dir(disk_used=0.95), State.WARN),
+        (log_dir(error="KAFKA_STORAGE_ERROR"), State.ERR),
+    ],
+)
+def test_which_log_dirs_are_named(row: LogDirReport, severity: State | None) -> None:
+    assert [each.severity for each in of_log_dirs(row)] == ([] if severity is None else [severity])
+
+
+def test_log_dirs_on_one_volume_are_named_once_but_each_that_is_offline() -> None:
+    one = log_dir(full_ms=HOUR_MS, same_volume=["/data/2"])
+    other = log_dir(full_ms=HOUR_MS, same_volume=["/data/1"], log_dir="/data/2")
+    assert [each.name for each in of_log_dirs(one, other)] == ["/data/1"]
+    broken = dataclasses.replace(other, error="KAFKA_STORAGE_ERROR")
+    assert [each.name for each in of_log_dirs(one, broken)] == ["/data/2", "/data/1"]
+
+
+def test_a_cleaner_that_stands_still() -> None:
+    now = dataclasses.replace(topic_report("t", 10).now, cleaner_stands_still=True, dirty_ratio_at_least=0.8)
+    rows = [topic_report("well", 10), dataclasses.replace(topic_report("t", 10), now=now)]
+    (found,) = findings(SPAN, [], [], [], rows)
+    assert (found.severity, found.kind, found.name) == (State.WARN, FindingKind.TOPIC, "t")
+    assert found.what == "its log cleaner stands still: 80% of it or more is not compacted"
+
+
+def test_the_most_urgent_comes_first_and_there_is_an_end() -> None:
+    groups = [
+        dataclasses.replace(row, now=dataclasses.replace(row.now, group=name))
+        for name, row in {
+            "stopped": group(),
+            "slow": group(State.WARN),
+            "soon": group(State.WARN, loss_ms=HOUR_MS),
+            "later": group(State.WARN, loss_ms=2 * DAY_MS),
+        }.items()
+    ]
+    dirs = [log_dir(full_ms=2 * HOUR_MS), log_dir(error="KAFKA_STORAGE_ERROR", log_dir="/lost")]
+    found = findings(SPAN, groups, [], dirs, [])
+    assert [each.name for each in found] == ["/lost", "soon", "/data/1", "stopped", "later", "slow"]
+    assert len(findings(SPAN, [group()] * (MOST + 5), [], [], [])) == MOST
