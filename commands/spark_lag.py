@@ -69,7 +69,20 @@ def lag(
             " repeatable.",
         ),
     ] = None,
+    commit_times: Annotated[
+        bool,
+        typer.Option(
+            "--commit-times", help="Ask the cluster's __consumer_offsets when commits were made; needs Read on it."
+        ),
+    ] = False,
     allowed_lag: Annotated[int, typer.Option(min=0, help="As many messages behind is not behind.")] = 0,
+    stale_after: Annotated[
+        str,
+        typer.Option(metavar="DURATION", help="A group without members that commits nothing for so long is no alarm."),
+    ] = "24h",
+    abandoned_after: Annotated[
+        str, typer.Option(metavar="DURATION", help="Nor is a topic that a group's members read no more for so long.")
+    ] = "10m",
     worst: Annotated[int | None, typer.Option(min=1, help="Show so many rows, the worst first.")] = None,
     fail_on: Annotated[
         list[str] | None,
@@ -96,6 +109,7 @@ def lag(
     """
     from kctl.groups.overview import known_states
     from kctl.lag.selection import names_of
+    from kctl.lag.status import StandingRules
     from kctl.units import parse_duration_ms
 
     inv = invocation(ctx)
@@ -107,8 +121,11 @@ def lag(
     observe_s = 0.0 if observe is None else parse_duration_ms(observe) / 1000
     if observe is not None and not (when.live and 0 < observe_s <= _LONGEST_S):
         raise UsageError("--observe is of the cluster, and at most 10m", hint="--store DIR has more history")
+    if commit_times and offsets_log:
+        raise UsageError("--commit-times and --offsets-log do not go together", hint="choose one of them")
     states, lookback_ms = known_states(state), parse_duration_ms(lookback)
-    with running(inv, settings, parquet, overwrite=overwrite, cluster=when.live) as run:
+    standing = StandingRules(parse_duration_ms(stale_after), parse_duration_ms(abandoned_after))
+    with running(inv, settings, parquet, overwrite=overwrite, cluster=when.live or commit_times) as run:
         from kctl.spark.lag_planning import Wanted
 
         wanted = Wanted(
@@ -120,7 +137,9 @@ def lag(
             allowed_lag=allowed_lag,
             lookback_ms=lookback_ms,
             tasks=settings.parallelism,
+            standing=standing,
             offsets_logs=tuple(str(path.absolute()) for path in offsets_log or ()),
+            commit_times=commit_times,
         )
         plan = _plan(inv, when, wanted, observe_s)
         spark = run.driver.session()
@@ -207,11 +226,25 @@ def _limits(texts: Sequence[str] | None, by: By) -> list[Limit]:
 
 
 def _plan(inv: Invocation, when: _When, wanted: Wanted, observe_s: float) -> LagPlan:
-    from kctl.spark.lag_planning import plan_live, plan_moment, plan_span
+    from kctl.spark.lag_planning import plan_live
 
-    if when.live:
-        with inv.connect(timeout_s=REQUEST_TIMEOUT_S) as client:
-            return plan_live(client, when.store, wanted, now_ms=_now_ms, observe_s=observe_s)
+    if not when.live and not wanted.commit_times:
+        return _stored_plan(when, wanted)
+    with inv.connect(timeout_s=REQUEST_TIMEOUT_S) as client:
+        if when.live:
+            plan = plan_live(client, when.store, wanted, now_ms=_now_ms, observe_s=observe_s)
+        else:
+            plan = _stored_plan(when, wanted)
+        if not wanted.commit_times:
+            return plan
+        from kctl.spark.live_commit_times import with_commit_times
+
+        return with_commit_times(client, plan)
+
+
+def _stored_plan(when: _When, wanted: Wanted) -> LagPlan:
+    from kctl.spark.lag_planning import plan_moment, plan_span
+
     assert when.store is not None
     if when.at_ms is not None:
         return plan_moment(when.store, when.at_ms, wanted)
@@ -222,7 +255,7 @@ def _plan(inv: Invocation, when: _When, wanted: Wanted, observe_s: float) -> Lag
 
 
 def _shown(rows: list[Any], count: int | None) -> list[Any]:
-    from kctl.lag.report import worst
+    from kctl.lag.report_sums import worst
 
     return rows if count is None else worst(rows, count)
 
@@ -265,7 +298,7 @@ def _judge(rows: list[Any], by: By, max_lag: int | None, limits: Sequence[Limit]
     from kctl.commands.spark_lag_view import row_name
     from kctl.errors import NotHealthy
     from kctl.lag.limits import broken
-    from kctl.lag.report import severity
+    from kctl.lag.report_sums import severity
 
     judge(rows, by, max_lag)
     found = broken(sorted(rows, key=severity), limits)

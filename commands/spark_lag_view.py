@@ -47,7 +47,7 @@ def row_name(row: Any) -> str:
 
 
 _ALWAYS = frozenset({"group", "topic", "topics", "partition", "partitions", "lag", "lost"})
-_COUNTS = frozenset({"undecided", "not_committed", "unknown"})  # of which 0 says nothing; 0 ms to a loss does
+_COUNTS = frozenset({"undecided", "control_records", "not_committed", "unknown"})  # of which 0 says nothing; 0 ms to a loss does
 
 
 def _has(row: Mapping[str, Any], key: str) -> bool:
@@ -93,6 +93,7 @@ def _columns(by: By) -> list[Column]:
         _right("not_committed", "NO COMMIT"),
         Column("unknown", align="right", style=lambda row: "yellow" if row["unknown"] else None),
         _right("undecided"),
+        _right("control_records", "CONTROL"),
         _right("shown_time_lag", "TIME LAG"),
         _rate("consumed_per_s", "READ/S"),
         _rate("produced_per_s", "WRITTEN/S"),

@@ -7,16 +7,18 @@ a fifth of a second for a small one), because a Python worker costs more than wh
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from kctl.errors import NotFound, Refused
+from kctl.errors import KctlError, NotFound, Refused
 from kctl.lag import log_times
+from kctl.lag.control_records import MOST_LAG, fetch_markers
 from kctl.lag.log_times import fetch_points
 from kctl.lag.selection import Names
+from kctl.lag.status import DEFAULT_STANDING_RULES, StandingRules
 from kctl.lag.window import MINUTE_MS, WindowRules
 from kctl.model import TopicPartition
 from kctl.snapshots import schema
@@ -28,6 +30,7 @@ from kctl.snapshots.store import Damaged, Store, open_store
 from kctl.spark.lag_source import PARTITION, LagQuestion
 from kctl.spark.live_pass import LivePass, live_pass
 from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange, group_ranges, split
+from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -41,6 +44,7 @@ class Wanted:
     """What the command line asks for. observations, allowed_lag: kctl.lag.window.WindowRules.
 
     lookback_ms: how far back history is read, beside what windows need. offsets_logs: as LagQuestion has them.
+    commit_times: the plan will be given some (kctl.spark.live_commit_times).
     """
 
     groups: Names
@@ -52,6 +56,8 @@ class Wanted:
     lookback_ms: int = 60 * MINUTE_MS
     tasks: int = 1
     offsets_logs: tuple[str, ...] = ()
+    commit_times: bool = False
+    standing: StandingRules = DEFAULT_STANDING_RULES
 
 
 @dataclass(frozen=True)
@@ -97,12 +103,29 @@ def plan_live(
     points, failed = fetch_points(client, _behind(found, wanted), at_ms)
     for tp, error in failed.items():
         found.failed(f"timestamps of {tp}: {error.message}")
-    last = live_pass(found, at_ms, {(tp.topic, tp.partition): each for tp, each in points.items()})
-    return _live_plan(opened, (*earlier, last), found, wanted)
+    markers, unread = fetch_markers(client, _behind(found, wanted, most=MOST_LAG))
+    last = live_pass(found, at_ms, _by_name(points), _by_name(markers))
+    plan = _live_plan(opened, (*earlier, last), found, wanted)
+    return replace(plan, notes=(*plan.notes, *_without_markers(unread)))
 
 
-def _behind(found: Pass, wanted: Wanted) -> dict[TopicPartition, log_times.Wanted]:
-    """The logs that groups are behind on, with the least of their offsets."""
+_Value = TypeVar("_Value")
+
+
+def _by_name(found: Mapping[TopicPartition, _Value]) -> dict[tuple[str, int], _Value]:
+    return {(tp.topic, tp.partition): each for tp, each in found.items()}
+
+
+def _without_markers(unread: Mapping[TopicPartition, KctlError]) -> list[str]:
+    """Lag is told all the same: no failure."""
+    if not unread:
+        return []
+    tp = min(unread)
+    return [f"control records are not told apart in {counted(len(unread), 'partition')}: {unread[tp].message}"]
+
+
+def _behind(found: Pass, wanted: Wanted, *, most: int | None = None) -> dict[TopicPartition, log_times.Wanted]:
+    """The logs that groups are behind on (by at most so many messages), with the least of their offsets."""
     leaders = {(row[0], row[1]): row[3] for row in found.rows.get(schema.LOGS, ())}
     behind: dict[TopicPartition, log_times.Wanted] = {}
     for group, topic, partition, committed, start, end, *_ in found.rows.get(schema.COMMITS, ()):
@@ -111,6 +134,8 @@ def _behind(found: Pass, wanted: Wanted) -> dict[TopicPartition, log_times.Wante
         if group not in wanted.groups or topic not in wanted.topics or leaders.get((topic, partition), -1) < 0:
             continue
         tp, offset = TopicPartition(topic, partition), max(committed, start)
+        if most is not None and end - offset > most:
+            continue
         if tp not in behind or offset < behind[tp].offset:
             behind[tp] = log_times.Wanted(leaders[topic, partition], offset, end)
     return behind
@@ -139,8 +164,9 @@ def _live_plan(store: Store | None, live: tuple[LivePass, ...], found: Pass, wan
         by=wanted.by,
         judged=bool(before),
         live=live,
+        standing=wanted.standing,
         offsets_logs=wanted.offsets_logs,
-        passes=tuple(read) if wanted.offsets_logs else (),
+        passes=tuple(read) if wanted.offsets_logs or wanted.commit_times else (),
     )
     notes = [] if store is None or before else [_no_history(store, at_ms, lookback_ms)]
     rows = [(row[0], 1) for row in found.rows.get(schema.COMMITS, ())]
@@ -260,8 +286,9 @@ def _plan(
         states=wanted.states,
         by=wanted.by,
         judged=found[0].at_ms < last.at_ms,
+        standing=wanted.standing,
         offsets_logs=wanted.offsets_logs,
-        passes=tuple(each.at_ms for each in found) if wanted.offsets_logs else (),
+        passes=tuple(each.at_ms for each in found) if wanted.offsets_logs or wanted.commit_times else (),
     )
     rows = sum(
         batch.num_rows

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ from kctl.snapshots.merge import merged
 from kctl.snapshots.moment import COLUMNS, TABLES, Moment, TopicPartitionLog, moment_of
 from kctl.snapshots.read import read_sorted, read_table
 from kctl.snapshots.store import Damaged, Store, open_store
-from kctl.spark.column_arrays import chosen, known
+from kctl.spark.column_arrays import Watch, chosen, known
 from kctl.spark.commit_times import CommitTimes, times_of_logs
 from kctl.spark.offsets_history import Span, offsets_logs
 from kctl.spark.snapshot_ranges import GroupRange
@@ -33,7 +33,6 @@ from kctl.spark.windows import COMMIT_TIME, judge_batches
 if TYPE_CHECKING:
     from kctl.spark.lag_source import LagQuestion
 
-Watch: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 CONFIGS_BACK_MS = 2 * 3_600_000  # each topic's configs are stored once an hour
 _READING = tuple(field.name for field in fields(Reading))
 _STATES = tuple(Status)
@@ -67,7 +66,9 @@ def partition_rows(
     groups = narrowed(groups, question.groups)
     moment = moment_of({table: list(_beside(question, store, table, groups, damaged)) for table in TABLES})
     commits = _commits(question, store, groups, damaged)
-    if question.offsets_logs:
+    if question.commit_times is not None:
+        commits = question.commit_times.beside(commits)
+    elif question.offsets_logs:
         told: list[str] = [] if errors is None else errors
         commits = _commit_times(question, groups, told).beside(commits)
     readings = judge_batches(commits, question.rules, from_ms=question.from_ms)
@@ -230,6 +231,7 @@ def _rows(lasts: Sequence[_Last], moment: Moment, question: LagQuestion) -> Iter
     nothing = TopicPartitionLog()
     default = Surroundings()
     points = question.live[-1].points if question.live else {}
+    markers = question.live[-1].markers if question.live else {}
     for key, offsets, deleted, commit_ms, reading, span in lasts:
         log = moment.logs.get((key.topic, key.partition), nothing)
         around = Surroundings(
@@ -243,9 +245,12 @@ def _rows(lasts: Sequence[_Last], moment: Moment, question: LagQuestion) -> Iter
             oldest_timestamp_ms=log.oldest_timestamp_ms,
             size_bytes=log.size_bytes,
             points=points.get((key.topic, key.partition), ()),
+            markers=markers.get((key.topic, key.partition)),
+            allowed_lag=question.rules.allowed_lag,
             limits=moment.limits.get(key.topic, default.limits),
             began_ms=question.began_ms,
             judged=question.judged,
             commit_ms=commit_ms,
+            standing_rules=question.standing,
         )
         yield partition_status(key, offsets, reading, span, around)

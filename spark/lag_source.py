@@ -22,11 +22,14 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import DataType, DoubleType, LongType, StringType, StructField, StructType
 
 from kctl.errors import KctlError
-from kctl.lag.report import GroupStatus, LagStatus, PartitionStatus, TopicStatus, by_group, by_topic
+from kctl.lag.report import GroupStatus, LagStatus, PartitionStatus, TopicStatus
+from kctl.lag.report_sums import by_group, by_topic
 from kctl.lag.selection import EVERY, Names
+from kctl.lag.status import DEFAULT_STANDING_RULES, StandingRules
 from kctl.lag.window import DEFAULT_RULES, WindowRules
 from kctl.snapshots.columns import column
 from kctl.snapshots.store import Damaged
+from kctl.spark.commit_times import CommitTimes
 from kctl.spark.lag_rows import partition_rows
 from kctl.spark.live_pass import LivePass
 from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange
@@ -51,7 +54,7 @@ class LagQuestion:
     since_ms: the newest complete pass; what was read before it and not in it is gone. None: no pass was complete.
     began_ms: the first pass that is read. states: of groups, in lower case; None: all. judged: there is history.
     offsets_logs: log dirs, or folders of partitions, of __consumer_offsets, which every executor sees: they know when
-    commits were made. passes: all that are read, where there are offsets_logs.
+    commits were made. commit_times: they are known already. passes: all that are read, where commit times are wanted.
     """
 
     store: str | None
@@ -67,7 +70,9 @@ class LagQuestion:
     by: str = PARTITION
     judged: bool = True
     live: tuple[LivePass, ...] = ()
+    standing: StandingRules = DEFAULT_STANDING_RULES
     offsets_logs: tuple[str, ...] = ()
+    commit_times: CommitTimes | None = None
     passes: tuple[int, ...] = ()
 
     @property

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from pyarrow import ipc
 
+from kctl.lag.control_records import Markers
 from kctl.lag.rates import LogEnd
 from kctl.snapshots import schema
 from kctl.snapshots.collect import Pass
@@ -24,7 +25,8 @@ _TABLES = (schema.COMMITS, *TABLES)
 class LivePass:
     """A pass. tables: rows by table, as a stream of Arrow's (IPC), compressed; without what is not reported.
 
-    points: of logs that somebody is behind on, by topic and partition (kctl.lag.log_times).
+    points: of logs that somebody is behind on, by topic and partition (kctl.lag.log_times). markers: control records of
+    those on which somebody is a little behind (kctl.lag.control_records).
     """
 
     at_ms: int
@@ -32,6 +34,7 @@ class LivePass:
     failures: tuple[str, ...]
     tables: dict[str, bytes]
     points: Mapping[tuple[str, int], Sequence[LogEnd]] = field(default_factory=dict)
+    markers: Mapping[tuple[str, int], Markers] = field(default_factory=dict)
 
     def batches(self, table: str) -> Iterator[pa.RecordBatch]:
         """The rows of a table, sorted by its key; text as text."""
@@ -41,14 +44,19 @@ class LivePass:
                 yield from stream
 
 
-def live_pass(found: Pass, at_ms: int, points: Mapping[tuple[str, int], Sequence[LogEnd]] | None = None) -> LivePass:
+def live_pass(
+    found: Pass,
+    at_ms: int,
+    points: Mapping[tuple[str, int], Sequence[LogEnd]] | None = None,
+    markers: Mapping[tuple[str, int], Markers] | None = None,
+) -> LivePass:
     """What a collector's pass at that moment read."""
     tables = {
         table: _packed(batch_of(table, ((at_ms, *row) for row in found.rows[table])))
         for table in _TABLES
         if found.rows.get(table)
     }
-    return LivePass(at_ms, found.complete, tuple(found.failures), tables, dict(points or {}))
+    return LivePass(at_ms, found.complete, tuple(found.failures), tables, dict(points or {}), dict(markers or {}))
 
 
 def _packed(batch: pa.RecordBatch) -> bytes:

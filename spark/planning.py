@@ -1,37 +1,26 @@
-"""Which task asks which broker: planned by kctl's own process, in one ListGroups to each broker and one Metadata.
+"""Which task asks which broker: planned by kctl's own process, in one Metadata.
 
-A share keeps a coordinator's groups, or a leader's partitions, together, so that a task sends few requests; there
-are at most `parallelism` shares, because a Python worker costs more than what it reads.
+A share keeps a leader's partitions together, so that a task sends few requests; there are at most
+`parallelism` shares, because a Python worker costs more than what it reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from kctl.errors import NotFound
-from kctl.groups.describe import Group, list_groups
 from kctl.model import TopicPartition
-from kctl.spark.reading import BrokersShare, GroupsShare, PartitionsShare, TopicsShare
+from kctl.spark.reading import BrokersShare, PartitionsShare, TopicsShare
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
     from kctl.model import ClusterState
 
-_SHARE_GROUP = "share"  # KIP-932: no committed offsets
 _TOPICS_PER_TASK = 500
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class LagPlan:
-    """Shares for the lag of groups. failed: brokers that could not list their groups, with the reason."""
-
-    groups: tuple[GroupsShare, ...]
-    partitions: tuple[PartitionsShare, ...]
-    failed: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -41,46 +30,6 @@ class RetentionPlan:
     brokers: tuple[BrokersShare, ...]
     partitions: tuple[PartitionsShare, ...]
     topics: tuple[TopicsShare, ...]
-
-
-def plan_lag(
-    client: ClusterClient,
-    groups: Collection[str] | None = None,
-    *,
-    topics: Collection[str] | None = None,
-    states: Collection[str] | None = None,
-    parallelism: int,
-) -> LagPlan:
-    """The shares for `groups` (None: all) and `topics` (None: all).
-
-    Raises NotFound for a group that was named and that no broker lists, and what ClusterClient raises.
-    """
-    listed = list_groups(client)
-    failed = {f"broker {node}": error.message for node, error in listed.failed_brokers.items()}
-    missing = sorted(set(groups or ()) - listed.groups.keys())
-    if missing and listed.failed_brokers:
-        raise next(iter(listed.failed_brokers.values()))
-    if missing:
-        named = ", ".join(repr(name) for name in missing)
-        one = len(missing) == 1
-        raise NotFound(
-            f"group {named} does not exist" if one else f"groups {named} do not exist",
-            hint="`kctl group list` shows the groups",
-        )
-    chosen = [
-        group
-        for name, group in listed.groups.items()
-        if group.type != _SHARE_GROUP
-        and (groups is None or name in groups)
-        and (states is None or not group.state or group.state.lower() in states)
-    ]
-    by_coordinator: dict[int, list[Group]] = {}
-    for group in chosen:
-        by_coordinator.setdefault(group.coordinator, []).append(group)
-    wanted = frozenset(topics) if topics is not None else None
-    shares = tuple(GroupsShare(tuple(share), wanted) for share in deal(by_coordinator.values(), parallelism))
-    state = client.metadata(None if topics is None else sorted(topics))
-    return LagPlan(shares, _partition_shares(state, parallelism, oldest=False), failed)
 
 
 def plan_retention(client: ClusterClient, *, topics: Collection[str] | None = None, parallelism: int) -> RetentionPlan:

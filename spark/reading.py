@@ -1,6 +1,6 @@
 """What one Spark task reads of a cluster: plain rows, in Python alone, so that it can be tried without Spark.
 
-A broker, group or partition that cannot be read is a row with `error` (one line of text) and nothing else to tell:
+A broker or partition that cannot be read is a row with `error` (one line of text) and nothing else to tell:
 one dead broker must not take a whole report with it, and nothing is dropped silently.
 """
 
@@ -13,28 +13,10 @@ from typing import NamedTuple
 from kctl.client import ClusterClient, connect
 from kctl.context import Target
 from kctl.errors import KctlError, NotFound
-from kctl.groups.coordinators import ask_coordinators
-from kctl.groups.describe import Group, Groups, Member, describe_groups
 from kctl.lag.collect import read_log_offsets
-from kctl.lag.offsets import fetch_committed_each
 from kctl.lag.retention_requests import fetch_oldest_timestamps, fetch_retention
 from kctl.log_dirs import fetch_log_dirs
 from kctl.model import TopicPartition
-
-_NO_MEMBERS = frozenset({"Empty", "Dead"})
-
-
-class CommitRow(NamedTuple):
-    """A partition that a group committed or was given. topic None: the group could not be read, or has none."""
-
-    group: str
-    state: str
-    topic: str | None = None
-    partition: int | None = None
-    committed_offset: int | None = None
-    client_id: str | None = None
-    host: str | None = None
-    error: str | None = None
 
 
 class LogRow(NamedTuple):
@@ -79,15 +61,6 @@ class ConfigRow(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GroupsShare:
-    """Groups as they were listed. topics: only these, None for all. members: also who has which partition."""
-
-    groups: tuple[Group, ...]
-    topics: frozenset[str] | None = None
-    members: bool = True
-
-
-@dataclass(frozen=True)
 class PartitionsShare:
     """Partitions with the leader that they had. oldest: also ask for the oldest record's timestamp."""
 
@@ -111,54 +84,6 @@ class TopicsShare:
 
 
 # --- reading --------------------------------------------------------------------------------------------------------
-
-
-def read_commits(target: Target, share: GroupsShare, *, timeout_s: float) -> Iterator[CommitRow]:
-    """Committed offsets, states and members of a share's groups; a row without topic for a group that has none."""
-    try:
-        with connect(target, timeout_s=timeout_s) as client:
-            yield from _commits(client, share)
-    except KctlError as exc:
-        for group in share.groups:
-            yield CommitRow(group.group, group.state, error=exc.message)
-
-
-def _commits(client: ClusterClient, share: GroupsShare) -> Iterator[CommitRow]:
-    known = {group.group: group for group in share.groups}
-    described = _described(client, share, known)
-    coordinators = {name: group.coordinator for name, group in known.items()}
-    answers = ask_coordinators(client, known, lambda by: fetch_committed_each(client, by), known=coordinators)
-    for name, answer in answers.items():
-        group = described.groups.get(name, known[name])
-        failed = described.failed_groups.get(name)
-        if isinstance(failed, NotFound):
-            continue  # gone since it was listed
-        if failed is not None or isinstance(answer, KctlError):
-            error = failed if isinstance(answer, dict) else answer
-            yield CommitRow(name, group.state, error=error.message if error else None)
-            continue
-        owners = _owners(group)
-        found = sorted(answer.keys() | owners.keys())
-        rows = [tp for tp in found if share.topics is None or tp.topic in share.topics]
-        if not rows:
-            yield CommitRow(name, group.state)
-        for tp in rows:
-            owner = owners.get(tp)
-            client_id, host = (owner.client_id, owner.host) if owner else (None, None)
-            yield CommitRow(name, group.state, tp.topic, tp.partition, answer.get(tp), client_id, host)
-
-
-def _described(client: ClusterClient, share: GroupsShare, known: dict[str, Group]) -> Groups:
-    """The groups with their members and fresh states, where there can be members, or the listing told no state."""
-    listed = Groups(known, {}, {})
-    ask = [
-        name for name, group in known.items() if not group.state or (share.members and group.state not in _NO_MEMBERS)
-    ]
-    return describe_groups(client, ask, known=listed) if ask else Groups({}, {}, {})
-
-
-def _owners(group: Group) -> dict[TopicPartition, Member]:
-    return {tp: member for member in group.members or () for tp in member.partitions or ()}
 
 
 def read_logs(target: Target, share: PartitionsShare, *, timeout_s: float) -> Iterator[LogRow]:

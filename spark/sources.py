@@ -1,7 +1,6 @@
 """What a cluster knows, as Spark data sources: Arrow batches, split so that executors share the work.
 
     format              a task's share                    a row
-    kctl_commits        groups, by their coordinator      group, topic, partition: committed offset and member
     kctl_logs           partitions, by their leader       both ends of a log, and its oldest record's timestamp
     kctl_log_dirs       brokers                           a log dir, or a replica in it
     kctl_configs        topics                            retention.ms, retention.bytes, …
@@ -42,11 +41,6 @@ def _schema(row: type[Any], **types: Any) -> StructType:
 
 
 _INT, _LONG = IntegerType(), LongType()
-COMMITS = Kind(
-    "kctl_commits",
-    _schema(reading.CommitRow, partition=_INT, committed_offset=_LONG),
-    reading.read_commits,
-)
 LOGS = Kind(
     "kctl_logs",
     _schema(

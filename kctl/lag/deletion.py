@@ -34,6 +34,9 @@ class Deletion(NamedTuple):
         return min((ms for ms in self if ms is not None), default=None)
 
 
+NEVER = Deletion(None, None)
+
+
 class Log(NamedTuple):
     """What a partition's log is like. size_bytes: of the leader's replica; produced_per_s: messages a second."""
 
@@ -54,9 +57,9 @@ class Limits(NamedTuple):
 def deletion(committed: int | None, time_lag_ms: int | None, log: Log, limits: Limits) -> Deletion:
     """When the next unread message may be deleted, if nobody reads it. time_lag_ms: its age."""
     if committed is None or log.log_start_offset is None or log.log_end_offset is None:
-        return Deletion(None, None)
+        return NEVER
     if max(committed, log.log_start_offset) >= log.log_end_offset or not deletes(limits.cleanup_policy):
-        return Deletion(None, None)
+        return NEVER
     return Deletion(_by_time(time_lag_ms, limits.retention_ms), _by_bytes(committed, log, limits.retention_bytes))
 
 

@@ -10,14 +10,14 @@ from datetime import datetime, timezone
 from typing import NamedTuple
 
 from kctl.lag.report import PartitionStatus
-from kctl.lag.status import Standing, Status
+from kctl.lag.status import NOT_ALARMING, Standing, Status
 from kctl.lag.window import WindowRules
 from kctl.units import format_duration
 
 _STANDINGS = {
     Standing.ACTIVE: "the group has members",
     Standing.EMPTY: "the group has no members now: it is stopped, or assigns partitions by hand",
-    Standing.STALE: "the group has no members, and has not moved for a day: nobody misses it, so it is no alarm",
+    Standing.STALE: "the group has no members, and has not moved for long: nobody misses it, so it is no alarm",
     Standing.DEAD: "the group, or its commit, is gone since: no alarm",
     Standing.ABANDONED: "the group's members read other topics, and none reads this one any more: no alarm",
     Standing.DELETED: "the topic is gone, and only the commit is left: no alarm",
@@ -37,11 +37,13 @@ def explain(row: PartitionStatus, rules: WindowRules) -> list[Line]:
     return [
         *_at(row),
         *_lag(row),
+        *_commit(row),
         Line("standing", f"{row.standing}: {_STANDINGS[Standing(row.standing)]}"),
         *_status(row, rules),
         *_time_lag(row),
         *_rates(row),
         *_deletion(row),
+        *_span(row),
     ]
 
 
@@ -63,6 +65,20 @@ def _lag(row: PartitionStatus) -> Iterator[Line]:
         yield Line("lost", f"log start {start} − committed {committed} = {row.lost}: deleted before they were read")
     if row.undecided:
         yield Line("undecided", f"{row.undecided} of the lag lie behind the last stable offset: transactions are open")
+    if row.control_records:
+        lie = "is a control record" if row.control_records == 1 else "are control records"
+        yield Line(
+            "control_records", f"{row.control_records} of the lag {lie}: marks of transactions, which nobody is given"
+        )
+
+
+def _commit(row: PartitionStatus) -> Iterator[Line]:
+    if row.committed_offset is None:
+        return
+    if row.last_commit is not None:
+        yield Line("last_commit", f"{_time(row.last_commit)}: when it was made, or its offset was first seen")
+    elif row.unchanged_ms is not None:
+        yield Line("last_commit", f"not known: longer ago than what was read, {_duration(row.unchanged_ms)}")
 
 
 def _status(row: PartitionStatus, rules: WindowRules) -> Iterator[Line]:
@@ -70,8 +86,12 @@ def _status(row: PartitionStatus, rules: WindowRules) -> Iterator[Line]:
         yield Line("status", "one look at the cluster tells no status; --store DIR gives it history")
         return
     yield Line("burrow_status", f"{row.burrow_status}: {_verdict(row, rules)}")
-    if row.status != row.burrow_status:
+    if row.status == row.burrow_status:
+        yield Line("status", f"{row.status}: that of Burrow")
+    elif Standing(row.standing) in NOT_ALARMING:
         yield Line("status", f"{row.status}: behind, and {row.standing}")
+    else:
+        yield Line("status", f"{row.status}: but for control records, no more is unread than is allowed")
 
 
 def _verdict(row: PartitionStatus, rules: WindowRules) -> str:
@@ -108,7 +128,9 @@ def _rates(row: PartitionStatus) -> Iterator[Line]:
     read, written = row.consumed_per_s, row.produced_per_s
     if read is None or written is None:
         return
-    rates = f"{read:.6g}/s read, {written:.6g}/s written"
+    ways = f"of the committed offset and of the log end over the last {row.observations} readings"
+    yield Line("consumed_per_s", f"{read:.6g} read and {written:.6g} written a second: the way {ways}")
+    rates = f"{read:.6g}/s − {written:.6g}/s"
     if row.catch_up_ms:
         yield Line("catch_up_ms", f"lag {row.lag} ÷ ({rates}) = {_duration(row.catch_up_ms)}")
     elif row.lag:
@@ -129,6 +151,20 @@ def _deletion(row: PartitionStatus) -> Iterator[Line]:
         yield Line("loss_ms", f"at these rates the group is overtaken in {_duration(row.loss_ms)}")
     elif row.deletion_ms is not None:
         yield Line("loss_ms", "never at these rates: the group reads as fast as is written")
+
+
+def _span(row: PartitionStatus) -> Iterator[Line]:
+    if row.readings < 2 or row.first_at is None:
+        return
+    said = f"of {row.readings} readings since {_time(row.first_at)}"
+    if row.peak_lag is not None:
+        yield Line("peak_lag", f"the largest {said}: {row.peak_lag}; the first: {_or_unknown(row.lag_before)}")
+    if row.worst_status is not None:
+        yield Line("worst_status", f"the worst {said}: {row.worst_status}")
+
+
+def _or_unknown(value: int | None) -> str:
+    return "not known" if value is None else str(value)
 
 
 def _duration(ms: int | None) -> str:

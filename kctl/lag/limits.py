@@ -2,7 +2,7 @@
 
     WARN, ERR                       the status is that, or worse (ERR: STOP, STALL or REWIND)
     STOP, STALL, REWIND             the status is that
-    lag>N, lost>N                   messages
+    lag>N, lost>N                   messages; control records, where they are known, are none
     time-lag>5m, catch-up>1h        durations; a time lag that is at least so long is over the limit as well
     deletion<1h, loss<1h            unread messages are deleted, or the group loses some, within so long
 
@@ -33,9 +33,13 @@ def _time_lag(row: LagStatus) -> int | None:
     return row.time_lag_ms if row.time_lag_ms is not None else row.time_lag_at_least_ms
 
 
+def _messages(row: LagStatus) -> int | None:
+    return None if row.lag is None else row.lag - (row.control_records or 0)
+
+
 # name → (which side of the limit is bad, the row's figure, whether it is a duration)
 _FIGURES: dict[str, tuple[str, Callable[[LagStatus], int | None], bool]] = {
-    "lag": (">", lambda row: row.lag, False),
+    "lag": (">", _messages, False),
     "lost": (">", lambda row: row.lost, False),
     "time-lag": (">", _time_lag, True),
     "catch-up": (">", lambda row: row.catch_up_ms, True),

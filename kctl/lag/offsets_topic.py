@@ -1,16 +1,16 @@
 """The log of __consumer_offsets, read from a live cluster: whole batches, markers of transactions included.
 
-By Fetch (KIP-227 without a session; up to version 12, where topics still go by name), as a consumer that reads
-uncommitted data: what a transaction came to is told by the log itself. Needs an ACL for Read on the topic.
+By Fetch (kctl.lag.fetching): what a transaction came to is told by the log itself. Needs an ACL for Read on the topic.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kctl.errors import KctlError, NotFound, OperationFailed
+from kctl.lag.fetching import fetch_request, fetched
 from kctl.lag.offsets import OffsetSpec, fetch_offsets_each
 from kctl.model import TopicPartition
 from kctl.segment.batch import LOG_OVERHEAD, V0_OVERHEAD, V2_HEADER
@@ -33,6 +33,19 @@ class OffsetsLog(NamedTuple):
     leader: int
     first: int
     end: int
+
+
+def partition_of(group: str, partitions: int) -> int:
+    """The partition of the topic that has a group's commits, of so many partitions.
+
+    Source: kafka.coordinator.group.GroupMetadataManager.partitionFor; String.hashCode over UTF-16.
+    """
+    code = 0
+    units = group.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(units), 2):
+        code = (31 * code + int.from_bytes(units[at : at + 2], "big")) & 0xFFFFFFFF
+    signed = code - (1 << 32) if code >= 1 << 31 else code
+    return 0 if signed == -(1 << 31) else abs(signed) % partitions  # Utils.abs
 
 
 def offsets_logs(
@@ -92,48 +105,17 @@ def fetch_log(client: ClusterClient, log: OffsetsLog) -> Iterator[bytes]:
 
 
 def _fetch(client: ClusterClient, log: OffsetsLog, position: int) -> bytes:
-    from kafka.protocol.consumer import FetchRequest
-
-    topic_class = FetchRequest.FetchTopic
-    partition = topic_class.FetchPartition(
-        partition=log.partition,
-        current_leader_epoch=-1,
-        fetch_offset=position,
-        last_fetched_epoch=-1,
-        log_start_offset=-1,
-        partition_max_bytes=FETCH_BYTES,
+    asked = TopicPartition(TOPIC, log.partition)
+    request = fetch_request(
+        {asked: position}, partition_bytes=FETCH_BYTES, max_bytes=FETCH_BYTES, patience_ms=_PATIENCE_MS
     )
-    request = FetchRequest(
-        replica_id=-1,
-        max_wait_ms=_PATIENCE_MS,
-        min_bytes=1,
-        max_bytes=FETCH_BYTES,
-        isolation_level=0,
-        session_id=0,
-        session_epoch=-1,
-        topics=[topic_class(topic=TOPIC, partitions=[partition])],
-        forgotten_topics_data=[],
-        rack_id="",
-        min_version=4,  # batches of magic 2
-        max_version=12,
-    )
-    return _records(client.send(request, node_id=log.leader), log)
-
-
-def _records(response: Any, log: OffsetsLog) -> bytes:
-    from kctl.client import error_for
-
-    name = f"{TOPIC}-{log.partition}"
-    if getattr(response, "error_code", 0):
-        raise error_for(response.error_code, None, subject=name)
-    for topic in response.responses:
-        for row in topic.partitions:
-            if row.partition_index != log.partition:
-                continue
-            if row.error_code:
-                raise error_for(row.error_code, None, subject=name)
-            return bytes(row.records or b"")
-    raise OperationFailed(f"broker {log.leader} answered without {name}")
+    for tp, data in fetched(client.send(request, node_id=log.leader)):
+        if tp != asked:
+            continue
+        if isinstance(data, KctlError):
+            raise data
+        return data
+    raise OperationFailed(f"broker {log.leader} answered without {asked}")
 
 
 def whole_batches(data: bytes) -> tuple[int, int]:

@@ -9,6 +9,9 @@ kctl.lag.status and kctl.lag.deletion.
   that. Both are None where there was no history to judge by.
 - undecided: unread messages behind the last stable offset. Transactions that are open hold them back from consumers
   with isolation.level=read_committed: they are lag, and not the consumer's doing.
+- control_records: of the lag, markers of transactions, which no consumer is given (kctl.lag.control_records). They are
+  no messages: where nothing else is unread, the status is OK, and there is nothing to be late with or to lose. None:
+  not known, as of all that is not live.
 - time_lag_ms is the reading's. Where that is not known: by points of the log itself (kctl.lag.log_times), or, where
   the next message is the log's first record, that one's age.
 - deletion_by_time_ms: where the time lag is not known, by the age of the log's first record, which no message exceeds:
@@ -21,12 +24,13 @@ kctl.lag.status and kctl.lag.deletion.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-from kctl.lag.deletion import Limits, Log, deletion, loss_eta_ms
+from kctl.lag.control_records import Markers, control_records
+from kctl.lag.deletion import NEVER, Deletion, Limits, Log, deletion, loss_eta_ms
 from kctl.lag.rates import LogEnd, time_lag
 from kctl.lag.retention import at
 from kctl.lag.span import Span
@@ -36,7 +40,6 @@ from kctl.lag.status import (
     StandingRules,
     Status,
     alarm_of,
-    group_status,
     standing_of,
 )
 from kctl.lag.window import Reading
@@ -60,6 +63,7 @@ class PartitionStatus:
     lag: int | None
     lost: int | None
     undecided: int | None
+    control_records: int | None
     time_lag_ms: int | None
     time_lag_at_least_ms: int | None
     consumed_per_s: float | None
@@ -98,6 +102,7 @@ class TopicStatus:
     lag: int | None
     max_lag: int | None
     lost: int | None
+    control_records: int | None
     not_committed: int
     unknown: int
     time_lag_ms: int | None
@@ -125,6 +130,7 @@ class GroupStatus:
     lag: int | None
     max_lag: int | None
     lost: int | None
+    control_records: int | None
     not_committed: int
     unknown: int
     time_lag_ms: int | None
@@ -152,8 +158,9 @@ class Surroundings(NamedTuple):
     state: of the group; «Dead» when it is gone. gone: later snapshots have no such commit any more. owner: None when
     nobody is assigned the partition. topic_owned, topic_unchanged_ms: of the group's partitions of the topic, as
     kctl.lag.status.standing_of has them. oldest_timestamp_ms: of the log's first record. size_bytes: of the leader's
-    replica. points: of the log, oldest first. began_ms: when the first snapshot that was read for the reading was made.
-    judged: there was history to judge by. commit_ms: when the last commit was made.
+    replica. points: of the log, oldest first. markers: of the end of the log. allowed_lag: as the readings were judged
+    by. began_ms: when the first snapshot that was read for the reading was made. judged: there was history to judge by.
+    commit_ms: when the last commit was made.
     """
 
     state: str | None = None
@@ -166,6 +173,8 @@ class Surroundings(NamedTuple):
     oldest_timestamp_ms: int | None = None
     size_bytes: int | None = None
     points: Sequence[LogEnd] = ()
+    markers: Markers | None = None
+    allowed_lag: int = 0
     limits: Limits = Limits()
     began_ms: int = 0
     judged: bool = True
@@ -195,17 +204,16 @@ def partition_status(key: Key, offsets: Offsets, reading: Reading, span: Span, a
     owned = around.owner is not None
     verdict = reading.status_owned if owned else reading.status
     worst = span.worst_owned if owned else span.worst_status
-    log = Log(offsets.start, offsets.end, around.size_bytes, reading.produced_per_s)
-    age, least, most = _ages(offsets, reading, around)
-    found = deletion(offsets.committed, most, log, around.limits)
-    owner = around.owner
+    times = _times(offsets, reading, around)
+    found, owner = times.deletion, around.owner
+    status = Status.OK if times.only_control_records else alarm_of(verdict, standing)
     return PartitionStatus(
         group=key.group,
         state=around.state,
         topic=key.topic,
         partition=key.partition,
         at=at(reading.at_ms),
-        status=alarm_of(verdict, standing).name if around.judged else None,
+        status=status.name if around.judged else None,
         burrow_status=verdict.name if around.judged else None,
         standing=standing.value,
         committed_offset=offsets.committed,
@@ -214,11 +222,12 @@ def partition_status(key: Key, offsets: Offsets, reading: Reading, span: Span, a
         lag=reading.lag,
         lost=reading.lost,
         undecided=undecided(offsets, around.last_stable_offset),
-        time_lag_ms=age,
-        time_lag_at_least_ms=least,
+        control_records=times.control_records,
+        time_lag_ms=times.age_ms,
+        time_lag_at_least_ms=times.least_ms,
         consumed_per_s=reading.consumed_per_s,
         produced_per_s=reading.produced_per_s,
-        catch_up_ms=reading.catch_up_ms,
+        catch_up_ms=times.catch_up_ms,
         deletion_by_time_ms=found.by_time_ms,
         deletion_by_bytes_ms=found.by_bytes_ms,
         deletion_ms=found.eta_ms,
@@ -234,6 +243,28 @@ def partition_status(key: Key, offsets: Offsets, reading: Reading, span: Span, a
         peak_lag=span.peak_lag,
         worst_status=alarm_of(worst, standing).name if around.judged else None,
     )
+
+
+class _Times(NamedTuple):
+    """What comes of the messages that are unread. only_control_records: no more of them than are allowed."""
+
+    control_records: int | None
+    only_control_records: bool
+    age_ms: int | None
+    least_ms: int | None
+    deletion: Deletion
+    catch_up_ms: int | None
+
+
+def _times(offsets: Offsets, reading: Reading, around: Surroundings) -> _Times:
+    control = _control_records(offsets, around)
+    if control and reading.lag == control:
+        return _Times(control, True, 0, 0, NEVER, 0)
+    age, least, most = _ages(offsets, reading, around)
+    log = Log(offsets.start, offsets.end, around.size_bytes, reading.produced_per_s)
+    found = deletion(offsets.committed, most, log, around.limits)
+    few = bool(control) and reading.lag is not None and reading.lag - (control or 0) <= around.allowed_lag
+    return _Times(control, few, age, least, found, reading.catch_up_ms)
 
 
 def _last_commit(reading: Reading, around: Surroundings) -> int | None:
@@ -286,136 +317,10 @@ def undecided(offsets: Offsets, last_stable_offset: int | None) -> int | None:
     return max(offsets.end - max(last_stable_offset, offsets.committed, offsets.start), 0)
 
 
-# --- added up ---------------------------------------------------------------------------------------------------------
+def _control_records(offsets: Offsets, around: Surroundings) -> int | None:
+    if offsets.committed is None or offsets.start is None or offsets.end is None:
+        return None
+    return control_records(around.markers, max(offsets.committed, offsets.start), offsets.end)
 
-
-def by_topic(rows: Iterable[PartitionStatus]) -> list[TopicStatus]:
-    """Rows added up per group and topic, in the order of first appearance."""
-    return [
-        TopicStatus(
-            group=first.group,
-            state=first.state,
-            topic=first.topic,
-            standing=_least_alarming(members),
-            **_added_up(members)._asdict(),
-        )
-        for first, members in _grouped(rows, lambda row: (row.group, row.topic))
-    ]
-
-
-def by_group(rows: Iterable[PartitionStatus]) -> list[GroupStatus]:
-    """Rows added up per group, in the order of first appearance."""
-    return [
-        GroupStatus(
-            group=first.group, state=first.state, topics=len({m.topic for m in members}), **_added_up(members)._asdict()
-        )
-        for first, members in _grouped(rows, lambda row: row.group)
-    ]
-
-
-class _AddedUp(NamedTuple):
-    partitions: int
-    at: datetime | None
-    status: str | None
-    lag: int | None
-    max_lag: int | None
-    lost: int | None
-    not_committed: int
-    unknown: int
-    time_lag_ms: int | None
-    time_lag_at_least_ms: int | None
-    consumed_per_s: float | None
-    produced_per_s: float | None
-    catch_up_ms: int | None
-    deletion_ms: int | None
-    loss_ms: int | None
-    last_commit: datetime | None
-    lag_before: int | None
-    worst_status: str | None
-
-
-def _added_up(rows: Sequence[PartitionStatus]) -> _AddedUp:
-    lags = _known(row.lag for row in rows)
-    return _AddedUp(
-        partitions=len(rows),
-        at=max(_known(row.at for row in rows), default=None),
-        status=_worst(row.status for row in rows),
-        lag=sum(lags) if lags else None,
-        max_lag=max(lags, default=None),
-        lost=_total(row.lost for row in rows),
-        not_committed=sum(row.committed_offset is None for row in rows),
-        unknown=sum(row.committed_offset is not None and row.lag is None for row in rows),
-        time_lag_ms=max(_known(row.time_lag_ms for row in rows), default=None),
-        time_lag_at_least_ms=max(_known(row.time_lag_at_least_ms for row in rows), default=None),
-        consumed_per_s=_total(row.consumed_per_s for row in rows),
-        produced_per_s=_total(row.produced_per_s for row in rows),
-        catch_up_ms=_last_to_catch_up(rows),
-        deletion_ms=min(_known(row.deletion_ms for row in rows), default=None),
-        loss_ms=min(_known(row.loss_ms for row in rows), default=None),
-        last_commit=max(_known(row.last_commit for row in rows), default=None),
-        lag_before=_total(row.lag_before for row in rows),
-        worst_status=_worst(row.worst_status for row in rows),
-    )
-
-
-def _worst(names: Iterable[str | None]) -> str | None:
-    """Of partitions' verdicts, their group's."""
-    known = _known(names)
-    return group_status(Status[name] for name in known).name if known else None
-
-
-def _last_to_catch_up(rows: Sequence[PartitionStatus]) -> int | None:
-    """None as soon as one of those that are behind never catches up, or nobody knows."""
-    found = [row.catch_up_ms for row in rows if row.lag is not None]
-    known = _known(found)
-    return max(known) if known and len(known) == len(found) else None
-
-
-def _least_alarming(rows: Sequence[PartitionStatus]) -> str:
-    """Of a topic's partitions: active unless all are something else."""
-    found = {row.standing for row in rows}
-    return found.pop() if len(found) == 1 else next(s.value for s in Standing if s.value in found)
-
-
-_Number = TypeVar("_Number", int, float)
-_Value = TypeVar("_Value")
-_Key = TypeVar("_Key", bound=Hashable)
-
-
-def _known(values: Iterable[_Value | None]) -> list[_Value]:
-    return [value for value in values if value is not None]
-
-
-def _total(values: Iterable[_Number | None]) -> _Number | None:
-    known = _known(values)
-    return sum(known[1:], known[0]) if known else None
-
-
-def _grouped(
-    rows: Iterable[PartitionStatus], key: Callable[[PartitionStatus], _Key]
-) -> list[tuple[PartitionStatus, list[PartitionStatus]]]:
-    found: dict[_Key, list[PartitionStatus]] = {}
-    for row in rows:
-        found.setdefault(key(row), []).append(row)
-    return [(members[0], members) for members in found.values()]
-
-
-# --- order ------------------------------------------------------------------------------------------------------------
 
 LagStatus = PartitionStatus | TopicStatus | GroupStatus
-
-
-def severity(row: LagStatus) -> tuple[float, ...]:
-    """What sorts the worst row first: by status (Burrow's numbers), soonest loss, messages lost, time lag, lag."""
-    loss = float("inf") if row.loss_ms is None else float(row.loss_ms)
-    age = row.time_lag_ms if row.time_lag_ms is not None else row.time_lag_at_least_ms
-    status = Status[row.status] if row.status is not None else Status.UNKNOWN
-    rank = 1.5 if status is Status.UNKNOWN else float(status)  # what cannot be judged comes before what is well
-    return (-rank, loss, -float(row.lost or 0), -float(age or 0), -float(row.lag or 0))
-
-
-def worst(rows: Iterable[LagStatus], count: int) -> list[LagStatus]:
-    """The `count` worst rows, the worst first."""
-    import heapq
-
-    return heapq.nsmallest(count, rows, key=severity)

@@ -134,7 +134,7 @@ class Standing(str, Enum):
     UNKNOWN = "unknown"
 
 
-_NOT_ALARMING = frozenset({Standing.STALE, Standing.DEAD, Standing.ABANDONED, Standing.DELETED})
+NOT_ALARMING = frozenset({Standing.STALE, Standing.DEAD, Standing.ABANDONED, Standing.DELETED})
 _SETTLED = frozenset({"Stable", "Reconciling"})  # members have what they were assigned
 
 
@@ -178,7 +178,7 @@ def standing_of(
 
 def alarm_of(status: Status, standing: Standing) -> Status:
     """The status that counts: ghost groups and topics are behind for ever, and that is nobody's alarm."""
-    return Status.OK if standing in _NOT_ALARMING else status
+    return Status.OK if standing in NOT_ALARMING else status
 
 
 def group_status(statuses: Iterable[Status]) -> Status:

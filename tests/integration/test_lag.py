@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from consumer_groups_tool import described
 from kctl.client import connect
 from kctl.context import Target
 from kctl_testing import SCRIPT, Kctl, TestCluster, eventually
@@ -123,7 +124,7 @@ def test_beside_kafkas_own_tool(kctl: Kctl, cluster: TestCluster, admin: Admin, 
     admin.cut(filled, 2, 6)
     with admin.member(live, filled, client_id="the-member"):
         ours = kctl.json("lag", empty, live)
-        theirs = _java_lag(cluster, kafka_home, empty, live)
+        theirs = described(cluster.bootstrap, kafka_home, empty, live)
     expected = {
         (row["group"], row["topic"], str(row["partition"])): (
             "-" if row["committed_offset"] is None else str(row["committed_offset"]),
@@ -136,25 +137,6 @@ def test_beside_kafkas_own_tool(kctl: Kctl, cluster: TestCluster, admin: Admin, 
     }
     assert theirs == expected
     assert len(theirs) == 5
-
-
-def _java_lag(cluster: TestCluster, kafka_home: Path, *groups: str) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """kafka-consumer-groups --describe: (group, topic, partition) → (committed, end, lag, client, host)."""
-    argv = [
-        "java", "-Xmx128M", "-cp", f"{kafka_home}/libs/*",
-        "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
-        "--bootstrap-server", cluster.bootstrap, "--describe",
-    ]  # fmt: skip
-    for group in groups:
-        argv += ["--group", group]
-    out = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout
-    rows: dict[tuple[str, ...], tuple[str, ...]] = {}
-    for line in out.splitlines():
-        cells = line.split()
-        if cells and cells[0] in groups:
-            group, topic, partition, committed, end, lag, _consumer, host, client = cells[:9]
-            rows[group, topic, partition] = (committed, end, lag, client, host)
-    return rows
 
 
 def test_members(kctl: Kctl, admin: Admin, filled: str) -> None:

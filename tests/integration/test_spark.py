@@ -13,12 +13,13 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from consumer_groups_tool import described
 from kctl.client import connect
 from kctl.commands.output import jsonable
 from kctl.context import Security, Target
@@ -26,9 +27,12 @@ from kctl.deploy.class_archive import ClassArchive
 from kctl.deploy.java import find_java
 from kctl.errors import OperationFailed, TimedOut
 from kctl.lag.retention import PartitionUsage
-from kctl.spark import java_command, lag_job, retention_job, sources
-from kctl.spark.planning import plan_lag, plan_retention
-from kctl.spark.reading import BrokersShare, CommitRow
+from kctl.lag.selection import names_of
+from kctl.spark import java_command, retention_job, sources
+from kctl.spark.lag_planning import Wanted, plan_live
+from kctl.spark.lag_report import LagReportJob
+from kctl.spark.planning import plan_retention
+from kctl.spark.reading import BrokersShare, LogRow
 from kctl.spark.session import SparkDriver
 from kctl.spark.settings import SparkSettings
 from kctl.spark.watching import watched
@@ -37,6 +41,10 @@ from kctl_testing import Kctl, TestCluster, eventually
 SECRET = "s3cret-that-must-not-leak"
 MARK = "KCTL_TEST_MARK"
 _IMPORTS = (Path(__file__).parent, Path(__file__).parent.parent / "support")
+LAG_KEYS = (
+    "group", "state", "topic", "partition", "committed_offset", "log_start_offset", "log_end_offset", "lag", "lost",
+    "client_id", "host",
+)  # fmt: skip
 HEAVY_S = 180.0  # a Spark on a machine that does other things too
 
 
@@ -51,13 +59,14 @@ class Spark:
     target: Target
     event_log: Path
 
-    def lag(self, by: str, **chosen: Any) -> list[Any]:
-        """The rows of the lag job."""
+    def lag(self, by: str = "partition", *, groups: Sequence[str] = (), topics: Sequence[str] = ()) -> list[Any]:
+        """The rows of `kctl spark lag`."""
+        wanted = Wanted(groups=names_of(groups), topics=names_of(topics), by=by, tasks=2)
         with connect(self.target) as client:
-            plan = plan_lag(client, **chosen, parallelism=2)
-        job = lag_job.lag_job(self.driver.session(), self.target, plan)
-        assert job.report().complete
-        return job.rows(by)
+            plan = plan_live(client, None, wanted, now_ms=lambda: time.time_ns() // 1_000_000)
+        rows, errors = LagReportJob(self.driver.session(), plan).read()
+        assert (plan.failures, errors) == ((), [])
+        return rows
 
     def retention(self, by: str, **chosen: Any) -> list[Any]:
         """The rows of the retention job."""
@@ -133,29 +142,79 @@ def _delete_first_records(cluster: TestCluster, topic: str, before: int) -> None
 # --- lag ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("by", ["partition", "topic", "group"])
-def test_lag_is_what_kctl_lag_says(spark: Spark, kctl: Kctl, load: Load, by: str) -> None:
-    expected = kctl.json("lag", "--by", by)
-    assert expected
-    assert jsonable(spark.lag(by)) == expected
+@pytest.fixture(scope="module")
+def transactions(spark: Spark, load: Load) -> Iterator[str]:
+    """A topic written by transactions, and groups on it, by the offset that they have committed of partition 0.
 
+    Partition 0: two messages and their marker, a message and its marker. Partition 1: two messages, not decided yet.
+    """
+    from kafka.structs import OffsetAndMetadata, TopicPartition
 
-def test_lag_of_chosen_groups_and_topics(spark: Spark, kctl: Kctl, load: Load) -> None:
-    rows = spark.lag("partition", groups=[load.overtaken, load.lags], topics=[load.topic])
-    assert jsonable(rows) == kctl.json("lag", load.overtaken, load.lags, "--topic", load.topic)
-    assert sum(row.lost or 0 for row in rows if row.group == load.overtaken) > 0
-
-
-def test_commits_of_a_topic_that_is_gone_are_told(spark: Spark, load: Load) -> None:
+    name = f"{load.topic}.transactions"
     with connect(spark.target) as client:
-        plan = plan_lag(client, [load.keeps_up], parallelism=2)
-    # Brokers drop a deleted topic's commits soon; the moment between is made by leaving its partitions out.
-    plan = dataclasses.replace(plan, partitions=())
-    job = lag_job.lag_job(spark.driver.session(), spark.target, plan)
-    assert [tuple(tp) for tp in job.report().deleted] == [(load.topic, n) for n in range(3)]
-    rows = job.rows("partition")
-    assert {(row.lag, row.lost, row.log_end_offset) for row in rows} == {(None, None, None)}
-    assert sum(row.committed_offset for row in rows) > 0
+        client.admin().create_topics({name: {"num_partitions": 2, "replication_factor": 3}})
+        producer = client.producer(transactional_id=name, transaction_timeout_ms=600_000)
+        producer.init_transactions()
+        for messages in (2, 1):
+            producer.begin_transaction()
+            for _ in range(messages):
+                producer.send(name, b"x", partition=0)
+            producer.commit_transaction()
+        producer.begin_transaction()
+        for _ in range(2):
+            producer.send(name, b"x", partition=1)
+        producer.flush()
+        for offset in (0, 2, 4, 5):
+            positions = {TopicPartition(name, n): OffsetAndMetadata(at, "", -1) for n, at in ((0, offset), (1, 0))}
+            client.admin().alter_group_offsets(f"{name}.{offset}", positions)
+        yield name
+        producer.abort_transaction()
+        producer.close()
+
+
+def test_lag_is_that_of_kctl_lag_and_of_kafkas_own_tool(
+    spark: Spark, kctl: Kctl, cluster: TestCluster, load: Load, transactions: str, kafka_home: Path
+) -> None:
+    """Of every partition of every group, while nobody reads and writes: live lag + lost is the tool's LAG."""
+    theirs = described(cluster.bootstrap, kafka_home)
+    ours = spark.lag()
+    expected = kctl.json("lag")
+    assert {tuple(getattr(row, key) for key in LAG_KEYS) for row in ours} == {
+        tuple(row[key] for key in LAG_KEYS) for row in expected
+    }
+    assert len(ours) == len(expected)
+    assert theirs == {
+        (row.group, row.topic, str(row.partition)): (
+            "-" if row.committed_offset is None else str(row.committed_offset),
+            "-" if row.log_end_offset is None else str(row.log_end_offset),
+            "-" if row.lag is None else str(row.lag + row.lost),
+            row.client_id or "-",
+            f"/{row.host}" if row.host else "-",
+        )
+        for row in ours
+    }
+    mine = [row for row in ours if row.topic == load.topic]
+    assert len(mine) == 9
+    assert sum(row.lost for row in mine if row.group == load.overtaken) > 0
+
+
+@pytest.mark.parametrize("by", ["topic", "group"])
+def test_sums_are_those_of_kctl_lag(spark: Spark, kctl: Kctl, load: Load, by: str) -> None:
+    expected = kctl.json("lag", load.overtaken, load.lags, "--by", by)
+    rows = jsonable(spark.lag(by, groups=[load.overtaken, load.lags]))
+    assert [{key: row[key] for key in expected[0]} for row in rows] == expected
+
+
+def test_control_records_are_no_messages(spark: Spark, transactions: str) -> None:
+    found = {(row.group.rpartition(".")[2], row.partition): row for row in spark.lag(topics=[transactions])}
+    assert {key: (row.lag, row.control_records, row.undecided) for key, row in found.items()} == {
+        ("0", 0): (5, 2, 0), ("2", 0): (3, 2, 0), ("4", 0): (1, 1, 0), ("5", 0): (0, 0, 0),
+        **{(offset, 1): (2, 0, 2) for offset in ("0", "2", "4", "5")},
+    }  # fmt: skip
+    behind_nothing = found["4", 0]
+    assert (behind_nothing.time_lag_ms, behind_nothing.deletion_ms, behind_nothing.loss_ms) == (0, None, None)
+    assert found["2", 0].time_lag_ms > 0
+    assert found["2", 0].deletion_ms > 0
 
 
 def test_a_broker_that_cannot_be_asked_is_told_and_the_rest_is_shown(spark: Spark, kctl: Kctl, load: Load) -> None:
@@ -257,8 +316,7 @@ def _descendants(pid: int) -> list[int]:
 
 
 def test_passwords_reach_the_workers_and_no_place_where_they_could_be_read(spark: Spark, load: Load) -> None:
-    assert spark.lag("group", groups=[load.keeps_up])  # so that there are workers, and something in the event log
-    assert spark.retention("broker")
+    assert spark.retention("broker")  # so that there are workers, and something in the event log
     pids = _descendants(spark.driver.pid)
     assert len(pids) > 2, "the JVM, daemons and workers"
     for pid in pids:
@@ -268,14 +326,14 @@ def test_passwords_reach_the_workers_and_no_place_where_they_could_be_read(spark
     assert SECRET not in str(session.sparkContext.getConf().getAll())
     (log,) = [path for path in spark.event_log.rglob("*") if path.is_file() and not path.name.endswith(".crc")]
     text = log.read_text(encoding="utf-8")
-    assert "kctl_commits" in text, "the event log has the plans"
+    assert "kctl_log_dirs" in text, "the event log has the plans"
     assert SECRET not in text
 
 
 class _Sleeper:
     """Reads nothing, for a long time."""
 
-    def __call__(self, _target: Target, _share: object, *, timeout_s: float) -> Iterator[CommitRow]:
+    def __call__(self, _target: Target, _share: object, *, timeout_s: float) -> Iterator[LogRow]:
         time.sleep(600)
         return iter(())
 
@@ -295,7 +353,7 @@ def test_an_own_timeout_ends_spark_and_its_workers(cluster: TestCluster) -> None
 
 def run_into_a_timeout() -> None:
     """A job that does not end, with a limit of 3 s; says what was raised."""
-    kind = sources.COMMITS._replace(read=_Sleeper())
+    kind = sources.LOGS._replace(read=_Sleeper())
     try:
         with SparkDriver(SparkSettings()) as driver:
             frame = sources.load(driver.session(), kind, Target("nobody", ()), [0, 1])

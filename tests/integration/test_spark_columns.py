@@ -10,17 +10,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import StructType
 
-from kctl.lag import retention, rules
+from kctl.lag import retention
 from kctl.lag.retention import LogDirSize, PartitionLog, ReplicaSize, TopicRetention
 from kctl.lag.usage import Usage
-from kctl.spark import columns, lag_job, sources
-from kctl.spark.reading import CommitRow, ConfigRow, LogDirRow, LogRow
+from kctl.spark import columns, sources
+from kctl.spark.reading import ConfigRow, LogDirRow, LogRow
 from kctl.spark.retention_job import Readings, RetentionJob
 from kctl.spark.session import SparkDriver
 from kctl.spark.settings import SparkSettings
@@ -49,97 +49,6 @@ def spark() -> Iterator[SparkSession]:
 
 def _frame(spark: SparkSession, schema: StructType, rows: list[Any]) -> DataFrame:
     return spark.createDataFrame([tuple(row) for row in rows], schema)
-
-
-# --- lag ------------------------------------------------------------------------------------------------------------
-
-
-@FEW
-@given(rows=st.lists(st.tuples(OFFSET, OFFSET, OFFSET), min_size=1, max_size=300))
-@example(rows=[(3, 6, 10), (None, 0, 5), (5, 0, 5), (9, 0, 5), (0, 0, 2**63 - 1), (3, None, 10)])
-def test_lag_and_lost(spark: SparkSession, rows: list[tuple[int | None, int | None, int | None]]) -> None:
-    frame = _frame(spark, _offsets_schema(), rows)
-    c, s, e = F.col("c"), F.col("s"), F.col("e")
-    found = frame.select("c", "s", "e", columns.lag_of(c, s, e), columns.lost_of(c, s)).collect()
-    assert [tuple(row) for row in found] == [(c, s, e, rules.lag_of(c, s, e), rules.lost_of(c, s)) for c, s, e in rows]
-
-
-def _offsets_schema() -> StructType:
-    return StructType().add("c", "long").add("s", "long").add("e", "long")
-
-
-_commits = st.builds(
-    CommitRow,
-    group=st.sampled_from(["g", "h", "G", "é"]),
-    state=st.just("Empty"),
-    topic=TOPIC,
-    partition=PARTITION,
-    committed_offset=st.one_of(st.none(), st.integers(0, 50)),
-    client_id=st.one_of(st.none(), st.just("c")),
-    host=st.none(),
-    error=st.none(),
-)
-_logs = st.builds(
-    LogRow,
-    topic=TOPIC,
-    partition=PARTITION,
-    leader=st.just(1),
-    log_start_offset=st.integers(0, 20),
-    log_end_offset=st.integers(20, 60),
-    oldest_timestamp_ms=st.none(),
-    error=st.none(),
-)
-_unread = _logs.map(lambda row: LogRow(row.topic, row.partition, row.leader, error="no answer"))
-
-
-@FEW
-@given(
-    commits=st.lists(_commits, max_size=60, unique_by=lambda r: (r.group, r.topic, r.partition)),
-    logs=st.lists(st.one_of(_logs, _unread), max_size=20, unique_by=lambda r: (r.topic, r.partition)),
-)
-def test_the_lag_report(spark: SparkSession, commits: list[CommitRow], logs: list[LogRow]) -> None:
-    by_tp = {(log.topic, log.partition): log for log in logs}
-    expected = []
-    for row in sorted(commits, key=lambda r: (r.group, r.topic or "", r.partition or 0)):
-        assert row.topic is not None
-        assert row.partition is not None
-        log = by_tp.get((row.topic, row.partition))
-        start, end = (log.log_start_offset, log.log_end_offset) if log else (None, None)
-        at = row.committed_offset
-        lag, lost = rules.lag_of(at, start, end), rules.lost_of(at, start)
-        expected.append(
-            rules.LagRow(
-                row.group,
-                row.state,
-                row.topic,
-                row.partition,
-                at,
-                start,
-                end,
-                lag,
-                lost,
-                row.client_id,
-                row.host,
-            )
-        )
-    silent = CommitRow("silent", "Empty")
-    failed = [CommitRow(f"failed-{n}", "", error="coordinator gone") for n in range(7)]
-    frame = lag_job.with_lag(
-        _frame(spark, sources.COMMITS.schema, [*commits, silent, *failed]),
-        _frame(spark, sources.LOGS.schema, logs),
-    )
-    job = lag_job.LagJob(frame, {"broker 9": "down"})
-    assert job.rows("partition") == expected
-    assert job.rows("topic") == rules.by_topic(expected)
-    assert job.rows("group") == rules.by_group(expected)
-    report = job.report()
-    assert set(report.groups) == {"silent"}
-    named = ", ".join(f"failed-{n}" for n in range(5))
-    assert report.failed == {"broker 9": "down", f"groups {named} and 2 more": "coordinator gone"}
-    wanted = {(row.topic, row.partition) for row in expected}
-    unread = {key for key, log in by_tp.items() if log.error}
-    assert set(report.deleted) == wanted - by_tp.keys()
-    assert set(report.unread) == wanted & unread
 
 
 # --- retention ------------------------------------------------------------------------------------------------------

@@ -1,28 +1,20 @@
-"""Readings of a store of snapshots through a real Spark: the rows of each task, put together. No broker is needed.
-
-Also: what kctl.spark.columns says of deletion is what the plain functions say.
-"""
+"""Readings of a store of snapshots through a real Spark: the rows of each task, put together. No broker is needed."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
-from pyspark.sql.types import StructType
 
-from kctl.lag.deletion import Limits, Log, deletion, loss_eta_ms
 from kctl.lag.status import Status
 from kctl.lag.window import MINUTE_MS, WindowRules
 from kctl.snapshots import schema
 from kctl.snapshots.collect import Pass
 from kctl.snapshots.compact import compact
 from kctl.snapshots.store import open_store
-from kctl.spark import columns
 from kctl.spark.session import SparkDriver
 from kctl.spark.settings import SparkSettings
 from kctl.spark.snapshot_ranges import EVERY_GROUP, group_ranges
@@ -84,41 +76,3 @@ def test_what_cannot_be_read_is_a_row(spark: SparkSession, tmp_path: Path) -> No
     (row,) = load(spark, Question(str(tmp_path / "none"), 0, 1), [EVERY_GROUP]).collect()
     assert row["group"] is None
     assert "is no store" in row["error"]
-
-
-# --- deletion over columns ------------------------------------------------------------------------------------------
-
-SMALL = [None, 0, 1, 5, 40, 1000]
-RATES = [None, 0.0, 0.5, 2.0, 10.0, 1e-300]
-FIGURES = "committed start end age size produced consumed retention_ms retention_bytes policy"
-
-
-def test_deletion_and_loss_over_columns(spark: SparkSession) -> None:
-    """As the plain functions say, with random figures among which all the borders are."""
-    rng = random.Random(6)
-    rows: list[tuple[Any, ...]] = []
-    for _ in range(4000):
-        start, end = rng.choice([None, 0, 20]), rng.choice([None, 20, 100, 2**62])
-        committed, age, size = rng.choice([*SMALL, 50]), rng.choice([*SMALL, 2**40]), rng.choice([None, 0, 1000, 10**5])
-        limits = rng.choice([None, -1, 0, 500, 10**6]), rng.choice([None, -1, 500, 10**5, 10**9])
-        policy = rng.choice([None, "delete", "delete", "delete", "compact", "compact,delete"])
-        rows.append((committed, start, end, age, size, rng.choice(RATES), rng.choice(RATES), *limits, policy))
-    schema = StructType()
-    for name in FIGURES.split():
-        schema.add(name, {"produced": "double", "consumed": "double", "policy": "string"}.get(name, "long"))
-    c = {name: F.col(name) for name in FIGURES.split()}
-    offsets = c["committed"], c["start"], c["end"]
-    by_time = columns.deletion_by_time(*offsets, c["age"], c["retention_ms"], c["policy"])
-    by_bytes = columns.deletion_by_bytes(*offsets, c["size"], c["produced"], c["retention_bytes"], c["policy"])
-    frame = spark.createDataFrame(rows, schema).select("*", by_time.alias("by_time"), by_bytes.alias("by_bytes"))
-    eta = F.least(F.col("by_time"), F.col("by_bytes"))
-    frame = frame.withColumn("loss", columns.loss_eta_ms(eta, c["consumed"], c["produced"]))
-    found = [tuple(row)[-3:] for row in frame.collect()]
-    assert found == [_deletion(*row) for row in rows]
-    assert all(sum(row[i] not in {None, 0} for row in found) > 30 for i in range(3))
-
-
-def _deletion(*row: Any) -> tuple[int | None, ...]:
-    committed, start, end, age, size, produced, consumed, retention_ms, retention_bytes, policy = row
-    found = deletion(committed, age, Log(start, end, size, produced), Limits(policy, retention_ms, retention_bytes))
-    return (*found, loss_eta_ms(found, consumed, produced))

@@ -32,7 +32,7 @@ def group_report(name: str, lag: int, status: State = State.OK, *, gone: bool = 
     series[7] = None
     now = GroupStatus(
         group=name, state="Stable", topics=1, partitions=3, at=FROM + timedelta(hours=1), status=status.value, lag=lag,
-        max_lag=lag, lost=lag // 10, not_committed=0, unknown=0, time_lag_ms=lag * 10,
+        max_lag=lag, lost=lag // 10, control_records=None, not_committed=0, unknown=0, time_lag_ms=lag * 10,
         time_lag_at_least_ms=lag * 10,
         consumed_per_s=12.5, produced_per_s=20.0, catch_up_ms=None, deletion_ms=3_600_000 if lag else None,
         loss_ms=3_600_000 if lag else None, last_commit=FROM, lag_before=0, worst_status=status.value,
@@ -45,9 +45,9 @@ def partition_status(group: str, topic: str, partition: int, lag: int, status: S
     return PartitionStatus(
         group=group, state="Stable", topic=topic, partition=partition, at=FROM + timedelta(hours=1),
         status=status.value, burrow_status=status.value, standing="active", committed_offset=100, log_start_offset=0,
-        log_end_offset=100 + lag, lag=lag, lost=0, undecided=0, time_lag_ms=5_000,
-        time_lag_at_least_ms=5_000, consumed_per_s=1.0, produced_per_s=2.0, catch_up_ms=None, deletion_by_time_ms=7_200_000,
-        deletion_by_bytes_ms=None, deletion_ms=7_200_000, loss_ms=7_200_000, last_commit=FROM, unchanged_ms=60_000,
+        log_end_offset=100 + lag, lag=lag, lost=0, undecided=0, control_records=None, time_lag_ms=5_000,
+        time_lag_at_least_ms=5_000, consumed_per_s=1.0, produced_per_s=2.0, catch_up_ms=None,
+        deletion_by_time_ms=7_200_000, deletion_by_bytes_ms=None, deletion_ms=7_200_000, loss_ms=7_200_000, last_commit=FROM, unchanged_ms=60_000,
         client_id="client", host="/h", observations=10, first_at=FROM, readings=60, lag_before=0, peak_lag=lag,
         worst_status=status.value,
     )  # fmt: skip

@@ -20,13 +20,10 @@ from kctl.lag.report import (
     PartitionStatus,
     Surroundings,
     TopicStatus,
-    by_group,
-    by_topic,
     partition_status,
-    severity,
     undecided,
-    worst,
 )
+from kctl.lag.report_sums import by_group, by_topic, severity, worst
 from kctl.lag.selection import names_of
 from kctl.lag.span import span_of
 from kctl.lag.status import Status
@@ -59,13 +56,13 @@ def _row(consumed: int = 5, produced: int = 10, **around: Any) -> PartitionStatu
 def test_keys_never_change() -> None:
     assert _names(PartitionStatus) == (
         "group state topic partition at status burrow_status standing committed_offset log_start_offset"
-        " log_end_offset lag lost undecided time_lag_ms time_lag_at_least_ms consumed_per_s produced_per_s catch_up_ms"
-        " deletion_by_time_ms deletion_by_bytes_ms deletion_ms loss_ms last_commit unchanged_ms client_id host"
-        " observations first_at readings lag_before peak_lag worst_status"
+        " log_end_offset lag lost undecided control_records time_lag_ms time_lag_at_least_ms consumed_per_s"
+        " produced_per_s catch_up_ms deletion_by_time_ms deletion_by_bytes_ms deletion_ms loss_ms last_commit"
+        " unchanged_ms client_id host observations first_at readings lag_before peak_lag worst_status"
     )
     shared = (
-        "lag max_lag lost not_committed unknown time_lag_ms time_lag_at_least_ms consumed_per_s produced_per_s"
-        " catch_up_ms deletion_ms loss_ms last_commit lag_before worst_status"
+        "lag max_lag lost control_records not_committed unknown time_lag_ms time_lag_at_least_ms consumed_per_s"
+        " produced_per_s catch_up_ms deletion_ms loss_ms last_commit lag_before worst_status"
     )
     assert _names(TopicStatus) == f"group state topic partitions at status standing {shared}"
     assert _names(GroupStatus) == f"group state topics partitions at status {shared}"
@@ -281,7 +278,10 @@ def test_explanations_have_the_numbers() -> None:
     lines = dict(explain(_row(consumed=5), DEFAULT_RULES))
     assert lines["lag"] == "log end 1790 − max(committed 1145, log start 900) = 645"
     assert lines["burrow_status"].startswith("WARN: ")
-    assert "0.0833333/s read" in lines["catch_up_ms"]
+    assert lines["consumed_per_s"].startswith("0.0833333 read and 0.166667 written a second")
+    assert "0.0833333/s − 0.166667/s" in lines["catch_up_ms"]
+    assert lines["peak_lag"].endswith(": 645; the first: 500")
+    assert lines["worst_status"].endswith(": WARN")
     assert "never" in lines["catch_up_ms"]
 
 
@@ -302,6 +302,9 @@ def test_every_status_is_explained(status: Status) -> None:
         {"deletion_by_bytes_ms": 5, "deletion_ms": 5, "loss_ms": None, "deletion_by_time_ms": 6},
         {"status": "OK", "burrow_status": "STOP", "standing": "stale"},
         {"undecided": 4, "lost": 3, "catch_up_ms": 5, "time_lag_ms": 5},
+        {"control_records": 1, "lag": 1, "status": "OK", "burrow_status": "STOP"},
+        {"lag_before": None, "last_commit": None},
+        {"peak_lag": None, "worst_status": None, "first_at": None},
     ],
 )
 def test_whatever_is_not_known_can_be_explained(changes: dict[str, Any]) -> None:

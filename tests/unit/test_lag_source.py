@@ -19,7 +19,9 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from kctl.errors import NotFound, Refused
+from kctl.lag.control_records import Markers
 from kctl.lag.deletion import Limits
+from kctl.lag.limits import parse_limit
 from kctl.lag.rates import LogEnd
 from kctl.lag.report import (
     Key,
@@ -27,10 +29,9 @@ from kctl.lag.report import (
     Owner,
     PartitionStatus,
     Surroundings,
-    by_group,
-    by_topic,
     partition_status,
 )
+from kctl.lag.report_sums import by_group, by_topic
 from kctl.lag.retention import at
 from kctl.lag.selection import names_of
 from kctl.lag.span import span_of
@@ -390,8 +391,10 @@ def _live(
     *,
     number: int = PASSES,
     points: Any = ({}, {}),
+    markers: Any = ({}, {}),
 ) -> LagPlan:
     monkeypatch.setattr(lag_planning, "fetch_points", lambda _client, logs, _at_ms: _Asked(logs, points).answer)
+    monkeypatch.setattr(lag_planning, "fetch_markers", lambda _client, _logs: markers)
     monkeypatch.setattr(lag_planning, "Collector", _Collector)
     monkeypatch.setattr(lag_planning, "_ROWS_PER_TASK", 1)
     monkeypatch.setattr(_Collector, "found", found, raising=False)
@@ -463,6 +466,28 @@ def test_logs_tell_the_time_lag_where_history_does_not(monkeypatch: pytest.Monke
     assert found["b-stopped", 1].deletion_by_time_ms == 7_200_000 - 45_000
     assert found["a-keeps", 1].time_lag_ms == 0
     assert found["b-stopped", 0].time_lag_ms is None
+
+
+def test_markers_alone_are_no_alarm(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """a-slow is behind by what turns out to be control records, on one partition wholly."""
+    end = 100 + 10 * PASSES
+    first = 100 + 5 * PASSES
+    markers = {
+        TopicPartition("t", 0): Markers(first, end, tuple(range(first, end))),
+        TopicPartition("t", 1): Markers(first, end + 1, (end,)),
+    }
+    unread = {TopicPartition("u", 0): NotFound("gone")}
+    plan = _live(monkeypatch, _pass(PASSES), store.root, markers=(markers, unread))
+    assert plan.failures == ()
+    assert plan.notes == ("control records are not told apart in 1 partition: gone",)
+    found = {(row.topic, row.partition): row for row in _rows(plan) if row.group == "a-slow"}
+    clear, behind, other = found["t", 0], found["t", 1], found["u", 0]
+    assert (clear.lag, clear.control_records, clear.status) == (end - first, end - first, "OK")
+    assert (clear.burrow_status, clear.time_lag_ms, clear.catch_up_ms, clear.deletion_ms) == ("WARN", 0, 0, None)
+    assert (behind.control_records, behind.status) == (1, behind.burrow_status)
+    assert (other.control_records, other.status) == (None, "WARN")
+    assert parse_limit("lag>0").breaks(behind)
+    assert not parse_limit("lag>0").breaks(clear)
 
 
 def test_history_that_is_too_old_is_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,120 @@
+"""Which of the offsets that a group is behind are no messages: control records, the markers that end transactions.
+
+A marker (KIP-98) takes an offset, so that it counts as lag, in Kafka's own tools too; but no consumer is ever given it.
+A group that commits the offset behind its last record, and not its position, stays one behind for as long as nothing
+is written behind the marker. Offsets cannot tell that from an unread message; headers of batches can. They are read
+for short ways only: of groups that are at most `MOST_LAG` behind, the nearest first.
+
+What else is no message for a consumer is not counted: records of aborted transactions (with
+isolation.level=read_committed), and offsets that compaction has emptied.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from kctl.errors import KctlError
+from kctl.lag.fetching import fetch_request, fetched
+from kctl.lag.log_times import Wanted
+from kctl.model import TopicPartition
+from kctl.segment.batch import CONTROL_MASK, HEADER_V2, LOG_OVERHEAD, V2_HEADER
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+MOST_LAG = 200
+MOST_PARTITIONS = 1000
+PARTITION_BYTES = 16 << 10
+_PARTITIONS_PER_REQUEST = 200
+
+
+class Markers(NamedTuple):
+    """The control records of a log from `first` to before `end`: their offsets, in order."""
+
+    first: int
+    end: int
+    offsets: tuple[int, ...]
+
+
+def control_records(markers: Markers | None, offset: int, log_end: int) -> int | None:
+    """How many of the offsets from `offset` to before `log_end` are control records; None: not known."""
+    if offset >= log_end:
+        return 0
+    if markers is None or offset < markers.first or log_end != markers.end:
+        return None
+    return len(markers.offsets) - bisect_left(markers.offsets, offset)
+
+
+def fetch_markers(
+    client: ClusterClient, wanted: Mapping[TopicPartition, Wanted]
+) -> tuple[dict[TopicPartition, Markers], dict[TopicPartition, KctlError]]:
+    """The markers from each offset that is wanted to the log end, of MOST_PARTITIONS logs; and why others have none.
+
+    Logs whose batches do not fit into PARTITION_BYTES are in neither. Raises nothing of brokers that do not answer.
+    """
+    nearest = sorted(wanted, key=lambda tp: (wanted[tp].log_end - wanted[tp].offset, tp))[:MOST_PARTITIONS]
+    by_leader: dict[int, Iterator[TopicPartition]] = {
+        leader: iter([tp for tp in nearest if wanted[tp].leader == leader])
+        for leader in {wanted[tp].leader for tp in nearest}
+    }
+    found: dict[TopicPartition, Markers] = {}
+    failed: dict[TopicPartition, KctlError] = {}
+    while True:
+        asked = {leader: list(islice(rest, _PARTITIONS_PER_REQUEST)) for leader, rest in by_leader.items()}
+        requests = {
+            leader: fetch_request(
+                {tp: wanted[tp].offset for tp in tps},
+                partition_bytes=PARTITION_BYTES,
+                max_bytes=PARTITION_BYTES * len(tps),
+            )
+            for leader, tps in asked.items()
+            if tps
+        }
+        if not requests:
+            return found, failed
+        for leader, response in client.send_each(requests).items():
+            _take(asked[leader], response, wanted, found, failed)
+
+
+def _take(
+    asked: list[TopicPartition],
+    response: object,
+    wanted: Mapping[TopicPartition, Wanted],
+    found: dict[TopicPartition, Markers],
+    failed: dict[TopicPartition, KctlError],
+) -> None:
+    try:
+        if isinstance(response, KctlError):
+            raise response
+        for tp, data in fetched(response):
+            if tp not in wanted:
+                continue
+            if isinstance(data, KctlError):
+                failed[tp] = data
+                continue
+            markers = markers_of(data, wanted[tp].offset, wanted[tp].log_end)
+            if markers is not None:
+                found[tp] = markers
+    except KctlError as exc:
+        failed.update(dict.fromkeys(asked, exc))
+
+
+def markers_of(data: bytes, first: int, end: int) -> Markers | None:
+    """The markers among the batches at the beginning of `data`; None: they do not reach to `end`.
+
+    Headers suffice: of the last batch no more needs to be there. Batches of magic 0 and 1 have no markers, and tell
+    where they end only when they are read through: there the count ends.
+    """
+    at, following, offsets = 0, 0, []
+    while following < end and at + V2_HEADER <= len(data):
+        base, length, _, magic, _, attributes, delta, *_ = HEADER_V2.unpack_from(data, at)
+        size = LOG_OVERHEAD + length
+        if magic < 2 or size < V2_HEADER or delta < 0 or base < following:
+            break
+        if attributes & CONTROL_MASK and first <= base < end:
+            offsets.append(base)
+        at, following = at + size, base + delta + 1
+    return Markers(first, end, tuple(offsets)) if max(first, following) >= end else None

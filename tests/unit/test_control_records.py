@@ -1,0 +1,94 @@
+"""Markers of transactions among the offsets that a group is behind. Real brokers' answers: test_spark_lag.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace as Answer
+from typing import Any, cast
+
+import pytest
+
+from kctl.client import ClusterClient
+from kctl.errors import ConnectionRefused
+from kctl.lag import control_records as module
+from kctl.lag.control_records import Markers, control_records, fetch_markers, markers_of
+from kctl.lag.log_times import Wanted
+from kctl.model import TopicPartition
+from segment_files import batch, marker
+
+# Two records, their marker, three records, another one: offsets 10 to 16.
+LOG = batch(10, 2, transactional=True) + marker(12, (7, 0)) + batch(13, 3, transactional=True) + marker(16, (7, 0))
+
+
+@pytest.mark.parametrize(
+    ("data", "first", "end", "offsets"),
+    [
+        (LOG, 10, 17, (12, 16)),
+        (LOG, 11, 17, (12, 16)),  # the answer begins with the batch that holds the offset
+        (LOG, 13, 17, (16,)),  # … or with one before it
+        (LOG, 10, 16, (12,)),  # the last is behind the end that was read before
+        (LOG, 10, 18, None),  # the answer does not reach so far
+        (LOG[:-1], 10, 17, (12, 16)),  # cut off behind the header
+        (LOG[:-20], 10, 17, None),
+        (marker(16, (7, 0)), 16, 17, (16,)),
+        (marker(16, (7, 0)), 10, 17, (16,)),  # compaction has taken what lay before
+        (batch(10, 7), 10, 17, ()),
+        (batch(10, magic=1) + marker(16, (7, 0)), 10, 17, None),
+        (b"", 10, 17, None),
+        (b"", 10, 10, ()),
+        (b"\0" * 200, 10, 17, None),
+        (b"\xff" * 200, 10, 17, None),
+    ],
+)
+def test_markers_by_headers(data: bytes, first: int, end: int, offsets: tuple[int, ...] | None) -> None:
+    assert markers_of(data, first, end) == (None if offsets is None else Markers(first, end, offsets))
+
+
+@pytest.mark.parametrize(
+    ("offset", "end", "count"), [(10, 17, 2), (12, 17, 2), (13, 17, 1), (17, 17, 0), (18, 17, 0), (9, 17, None), (10, 18, None)]
+)  # fmt: skip
+def test_each_group_counts_from_its_own_offset(offset: int, end: int, count: int | None) -> None:
+    assert control_records(Markers(10, 17, (12, 16)), offset, end) == count
+    assert control_records(None, offset, end) == (0 if offset >= end else None)
+
+
+class _Leaders:
+    """Answers with LOG, broker 2 not at all; `code`: an error for partition 1."""
+
+    def __init__(self, code: int = 0) -> None:
+        self.code = code
+        self.asked: list[list[int]] = []
+
+    def send_each(self, requests: Mapping[int, Any]) -> dict[int, Any]:
+        return {
+            node: self._answer(request) if node != 2 else ConnectionRefused("no") for node, request in requests.items()
+        }
+
+    def _answer(self, request: Any) -> Any:
+        (topic,) = request.topics
+        self.asked.append([row.partition for row in topic.partitions])
+        rows = [
+            Answer(partition_index=row.partition, error_code=self.code if row.partition == 1 else 0, records=LOG)
+            for row in topic.partitions
+        ]
+        return Answer(error_code=0, responses=[Answer(topic=topic.topic, partitions=rows)])
+
+
+def test_what_cannot_be_asked_is_told_and_the_rest_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_PARTITIONS_PER_REQUEST", 2)
+    leaders = _Leaders(code=29)
+    wanted = {TopicPartition("t", n): Wanted(1 if n < 4 else 2, 12, 17) for n in range(5)}
+    found, failed = fetch_markers(cast(ClusterClient, leaders), wanted)
+    assert leaders.asked == [[0, 1], [2, 3]]
+    assert found == {TopicPartition("t", n): Markers(12, 17, (12, 16)) for n in (0, 2, 3)}
+    assert set(failed) == {TopicPartition("t", 1), TopicPartition("t", 4)}
+
+
+def test_the_nearest_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_PARTITIONS", 2)
+    leaders = _Leaders()
+    wanted = {TopicPartition("t", n): Wanted(1, 16 - n, 17) for n in (3, 0, 1)}
+    assert set(fetch_markers(cast(ClusterClient, leaders), wanted)[0]) == {
+        TopicPartition("t", 0),
+        TopicPartition("t", 1),
+    }
