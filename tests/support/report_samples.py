@@ -47,8 +47,9 @@ def partition_status(group: str, topic: str, partition: int, lag: int, status: S
         status=status.value, burrow_status=status.value, standing="active", committed_offset=100, log_start_offset=0,
         log_end_offset=100 + lag, lag=lag, lost=0, undecided=0, control_records=None, time_lag_ms=5_000,
         time_lag_at_least_ms=5_000, consumed_per_s=1.0, produced_per_s=2.0, catch_up_ms=None,
-        deletion_by_time_ms=7_200_000, deletion_by_bytes_ms=None, deletion_ms=7_200_000, loss_ms=7_200_000, last_commit=FROM, unchanged_ms=60_000,
-        client_id="client", host="/h", observations=10, first_at=FROM, readings=60, lag_before=0, peak_lag=lag,
+        deletion_by_time_ms=7_200_000, deletion_by_bytes_ms=None, deletion_ms=7_200_000, loss_ms=7_200_000,
+        last_commit=FROM, unchanged_ms=60_000, client_id="client", host="/h", observations=10, first_at=FROM,
+        readings=60, lag_before=0, peak_lag=lag,
         worst_status=status.value,
     )  # fmt: skip
 

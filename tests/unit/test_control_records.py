@@ -45,7 +45,8 @@ def test_markers_by_headers(data: bytes, first: int, end: int, offsets: tuple[in
 
 
 @pytest.mark.parametrize(
-    ("offset", "end", "count"), [(10, 17, 2), (12, 17, 2), (13, 17, 1), (17, 17, 0), (18, 17, 0), (9, 17, None), (10, 18, None)]
+    ("offset", "end", "count"),
+    [(10, 17, 2), (12, 17, 2), (13, 17, 1), (17, 17, 0), (18, 17, 0), (9, 17, None), (10, 18, None)],
 )  # fmt: skip
 def test_each_group_counts_from_its_own_offset(offset: int, end: int, count: int | None) -> None:
     assert control_records(Markers(10, 17, (12, 16)), offset, end) == count
