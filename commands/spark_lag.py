@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from kctl.commands.spark_run import (
     Memory,
     Overwrite,
     Parquet,
+    StoreIfAny,
     running,
     settings_of,
 )
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 _LEAST_WINDOW = 2
 _LONGEST_S = 600.0
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+:/")  # a Path has lost one slash of hdfs://
 
 Globs = "repeatable; * and ? stand for what you like, and !NAME leaves out"
 
@@ -43,9 +42,7 @@ def lag(
     topic: Annotated[list[str] | None, typer.Option(help=f"Only topics of this name; {Globs}.")] = None,
     state: Annotated[list[str] | None, typer.Option(help="Only groups in this state; repeatable.")] = None,
     by: Annotated[By, typer.Option(help="What a row adds up.")] = By.PARTITION,
-    store: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Snapshots that `kctl spark snapshot` has collected.")
-    ] = None,
+    store: StoreIfAny = None,
     now: Annotated[bool, typer.Option("--now", help="Ask the cluster; --store adds history.  [the default]")] = False,
     observe: Annotated[
         str | None,
@@ -185,10 +182,6 @@ def _when(
         raise UsageError(f"{' and '.join(chosen)} do not go together", hint="choose one of them")
     if to is not None and from_ is None:
         raise UsageError("--to needs --from", hint="or --at TIME, for one moment")
-    if store is not None and _URI.match(str(store)):
-        raise UsageError(
-            f"--store {store} is not a folder", hint="mount it, and give the path under which all executors see it"
-        )
     if not chosen or now:
         return _When(store, live=True)
     if store is None:

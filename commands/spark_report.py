@@ -13,7 +13,7 @@ import typer
 from kctl.commands import output
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.out_file import check_out, write_whole
-from kctl.commands.spark_run import Conf, Memory, running, settings_of
+from kctl.commands.spark_run import Conf, Memory, Store, running, settings_of
 from kctl.commands.views import incomplete
 from kctl.errors import NotSupported, OperationFailed, UsageError
 
@@ -28,7 +28,7 @@ _GLOBS = "repeatable; * and ? stand for what you like, and !NAME leaves out"
 
 def report(
     ctx: typer.Context,
-    store: Annotated[Path, typer.Option(metavar="DIR", help="Snapshots that `kctl spark snapshot` has collected.")],
+    store: Store,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the page there; replaces the file.")] = None,
     last: Annotated[str | None, typer.Option(metavar="DURATION", help="The last so long.  [default: 24h]")] = None,
     from_: Annotated[

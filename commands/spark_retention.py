@@ -20,6 +20,7 @@ from kctl.commands.spark_run import (
     Overwrite,
     Parquet,
     Run,
+    StoreIfAny,
     running,
     settings_of,
 )
@@ -59,9 +60,7 @@ def retention(
     topic: Annotated[list[str] | None, typer.Option(help=f"Only topics of this name; {_GLOBS}.")] = None,
     by: Annotated[RetentionBy, typer.Option(help="What a row is.")] = RetentionBy.TOPIC,
     show: Annotated[Show, typer.Option(help="Which report.")] = Show.USAGE,
-    store: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Snapshots that `kctl spark snapshot` has collected.")
-    ] = None,
+    store: StoreIfAny = None,
     last: Annotated[str, typer.Option(metavar="DURATION", help="Growth is observed over so long.")] = _LAST,
     from_: Annotated[
         str | None, typer.Option("--from", metavar="TIME", help="Growth is observed from then on: ISO 8601, or -90m.")

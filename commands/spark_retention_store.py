@@ -88,12 +88,13 @@ def asked_of(
 def report(inv: Invocation, run: Run, asked: Asked, parallelism: int, *, keep: bool) -> Result:
     """Read the store, and show what was asked for. keep: the rows are written as Parquet as well."""
     spark = run.driver.session()
+    from kctl.snapshots.remote import text_of
     from kctl.spark.outlook_job import job_of
     from kctl.spark.rows_frame import frame_of
 
     result = Result()
     with run.watched("reading snapshots"):
-        job = job_of(str(asked.store), asked.from_ms, asked.to_ms, spark=spark, parallelism=parallelism)
+        job = job_of(text_of(asked.store), asked.from_ms, asked.to_ms, spark=spark, parallelism=parallelism)
         outlook, _ = job.outlook()
         if asked.full_within_ms is not None:
             result.log_dirs = outlook.by_log_dir()

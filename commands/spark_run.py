@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -28,6 +29,32 @@ Memory = Annotated[str, typer.Option(metavar="SIZE", help="The driver's heap.")]
 Parquet = Annotated[str | None, typer.Option(metavar="DIR", help="Also write the rows there, as Parquet.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the folder of --parquet.")]
 TopicNames = Annotated[list[str] | None, typer.Option("--topic", help="Only this topic; repeatable.")]
+
+
+def _store(text: str) -> Path:
+    from kctl.snapshots.remote import place
+
+    return place(text)
+
+
+def store_folder(text: str) -> Path:
+    from kctl.snapshots.remote import is_remote
+
+    found = _store(text)
+    if is_remote(found):
+        raise UsageError(
+            f"--store {text} is no folder, and this command writes into the store",
+            hint="mount it; `kctl spark lag`, retention and report read stores over the network",
+        )
+    return found
+
+
+_COLLECTED = "Snapshots that `kctl spark snapshot` has collected"
+# Of those that only read; those that write need a folder.
+_STORE = typer.Option(metavar="DIR", parser=_store, help=f"{_COLLECTED}: a folder, or s3a://…, hdfs://….")
+Store = Annotated[Any, _STORE]  # a Path, or what stands for one: of a type that is Path, typer would make one
+StoreIfAny = Annotated[Any | None, _STORE]
+StoreFolder = Annotated[Path, typer.Option(metavar="DIR", parser=store_folder, help=f"{_COLLECTED}.")]
 
 
 class Run:

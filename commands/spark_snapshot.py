@@ -13,6 +13,7 @@ from kctl.commands import output
 from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
+from kctl.commands.spark_run import store_folder
 from kctl.commands.views import incomplete
 from kctl.errors import ExitCode, NotSupported, OperationFailed, UsageError
 
@@ -26,7 +27,9 @@ _LEAST_S = 1.0
 
 def snapshot(
     ctx: typer.Context,
-    store: Annotated[Path, typer.Option(metavar="DIR", help="Where the snapshots are kept; made when missing.")],
+    store: Annotated[
+        Path, typer.Option(metavar="DIR", parser=store_folder, help="Where the snapshots are kept; made when missing.")
+    ],
     once: Annotated[bool, typer.Option("--once", help="One pass.")] = False,
     every: Annotated[str | None, typer.Option(metavar="DURATION", help="Time between passes.  [default: 60s]")] = None,
     for_: Annotated[

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from enum import Enum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,7 +13,7 @@ from kctl.commands import output
 from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table
-from kctl.commands.spark_run import Conf, Memory, running, settings_of, show_size
+from kctl.commands.spark_run import Conf, Memory, StoreFolder, running, settings_of, show_size
 from kctl.commands.sparkline import sparkline
 from kctl.commands.views import incomplete
 from kctl.errors import UsageError
@@ -48,7 +47,7 @@ class Every(str, Enum):
 
 def trends(
     ctx: typer.Context,
-    store: Annotated[Path, typer.Option(metavar="DIR", help="Snapshots that `kctl spark snapshot` has collected.")],
+    store: StoreFolder,
     of: Annotated[Of, typer.Option(help="What a trend is of.")] = Of.GROUPS,
     every: Annotated[
         Every | None, typer.Option(help="How long a period is.  [default: hour, and day beyond 7d]")

@@ -25,6 +25,7 @@ from kctl.snapshots import schema
 from kctl.snapshots.collect import Collector, Pass
 from kctl.snapshots.passes import PassInfo, newest_ms, passes, usual_interval_ms
 from kctl.snapshots.read import read_table
+from kctl.snapshots.remote import text_of
 from kctl.snapshots.rows import BATCH_ROWS
 from kctl.snapshots.store import Damaged, Store, open_store
 from kctl.spark.lag_source import PARTITION, LagQuestion
@@ -151,7 +152,7 @@ def _live_plan(store: Store | None, live: tuple[LivePass, ...], found: Pass, wan
         before = passes(store, max(at_ms - lookback_ms, 0), at_ms, damaged=damaged.append)
     read = [*(each.at_ms for each in before), *(each.at_ms for each in live)]
     question = LagQuestion(
-        store=str(store.root.absolute()) if store is not None and before else None,
+        store=text_of(store.root) if store is not None and before else None,
         from_ms=at_ms,
         to_ms=at_ms + 1,
         lookback_ms=lookback_ms,
@@ -274,7 +275,7 @@ def _plan(
     rules, lookback_ms = _windows(found, wanted)
     found = passes(store, max(from_ms - lookback_ms, 0), to_ms, damaged=damaged.append)
     question = LagQuestion(
-        store=str(store.root.absolute()),  # tasks have working directories of their own
+        store=text_of(store.root),  # tasks have working directories of their own
         from_ms=from_ms,
         to_ms=to_ms,
         lookback_ms=lookback_ms,

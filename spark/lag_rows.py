@@ -21,12 +21,13 @@ from kctl.snapshots import schema
 from kctl.snapshots.merge import merged
 from kctl.snapshots.moment import COLUMNS, TABLES, Moment, TopicPartitionLog, moment_of
 from kctl.snapshots.read import read_sorted, read_table
-from kctl.snapshots.store import Damaged, Store, open_store
+from kctl.snapshots.store import Damaged, Store
 from kctl.spark.column_arrays import Watch, chosen, known
 from kctl.spark.commit_times import CommitTimes, times_of_logs
 from kctl.spark.offsets_history import Span, offsets_logs
 from kctl.spark.snapshot_ranges import GroupRange
 from kctl.spark.spans import spans
+from kctl.spark.stores import store_here
 from kctl.spark.window_rules import Flags
 from kctl.spark.windows import COMMIT_TIME, judge_batches
 
@@ -62,7 +63,7 @@ def partition_rows(
 
     Raises KctlError when the store cannot be read, kctl.spark.windows.NotSorted.
     """
-    store = None if question.store_path is None else open_store(question.store_path)
+    store = None if question.store is None else store_here(question.store)
     groups = narrowed(groups, question.groups)
     moment = moment_of({table: list(_beside(question, store, table, groups, damaged)) for table in TABLES})
     commits = _commits(question, store, groups, damaged)

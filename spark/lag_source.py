@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
 import pyarrow as pa
@@ -74,11 +73,6 @@ class LagQuestion:
     offsets_logs: tuple[str, ...] = ()
     commit_times: CommitTimes | None = None
     passes: tuple[int, ...] = ()
-
-    @property
-    def store_path(self) -> Path | None:
-        """Where the store is."""
-        return None if self.store is None else Path(self.store)
 
 
 def read(question: LagQuestion, groups: GroupRange = EVERY_GROUP) -> Iterator[pa.RecordBatch]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kctl.errors import NotFound
@@ -18,6 +17,7 @@ from kctl.lag.rates import LogEnd, time_lag
 from kctl.lag.selection import EVERY, Names
 from kctl.lag.volumes import Disks, Partition
 from kctl.snapshots.disk_moment import DiskMoment, disk_moment, ends_near
+from kctl.snapshots.remote import place, text_of
 from kctl.snapshots.store import Damaged, Store, open_store
 from kctl.spark import size_source, snapshot_source
 from kctl.spark.size_source import ARROW, SizesAsked
@@ -64,7 +64,7 @@ class OutlookJob:
             raise NotFound(
                 f"{self.store.root} has no snapshot of that time", hint="`kctl spark snapshot` collects them"
             )
-        asked = SizesAsked(str(self.store.root), self.from_ms, moment.at_ms + 1)
+        asked = SizesAsked(text_of(self.store.root), self.from_ms, moment.at_ms + 1)
         replicas, errors = size_source.replicas_of(self._sizes(asked))
         self._damaged.update(dict.fromkeys(errors))
         volumes = size_source.volumes(self.store, asked, damaged=self._tell)
@@ -78,7 +78,7 @@ class OutlookJob:
         for each in outlook.disks.current():
             if not each.future:
                 replicas[each.topic, each.partition] = replicas.get((each.topic, each.partition), 0) + 1
-        question = Question(str(self.store.root), outlook.now_ms, outlook.now_ms + 1, last_only=True)
+        question = Question(text_of(self.store.root), outlook.now_ms, outlook.now_ms + 1, last_only=True)
         oldest = {(log.topic, log.partition): log.oldest_timestamp_ms for log in outlook.disks.logs}
         found = []
         for row in self._readings(question):
@@ -120,7 +120,7 @@ class OutlookJob:
 
 def job_of(store: str, from_ms: int, to_ms: int, **settings: Any) -> OutlookJob:
     """The job over a store in a folder. Raises what open_store does."""
-    return OutlookJob(open_store(Path(store)), from_ms, to_ms, **settings)
+    return OutlookJob(open_store(place(store)), from_ms, to_ms, **settings)
 
 
 def _time_lag(row: dict[str, Any], oldest_ms: int | None, now_ms: int) -> int | None:

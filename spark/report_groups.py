@@ -20,13 +20,14 @@ from kctl.report.buckets import buckets_of
 from kctl.report.model import GroupReport, GroupSeries
 from kctl.snapshots import schema
 from kctl.snapshots.read import read_sorted
-from kctl.snapshots.store import Damaged, open_store
+from kctl.snapshots.store import Damaged
 from kctl.spark.lag_rows import narrowed, partition_rows
 from kctl.spark.lag_source import LagQuestion
 from kctl.spark.report_keys import OwnedRows
 from kctl.spark.report_series import SeriesWatch, Times
 from kctl.spark.report_states import StateStream
 from kctl.spark.snapshot_ranges import GroupRange
+from kctl.spark.stores import store_here
 
 
 class Most(NamedTuple):
@@ -65,8 +66,8 @@ def read_part(
     question: LagQuestion, groups: GroupRange, times: Times, most: Most, damaged: list[Damaged]
 ) -> GroupsPart:
     """Read a range of groups of a store. Raises KctlError, kctl.spark.windows.NotSorted."""
-    assert question.store_path is not None
-    store = open_store(question.store_path)
+    assert question.store is not None
+    store = store_here(question.store)
     inside = narrowed(groups, question.groups)
 
     def stream(table: str) -> Iterator[Any]:

@@ -17,12 +17,13 @@ from kctl.report.overview import overview
 from kctl.snapshots import schema
 from kctl.snapshots.passes import PassInfo, passes
 from kctl.snapshots.read import read_table
-from kctl.snapshots.store import Damaged, Store, open_store
+from kctl.snapshots.store import Damaged, Store
 from kctl.spark.lag_planning import LagPlan
 from kctl.spark.report_disks import disk_reports
 from kctl.spark.report_groups import GroupsPart, Most, group_reports, merged, read_part, times_of
 from kctl.spark.report_series import Times
 from kctl.spark.snapshot_ranges import EVERY_GROUP
+from kctl.spark.stores import store_here
 
 MOST_LACKING = 20
 DEFAULT_MOST = Most()
@@ -43,8 +44,8 @@ def report_of(
     """The report of a plan over a store (kctl.spark.lag_planning.plan_span). Raises KctlError, NotSorted, BadRows."""
     question = plan.question
     assert question.store is not None
-    assert question.store_path is not None
-    store = open_store(question.store_path)
+    assert question.store is not None
+    store = store_here(question.store)
     damaged: list[Damaged] = []
     lacking = list(plan.failures)
     seen = passes(store, question.from_ms, question.to_ms, damaged=damaged.append)

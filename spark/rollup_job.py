@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
@@ -22,8 +21,9 @@ from kctl.snapshots.columns import column
 from kctl.snapshots.layout import Hour
 from kctl.snapshots.passes import newest_ms
 from kctl.snapshots.rollup_files import DAY_MS, WRITTEN, day_of, day_path, hour_path
-from kctl.snapshots.store import Damaged, Store, open_store
+from kctl.snapshots.store import Damaged, Store
 from kctl.spark.rollup_hours import roll_up
+from kctl.spark.stores import store_here
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -111,7 +111,7 @@ def _made(
             yield hour.start_ms, [str(each) for each in make_hour(store, hour)]
         return
     shares = [tuple(hours[start::parallelism]) for start in range(min(parallelism, len(hours)))]
-    bound = type("BoundRollups", (RollupsSource,), {"store": str(store.root), "shares": tuple(shares)})
+    bound = type("BoundRollups", (RollupsSource,), {"store": str(store.root.absolute()), "shares": tuple(shares)})
     spark.dataSource.register(bound)
     errors: dict[int, list[str]] = {hour.start_ms: [] for hour in hours}
     for row in spark.read.format(FORMAT).load().collect():
@@ -150,7 +150,7 @@ class RollupsReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         for hour in partition.value or ():
             try:
-                errors: list[str | None] = [str(each) for each in make_hour(open_store(Path(self._store)), hour)]
+                errors: list[str | None] = [str(each) for each in make_hour(store_here(self._store), hour)]
             except KctlError as exc:
                 errors = [exc.message]
             rows = [None, *errors]

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
@@ -25,10 +24,11 @@ from kctl.snapshots import schema
 from kctl.snapshots.columns import column
 from kctl.snapshots.read import chosen_files, read_file, read_sorted
 from kctl.snapshots.rows import BadRows, Part
-from kctl.snapshots.store import Damaged, Store, open_store
+from kctl.snapshots.store import Damaged, Store
 from kctl.spark.column_arrays import Watch
 from kctl.spark.growth_columns import GROWTH_TYPES, Sizes, growths
 from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange, split
+from kctl.spark.stores import store_here
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,7 +70,7 @@ def read(
     errors: list[str] = []
     try:
         rows = read_sorted(
-            open_store(Path(asked.store)),
+            store_here(asked.store),
             schema.REPLICAS,
             asked.from_ms,
             asked.to_ms,

@@ -35,10 +35,11 @@ from kctl.snapshots import schema
 from kctl.snapshots.columns import column
 from kctl.snapshots.passes import passes
 from kctl.snapshots.read import read_sorted
-from kctl.snapshots.store import Damaged, open_store
+from kctl.snapshots.store import Damaged
 from kctl.spark.commit_times import times_of_logs
 from kctl.spark.offsets_history import Span, offsets_logs
 from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange
+from kctl.spark.stores import store_here
 from kctl.spark.windows import KEPT, KEPT_IF_THERE, READING_TYPES, NotSorted, judge_batches
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def read(question: Question, groups: GroupRange = EVERY_GROUP) -> Iterator[pa.Re
 
 def _commits(question: Question, groups: GroupRange, damaged: list[Damaged]) -> Iterable[pa.RecordBatch]:
     return read_sorted(
-        open_store(Path(question.store)),
+        store_here(question.store),
         schema.COMMITS,
         question.read_from_ms,
         question.to_ms,
@@ -128,7 +129,7 @@ def _with_times(
     """The commits with the times at which they were made, when logs tell of them."""
     if not question.offsets_logs:
         return commits
-    store = open_store(Path(question.store))
+    store = store_here(question.store)
     found = passes(store, question.read_from_ms, question.to_ms, damaged=lambda each: errors.append(str(each)))
     logs = offsets_logs([Path(each) for each in question.offsets_logs])
     span = Span(lower=groups.lower, upper=groups.upper)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from kctl.errors import NotAuthorized, OperationFailed
+from kctl.snapshots.remote import RemotePath
 
 TEMPORARY = ".tmp"  # how the name of a file that is being written ends
 
@@ -75,8 +76,12 @@ def writing(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
+def opened(path: Path | RemotePath) -> Iterator[BinaryIO]:
     """A plain file for reading. Raises NotPlain for what is none, OSError."""
+    if isinstance(path, RemotePath):
+        with path.opened() as stream:
+            yield stream
+        return
     with os.fdopen(_open(path), "rb") as stream:
         yield stream
 
@@ -94,8 +99,10 @@ def _open(path: Path) -> int:
     return fd
 
 
-def names(folder: Path) -> list[str]:
+def names(folder: Path | RemotePath) -> list[str]:
     """The names in a folder, sorted; none when it does not exist or is a link. Raises OSError."""
+    if isinstance(folder, RemotePath):
+        return folder.names()
     try:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):

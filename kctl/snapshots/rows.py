@@ -164,7 +164,7 @@ def _read(
     footer.check(stream)
     about = _opened(stream)
     present = _checked_columns(about, table)
-    _check_sizes(about.metadata, os.fstat(stream.fileno()).st_size)
+    _check_sizes(about.metadata, stream.seek(0, os.SEEK_END))
     text = [name for name in present if name in schema.text_columns(table)]
     with _opened(stream, metadata=about.metadata, read_dictionary=text) as file:
         groups = [i for i, each in enumerate(_ranges(file.metadata)) if each is None or each.overlaps(part)]
