@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
 _ROWS_PER_TASK = 5_000  # of a report; a Python worker costs as much
+_LONG_AGO_BACK_MS = 120 * MINUTE_MS
 _MOMENT_BACK_MS = 60 * MINUTE_MS  # how old a snapshot may be that tells of a moment
 
 
@@ -151,6 +152,7 @@ def _live_plan(store: Store | None, live: tuple[LivePass, ...], found: Pass, wan
     if store is not None and lookback_ms > wanted.lookback_ms:
         before = passes(store, max(at_ms - lookback_ms, 0), at_ms, damaged=damaged.append)
     read = [*(each.at_ms for each in before), *(each.at_ms for each in live)]
+    long_ago_ms = None if store is None else _long_ago_ms(store, at_ms, read[0], wanted, damaged)
     question = LagQuestion(
         store=text_of(store.root) if store is not None and before else None,
         from_ms=at_ms,
@@ -166,8 +168,9 @@ def _live_plan(store: Store | None, live: tuple[LivePass, ...], found: Pass, wan
         judged=bool(before),
         live=live,
         standing=wanted.standing,
+        long_ago_ms=long_ago_ms,
         offsets_logs=wanted.offsets_logs,
-        passes=tuple(read) if wanted.offsets_logs or wanted.commit_times else (),
+        passes=_asked_for(read, long_ago_ms, wanted),
     )
     notes = [] if store is None or before else [_no_history(store, at_ms, lookback_ms)]
     rows = [(row[0], 1) for row in found.rows.get(schema.COMMITS, ())]
@@ -187,6 +190,23 @@ def _windows(before: list[PassInfo], wanted: Wanted) -> tuple[WindowRules, int]:
         allowed_lag=wanted.allowed_lag,
     )
     return rules, max(wanted.lookback_ms, span_ms)
+
+
+def _long_ago_ms(store: Store, at_ms: int, began_ms: int, wanted: Wanted, damaged: list[Damaged]) -> int | None:
+    """The last complete pass before the one of at_ms that a group must not have moved since to be stale; None: there is
+    none within two hours of it, or those that are read anyhow (from began_ms on) reach as far."""
+    due_ms = at_ms - wanted.standing.stale_after_ms
+    if due_ms < 0 or began_ms <= due_ms:
+        return None
+    near = passes(store, max(due_ms - _LONG_AGO_BACK_MS, 0), due_ms + 1, damaged=damaged.append)
+    return max((each.at_ms for each in near if each.complete), default=None)
+
+
+def _asked_for(read: list[int], long_ago_ms: int | None, wanted: Wanted) -> tuple[int, ...]:
+    """The passes whose commits are given times."""
+    if not wanted.offsets_logs and not wanted.commit_times:
+        return ()
+    return tuple(read) if long_ago_ms is None else (long_ago_ms, *read)
 
 
 def _no_history(store: Store, at_ms: int, lookback_ms: int) -> str:
@@ -274,6 +294,7 @@ def _plan(
     _check_stored_names(store, inside, wanted, damaged)
     rules, lookback_ms = _windows(found, wanted)
     found = passes(store, max(from_ms - lookback_ms, 0), to_ms, damaged=damaged.append)
+    long_ago_ms = _long_ago_ms(store, last.at_ms, found[0].at_ms, wanted, damaged)
     question = LagQuestion(
         store=text_of(store.root),  # tasks have working directories of their own
         from_ms=from_ms,
@@ -288,8 +309,9 @@ def _plan(
         by=wanted.by,
         judged=found[0].at_ms < last.at_ms,
         standing=wanted.standing,
+        long_ago_ms=long_ago_ms,
         offsets_logs=wanted.offsets_logs,
-        passes=tuple(each.at_ms for each in found) if wanted.offsets_logs or wanted.commit_times else (),
+        passes=_asked_for([each.at_ms for each in found], long_ago_ms, wanted),
     )
     rows = sum(
         batch.num_rows

@@ -34,6 +34,7 @@ from kctl.spark.windows import COMMIT_TIME, judge_batches
 if TYPE_CHECKING:
     from kctl.spark.lag_source import LagQuestion
 
+_ENDS = frozenset({"log_start_offset", "log_end_offset"})
 CONFIGS_BACK_MS = 2 * 3_600_000  # each topic's configs are stored once an hour
 _READING = tuple(field.name for field in fields(Reading))
 _STATES = tuple(Status)
@@ -107,11 +108,26 @@ def _commits(
             store, schema.COMMITS, read_from, until, damaged=damaged.append, lower=groups.lower, upper=groups.upper
         )
         streams.insert(0, stored)
+        if question.long_ago_ms is not None:
+            streams.insert(0, _long_ago(question.long_ago_ms, store, groups, damaged))
     batches: Iterable[pa.RecordBatch] = streams[0] if len(streams) == 1 else _merged(streams)
     for batch in batches:
         rows = _chosen(batch, question, groups)
         if rows.num_rows:
             yield rows
+
+
+def _long_ago(at_ms: int, store: Store, groups: GroupRange, damaged: list[Damaged]) -> Iterator[pa.RecordBatch]:
+    """The commits of one pass long before the others. Without ends of logs: a time lag that was interpolated between
+    them and those of now would be a guess."""
+    for batch in read_sorted(
+        store, schema.COMMITS, at_ms, at_ms + 1, damaged=damaged.append, lower=groups.lower, upper=groups.upper
+    ):
+        columns = [
+            pa.nulls(batch.num_rows, field.type) if field.name in _ENDS else column
+            for field, column in zip(batch.schema, batch.columns, strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
 def _commit_times(question: LagQuestion, groups: GroupRange, errors: list[str]) -> CommitTimes:

@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
+from functools import partial
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import DataType, DoubleType, LongType, StringType, StructField, StructType
 
 from kctl.errors import KctlError
@@ -28,6 +28,7 @@ from kctl.lag.status import DEFAULT_STANDING_RULES, StandingRules
 from kctl.lag.window import DEFAULT_RULES, WindowRules
 from kctl.snapshots.columns import column
 from kctl.snapshots.store import Damaged
+from kctl.spark import task_source
 from kctl.spark.commit_times import CommitTimes
 from kctl.spark.lag_rows import partition_rows
 from kctl.spark.live_pass import LivePass
@@ -51,7 +52,9 @@ class LagQuestion:
 
     store None: only of `live`, passes that were just made. lookback_ms: how far before from_ms snapshots are read.
     since_ms: the newest complete pass; what was read before it and not in it is gone. None: no pass was complete.
-    began_ms: the first pass that is read. states: of groups, in lower case; None: all. judged: there is history.
+    began_ms: the first pass that is read. long_ago_ms: a pass from long before, of which only commits are read: what
+    has not moved since is nobody's any more (kctl.lag.status.Standing.STALE). None: there is none.
+    states: of groups, in lower case; None: all. judged: there is history.
     offsets_logs: log dirs, or folders of partitions, of __consumer_offsets, which every executor sees: they know when
     commits were made. commit_times: they are known already. passes: all that are read, where commit times are wanted.
     """
@@ -70,6 +73,7 @@ class LagQuestion:
     judged: bool = True
     live: tuple[LivePass, ...] = ()
     standing: StandingRules = DEFAULT_STANDING_RULES
+    long_ago_ms: int | None = None
     offsets_logs: tuple[str, ...] = ()
     commit_times: CommitTimes | None = None
     passes: tuple[int, ...] = ()
@@ -150,40 +154,6 @@ def _told(errors: Sequence[str], by: str) -> pa.RecordBatch:
 # --- Spark ----------------------------------------------------------------------------------------------------------
 
 
-class LagSource(DataSource):
-    """Base of the classes that `load` makes; alone it reads nothing."""
-
-    question: ClassVar[LagQuestion]
-    ranges: ClassVar[tuple[GroupRange, ...]] = ()
-
-    @classmethod
-    def name(cls) -> str:
-        return FORMAT
-
-    def schema(self) -> StructType:
-        return spark_schema(self.question.by)
-
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark's signature
-        return LagReader(self.question, self.ranges)
-
-
-class LagReader(DataSourceReader):
-    """Reads one range of groups in each task."""
-
-    def __init__(self, question: LagQuestion, ranges: Sequence[GroupRange]) -> None:
-        self._question, self._ranges = question, tuple(ranges)
-
-    def partitions(self) -> Sequence[InputPartition]:
-        return [InputPartition(each) for each in self._ranges]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if partition.value is None:  # Spark's stand-in for no partitions
-            return iter(())
-        return read(self._question, partition.value)
-
-
 def load(spark: SparkSession, question: LagQuestion, ranges: Sequence[GroupRange]) -> DataFrame:
     """The rows as a DataFrame: the columns of `spark_schema`, in no order between tasks."""
-    bound = type("BoundLag", (LagSource,), {"question": question, "ranges": tuple(ranges)})
-    spark.dataSource.register(bound)
-    return spark.read.format(FORMAT).load()
+    return task_source.load(spark, FORMAT, spark_schema(question.by), partial(read, question), ranges)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark import cloudpickle
-from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from kctl.errors import NotFound, Refused
@@ -43,8 +43,9 @@ from kctl.snapshots.compact import compact
 from kctl.snapshots.store import Store, open_store
 from kctl.spark import lag_planning
 from kctl.spark.lag_planning import LagPlan, Wanted, plan_live, plan_moment, plan_span
-from kctl.spark.lag_source import ROWS, LagReader, LagSource, arrow_schema, kinds, read, spark_schema
+from kctl.spark.lag_source import ROWS, arrow_schema, kinds, read, spark_schema
 from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange
+from kctl.spark.task_source import TaskReader
 from offsets_files import commit
 from segment_files import batch, write
 from snapshot_stores import HOUR, put, store_with
@@ -244,6 +245,35 @@ def test_chosen_groups_and_topics(store: Store, wanted: dict[str, Any], groups: 
     assert ({row.group for row in rows}, {row.topic for row in rows}) == (groups, topics)
     everything = _rows(plan_span(store.root, _at(40), _at(45), EVERYTHING))
     assert rows == [row for row in everything if row.group in groups and row.topic in topics]
+
+
+def test_what_has_not_moved_since_long_ago_is_stale(tmp_path: Path) -> None:
+    """A group without members, stopped: an alarm as long as nobody can know that it stands still for a day."""
+    store = store_with(tmp_path / "s", [])
+    day = 24 * 60
+    for number in range(30):
+        put(store, (day + number) * MINUTE_MS, _pass(number))
+
+    def told() -> PartitionStatus:
+        plan = plan_moment(store.root, _at(day + 29), EVERYTHING)
+        (row,) = [row for row in _rows(plan) if (row.group, row.topic, row.partition) == ("c-empty", "t", 0)]
+        return row  # type: ignore[no-any-return]
+
+    young = told()
+    assert (young.status, young.standing, young.last_commit) == ("STOP", "empty", None)
+    put(store, 5 * MINUTE_MS, _pass(5))
+    old = told()
+    assert (old.status, old.burrow_status, old.standing) == ("OK", "STOP", "stale")
+    assert (old.unchanged_ms, old.last_commit) == ((day + 24) * MINUTE_MS, None)
+    # Of the rest nothing changes: where the log ended then is not asked. What nobody waits for is no loss.
+    changed = {"status", "standing", "unchanged_ms", "worst_status", "loss_ms"}
+    assert {k: v for k, v in asdict(old).items() if k not in changed} == {
+        k: v for k, v in asdict(young).items() if k not in changed
+    }
+    lacking = _pass(8, complete=False)
+    lacking.rows[schema.COMMITS] = []
+    put(store, 8 * MINUTE_MS, lacking)  # tells nothing
+    assert told() == old
 
 
 def test_names_that_are_nowhere_are_refused(store: Store) -> None:
@@ -542,16 +572,12 @@ def test_what_travels_to_executors(store: Store, monkeypatch: pytest.MonkeyPatch
     def copied(value: Any) -> Any:
         return untyped.loads(untyped.dumps(value))
 
-    copy = copied(LagReader(plan.question, plan.ranges))
+    copy = copied(TaskReader(partial(read, plan.question), plan.ranges))
     partitions = [copied(each) for each in copy.partitions()]
     assert len(partitions) == 2
     rows = [row for each in partitions for part in copy.read(each) for row in part.to_pylist()]
     assert rows == [row for each in plan.ranges for part in read(plan.question, each) for row in part.to_pylist()]
     assert {row["group"] for row in rows} == {"a-keeps", "a-slow"}
-    assert list(copy.read(InputPartition(None))) == []  # Spark's stand-in for no partitions
-    bound = copied(type("BoundLag", (LagSource,), {"question": plan.question}))
-    assert bound.name() == "kctl_lag"
-    assert bound({}).schema() == spark_schema("partition")
 
 
 def test_the_store_is_left_as_it_was(store: Store) -> None:
