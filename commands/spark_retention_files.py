@@ -120,6 +120,7 @@ def _cleaner_table(rows: Sequence[Any]) -> Table:
         Column("offsets", align="right", show=lambda value: f"{value:,}"),
         Column("keys", align="right", show=lambda value: f"{value:,}"),
         Column("rounds", align="right"),
+        Column("waiting_ms", "WAITS FOR", show=show_duration, align="right"),
         Column("silent_ms", "CLEANER SILENT", show=show_duration, align="right"),
         Column(
             "stands_still",

@@ -7,7 +7,6 @@ kctl.segment.segment_retention, kctl.lag.tombstones. Batch headers are read, not
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,7 +15,7 @@ from pathlib import Path
 from kctl.errors import KctlError
 from kctl.lag.log_config import LogConfig, compacts
 from kctl.lag.retention import at, deletes
-from kctl.lag.tombstones import CompactedSegment, Dirty, dedupe_keys, dirty, wants_cleaning
+from kctl.lag.tombstones import CompactedSegment, Dirty, dedupe_keys, dirty, wanted_since_ms, wants_cleaning
 from kctl.segment.log_selection import select_logs
 from kctl.segment.log_tally import LogTally, TallyOptions, read_logs
 from kctl.segment.partition import holds_segments, parse_folder_name, partition_folders
@@ -53,8 +52,8 @@ class SegmentRow:
 class CleanerRow:
     """A compacted log. offsets: in what can be cleaned; no more keys are there. keys: of the whole log, where they were
     counted; keys_exact: or else estimated. rounds: so many times at most the cleaner reads it, as the dedupe buffer
-    holds no more keys at once. silent_ms: since the log dir's cleaner last ended a log. stands_still: it should be
-    cleaned, and the cleaner has been silent for a quarter of an hour."""
+    holds no more keys at once. waiting_ms: for how long it should have been cleaned. silent_ms: since the log dir's
+    cleaner last ended a log. stands_still: it waits, and the cleaner has been silent, for a quarter of an hour."""
 
     log_dir: str
     topic: str
@@ -72,6 +71,7 @@ class CleanerRow:
     keys_exact: bool | None
     dedupe_keys: int
     rounds: int
+    waiting_ms: int | None
     silent_ms: int | None
     stands_still: bool
 
@@ -212,16 +212,20 @@ def _cleaner(
     folder: Path, topic: str, partition: int, tally: LogTally, config: LogConfig, asked: FilesAsked
 ) -> CleanerRow:
     cleaned_to = checkpointed(folder, CLEANED)
-    seen = _seen(tally)
+    seen = [
+        CompactedSegment(each.base_offset, each.size_bytes, each.largest_timestamp, segment.mtime)
+        for each, segment in zip(_seen(tally), tally.segments, strict=True)
+    ]
     found: Dirty = dirty(
-        [CompactedSegment(each.base_offset, each.size_bytes, each.largest_timestamp) for each in seen],
+        seen,
         cleaned_to=cleaned_to,
         log_start=tally.selected.log_start_offset,
         last_stable=_last_stable(tally),
         now_ms=asked.now_ms,
         min_compaction_lag_ms=max(config.min_compaction_lag_ms or 0, 0),
     )
-    wanted, silent = wants_cleaning(found, config), _silent_ms(folder)
+    since = wanted_since_ms(seen, found, config)
+    waiting, silent = None if since is None else max(asked.now_ms - since, 0), _silent_ms(folder, asked.now_ms)
     capacity = dedupe_keys(asked.buffer_bytes, asked.threads)
     most = found.offsets if not asked.keys else min(found.offsets, tally.distinct[0])
     return CleanerRow(
@@ -233,7 +237,7 @@ def _cleaner(
         cleanable_bytes=found.cleanable_bytes,
         dirty_ratio=found.ratio,
         min_cleanable_dirty_ratio=config.min_cleanable_dirty_ratio,
-        wants_cleaning=wanted,
+        wants_cleaning=wants_cleaning(found, config),
         cleaned_to_offset=cleaned_to,
         uncleanable_from_offset=found.first_uncleanable_offset,
         offsets=found.offsets,
@@ -241,8 +245,9 @@ def _cleaner(
         keys_exact=tally.distinct[1] == 0.0 if asked.keys else None,
         dedupe_keys=capacity,
         rounds=-(-most // max(capacity, 1)),
+        waiting_ms=waiting,
         silent_ms=silent,
-        stands_still=wanted and silent is not None and silent > _SILENT_MS,
+        stands_still=waiting is not None and min(waiting, waiting if silent is None else silent) > _SILENT_MS,
     )
 
 
@@ -252,11 +257,11 @@ def _last_stable(tally: LogTally) -> int | None:
     return min((offset for offset in offsets if offset is not None), default=None)
 
 
-def _silent_ms(folder: Path) -> int | None:
+def _silent_ms(folder: Path, now_ms: int) -> int | None:
     """How long ago the log dir's cleaner-offset-checkpoint was written: each log that is cleaned has it written
-    anew (LogCleanerManager.doneCleaning). None: there is none."""
+    anew (LogCleanerManager.doneCleaning). None: there is none; nothing was ever cleaned here."""
     try:
         written = (folder.resolve().parent / CLEANED).stat().st_mtime
     except OSError:
         return None
-    return max(int((time.time() - written) * 1000), 0)
+    return max(now_ms - int(written * 1000), 0)

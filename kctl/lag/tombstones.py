@@ -19,11 +19,13 @@ DEFAULT_DIRTY_RATIO = 0.5  # min.cleanable.dirty.ratio
 
 
 class CompactedSegment(NamedTuple):
-    """A segment as the cleaner sees it. The last one of a log is the active one."""
+    """A segment as the cleaner sees it. The last one of a log is the active one. closed_ms: since when nothing is
+    written to it (of the broker's clock: its file's), None: not known."""
 
     base_offset: int
     size_bytes: int
     largest_timestamp: int
+    closed_ms: int | None = None
 
 
 class Dirty(NamedTuple):
@@ -83,14 +85,29 @@ def _is_young(segment: CompactedSegment, now_ms: int, min_compaction_lag_ms: int
 def wants_cleaning(found: Dirty, config: LogConfig) -> bool:
     """Whether the cleaner would take this log (LogCleanerManager.grabFilthiestCompactedLog; max.compaction.lag.ms
     aside)."""
+    return compacts(config.cleanup_policy) and _too_dirty(found.clean_bytes, found.cleanable_bytes, config)
+
+
+def _too_dirty(clean_bytes: int, cleanable_bytes: int, config: LogConfig) -> bool:
     limit = config.min_cleanable_dirty_ratio
-    ratio = found.ratio
-    return (
-        compacts(config.cleanup_policy)
-        and ratio is not None
-        and found.cleanable_bytes > 0
-        and ratio > (DEFAULT_DIRTY_RATIO if limit is None else limit)
-    )
+    if cleanable_bytes <= 0:
+        return False
+    return cleanable_bytes / (clean_bytes + cleanable_bytes) > (DEFAULT_DIRTY_RATIO if limit is None else limit)
+
+
+def wanted_since_ms(segments: Sequence[CompactedSegment], found: Dirty, config: LogConfig) -> int | None:
+    """Since when the cleaner would take this log: when the segment was closed with which its dirty part became large
+    enough. None: it would not take it, or that is not known."""
+    if not wants_cleaning(found, config):
+        return None
+    cleanable = 0
+    for each, after in pairwise(segments):
+        if after.base_offset <= found.first_dirty_offset or each.base_offset >= found.first_uncleanable_offset:
+            continue
+        cleanable += each.size_bytes
+        if _too_dirty(found.clean_bytes, cleanable, config):
+            return each.closed_ms
+    return None
 
 
 def dirty_at_least(found: Growth, config: LogConfig) -> float | None:

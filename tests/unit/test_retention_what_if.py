@@ -18,6 +18,7 @@ from kctl.lag.tombstones import (
     dirty_at_least,
     stands_still,
     tombstones_until_ms,
+    wanted_since_ms,
     wants_cleaning,
 )
 from kctl.lag.what_if import Change, Freed, KnownLog, freed, lost_unread, offsets_at, parse_change
@@ -189,6 +190,22 @@ def test_what_the_cleaner_takes() -> None:
     assert not wants_cleaning(found, compact._replace(min_cleanable_dirty_ratio=0.7))
     assert not wants_cleaning(found, compact._replace(cleanup_policy="delete"))
     assert wants_cleaning(found, LogConfig("t", "compact"))  # 0.5 is Kafka's default
+
+
+@pytest.mark.parametrize(
+    ("limit", "cleaned_to", "since"),
+    [
+        (0.4, 10, 10),  # the segment at 10 makes 100 of 200 dirty
+        (0.6, 10, 20),
+        (0.7, 10, None),  # it does not want cleaning at all
+        (0.5, None, 0),
+        (0.2, 20, 20),
+    ],
+)
+def test_since_when_it_waits(limit: float, cleaned_to: int | None, since: int | None) -> None:
+    segments = [each._replace(closed_ms=each.base_offset) for each in SEGMENTS]
+    found = dirty(segments, cleaned_to=cleaned_to, log_start=None, last_stable=None, now_ms=NOW)
+    assert wanted_since_ms(segments, found, LogConfig("t", "compact", min_cleanable_dirty_ratio=limit)) == since
 
 
 def test_a_cleaner_that_stands_still_shows_in_sizes() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -27,13 +26,15 @@ NOW = BASE_TIMESTAMP + 100 * HOUR
 
 
 def log(log_dir: Path, name: str, *hours: float | None, keys: int = 5) -> Path:
-    """A log of ten records a segment; hours: the age of each one's records, negative: in the future."""
+    """A log of ten records a segment; hours: the age of each one's records and file, negative: in the future."""
     folder = log_dir / name
     folder.mkdir(parents=True)
     for number, age in enumerate(hours):
         at = NOW - int((age or 0) * HOUR)
         recs = [Rec(key=b"key-%d" % (i % keys), timestamp=0) for i in range(10)]
-        (folder / f"{number * 10:020d}.log").write_bytes(batch(number * 10, recs, base_timestamp=at))
+        path = folder / f"{number * 10:020d}.log"
+        path.write_bytes(batch(number * 10, recs, base_timestamp=at))
+        os.utime(path, (at / 1000,) * 2)
     return folder
 
 
@@ -41,7 +42,7 @@ def checkpoint(log_dir: Path, name: str, offsets: dict[str, int], age_s: float =
     lines = [f"{topic.rpartition('-')[0]} {topic.rpartition('-')[2]} {offset}" for topic, offset in offsets.items()]
     path = log_dir / name
     path.write_text("\n".join(["0", str(len(lines)), *lines, ""]))
-    os.utime(path, (time.time() - age_s,) * 2)
+    os.utime(path, (NOW / 1000 - age_s,) * 2)
 
 
 def configs(**policies: dict[str, Any]) -> dict[str, LogConfig]:
@@ -93,17 +94,32 @@ def test_what_the_cleaner_has_before_it(tmp_path: Path) -> None:
     assert row.dirty_ratio == pytest.approx(2 / 3)
     assert (row.cleaned_to_offset, row.uncleanable_from_offset, row.offsets) == (10, 30, 20)
     assert (row.wants_cleaning, row.stands_still) == (True, True)
-    assert row.silent_ms == pytest.approx(HOUR, rel=0.05)
+    assert (row.waiting_ms, row.silent_ms) == (2 * HOUR, HOUR)  # with the third segment more than half is dirty
     assert (row.keys, row.keys_exact, row.dedupe_keys, row.rounds) == (5, True, 3, 2)  # 5 keys, 3 at once
     assert (clean.dirty_ratio, clean.wants_cleaning, clean.stands_still, clean.offsets) == (0.0, False, False, 0)
 
 
-def test_a_cleaner_that_is_at_work_does_not_stand_still(tmp_path: Path) -> None:
-    log(tmp_path, "dirty-0", 4, 3, 2)
-    checkpoint(tmp_path, "cleaner-offset-checkpoint", {"other-0": 10}, age_s=60)
+@pytest.mark.parametrize(
+    ("hours", "checkpoint_age_s", "stands_still"),
+    [
+        ((4, 3, 2), 60, False),  # it has just cleaned another log: this one's turn comes
+        ((4, 3, 2), 3600, True),
+        ((4, 3, 2), None, True),  # it has never cleaned anything
+        ((0.1, 0.05, 0), 86_400, False),  # it had nothing to do for a day, and has now
+        ((0.1, 0.05, 0), None, False),
+        ((4, 3, 2, 0), 3600, True),  # that segments go on being closed does not hide it
+    ],
+)
+def test_when_a_cleaner_stands_still(
+    tmp_path: Path, hours: tuple[float, ...], checkpoint_age_s: float | None, stands_still: bool
+) -> None:
+    log(tmp_path, "dirty-0", *hours)
+    if checkpoint_age_s is not None:
+        checkpoint(tmp_path, "cleaner-offset-checkpoint", {"other-0": 10}, age_s=checkpoint_age_s)
     known = configs(dirty={"cleanup_policy": "compact"})
     (row,) = look_into(log_folders([tmp_path]), FilesAsked(known, NOW, cleaner=True)).cleaner
-    assert (row.wants_cleaning, row.stands_still, row.keys, row.cleaned_to_offset) == (True, False, None, None)
+    assert (row.wants_cleaning, row.stands_still, row.keys, row.cleaned_to_offset) == (True, stands_still, None, None)
+    assert row.waiting_ms == int(hours[0] * HOUR)
 
 
 def test_logs_that_cannot_be_read_are_told_and_passed_over(tmp_path: Path) -> None:
