@@ -149,6 +149,8 @@ def _deletion(row: PartitionStatus) -> Iterator[Line]:
         yield Line("deletion_by_bytes_ms", f"{left} until retention.bytes follow the next message to read")
     if row.loss_ms is not None:
         yield Line("loss_ms", f"at these rates the group is overtaken in {_duration(row.loss_ms)}")
+    elif row.deletion_ms is not None and Standing(row.standing) in NOT_ALARMING:
+        yield Line("loss_ms", f"none: as {row.standing}, it loses nothing that somebody waits for")
     elif row.deletion_ms is not None:
         yield Line("loss_ms", "never at these rates: the group reads as fast as is written")
 

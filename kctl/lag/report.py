@@ -18,7 +18,8 @@ kctl.lag.status and kctl.lag.deletion.
   not before that, as all of kctl.lag.deletion.
 - last_commit: when the last commit was made, where __consumer_offsets tells; else when its offset was first seen.
   None: it was there already when what was read began. unchanged_ms: for how long the offset is the same, at least.
-- Rates are messages a second; catch_up_ms, deletion_ms and loss_ms are from `at` on, None: never, or not known.
+- Rates are messages a second; catch_up_ms, deletion_ms and loss_ms are from `at` on, None: never, or not known. A group
+  whose standing makes it nobody's alarm loses nothing.
 - peak_lag, lag_before, worst_status: of the time from first_at to `at`.
 """
 
@@ -36,6 +37,7 @@ from kctl.lag.retention import at
 from kctl.lag.span import Span
 from kctl.lag.status import (
     DEFAULT_STANDING_RULES,
+    NOT_ALARMING,
     Standing,
     StandingRules,
     Status,
@@ -231,7 +233,7 @@ def partition_status(key: Key, offsets: Offsets, reading: Reading, span: Span, a
         deletion_by_time_ms=found.by_time_ms,
         deletion_by_bytes_ms=found.by_bytes_ms,
         deletion_ms=found.eta_ms,
-        loss_ms=loss_eta_ms(found, reading.consumed_per_s, reading.produced_per_s),
+        loss_ms=_loss_ms(found, reading, standing),
         last_commit=at(_last_commit(reading, around)),
         unchanged_ms=unchanged_ms(reading, around.commit_ms),
         client_id=owner.client_id if owner else None,
@@ -243,6 +245,13 @@ def partition_status(key: Key, offsets: Offsets, reading: Reading, span: Span, a
         peak_lag=span.peak_lag,
         worst_status=alarm_of(worst, standing).name if around.judged else None,
     )
+
+
+def _loss_ms(found: Deletion, reading: Reading, standing: Standing) -> int | None:
+    """Nobody waits for what is deleted before a group that is no more has read it."""
+    if standing in NOT_ALARMING:
+        return None
+    return loss_eta_ms(found, reading.consumed_per_s, reading.produced_per_s)
 
 
 class _Times(NamedTuple):

@@ -94,7 +94,7 @@ def _of_group(now: GroupStatus, worst: PartitionStatus | None) -> Iterator[str]:
     if now.lost:
         yield f"{counted(now.lost, 'message')} deleted before they were read"
     if now.loss_ms is not None:
-        yield f"loses {'more' if now.lost else 'messages'} {_in(now.loss_ms)}"
+        yield f"will lose {'more' if now.lost else 'messages'}"
 
 
 def _advice(now: GroupStatus, worst: PartitionStatus | None) -> str:
@@ -149,7 +149,7 @@ def _log_dirs(rows: Iterable[LogDirReport]) -> Iterator[Finding]:
 def _filling(now: LogDirOutlook) -> Iterator[Finding]:
     used = None if now.disk_used is None else f"{now.disk_used:.0%} of its volume used"
     if now.full_ms is not None and now.full_ms <= WEEK_MS:
-        parts = [f"is full {_in(now.full_ms)}", used, _growing(now), _causes(now)]
+        parts = ["fills up", used, _growing(now), _causes(now)]
         severity = State.ERR if now.full_ms <= DAY_MS else State.WARN
         advice = "a broker stops at a full disk: `kctl spark retention --what-if` tells what a shorter retention frees"
         yield _log_dir(now, severity, ", ".join(part for part in parts if part), advice, now.full_ms)
@@ -187,7 +187,3 @@ def _topic(now: TopicOutlook) -> Finding:
         None,
         None,
     )
-
-
-def _in(due_ms: int) -> str:
-    return "now" if due_ms <= 0 else f"in {format_duration(due_ms)}"

@@ -28,7 +28,7 @@ from kctl.report.model import Report
 LIBRARY = "uPlot.iife.min.js"
 LICENCE = "uPlot.LICENSE.txt"
 _STYLES = ("uPlot.min.css", "report.css")
-_SCRIPTS = ("format.js", "tables.js", "charts.js", "report.js")
+_SCRIPTS = ("format.js", "tables.js", "charts.js", "lanes.js", "report.js")
 # Nothing in JSON needs these characters but text, where an escape says the same.
 _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 

@@ -115,6 +115,29 @@ def test_the_policy_lets_nothing_reach_a_network(page: Page) -> None:
     assert asked == []
 
 
+# --- what is the matter ----------------------------------------------------------------------------------------------
+
+
+def test_what_needs_somebody_comes_first_and_leads_to_its_row(page: Page) -> None:
+    first = page.run("document.querySelector('main > section:not([hidden])').id")
+    assert first == "findings"
+    lines = "[...document.querySelectorAll('#findings li')].map((e) => e.textContent)"
+    found = page.run(lines)
+    assert len(found) == 8
+    assert f"log dir {HOSTILE[1]} of broker 4 is offline: {HOSTILE[0]}" in found[0]
+    assert "in 1h, 09-21 12:00" in found[1]
+    assert "since 09-21 10:30 · " in found[1]
+    page.run("document.querySelector('#findings .more').click()")
+    assert len(page.run(lines)) == len(sample_report(150, 40).findings)
+    page.run(
+        "[...document.querySelectorAll('#findings button.link')].find((b) => b.textContent.includes('0008')).click()"
+    )
+    assert column(page, "groups-table", "GROUP") == ["group-0008"]
+    assert page.run("document.activeElement === document.querySelector('#groups-table input')")
+    page.run("document.querySelector('#findings button.link').click()")
+    assert column(page, "log-dirs-table", "LOG DIR") == [HOSTILE[1]]
+
+
 # --- what a person does ---------------------------------------------------------------------------------------------
 
 
@@ -129,6 +152,8 @@ def test_a_click_on_a_title_sorts_and_another_one_turns_it_round(page: Page) -> 
     assert up[0] < down[-1]  # of all rows, not only of those that were shown
     click_title(page, "groups-table", "STATUS")
     assert column(page, "groups-table", "STATUS")[0] == "ERR"
+    click_title(page, "groups-table", "LOSES IN")  # what is soonest is asked for first
+    assert page.run("document.querySelector('#groups-table [aria-sort]').ariaSort") == "ascending"
 
 
 def test_what_is_not_known_stays_at_the_end(browser: Browser, tmp_path: Path) -> None:
@@ -143,17 +168,18 @@ def test_what_is_not_known_stays_at_the_end(browser: Browser, tmp_path: Path) ->
 
 
 def test_words_filter_the_table_its_chart_and_the_timeline(page: Page) -> None:
-    assert len(column(page, "groups-table", "GROUP")) == 100
-    assert "100 of 157" in page.run("document.querySelector('#groups-table .tools').textContent")
-    search(page, "groups-table", "GROUP-00 err")
+    assert len(column(page, "groups-table", "GROUP")) == 25
+    assert "25 of 157" in page.run("document.querySelector('#groups-table .tools').textContent")
+    search(page, "groups-table", "GROUP-0 err")
     names = column(page, "groups-table", "GROUP")
     assert names
     assert set(column(page, "groups-table", "STATUS")) == {"ERR"}
-    assert all(name.startswith("group-00") for name in names)
+    assert all(name.startswith("group-0") for name in names)
     labels = page.run("[...document.querySelectorAll('#lag-chart .u-label')].map((e) => e.textContent)")
     assert labels[1:] == names[:8]
     lanes = page.run("[...document.querySelectorAll('#timeline .label')].map((e) => e.textContent)")
-    assert lanes == names[:40]
+    assert lanes[:25] == names
+    assert page.run("document.querySelector('#groups-table .more').textContent") == f"show all {len(lanes)}"
     search(page, "groups-table", "no such group")
     assert column(page, "groups-table", "GROUP") == []
     assert page.run("document.querySelectorAll('#lag-chart canvas').length") == 0
@@ -161,6 +187,29 @@ def test_words_filter_the_table_its_chart_and_the_timeline(page: Page) -> None:
     page.run("document.querySelector('#groups-table .more').click()")
     assert len(column(page, "groups-table", "GROUP")) == 157
     assert page.complaints == []
+
+
+def test_by_keyboard_alone(page: Page) -> None:
+    page.press("/")
+    assert page.run("document.activeElement === document.querySelector('#groups-table input')")
+    page.press("1")
+    assert page.run("document.activeElement.value") == "1"  # a key in a field is text
+    page.press("/")
+    assert column(page, "groups-table", "GROUP") == []
+    page.press("Escape")
+    assert len(column(page, "groups-table", "GROUP")) == 25
+    page.press("Tab")
+    page.press("Enter")  # only what is not OK
+    assert "OK" not in column(page, "groups-table", "STATUS")
+    page.press("Tab")
+    page.press("Enter")  # all columns
+    assert page.run("getComputedStyle(document.querySelector('#groups-table .minor')).display") == "table-cell"
+    page.press("Tab")  # the table itself: arrows move it
+    page.press("Tab")
+    page.press("Enter")
+    assert page.run("document.querySelector('#groups-table [aria-sort]').textContent") == "GROUP"
+    names = column(page, "groups-table", "GROUP")
+    assert names == sorted(names)
 
 
 def test_the_chart_shows_what_is_chosen(page: Page) -> None:
@@ -197,11 +246,16 @@ def test_times_are_utc_wherever_the_reader_is(browser: Browser, file: Path) -> N
 
 def test_an_empty_cluster_is_a_page_too(browser: Browser, tmp_path: Path) -> None:
     empty = dataclasses.replace(
-        sample_report(), groups=[], partitions=[], brokers=[], log_dirs=[], topics=[], lacking=[], cluster_id=None
-    )
+        sample_report(), findings=[], groups=[], partitions=[], brokers=[], log_dirs=[], topics=[], losses=[],
+        lacking=[], cluster_id=None,
+    )  # fmt: skip
     with browser.page(written(tmp_path, empty)) as page:
         assert page.run("document.documentElement.dataset.drawn") == "yes"
         assert page.complaints == []
+        assert "Nothing that was read, which was not all, needs you." in page.run(
+            "document.querySelector('#findings').textContent"
+        )
+        assert page.run("document.querySelector('#losses').hidden")
 
 
 def test_one_pass_is_a_page_too(browser: Browser, tmp_path: Path) -> None:
@@ -222,7 +276,7 @@ def test_a_page_of_the_largest_size_is_drawn_in_seconds(browser: Browser, tmp_pa
     with browser.page(written(tmp_path, sample_report(990, 2000))) as page:
         assert page.run("performance.now()") < 20_000
         assert page.run("document.querySelectorAll('tr').length") < 1_000
-        assert "100 of 2000" in page.run("document.querySelector('#partitions-table .tools').textContent")
+        assert "25 of 2,000" in page.run("document.querySelector('#partitions-table .tools').textContent")
 
 
 # --- where it is read -----------------------------------------------------------------------------------------------
@@ -260,22 +314,47 @@ def test_dark_where_the_system_is_and_at_a_click(browser: Browser, file: Path) -
 
 
 def test_texts_can_be_read_in_both_modes(browser: Browser, file: Path) -> None:
-    """Contrast of at least 4.5 to 1 with what is behind (WCAG 2, AA)."""
+    """Contrast of at least 4.5 to 1 with what is behind (WCAG 2, AA), of each kind of text; lines at least 3 to 1."""
     script = """(() => {
-        const light = (c) => { const [r, g, b] = c.match(/[\\d.]+/g).slice(0, 3).map((v) => v / 255)
+        const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
+        const light = (colour) => { const [r, g, b] = colour.slice(0, 3).map((v) => v / 255)
             .map((v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
             return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
-        const card = light(getComputedStyle(document.querySelector('.card')).backgroundColor);
-        return ['.OK', '.WARN', '.ERR', '.UNKNOWN', '.dim', 'h2', 'td', 'th button'].map((selector) => {
-            const found = ['#groups-table ', '.card '].map((place) => document.querySelector(place + selector))
-                .find((each) => each);
-            const ink = light(getComputedStyle(found).color);
-            return [selector, (Math.max(ink, card) + 0.05) / (Math.min(ink, card) + 0.05)];
+        const behind = (each) => { const colour = rgb(getComputedStyle(each).backgroundColor);
+            return colour.length === 4 && colour[3] === 0 ? behind(each.parentElement) : colour; };
+        const ratio = (a, b) => (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+        const texts = ['.status.OK', '.status.WARN', '.status.ERR', '.status.UNKNOWN', '.dim', 'h2', 'td', 'th button',
+            '.tile.ERR b', '.tile.WARN b', '.tile span', 'nav a', 'button.link', '.finding .dim', '.toggle', '.due',
+            '.u-legend .u-label', '.lane .label'].map((selector) => {
+            const found = document.querySelector(selector);
+            return [selector, ratio(light(rgb(getComputedStyle(found).color)), light(behind(found)))];
         });
+        const card = light(behind(document.querySelector('.card')));
+        const lines = [...document.querySelectorAll('#lag-chart .u-marker')].filter((each) => each.style.borderColor)
+            .map((each) => ['line', 1.5 * ratio(light(rgb(each.style.borderColor)), card)]);
+        return [...texts, ...lines];
     })()"""
     for dark in (False, True):
         with browser.page(file, dark=dark) as page:
-            assert [(name, ratio) for name, ratio in page.run(script) if ratio < 4.5] == []
+            found = page.run(script)
+            assert len([name for name, _ in found if name == "line"]) == 8
+            assert [(name, ratio) for name, ratio in found if ratio < 4.5] == []
+
+
+def test_those_who_do_not_see_it_are_told_what_there_is(page: Page) -> None:
+    assert page.run("[...document.querySelectorAll('table.rows')].every((t) => t.caption?.textContent)")
+    assert page.run("[...document.querySelectorAll('table.rows th')].every((th) => th.scope === 'col')")
+    assert page.run("[...document.querySelectorAll('.scroll')].every((e) => e.tabIndex === 0 && e.ariaLabel)")
+    assert page.run("[...document.querySelectorAll('button, a')].every((e) => e.textContent.trim())")
+    assert page.run("[...document.querySelectorAll('input, select')].every((e) => e.ariaLabel || e.labels.length)")
+    assert page.run("[...document.querySelectorAll('.chart, #timeline .track')].every((e) => e.ariaLabel)")
+    assert page.run("document.querySelectorAll('#timeline .track')[7].ariaLabel") == (
+        "group-0000: OK from 2026-09-21 10:00:00, UNKNOWN from 2026-09-21 10:30:00"
+    )
+    ids = page.run("[...document.querySelectorAll('[id]')].map((e) => e.id)")
+    assert len(ids) == len(set(ids))
+    links = page.run("[...document.querySelectorAll('a')].map((e) => e.hash.slice(1))")
+    assert set(links) <= set(ids)
 
 
 def test_paper_is_white_and_has_no_buttons(browser: Browser, file: Path) -> None:

@@ -159,6 +159,17 @@ class Page:
         features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.send("Emulation.setEmulatedMedia", media=kind, features=features)
 
+    def press(self, key: str) -> None:
+        """A key, as a person presses it: a character, or Tab, Enter, Escape."""
+        codes = {"Tab": 9, "Enter": 13, "Escape": 27}
+        text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
+        code = codes.get(key, ord(key[0].upper()))
+        self.send(
+            "Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", key=key, text=text,
+            windowsVirtualKeyCode=code,
+        )  # fmt: skip
+        self.send("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
+
     def screenshot(self, file: Path, *, whole: bool = False) -> bytes:
         """A picture (PNG) of what is seen, or of all of the page."""
         found = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)

@@ -93,6 +93,8 @@ def test_deletion_and_loss_come_from_the_topics_limits() -> None:
     assert row.deletion_by_time_ms == 3 * HOUR_MS - row.time_lag_ms == row.deletion_ms
     assert row.loss_ms == row.deletion_ms * 2  # half of what is written is read
     assert row.deletion_by_bytes_ms is None
+    gone = partition_status(Key("g", "t", 0), offsets, readings[-1], span_of(readings), around._replace(gone=True))
+    assert (gone.deletion_ms, gone.loss_ms) == (row.deletion_ms, None)  # and nobody waits for it
     # An age that is not known is at most that of the log's first record: then nothing is deleted before this.
     unseen = dataclasses.replace(readings[-1], time_lag_ms=None)
     oldest = around._replace(oldest_timestamp_ms=readings[-1].at_ms - HOUR_MS)

@@ -73,9 +73,9 @@ def test_which_groups_are_named(row: GroupReport, severity: State | None, due_ms
         (
             group(State.WARN, lost=5, loss_ms=HOUR_MS),
             "WARN",
-            "falls behind, 1,000 messages behind, 5 messages deleted before they were read, loses more in 1h",
+            "falls behind, 1,000 messages behind, 5 messages deleted before they were read, will lose more",
         ),
-        (group(State.OK, lag=7, loss_ms=0), "OK", "7 messages behind, loses messages now"),
+        (group(State.OK, lag=7, loss_ms=0), "OK", "7 messages behind, will lose messages"),
     ],
 )
 def test_what_is_said_of_a_group(row: GroupReport, partition: str, what: str) -> None:
@@ -120,7 +120,7 @@ def test_what_is_said_of_a_disk_that_fills() -> None:
     (found,) = of_log_dirs(log_dir(full_ms=HOUR_MS, causes=CAUSES))
     assert (found.severity, found.broker, found.name, found.due_ms) == (State.ERR, 1, "/data/1", HOUR_MS)
     assert found.what == (
-        "is full in 1h, 20% of its volume used, 1 GB more an hour, filled by orders 60%, others 30%, a 6%"
+        "fills up, 20% of its volume used, 1 GB more an hour, filled by orders 60%, others 30%, a 6%"
     )
 
 

@@ -116,7 +116,8 @@ def test_the_policy_comes_before_all_that_it_rules(page: Page) -> None:
 
 def test_nothing_is_fetched(page: Page) -> None:
     for name, attributes in page.elements:
-        assert not {"src", "href", "srcset", "action", "poster", "style"} & set(attributes), name
+        assert not {"src", "srcset", "action", "poster", "style"} & set(attributes), name
+        assert (attributes.get("href") or "#").startswith("#"), name
         assert not [key for key in attributes if key.startswith("on")], name
     assert not page.of("link")
     assert not re.search(r"url\(|@import", page.texts[0][1])
@@ -147,7 +148,7 @@ def test_every_figure_that_a_table_of_the_page_shows_is_in_the_report(page: Page
     script = page.texts[3][1]
     rows = jsonable(sample_report())
     known = {key for name in ("groups", "log_dirs", "topics") for row in rows[name] for key in (*row, *row["now"])}
-    known |= {*rows["partitions"][0], *rows["brokers"][0]}
+    known |= {*rows["partitions"][0], *rows["brokers"][0], *rows["losses"][0], "filled_by"}  # made of `causes`
     used = set(re.findall(r'{ key: "(\w+)"', script))
     assert used
     assert used <= known

@@ -14,6 +14,11 @@ function element(name, className, text) {
   return made;
 }
 
+// As kctl.text.counted.
+function counted(number, noun, plural) {
+  return formatCount(number) + " " + (number === 1 ? noun : plural || noun + "s");
+}
+
 function formatCount(value) {
   return Math.round(value).toLocaleString("en-US");
 }
@@ -60,6 +65,7 @@ const KINDS = {
   duration: { show: formatDuration, className: "right" },
   rate: { show: formatRate, className: "right" },
   share: { show: (v) => (100 * v).toFixed(v >= 0.1 || v === 0 ? 0 : 1) + "%", className: "right" },
+  ratio: { show: (v) => v.toFixed(2), className: "right" },
   time: { show: formatTime },
   limit: { show: (v) => (v < 0 ? "none" : formatDuration(v)), className: "right" },
   bytesLimit: { show: (v) => (v < 0 ? "none" : formatSize(v)), className: "right" },

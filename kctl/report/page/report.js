@@ -2,17 +2,24 @@
 
 const report = JSON.parse(document.getElementById("report").textContent);
 const span = report.span, overview = report.overview;
-const charts = [];
+const FIRST_FINDINGS = 8;
+const DAY_MS = 24 * 3600 * 1000;
+const charts = [], tables = {};
 // Figures of now and series in one row.
 const flat = (rows) => rows.map((row) => ({ ...row.now, ...row, now: null }));
-const groups = flat(report.groups), logDirs = flat(report.log_dirs), topics = flat(report.topics);
+const groups = flat(report.groups), topics = flat(report.topics);
+const logDirs = flat(report.log_dirs).map((row) => ({ ...row, filled_by: filledBy(row.causes) }));
+
+function filledBy(causes) {
+  return causes.slice(0, 3).map((each) => (each.topic ?? "others") + " " + KINDS.share.show(each.share)).join(", ") || null;
+}
 
 function part(id) {
   return document.getElementById(id);
 }
 
 function passes(count) {
-  return formatCount(count) + (count === 1 ? " pass" : " passes");
+  return counted(count, "pass", "passes");
 }
 
 function showHead() {
@@ -28,31 +35,75 @@ function showHead() {
   part("lacking-list").append(...lacking.map((text) => element("li", "", text)));
 }
 
+// --- what needs somebody ---
+
+function due(ms) {
+  const at = formatMoment(Date.parse(span.to_at) / 1000 + ms / 1000).slice(5, 16);
+  return ms <= 0 ? "now" : "in " + formatDuration(ms) + ", " + at;
+}
+
+function findingOf(finding) {
+  const line = element("li", "finding"), body = element("div"), more = [];
+  const broker = finding.broker === null ? "" : " of broker " + finding.broker;
+  const name = element("button", "link", finding.kind + " " + finding.name + broker);
+  name.type = "button";
+  name.addEventListener("click", () => goTo(finding));
+  if (finding.since) more.push("since " + formatTime(finding.since).slice(5, 16));
+  more.push(finding.advice);
+  body.append(name, element("span", "", " " + finding.what), element("div", "dim", more.join(" · ")));
+  line.append(element("span", "status " + coloured(finding.severity), finding.severity), body);
+  if (finding.due_ms !== null) line.append(element("b", "due", due(finding.due_ms)));
+  return line;
+}
+
+// To the row that a finding is about.
+function goTo(finding) {
+  const id = { group: "groups", "log dir": "log-dirs", topic: "topics" }[finding.kind];
+  tables[id].look(finding.name);
+  part(id + "-table").scrollIntoView();
+  tables[id].filter.focus({ preventScroll: true });
+}
+
+function showFindings() {
+  const list = part("findings-list"), all = report.findings.map(findingOf);
+  list.append(...all.slice(0, FIRST_FINDINGS));
+  if (!all.length) {
+    const lacks = report.lacking.length || span.incomplete;
+    list.replaceWith(element("p", "", "Nothing that was read" + (lacks ? ", which was not all," : "") + " needs you."));
+  }
+  if (all.length <= FIRST_FINDINGS) return;
+  const more = element("button", "more", "show all " + formatCount(all.length));
+  more.addEventListener("click", () => { list.append(...all.slice(FIRST_FINDINGS)); more.remove(); });
+  part("findings").append(more);
+}
+
 function tile(title, value, className) {
-  const made = element("div", "tile"), big = element("b", className, value);
+  const made = element("div", "tile " + (className || "")), big = element("b", "", value);
   made.append(big, element("span", "", title));
   return made;
 }
 
 function showOverview() {
   const some = (value, show) => (value === null ? "–" : show(value));
-  const tiles = [
-    tile("groups", formatCount(overview.groups)),
-    tile("groups in ERR", formatCount(overview.groups_err), overview.groups_err ? "ERR" : ""),
-    tile("groups in WARN", formatCount(overview.groups_warn), overview.groups_warn ? "WARN" : ""),
+  const alarm = (value, className) => (value ? className : "");
+  const soon = (ms) => (ms === null || ms > 7 * DAY_MS ? "" : ms <= DAY_MS ? "ERR" : "WARN");
+  part("tiles").append(
+    tile("groups in ERR, of " + formatCount(overview.groups), formatCount(overview.groups_err), alarm(overview.groups_err, "ERR")),
+    tile("groups in WARN", formatCount(overview.groups_warn), alarm(overview.groups_warn, "WARN")),
+    tile("next loss in", some(overview.next_loss_ms, formatDuration), soon(overview.next_loss_ms)),
+    tile("lost, messages", some(overview.lost, formatCount), alarm(overview.lost, "ERR")),
+    tile("a disk is full in", some(overview.next_full_ms, formatDuration), soon(overview.next_full_ms)),
+    tile("log dirs offline, of " + formatCount(overview.log_dirs), formatCount(overview.offline_log_dirs), alarm(overview.offline_log_dirs, "ERR")),
     tile("lag, messages", some(overview.lag, formatCount)),
     tile("longest time lag", some(overview.time_lag_ms, formatDuration)),
-    tile("lost, messages", some(overview.lost, formatCount), overview.lost ? "ERR" : ""),
-    tile("next loss in", some(overview.next_loss_ms, formatDuration), overview.next_loss_ms === null ? "" : "WARN"),
-    tile("topics", formatCount(overview.topics)),
-    tile("all replicas", formatSize(overview.replicas_bytes)),
+    tile("bytes of all replicas", formatSize(overview.replicas_bytes)),
     tile("growth", some(overview.growth_bytes_per_hour, KINDS.growth.show)),
-    tile("a disk is full in", some(overview.next_full_ms, formatDuration), overview.next_full_ms === null ? "" : "WARN"),
-    tile("log dirs on brokers", formatCount(overview.log_dirs) + " on " + formatCount(overview.brokers)),
-  ];
-  if (overview.offline_log_dirs) tiles.push(tile("log dirs offline", formatCount(overview.offline_log_dirs), "ERR"));
-  part("tiles").append(...tiles);
+    tile("topics", formatCount(overview.topics)),
+    tile("brokers", formatCount(overview.brokers)),
+  );
 }
+
+// --- groups ---
 
 function showGroups() {
   const chart = new LineChart(part("lag-chart"), span, (row) => row.group, formatCount);
@@ -64,17 +115,19 @@ function showGroups() {
     chart.set(rows, measure.value, lag ? formatCount : formatDuration);
   };
   measure.addEventListener("change", draw);
-  new RowTable(part("groups-table"), "groups", [
+  tables.groups = new RowTable(part("groups-table"), "groups", [
     { key: "group", title: "GROUP", kind: "text" }, { key: "status", title: "STATUS", kind: "status" },
-    { key: "worst_status", title: "WORST", kind: "status" }, { key: "state", title: "STATE", kind: "plain" },
-    { key: "topics", title: "TOPICS", kind: "count" },
-    { key: "partitions", title: "PARTITIONS", kind: "count" }, { key: "lag", title: "LAG", kind: "count" },
-    { key: "lag_over_time", title: "LAG OVER TIME", kind: "spark" }, { key: "lost", title: "LOST", kind: "count" },
-    { key: "time_lag_ms", title: "TIME LAG", kind: "duration" },
-    { key: "consumed_per_s", title: "CONSUMED", kind: "rate" }, { key: "produced_per_s", title: "PRODUCED", kind: "rate" },
+    { key: "state", title: "STATE", kind: "plain" }, { key: "lag", title: "LAG", kind: "count" },
+    { key: "lag_over_time", title: "LAG OVER TIME", kind: "spark" },
+    { key: "time_lag_at_least_ms", title: "TIME LAG", kind: "duration" }, { key: "lost", title: "LOST", kind: "count" },
+    { key: "loss_ms", title: "LOSES IN", kind: "duration", soonest: true },
     { key: "catch_up_ms", title: "CATCHES UP IN", kind: "duration" },
-    { key: "deletion_ms", title: "DELETED IN", kind: "duration" }, { key: "loss_ms", title: "LOSES IN", kind: "duration" },
-    { key: "last_commit", title: "LAST COMMIT", kind: "time" }, { key: "at", title: "READ AT", kind: "time" },
+    { key: "consumed_per_s", title: "CONSUMED", kind: "rate" }, { key: "produced_per_s", title: "PRODUCED", kind: "rate" },
+    { key: "worst_status", title: "WORST", kind: "status", minor: true },
+    { key: "deletion_ms", title: "DELETED IN", kind: "duration", soonest: true, minor: true },
+    { key: "topics", title: "TOPICS", kind: "count", minor: true },
+    { key: "partitions", title: "PARTITIONS", kind: "count", minor: true },
+    { key: "last_commit", title: "LAST COMMIT", kind: "time", minor: true }, { key: "at", title: "READ AT", kind: "time", minor: true },
   ], groups, (found) => {
     rows = found;
     draw();
@@ -82,43 +135,63 @@ function showGroups() {
   });
 }
 
+// How many of all there are in a table that does not have all.
+function note(id, rows, all, words) {
+  if (rows.length < all) part(id).textContent = words + " " + formatCount(rows.length) + " of " + formatCount(all) + ".";
+}
+
 function showPartitions() {
-  if (report.partitions.length < overview.partitions) {
-    part("partitions-note").textContent =
-      "The worst " + formatCount(report.partitions.length) + " of " + formatCount(overview.partitions) + " partitions.";
-  }
-  new RowTable(part("partitions-table"), "partitions", [
+  note("partitions-note", report.partitions, overview.partitions, "The worst");
+  tables.partitions = new RowTable(part("partitions-table"), "partitions", [
     { key: "group", title: "GROUP", kind: "text" }, { key: "topic", title: "TOPIC", kind: "text" },
     { key: "partition", title: "PART", kind: "count" }, { key: "status", title: "STATUS", kind: "status" },
-    { key: "standing", title: "STANDING", kind: "plain" },
-    { key: "committed_offset", title: "COMMITTED", kind: "count" }, { key: "log_end_offset", title: "LOG END", kind: "count" },
-    { key: "lag", title: "LAG", kind: "count" }, { key: "lost", title: "LOST", kind: "count" },
-    { key: "time_lag_ms", title: "TIME LAG", kind: "duration" },
-    { key: "consumed_per_s", title: "CONSUMED", kind: "rate" }, { key: "produced_per_s", title: "PRODUCED", kind: "rate" },
+    { key: "lag", title: "LAG", kind: "count" }, { key: "time_lag_at_least_ms", title: "TIME LAG", kind: "duration" },
+    { key: "lost", title: "LOST", kind: "count" }, { key: "loss_ms", title: "LOSES IN", kind: "duration", soonest: true },
     { key: "catch_up_ms", title: "CATCHES UP IN", kind: "duration" },
-    { key: "deletion_by_time_ms", title: "DELETED BY TIME IN", kind: "duration" },
-    { key: "deletion_by_bytes_ms", title: "BY BYTES IN", kind: "duration" },
-    { key: "loss_ms", title: "LOSES IN", kind: "duration" },
-    { key: "unchanged_ms", title: "UNCHANGED FOR", kind: "duration" },
-    { key: "client_id", title: "CLIENT", kind: "text" }, { key: "host", title: "HOST", kind: "text" },
+    { key: "consumed_per_s", title: "CONSUMED", kind: "rate" }, { key: "produced_per_s", title: "PRODUCED", kind: "rate" },
+    { key: "client_id", title: "CLIENT", kind: "text" },
+    { key: "host", title: "HOST", kind: "text", minor: true }, { key: "standing", title: "STANDING", kind: "plain", minor: true },
+    { key: "committed_offset", title: "COMMITTED", kind: "count", minor: true },
+    { key: "log_end_offset", title: "LOG END", kind: "count", minor: true },
+    { key: "deletion_by_time_ms", title: "DELETED BY TIME IN", kind: "duration", soonest: true, minor: true },
+    { key: "deletion_by_bytes_ms", title: "BY BYTES IN", kind: "duration", soonest: true, minor: true },
+    { key: "unchanged_ms", title: "UNCHANGED FOR", kind: "duration", minor: true },
   ], report.partitions);
 }
 
+// --- disks and topics ---
+
 function showLogDirs() {
-  const name = (row) => row.broker + " " + row.log_dir;
+  const name = (row) => row.broker + " " + row.log_dir, broker = (row) => "broker " + row.broker;
   drawBars(part("disk-bars"), "Share of the volume that is used", logDirs, name, (r) => r.disk_used, KINDS.share.show, 1);
-  drawBars(part("broker-bars"), "Bytes on each broker", report.brokers, (r) => "broker " + r.broker, (r) => r.size_bytes, formatSize);
-  drawBars(part("broker-growth"), "Growth of each broker", report.brokers, (r) => "broker " + r.broker, (r) => r.growth_bytes_per_hour, KINDS.growth.show);
+  drawBars(part("disk-growth"), "Growth of each log dir", logDirs, name, (r) => r.growth_bytes_per_hour, KINDS.growth.show);
+  drawBars(part("broker-bars"), "Bytes on each broker", report.brokers, broker, (r) => r.size_bytes, formatSize);
+  drawBars(part("broker-growth"), "Growth of each broker", report.brokers, broker, (r) => r.growth_bytes_per_hour, KINDS.growth.show);
   const chart = new LineChart(part("disk-chart"), span, name, formatSize);
   charts.push(chart);
-  new RowTable(part("log-dirs-table"), "log dirs", [
-    { key: "broker", title: "BROKER", kind: "count" }, { key: "log_dir", title: "LOG DIR", kind: "text" },
-    { key: "topics", title: "TOPICS", kind: "count" }, { key: "replicas", title: "REPLICAS", kind: "count" },
+  tables["log-dirs"] = new RowTable(part("log-dirs-table"), "log dirs", [
+    { key: "log_dir", title: "LOG DIR", kind: "text" }, { key: "broker", title: "BROKER", kind: "count" },
+    { key: "full_ms", title: "FULL IN", kind: "duration", soonest: true }, { key: "disk_used", title: "USED", kind: "share" },
+    { key: "usable_bytes", title: "FREE", kind: "size" }, { key: "total_bytes", title: "VOLUME", kind: "size" },
     { key: "size_bytes", title: "SIZE", kind: "size" }, { key: "size_over_time", title: "SIZE OVER TIME", kind: "spark" },
-    { key: "growth_bytes_per_hour", title: "GROWTH", kind: "growth" }, { key: "total_bytes", title: "VOLUME", kind: "size" },
-    { key: "usable_bytes", title: "FREE", kind: "size" }, { key: "disk_used", title: "USED", kind: "share" },
-    { key: "full_ms", title: "FULL IN", kind: "duration" }, { key: "error", title: "ERROR", kind: "text" },
+    { key: "growth_bytes_per_hour", title: "GROWTH", kind: "growth" }, { key: "filled_by", title: "FILLED BY", kind: "text" },
+    { key: "error", title: "ERROR", kind: "text" },
+    { key: "topics", title: "TOPICS", kind: "count", minor: true }, { key: "replicas", title: "REPLICAS", kind: "count", minor: true },
+    { key: "growing_to_bytes", title: "GROWS TO", kind: "size", minor: true },
   ], logDirs, (found) => chart.set(found, "size_over_time"));
+  showLosses();
+}
+
+function showLosses() {
+  part("losses").hidden = !report.losses.length;
+  if (part("losses").hidden) return;
+  tables.losses = new RowTable(part("losses-table"), "losses", [
+    { key: "log_dir", title: "LOG DIR", kind: "text" }, { key: "broker", title: "BROKER", kind: "count" },
+    { key: "full_ms", title: "FULL IN", kind: "duration", soonest: true }, { key: "group", title: "GROUP", kind: "text" },
+    { key: "partitions", title: "PARTITIONS", kind: "count" }, { key: "unread", title: "UNREAD", kind: "count" },
+    { key: "sole", title: "ONLY HERE", kind: "count" }, { key: "deleted", title: "DELETED UNREAD", kind: "count" },
+    { key: "loss_ms", title: "LOSES IN", kind: "duration", soonest: true },
+  ], report.losses);
 }
 
 function showTopics() {
@@ -127,18 +200,22 @@ function showTopics() {
   drawBars(part("topic-growth"), "Growth", topics, name, (r) => r.growth_bytes_per_hour, KINDS.growth.show);
   drawBars(part("topic-time"), "Share of retention.ms that is used", topics, name, (r) => r.retention_ms_used, KINDS.share.show, 1);
   drawBars(part("topic-bytes"), "Share of retention.bytes that is used", topics, name, (r) => r.retention_bytes_used, KINDS.share.show, 1);
-  new RowTable(part("topics-table"), "topics", [
-    { key: "topic", title: "TOPIC", kind: "text" }, { key: "partitions", title: "PARTITIONS", kind: "count" },
-    { key: "replicas", title: "REPLICAS", kind: "count" }, { key: "size_bytes", title: "SIZE", kind: "size" },
-    { key: "replicas_bytes", title: "ALL REPLICAS", kind: "size" },
+  note("topics-note", topics, overview.topics, "The largest");
+  tables.topics = new RowTable(part("topics-table"), "topics", [
+    { key: "topic", title: "TOPIC", kind: "text" }, { key: "replicas_bytes", title: "ALL REPLICAS", kind: "size" },
     { key: "size_over_time", title: "SIZE OVER TIME", kind: "spark" }, { key: "growth_bytes_per_hour", title: "GROWTH", kind: "growth" },
-    { key: "cleanup_policy", title: "POLICY", kind: "plain" },
+    { key: "ceiling_bytes", title: "GROWS TO", kind: "size" },
     { key: "retention_ms", title: "RETENTION", kind: "limit" }, { key: "retention_ms_used", title: "TIME USED", kind: "share" },
-    { key: "oldest_age_ms", title: "OLDEST", kind: "duration" },
-    { key: "retention_bytes", title: "RETENTION BYTES", kind: "bytesLimit" },
-    { key: "retention_bytes_used", title: "BYTES USED", kind: "share" }, { key: "ceiling_bytes", title: "GROWS TO", kind: "size" },
+    { key: "retention_bytes", title: "BYTES KEPT", kind: "bytesLimit" },
+    { key: "retention_bytes_used", title: "BYTES USED", kind: "share" }, { key: "cleanup_policy", title: "POLICY", kind: "plain" },
+    { key: "partitions", title: "PARTITIONS", kind: "count", minor: true },
+    { key: "replicas", title: "REPLICAS", kind: "count", minor: true }, { key: "size_bytes", title: "SIZE", kind: "size", minor: true },
+    { key: "oldest_age_ms", title: "OLDEST", kind: "duration", minor: true }, { key: "skew", title: "SKEW", kind: "ratio", minor: true },
+    { key: "dirty_ratio_at_least", title: "DIRTY", kind: "share", minor: true },
   ], topics);
 }
+
+// --- the page ---
 
 // On paper, and where the system or the reader says so, colours are others; canvases have to be drawn anew.
 function theme(name) {
@@ -146,12 +223,17 @@ function theme(name) {
   for (const chart of charts) chart.draw();
 }
 
-function followThemes() {
+function followReader() {
   const dark = matchMedia("(prefers-color-scheme: dark)");
   let chosen = dark.matches ? "dark" : "light";
   document.documentElement.dataset.theme = chosen;
   dark.addEventListener("change", () => theme((chosen = dark.matches ? "dark" : "light")));
   part("theme").addEventListener("click", () => theme((chosen = chosen === "dark" ? "light" : "dark")));
+  addEventListener("keydown", (event) => {
+    if (event.key !== "/" || event.target.closest("input, select, textarea")) return;
+    event.preventDefault();
+    nearestFilter().focus();
+  });
   addEventListener("beforeprint", () => theme("light"));
   addEventListener("afterprint", () => theme(chosen));
   let waiting = 0;
@@ -161,8 +243,15 @@ function followThemes() {
   });
 }
 
-followThemes();
+// The filter of the table that is in view, else of the next one.
+function nearestFilter() {
+  const filters = [...document.querySelectorAll(".tools input")];
+  return filters.find((filter) => filter.closest("section").getBoundingClientRect().bottom > innerHeight / 2) || filters[0];
+}
+
+followReader();
 showHead();
+showFindings();
 showOverview();
 showGroups();
 showPartitions();

@@ -1,6 +1,6 @@
 // Tables that can be sorted by a click on a title, and filtered by words.
 
-const FIRST_ROWS = 100;
+const FIRST_ROWS = 25;
 const BADNESS = { REWIND: 6, STALL: 5, STOP: 4, ERR: 3, WARN: 2, OK: 1, UNKNOWN: 0 };
 
 // A line of the known values, in a box that has no size of its own.
@@ -30,12 +30,17 @@ function sparkline(series) {
   return svg;
 }
 
+// A status as a colour: of partitions STOP, STALL and REWIND are as bad as a group's ERR.
+function coloured(status) {
+  return ["STOP", "STALL", "REWIND"].includes(status) ? "ERR" : status in BADNESS ? status : "UNKNOWN";
+}
+
 function cellOf(column, row) {
   const kind = KINDS[column.kind], value = row[column.key];
-  const cell = element("td", kind.className);
+  const cell = element("td", [kind.className, column.minor && "minor"].filter(Boolean).join(" "));
   if (column.kind === "spark") cell.append(sparkline(value));
-  else if (value === null || value === undefined) cell.textContent = column.none || "–";
-  else if (column.kind === "status") cell.append(element("span", "status " + (value in BADNESS ? value : ""), value));
+  else if (value === null || value === undefined) cell.textContent = "–";
+  else if (column.kind === "status") cell.append(element("span", "status " + coloured(value), value));
   else cell.textContent = printable(kind.show(value));
   return cell;
 }
@@ -48,13 +53,14 @@ function compare(a, b, descending) {
 }
 
 function sortKey(column, row) {
-  const value = row[column.key];
+  const value = row[column.key] ?? null;
   if (column.kind === "status") return BADNESS[value] ?? -1;
   return column.kind === "spark" ? value.findLast?.((v) => v !== null) ?? null : value;
 }
 
 class RowTable {
-  // place: where it goes; changed: is told of the rows as they are shown, first without the limit.
+  // place: where it goes; changed: is told of the rows as they are shown, first without the limit. Columns that are
+  // `minor` are hidden until they are asked for.
   constructor(place, label, columns, rows, changed) {
     this.columns = columns;
     this.rows = rows;
@@ -62,31 +68,59 @@ class RowTable {
     this.sorted = null;
     this.limit = FIRST_ROWS;
     this.words = [];
+    this.notOk = false;
+    this.body = element("tbody");
+    this.table = element("table", "rows");
+    this.table.append(element("caption", "unseen", label), this.head(), this.body);
+    const scroll = element("div", "scroll");
+    scroll.tabIndex = 0;
+    scroll.setAttribute("role", "region");
+    scroll.setAttribute("aria-label", label);
+    scroll.append(this.table);
+    this.more = element("button", "more", "show all");
+    this.more.addEventListener("click", () => { this.limit = Infinity; this.draw(); });
+    place.append(this.tools(label), scroll, this.more);
+    this.draw();
+  }
+
+  tools(label) {
     this.filter = element("input");
     this.filter.type = "search";
     this.filter.placeholder = "filter " + label;
     this.filter.setAttribute("aria-label", "filter " + label);
     this.filter.addEventListener("input", () => this.search(this.filter.value));
+    this.filter.addEventListener("keydown", (event) => { if (event.key === "Escape") this.look(""); });
     this.count = element("span", "dim");
+    this.count.setAttribute("role", "status");
     const tools = element("div", "tools");
-    tools.append(this.filter, this.count);
-    this.body = element("tbody");
-    this.more = element("button", "more", "show all");
-    this.more.addEventListener("click", () => { this.limit = Infinity; this.draw(); });
-    const table = element("table", "rows");
-    table.append(this.head(), this.body);
-    const scroll = element("div", "scroll");
-    scroll.append(table);
-    place.append(tools, scroll, this.more);
-    this.draw();
+    tools.append(this.filter);
+    if (this.columns.some((column) => column.kind === "status"))
+      tools.append(this.toggle("only what is not OK", (pressed) => { this.notOk = pressed; this.draw(); }));
+    if (this.columns.some((column) => column.minor))
+      tools.append(this.toggle("all columns", (pressed) => this.table.classList.toggle("wide", pressed)));
+    tools.append(this.count);
+    return tools;
+  }
+
+  toggle(text, change) {
+    const button = element("button", "toggle", text);
+    button.type = "button";
+    button.setAttribute("aria-pressed", "false");
+    button.addEventListener("click", () => {
+      const pressed = button.getAttribute("aria-pressed") !== "true";
+      button.setAttribute("aria-pressed", String(pressed));
+      change(pressed);
+    });
+    return button;
   }
 
   head() {
     const line = element("tr");
     this.titles = this.columns.map((column) => {
-      const title = element("th", KINDS[column.kind].className === "right" ? "right" : "");
+      const title = element("th", [KINDS[column.kind].className === "right" && "right", column.minor && "minor"].filter(Boolean).join(" "));
       title.scope = "col";
       const button = element("button", "", column.title);
+      button.type = "button";
       button.addEventListener("click", () => this.sort(column));
       title.append(button);
       line.append(title);
@@ -100,7 +134,8 @@ class RowTable {
   sort(column) {
     const again = this.sorted && this.sorted.column === column;
     const text = column.kind === "text" || column.kind === "plain";
-    this.sorted = { column, descending: again ? !this.sorted.descending : !text };
+    const soonest = column.soonest === true;
+    this.sorted = { column, descending: again ? !this.sorted.descending : !text && !soonest };
     this.titles.forEach((title, i) => {
       if (this.columns[i] === column) title.setAttribute("aria-sort", this.sorted.descending ? "descending" : "ascending");
       else title.removeAttribute("aria-sort");
@@ -114,9 +149,16 @@ class RowTable {
     this.draw();
   }
 
+  // As if somebody had typed it.
+  look(text) {
+    this.filter.value = text;
+    this.search(text);
+  }
+
   matching() {
     const texts = this.columns.filter((c) => ["text", "plain", "status"].includes(c.kind)).map((c) => c.key);
     const found = this.rows.filter((row) => {
+      if (this.notOk && row.status === "OK") return false;
       const all = texts.map((key) => String(row[key] ?? "").toLowerCase());
       return this.words.every((word) => all.some((text) => text.includes(word)));
     });
@@ -135,9 +177,9 @@ class RowTable {
       return line;
     });
     this.body.replaceChildren(...lines);
-    this.count.textContent = shown.length + " of " + this.rows.length;
+    this.count.textContent = formatCount(shown.length) + " of " + formatCount(this.rows.length);
     this.more.hidden = shown.length === found.length;
-    this.more.textContent = "show all " + found.length;
+    this.more.textContent = "show all " + formatCount(found.length);
     this.changed(found);
   }
 }
