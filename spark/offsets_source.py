@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
 
 from kctl.client import connect
 from kctl.context import Target
@@ -23,6 +22,7 @@ from kctl.lag.offsets_topic import OffsetsLog, fetch_log
 from kctl.segment.listing import log_bytes
 from kctl.segment.offset_commits import TOPIC, Told
 from kctl.segment.partition_log import PartitionLog
+from kctl.spark import task_source
 from kctl.spark.dealing import deal_by_weight
 from kctl.spark.offsets_history import ARROW, EVERYTHING, Span, errors_of, read_fetched, read_logs
 
@@ -88,40 +88,6 @@ def _failed(texts: list[str]) -> pa.RecordBatch:
     return errors_of(Told(damaged=len(texts), texts=texts))
 
 
-class HistorySource(DataSource):
-    """Base of the classes that `load` makes; alone it reads nothing."""
-
-    shares: ClassVar[tuple[Share, ...]] = ()
-    span: ClassVar[Span] = EVERYTHING
-
-    @classmethod
-    def name(cls) -> str:
-        return FORMAT
-
-    def schema(self) -> StructType:
-        return SCHEMA
-
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark's signature
-        return HistoryReader(self.shares, self.span)
-
-
-class HistoryReader(DataSourceReader):
-    """Reads one share in each task."""
-
-    def __init__(self, shares: Sequence[Share], span: Span) -> None:
-        self._shares, self._span = tuple(shares), span
-
-    def partitions(self) -> Sequence[InputPartition]:
-        return [InputPartition(share) for share in self._shares]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if partition.value is None:  # Spark's stand-in for no partitions
-            return iter(())
-        return read(partition.value, self._span)
-
-
 def load(spark: SparkSession, shares: Sequence[Share], span: Span = EVERYTHING) -> DataFrame:
     """The commits as a DataFrame of SCHEMA, in no order between tasks. `error` is null in commits."""
-    bound = type("BoundHistory", (HistorySource,), {"shares": tuple(shares), "span": span})
-    spark.dataSource.register(bound)
-    return spark.read.format(FORMAT).load()
+    return task_source.load(spark, FORMAT, SCHEMA, partial(read, span=span), shares)

@@ -9,10 +9,10 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StringType, StructField, StructType
 
 from kctl.errors import KctlError
@@ -21,6 +21,7 @@ from kctl.lag.retention import at
 from kctl.report.model import GroupSeries, State, StatusSpan
 from kctl.snapshots.columns import column
 from kctl.snapshots.store import Damaged
+from kctl.spark import task_source
 from kctl.spark.lag_source import GROUP, PARTITION, LagQuestion, kinds
 from kctl.spark.report_groups import GroupsPart, Listed, Most, read_part, times_of
 from kctl.spark.snapshot_ranges import GroupRange
@@ -96,59 +97,23 @@ def _row(kind: type[Any], by: str, values: Sequence[Any]) -> Any:
 # --- Spark ----------------------------------------------------------------------------------------------------------
 
 
-class ReportSource(DataSource):
-    """Base of the classes that `read_by_spark` makes; alone it reads nothing."""
-
-    question: ClassVar[LagQuestion]
-    ranges: ClassVar[tuple[GroupRange, ...]] = ()
-    passes: ClassVar[tuple[int, ...]] = ()
-    most: ClassVar[Most] = Most()
-
-    @classmethod
-    def name(cls) -> str:
-        return FORMAT
-
-    def schema(self) -> StructType:
-        return SCHEMA
-
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark's signature
-        return PartReader(self.question, self.ranges, self.passes, self.most)
-
-
-class PartReader(DataSourceReader):
-    """Reads one range of groups in each task."""
-
-    def __init__(self, question: LagQuestion, ranges: Sequence[GroupRange], passes: Sequence[int], most: Most) -> None:
-        self._question, self._ranges, self._passes, self._most = question, tuple(ranges), tuple(passes), most
-
-    def partitions(self) -> Sequence[InputPartition]:
-        return [InputPartition(each) for each in self._ranges]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if partition.value is None:  # Spark's stand-in for no partitions
-            return
-        rows = list(read(self._question, partition.value, self._passes, self._most))
-        if rows:
-            arrays = [column([row[place] for row in rows], pa.string()) for place in (0, 1)]
-            yield pa.RecordBatch.from_arrays(arrays, names=["kind", "value"])
+def read_share(
+    question: LagQuestion, passes: Sequence[int], most: Most, groups: GroupRange
+) -> Iterator[pa.RecordBatch]:
+    """What a task does: `read`, as a batch of SCHEMA."""
+    rows = list(read(question, groups, passes, most))
+    if rows:
+        arrays = [column([row[place] for row in rows], pa.string()) for place in (0, 1)]
+        yield pa.RecordBatch.from_arrays(arrays, names=["kind", "value"])
 
 
 def read_by_spark(spark: SparkSession) -> ReadGroups:
     """What reads the groups of a plan in Spark's tasks."""
 
     def read_groups(plan: LagPlan, times: Times, most: Most, lacking: list[str]) -> Iterator[GroupsPart]:
-        bound = type(
-            "BoundReport",
-            (ReportSource,),
-            {
-                "question": plan.question,
-                "ranges": plan.ranges,
-                "passes": tuple(times.passes.tolist()),
-                "most": most,
-            },
-        )
-        spark.dataSource.register(bound)
-        rows = spark.read.format(FORMAT).load().collect()
+        passes = tuple(times.passes.tolist())
+        reads = partial(read_share, plan.question, passes, most)
+        rows = task_source.load(spark, FORMAT, SCHEMA, reads, plan.ranges).collect()
         yield unpacked(((row[0], row[1]) for row in rows), lacking)
 
     return read_groups

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from kctl.errors import KctlError
@@ -22,6 +22,7 @@ from kctl.snapshots.layout import Hour
 from kctl.snapshots.passes import newest_ms
 from kctl.snapshots.rollup_files import DAY_MS, WRITTEN, day_of, day_path, hour_path
 from kctl.snapshots.store import Damaged, Store
+from kctl.spark import task_source
 from kctl.spark.rollup_hours import roll_up
 from kctl.spark.stores import store_here
 
@@ -111,48 +112,24 @@ def _made(
             yield hour.start_ms, [str(each) for each in make_hour(store, hour)]
         return
     shares = [tuple(hours[start::parallelism]) for start in range(min(parallelism, len(hours)))]
-    bound = type("BoundRollups", (RollupsSource,), {"store": str(store.root.absolute()), "shares": tuple(shares)})
-    spark.dataSource.register(bound)
     errors: dict[int, list[str]] = {hour.start_ms: [] for hour in hours}
-    for row in spark.read.format(FORMAT).load().collect():
+    made = task_source.load(spark, FORMAT, SCHEMA, partial(make_share, str(store.root.absolute())), shares)
+    for row in made.collect():
         if row["error"] is not None:
             errors[row["start_ms"]].append(row["error"])
     yield from errors.items()
 
 
-class RollupsSource(DataSource):
-    """Base of the class that `catch_up` makes; alone it does nothing. Reading it makes roll-ups: a row for each hour,
-    and one for each thing that could not be read. A task that runs again makes the same files again."""
+def make_share(store: str, hours: Sequence[Hour]) -> Iterator[pa.RecordBatch]:
+    """Make the roll-ups of some hours: a row for each, and one for each thing that could not be read.
 
-    store: ClassVar[str]
-    shares: ClassVar[tuple[tuple[Hour, ...], ...]] = ()
-
-    @classmethod
-    def name(cls) -> str:
-        return FORMAT
-
-    def schema(self) -> StructType:
-        return SCHEMA
-
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark's signature
-        return RollupsReader(self.store, self.shares)
-
-
-class RollupsReader(DataSourceReader):
-    """Makes a share of the hours in each task."""
-
-    def __init__(self, store: str, shares: Sequence[tuple[Hour, ...]]) -> None:
-        self._store, self._shares = store, tuple(shares)
-
-    def partitions(self) -> Sequence[InputPartition]:
-        return [InputPartition(share) for share in self._shares]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        for hour in partition.value or ():
-            try:
-                errors: list[str | None] = [str(each) for each in make_hour(store_here(self._store), hour)]
-            except KctlError as exc:
-                errors = [exc.message]
-            rows = [None, *errors]
-            arrays = [column([hour.start_ms] * len(rows), pa.int64()), column(rows, pa.string())]
-            yield pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
+    A task that runs again makes the same files again.
+    """
+    for hour in hours:
+        try:
+            errors: list[str | None] = [str(each) for each in make_hour(store_here(store), hour)]
+        except KctlError as exc:
+            errors = [exc.message]
+        rows = [None, *errors]
+        arrays = [column([hour.start_ms] * len(rows), pa.int64()), column(rows, pa.string())]
+        yield pa.RecordBatch.from_arrays(arrays, schema=_ARROW)

@@ -8,13 +8,14 @@ read is in its `error`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import DataType, IntegerType, LongType, StringType, StructField, StructType
 
 from kctl.segment.listing import SegmentListing, list_segments, log_bytes
+from kctl.spark import task_source
 from kctl.spark.arrow import batches
 from kctl.spark.dealing import deal_by_weight
 
@@ -45,40 +46,6 @@ def read(share: Share, *, headers: bool) -> Iterator[pa.RecordBatch]:
     return batches(list_segments(map(Path, share), headers=headers), SCHEMA)
 
 
-class SegmentsSource(DataSource):
-    """Base of the classes that `load` makes; alone it reads nothing."""
-
-    shares: ClassVar[tuple[Share, ...]] = ()
-    headers: ClassVar[bool] = False
-
-    @classmethod
-    def name(cls) -> str:
-        return FORMAT
-
-    def schema(self) -> StructType:
-        return SCHEMA
-
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark's signature
-        return SegmentsReader(self.shares, headers=self.headers)
-
-
-class SegmentsReader(DataSourceReader):
-    """Lists one share in each task."""
-
-    def __init__(self, shares: Sequence[Share], *, headers: bool) -> None:
-        self._shares, self._headers = tuple(shares), headers
-
-    def partitions(self) -> Sequence[InputPartition]:
-        return [InputPartition(share) for share in self._shares]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if partition.value is None:  # Spark's stand-in for no partitions
-            return iter(())
-        return read(partition.value, headers=self._headers)
-
-
 def load(spark: SparkSession, dealt: Sequence[Share], *, headers: bool = False) -> DataFrame:
     """The segments as a DataFrame of SCHEMA, in no order between tasks. headers: read every batch header."""
-    bound = type("BoundSegments", (SegmentsSource,), {"shares": tuple(dealt), "headers": headers})
-    spark.dataSource.register(bound)
-    return spark.read.format(FORMAT).load()
+    return task_source.load(spark, FORMAT, SCHEMA, partial(read, headers=headers), dealt)

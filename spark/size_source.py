@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
 
 from kctl.errors import KctlError
 from kctl.lag.growth import GrownReplica, GrownVolume, Growth
@@ -25,6 +24,7 @@ from kctl.snapshots.columns import column
 from kctl.snapshots.read import chosen_files, read_file, read_sorted
 from kctl.snapshots.rows import BadRows, Part
 from kctl.snapshots.store import Damaged, Store
+from kctl.spark import task_source
 from kctl.spark.column_arrays import Watch
 from kctl.spark.growth_columns import GROWTH_TYPES, Sizes, growths
 from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange, split
@@ -161,40 +161,6 @@ def topic_ranges(
 # --- Spark ----------------------------------------------------------------------------------------------------------
 
 
-class SizesSource(DataSource):
-    """Base of the classes that `load` makes; alone it reads nothing."""
-
-    asked: ClassVar[SizesAsked]
-    ranges: ClassVar[tuple[GroupRange, ...]] = ()
-
-    @classmethod
-    def name(cls) -> str:
-        return FORMAT
-
-    def schema(self) -> StructType:
-        return SCHEMA
-
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark's signature
-        return TopicsReader(self.asked, self.ranges)
-
-
-class TopicsReader(DataSourceReader):
-    """Reads one range of topics in each task."""
-
-    def __init__(self, asked: SizesAsked, ranges: Sequence[GroupRange]) -> None:
-        self._asked, self._ranges = asked, tuple(ranges)
-
-    def partitions(self) -> Sequence[InputPartition]:
-        return [InputPartition(each) for each in self._ranges]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if partition.value is None:  # Spark's stand-in for no partitions
-            return iter(())
-        return read(self._asked, partition.value)
-
-
 def load(spark: SparkSession, asked: SizesAsked, ranges: Sequence[GroupRange]) -> DataFrame:
     """The replicas as a DataFrame: the columns of SCHEMA. `error` is null in replicas."""
-    bound = type("BoundSizes", (SizesSource,), {"asked": asked, "ranges": tuple(ranges)})
-    spark.dataSource.register(bound)
-    return spark.read.format(FORMAT).load()
+    return task_source.load(spark, FORMAT, SCHEMA, partial(read, asked), ranges)

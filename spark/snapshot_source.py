@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import (
     BooleanType,
     ByteType,
@@ -36,6 +36,7 @@ from kctl.snapshots.columns import column
 from kctl.snapshots.passes import passes
 from kctl.snapshots.read import read_sorted
 from kctl.snapshots.store import Damaged
+from kctl.spark import task_source
 from kctl.spark.commit_times import times_of_logs
 from kctl.spark.offsets_history import Span, offsets_logs
 from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange
@@ -159,40 +160,6 @@ def _told(errors: list[str]) -> pa.RecordBatch:
 # --- Spark ----------------------------------------------------------------------------------------------------------
 
 
-class ReadingsSource(DataSource):
-    """Base of the classes that `load` makes; alone it reads nothing."""
-
-    question: ClassVar[Question]
-    ranges: ClassVar[tuple[GroupRange, ...]] = ()
-
-    @classmethod
-    def name(cls) -> str:
-        return FORMAT
-
-    def schema(self) -> StructType:
-        return SCHEMA
-
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark's signature
-        return RangeReader(self.question, self.ranges)
-
-
-class RangeReader(DataSourceReader):
-    """Reads one range of groups in each task."""
-
-    def __init__(self, question: Question, ranges: Sequence[GroupRange]) -> None:
-        self._question, self._ranges = question, tuple(ranges)
-
-    def partitions(self) -> Sequence[InputPartition]:
-        return [InputPartition(each) for each in self._ranges]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if partition.value is None:  # Spark's stand-in for no partitions
-            return iter(())
-        return read(self._question, partition.value)
-
-
 def load(spark: SparkSession, question: Question, ranges: Sequence[GroupRange]) -> DataFrame:
     """The readings as a DataFrame: the columns of SCHEMA, in no order between tasks. `error` is null in readings."""
-    bound = type("BoundReadings", (ReadingsSource,), {"question": question, "ranges": tuple(ranges)})
-    spark.dataSource.register(bound)
-    return spark.read.format(FORMAT).load()
+    return task_source.load(spark, FORMAT, SCHEMA, partial(read, question), ranges)

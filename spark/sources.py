@@ -5,21 +5,20 @@
     kctl_log_dirs       brokers                           a log dir, or a replica in it
     kctl_configs        topics                            retention.ms, retention.bytes, …
 
-The shares are planned by kctl's own process (kctl.spark.planning) while Spark starts. A bound source is a class made
-for one cluster and one plan: Spark pickles it by value, so that the Target with its secrets travels inside the
-pickled reader to the executors and appears in no option, configuration, plan or event log.
+The shares are planned by kctl's own process (kctl.spark.planning) while Spark starts. The Target with its secrets
+travels inside the pickled reader (kctl.spark.task_source).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, StructField, StructType
 
 from kctl.context import Target
-from kctl.spark import reading
+from kctl.spark import reading, task_source
 from kctl.spark.arrow import batches
 
 if TYPE_CHECKING:
@@ -74,53 +73,16 @@ CONFIGS = Kind(
 )
 
 
-class BoundSource(DataSource):
-    """Base of the classes that `bind` makes; alone it reads nothing."""
-
-    kind: ClassVar[Kind]
-    target: ClassVar[Target]
-    shares: ClassVar[tuple[Any, ...]] = ()
-    timeout_s: ClassVar[float] = 30.0
-
-    @classmethod
-    def name(cls) -> str:
-        return cls.kind.format
-
-    def schema(self) -> StructType:
-        return self.kind.schema
-
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark's signature
-        return ShareReader(self.kind, self.target, self.shares, self.timeout_s)
-
-
-class ShareReader(DataSourceReader):
-    """Reads one share in each task."""
-
-    def __init__(self, kind: Kind, target: Target, shares: Sequence[Any], timeout_s: float) -> None:
-        self._kind, self._target, self._shares, self._timeout_s = kind, target, tuple(shares), timeout_s
-
-    def partitions(self) -> Sequence[InputPartition]:
-        return [InputPartition(share) for share in self._shares]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if partition.value is None:  # Spark's stand-in for no partitions
-            return iter(())
-        rows = self._kind.read(self._target, partition.value, timeout_s=self._timeout_s)
-        return batches(rows, self._kind.schema)
-
-
-def bind(kind: Kind, target: Target, shares: Sequence[Any], *, timeout_s: float) -> type[DataSource]:
-    """A data source for one cluster and one plan: a class of its own, which pickle has to take by value."""
-    own = {"kind": kind, "target": target, "shares": tuple(shares), "timeout_s": timeout_s}
-    return type(f"Bound_{kind.format}", (BoundSource,), own)
-
-
 def load(
     spark: SparkSession, kind: Kind, target: Target, shares: Sequence[Any], *, timeout_s: float = 30.0
 ) -> DataFrame:
     """The rows that `shares` say, as a DataFrame; each action on it asks the cluster again (see `once`)."""
-    spark.dataSource.register(bind(kind, target, shares, timeout_s=timeout_s))
-    return spark.read.format(kind.format).load()
+    read = partial(_read_share, kind, target, timeout_s)
+    return task_source.load(spark, kind.format, kind.schema, read, shares)
+
+
+def _read_share(kind: Kind, target: Target, timeout_s: float, share: Any) -> Iterator[pa.RecordBatch]:
+    return batches(kind.read(target, share, timeout_s=timeout_s), kind.schema)
 
 
 def once(frame: DataFrame) -> DataFrame:

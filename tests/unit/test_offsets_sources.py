@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +17,8 @@ from kctl.errors import KctlError, OperationFailed
 from kctl.lag.offsets_topic import OffsetsLog, fetch_log, whole_batches
 from kctl.spark import offsets_source, segments_source
 from kctl.spark.offsets_history import ARROW, Span, offsets_logs, read_fetched
-from kctl.spark.offsets_source import HistoryReader, LiveShare, Share, file_shares, live_shares
+from kctl.spark.offsets_source import LiveShare, Share, file_shares, live_shares
+from kctl.spark.task_source import TaskReader
 from offsets_files import commit
 from segment_files import BASE_TIMESTAMP as T
 from segment_files import batch, marker, with_bytes, write
@@ -130,7 +132,7 @@ def _shares(tmp_path: Path, tasks: int) -> list[Share]:
 
 def test_each_task_reads_its_share(tmp_path: Path) -> None:
     shares = _shares(tmp_path, 2)
-    reader = _travelled(HistoryReader(shares, Span(from_ms=T + 1)))
+    reader = _travelled(TaskReader(partial(offsets_source.read, span=Span(from_ms=T + 1)), shares))
     found = [[row for b in reader.read(part) for row in b.to_pylist()] for part in reader.partitions()]
     assert len(found) == 2
     rows = sorted((row["group"], row["committed_offset"]) for part in found for row in part)
@@ -142,7 +144,7 @@ def test_each_task_reads_its_share(tmp_path: Path) -> None:
 def test_segments_readers_travel_too(tmp_path: Path) -> None:
     _shares(tmp_path, 1)
     dealt = segments_source.shares(sorted(tmp_path.iterdir()), 2)
-    reader = _travelled(segments_source.SegmentsReader(dealt, headers=True))
+    reader = _travelled(TaskReader(partial(segments_source.read, headers=True), dealt))
     rows = [row for part in reader.partitions() for b in reader.read(part) for row in b.to_pylist()]
     assert sorted((row["partition"], row["records"]) for row in rows) == [(0, 1), (1, 2), (2, 3)]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql.datasource import InputPartition
 
 from kctl.lag.selection import EVERY
 from kctl.report.model import GroupSeries, Report, State
@@ -14,8 +14,9 @@ from kctl.snapshots.layout import HOUR_MS
 from kctl.spark.lag_planning import LagPlan, Wanted, plan_span
 from kctl.spark.report_groups import GroupsPart, Listed, Most, group_reports, merged, read_part, times_of
 from kctl.spark.report_job import read_here, report_of
-from kctl.spark.report_source import SCHEMA, PartReader, packed, read, unpacked
+from kctl.spark.report_source import SCHEMA, packed, read, read_share, unpacked
 from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange
+from kctl.spark.task_source import TaskReader
 from report_samples import FROM, group_report
 from report_stores import START_MS, at_ms, small_cluster
 from snapshot_stores import compact_all
@@ -75,7 +76,7 @@ def test_a_part_survives_its_way_through_rows(whole: GroupsPart) -> None:
 
 
 def test_a_task_gives_arrow_batches_of_the_schema(plan: LagPlan, whole: GroupsPart) -> None:
-    reader = PartReader(plan.question, RANGES[1], PASSES, MOST)
+    reader = TaskReader(partial(read_share, plan.question, PASSES, MOST), RANGES[1])
     rows: list[tuple[str, str]] = []
     for partition in reader.partitions():
         for batch in reader.read(partition):
@@ -83,7 +84,6 @@ def test_a_task_gives_arrow_batches_of_the_schema(plan: LagPlan, whole: GroupsPa
             rows += zip(*(array.to_pylist() for array in batch.columns), strict=True)
     found = unpacked(rows, [])
     assert merged([found], MOST) == merged([whole], MOST)
-    assert list(reader.read(InputPartition(None))) == []
 
 
 def test_the_report_is_the_same_by_rows(plan: LagPlan) -> None:

@@ -6,6 +6,7 @@ import json
 import random
 import shutil
 from collections.abc import Iterable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,8 @@ from kctl.snapshots.rows import BATCH_ROWS
 from kctl.snapshots.store import Damaged, Store, create_store, open_store
 from kctl.spark import rollup_hours
 from kctl.spark.rollup_hours import roll_up
-from kctl.spark.rollup_job import RollupsReader, catch_up, make_day, make_hour, missing_hours
+from kctl.spark.rollup_job import catch_up, make_day, make_hour, make_share, missing_hours
+from kctl.spark.task_source import TaskReader
 from snapshot_stores import HOUR, put
 
 EVERY_MS = 10 * MINUTE_MS
@@ -304,7 +306,7 @@ def test_what_is_missing_is_made_once(fresh: Store) -> None:
 
 
 def test_tasks_make_the_same_files(store: Store) -> None:
-    reader = RollupsReader(str(store.root), [(hours(3)[0], hours(3)[2]), (hours(3)[1],)])
+    reader = TaskReader(partial(make_share, str(store.root)), [(hours(3)[0], hours(3)[2]), (hours(3)[1],)])
     rows = [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
     assert sorted(row["start_ms"] for row in rows) == [hour.start_ms for hour in hours(3)]
     assert all(row["error"] is None for row in rows)
