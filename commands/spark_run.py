@@ -114,9 +114,9 @@ def running(
         raise UsageError("--overwrite needs --parquet DIR")
     if parquet is not None:
         check_target(parquet, overwrite=overwrite, embedded=settings.embedded)
-    if cluster:
-        inv.target()  # a wrong context is told before anything starts
-    with undone_when_terminated(), SparkDriver(settings, verbose=inv.verbose) as driver:
+    # A wrong context is told before anything starts.
+    secrets = inv.target().security.secrets if cluster else frozenset[str]()
+    with undone_when_terminated(), SparkDriver(settings, verbose=inv.verbose, withheld=secrets) as driver:
         with output.progress("starting Spark") as progress:
             run = Run(
                 driver,

@@ -46,6 +46,11 @@ class Security:
     ssl_check_hostname: bool = True
 
     @property
+    def secrets(self) -> frozenset[str]:
+        """What nobody may see."""
+        return frozenset(each for each in (self.sasl_password, self.ssl_key_password) if each)
+
+    @property
     def tls(self) -> bool:
         return self.protocol in {"SSL", "SASL_SSL"}
 

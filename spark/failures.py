@@ -13,12 +13,30 @@ from kctl.errors import ConnectionFailed, KctlError, NotSupported, OperationFail
 from kctl.spark.settings import EXTRA_HINT
 
 _MEMORY_HINT = "give the driver more with --driver-memory, for example --driver-memory 4g"
+_EXECUTOR_HINT = "give executors more, for example --conf spark.executor.memory=4g"
+_BUNDLE_HINT = "`kctl spark bundle` packs this kctl for them, and prints the options with which they find it"
+# 52: org.apache.spark.util.SparkExitCode.OOM; 137: killed, as Kubernetes and YARN do beyond a container's limit.
+_EXECUTOR_OUT = (
+    r"(?:exited with code|exit status:|exit code:?) (?:52|137)\b|OOMKilled|Container killed by YARN"
+    r"|Job aborted due to stage failure[^\x00]*?java\.lang\.OutOfMemoryError"
+)
 
 # (pattern, class, message, hint); {0} is the first group.
 _RULES: tuple[tuple[re.Pattern[str], type[KctlError], str, str | None], ...] = tuple(
     (re.compile(pattern), error, message, hint)
     for pattern, error, message, hint in (
+        (_EXECUTOR_OUT, OperationFailed, "an executor ran out of memory", _EXECUTOR_HINT),
         (r"java\.lang\.OutOfMemoryError", OperationFailed, "Spark ran out of memory", _MEMORY_HINT),
+        (
+            r"is bigger than [\w.]*maxResultSize \(([^)\n]*)\)",
+            OperationFailed, "the rows of the report are more than the driver takes ({0})",
+            "--worst or names ask for fewer; --conf spark.driver.maxResultSize=4g takes more",
+        ),
+        (
+            r"Python worker exited unexpectedly|\bMemoryError\b",
+            OperationFailed, "a Python worker died, as it does where memory is short",
+            "let fewer tasks run at once (spark.executor.cores, local[1]), or raise spark.executor.memoryOverhead",
+        ),
         (
             r"(System memory \d+ must be at least \d+)",
             UsageError, "the driver has too little memory: {0}", _MEMORY_HINT,
@@ -33,9 +51,13 @@ _RULES: tuple[tuple[re.Pattern[str], type[KctlError], str, str | None], ...] = t
             "set PYSPARK_PYTHON, or --conf spark.pyspark.python=…, to the same version on every node",
         ),
         (
+            r"No module named '?kctl\.|(?:Can't get attribute|has no attribute)[^\n]*'kctl[.\w]*'",
+            NotSupported, "the executors have another version of kctl than this one", _BUNDLE_HINT,
+        ),
+        (
             r"No module named '?(kctl|pyarrow|pandas|kafka)\b",
             NotSupported, "the executors' Python has no {0}",
-            "install kctl with its spark extra on every node, and set PYSPARK_PYTHON to that Python",
+            f"{_BUNDLE_HINT}; or install kctl[spark] on every node, and set PYSPARK_PYTHON to that Python",
         ),
         (
             r'Cannot run program "([^"]+)"',
@@ -46,6 +68,10 @@ _RULES: tuple[tuple[re.Pattern[str], type[KctlError], str, str | None], ...] = t
             r"Master removed our application: FAILED",
             OperationFailed, "the Spark cluster cannot run executors",
             "the worker's log, and the application's stderr in its web page, say why",
+        ),
+        (
+            r"ExecutorLostFailure \(executor \S+ exited[^\n]*?Reason: ([^\n]+)",
+            OperationFailed, "Spark lost its executors: {0}", "the workers' logs say why",
         ),
         (
             r"(All masters are unresponsive|Could not connect to [^\s.]+)",

@@ -14,7 +14,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,11 +51,20 @@ _MASTER_TIMEOUT_S = 5.0
 class SparkDriver:
     """One Spark driver. For one thread; one at a time in a process.
 
-    archive_to: where the JVM shall write a class archive when it ends (kctl.spark.warm).
+    archive_to: where the JVM shall write a class archive when it ends (kctl.spark.warm). withheld: secrets;
+    variables of the environment with such a value are not handed down to the JVM and its Python workers.
     """
 
-    def __init__(self, settings: SparkSettings, *, verbose: bool = False, archive_to: Path | None = None) -> None:
+    def __init__(
+        self,
+        settings: SparkSettings,
+        *,
+        verbose: bool = False,
+        archive_to: Path | None = None,
+        withheld: Collection[str] = (),
+    ) -> None:
         self.settings = checked(settings)
+        self._withheld = frozenset(withheld)
         self._verbose = verbose
         self._archive_to = archive_to
         self._stack = ExitStack()
@@ -73,6 +82,7 @@ class SparkDriver:
             _check_master(self.settings)
             self._folder = stack.enter_context(scratch_folder())
             argv, environment = self._command()
+            environment = {name: value for name, value in environment.items() if value not in self._withheld}
             write_private(self._folder / "log4j2.properties", LOG4J2.format(level="info" if self._verbose else "warn"))
             stack.enter_context(_environment(environment))
             stack.enter_context(_quiet_logging())
@@ -100,6 +110,11 @@ class SparkDriver:
         """The JVM's process id."""
         return self._gateway.pid
 
+    @property
+    def folder(self) -> Path:
+        """Where the driver keeps its files while it runs. Under spark-submit there is none."""
+        return self._folder
+
     def session(self) -> SparkSession:
         """The session, once the JVM is up. Raises TimedOut, and what Spark failed of."""
         if self._session is None:
@@ -108,6 +123,10 @@ class SparkDriver:
                 gateway = self._gateway.connect(deadline)
                 self._session = self._connected(gateway)
         return self._session
+
+    def log(self) -> str:
+        """The end of Spark's log, as far as kctl keeps it."""
+        return self._gateway.log()
 
     def finish(self) -> int | None:
         """Stop Spark and let the JVM end by itself, however long that takes it; its exit code."""
@@ -138,6 +157,7 @@ class SparkDriver:
 
             write_private(self._folder / "spark.properties", properties(self._conf()))
             environment = submit_environment(os.environ, java_home_for_spark())
+            environment.setdefault("SPARK_LOCAL_DIRS", str(self._folder))  # the driver's; its own would outlive a kill
             return submit_command(self.settings, folder=self._folder, environ=os.environ), environment
         java = find_java()
         archive = class_archive(java)

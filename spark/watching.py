@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kctl.spark.session import SparkDriver
 
 _POLL_S = 0.25
+_NO_EXECUTORS = "Initial job has not accepted any resources"  # org.apache.spark.scheduler.TaskSchedulerImpl
 
 
 class Progress(Protocol):
@@ -41,13 +42,23 @@ def watched(driver: SparkDriver, message: str, *, timeout_s: float, progress: Pr
             yield
     except KctlError as exc:
         if watcher.timed_out:
-            raise TimedOut(
-                f"Spark was not done within {timeout_s:g} s ({message})",
-                hint="--timeout gives it more time; -v shows what it does",
-            ) from exc
+            raise _timed_out(driver, message, timeout_s) from exc
         raise
     finally:
         watcher.stop()
+
+
+def _timed_out(driver: SparkDriver, message: str, timeout_s: float) -> TimedOut:
+    if _NO_EXECUTORS in driver.log():
+        return TimedOut(
+            f"the Spark cluster gave no executors within {timeout_s:g} s",
+            hint="are workers up, with as much memory and as many cores free as are asked for"
+            " (spark.executor.memory, spark.executor.cores)?",
+        )
+    return TimedOut(
+        f"Spark was not done within {timeout_s:g} s ({message})",
+        hint="--timeout gives it more time; -v shows what it does",
+    )
 
 
 class _Watcher(threading.Thread):
