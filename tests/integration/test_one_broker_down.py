@@ -60,6 +60,14 @@ def _look(kctl: Kctl) -> None:
     assert result.seconds < 10
     assert kctl("group", "list").code == 0
 
+    same = kctl("spark", "lag", "--group", "g", "-o", "json", timeout=120)
+    assert same.code == 5
+    assert [(row["topic"], row["partition"], row["lag"]) for row in json.loads(same.out)] == [
+        (row["topic"], row["partition"], row["lag"]) for row in rows
+    ]
+    assert "broker 3 is down" in json.loads(same.err.splitlines()[-1])["message"]
+    assert "partition single-2: no leader" in same.err
+
     exported = kctl.ok("cluster", "export")
     document = json.loads(exported.out)
     assert [(b["id"], "log_dirs" in b) for b in document["brokers"]] == [(1, True), (2, True), (3, False)]

@@ -14,6 +14,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +197,20 @@ def test_lag_is_that_of_kctl_lag_and_of_kafkas_own_tool(
     mine = [row for row in ours if row.topic == load.topic]
     assert len(mine) == 9
     assert sum(row.lost for row in mine if row.group == load.overtaken) > 0
+
+
+def test_the_time_lag_is_the_age_of_the_next_message(spark: Spark, kctl: Kctl, load: Load) -> None:
+    """Told by the log's own time index: there is no history. What is interpolated is at most half of it."""
+    behind = [row for row in spark.lag(groups=[load.lags]) if row.lag]
+    assert len(behind) == 3
+    for row in behind[:1]:
+        assert (row.status, row.consumed_per_s) == (None, None)
+        options = ("--partition", str(row.partition), "--offset", str(max(row.committed_offset, row.log_start_offset)))
+        first = json.loads(kctl.ok("consume", load.topic, *options, "--max-messages", "1", "-o", "json").out)
+        written = datetime.fromisoformat(first["timestamp"].replace("Z", "+00:00"))
+        true_ms = (row.at - written).total_seconds() * 1000
+        assert true_ms / 2 - 50 <= row.time_lag_ms <= true_ms + 50
+        assert row.deletion_by_time_ms == 7 * 24 * 3_600_000 - row.time_lag_ms
 
 
 @pytest.mark.parametrize("by", ["topic", "group"])

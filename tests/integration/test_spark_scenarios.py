@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -109,12 +110,13 @@ def _take_part(consumer: Any, done: threading.Event, reads: bool) -> None:
 
 @dataclass(frozen=True)
 class Played:
-    """What was on stage. from_ms: when all ways had been steady for a window."""
+    """What was on stage. from_ms: when all ways had been steady for a window. observed: two looks in its midst."""
 
     stage: Stage
     store: Path
     from_ms: int
     spark: SparkDriver
+    observed: LagPlan
 
     def wanted(self, **changes: Any) -> Wanted:
         standing = StandingRules(stale_after_ms=32_000, abandoned_after_ms=20_000)
@@ -142,9 +144,20 @@ def played(kctl: Kctl, cluster: TestCluster, tmp_path_factory: pytest.TempPathFa
             ("elsewhere", "load", True),
         ):  # fmt: skip
             stack.enter_context(stage.member(group, f"{stage.tag}.{topic}", reads=reads))
-        with kctl.running("spark", "snapshot", "--store", str(store), "--every", "1s", "-o", "json"):
+        with (
+            kctl.running("spark", "snapshot", "--store", str(store), "--every", "1s", "-o", "json"),
+            ThreadPoolExecutor(1) as beside,
+        ):
+            observed = beside.submit(_observe, stage)
             from_ms = _play(stage)
-        yield Played(stage, store, from_ms, spark)
+        yield Played(stage, store, from_ms, spark, observed.result())
+
+
+def _observe(stage: Stage) -> LagPlan:
+    time.sleep(LOAD_S / 3)
+    wanted = Wanted(names_of([f"{stage.tag}.*"]), names_of([f"{stage.tag}.load"]))
+    with connect(stage.target) as client:
+        return plan_live(client, None, wanted, now_ms=_now_ms, observe_s=5)
 
 
 def _set_up(stage: Stage) -> None:
@@ -260,6 +273,18 @@ def test_rates_and_etas_are_those_that_were_made(played: Played) -> None:
     assert slow.deletion_ms
     assert slow.loss_ms == pytest.approx(slow.deletion_ms / (1 - SLOW / WRITTEN), rel=0.15)
     assert fast.loss_ms is None
+
+
+def test_two_looks_tell_rates_without_a_store(played: Played) -> None:
+    rows = played.rows(played.observed)
+    for name, rate in (("slow", SLOW), ("fast", FAST), ("keeps-up", WRITTEN)):
+        row = rows[f"{name} load"]
+        assert row.status is None
+        assert row.produced_per_s == pytest.approx(WRITTEN, rel=0.1)
+        assert row.consumed_per_s == pytest.approx(rate, rel=0.1)
+    fast = rows["fast load"]
+    assert fast.lag
+    assert fast.catch_up_ms == pytest.approx(fast.lag / (FAST - WRITTEN) * 1000, rel=0.25)  # of two rates' difference
 
 
 def test_now_is_told_with_what_was(played: Played) -> None:
