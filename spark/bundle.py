@@ -120,6 +120,7 @@ def submit_line(archive: Path, master: str) -> list[str]:
     settings = conf(archive)
     archives = settings.pop("spark.archives")
     script = Path(kctl.__file__).parent / "spark" / "submit.py"
+    settings["spark.log.level"] = "WARN"  # kctl's own lines would drown
     return ["spark-submit", "--master", master, "--archives", archives, *_pairs("--conf", settings), str(script)]
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from kctl.address import Address, parse_address
 from kctl.errors import NotSupported, UsageError
-from kctl.spark.submitted import submitted_master
+from kctl.spark.submitted import submitted_master, submitted_tasks, tasks_of
 
 EMBEDDED = "local"  # `--master` when nothing is said: the driver's own threads, as many as there are CPUs
 EXTRA_HINT = "install Spark with `pip install 'kctl[spark]'`, or run kctl's install.sh again"
@@ -46,12 +46,19 @@ class SparkSettings:
 
     @property
     def parallelism(self) -> int:
-        """How many tasks a source is split into at most: Python workers cost an import of 1 CPU second each."""
+        """How many tasks a source is split into at most: Python workers cost an import of 1 CPU second each.
+
+        Planned before there is a session, so what Spark would say (SparkContext.defaultParallelism) is not known yet.
+        """
         match = re.fullmatch(r"local\[(\d+)(?:,\d+)?\]", self.master_url)
-        return int(match.group(1)) if match else available_cpus() if self.embedded else _CLUSTER_TASKS
+        if match:
+            return int(match.group(1))
+        if self.embedded:
+            return available_cpus()
+        return tasks_of(self.conf.get) or submitted_tasks() or _CLUSTER_TASKS
 
 
-_CLUSTER_TASKS = 32
+_CLUSTER_TASKS = 32  # where nothing says how large the cluster is
 STANDALONE_PORT = 7077
 
 

@@ -7,6 +7,7 @@ spark-submit tells its Python where the JVM listens, by PYSPARK_GATEWAY_PORT and
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kctl.errors import OperationFailed
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from kctl.deadline import Deadline
 
 MASTER_VARIABLE = "KCTL_SUBMITTED_MASTER"
+_TASKS = "KCTL_SUBMITTED_TASKS"
 _ADDRESS = "PYSPARK_GATEWAY_PORT"
+_MOST_TASKS = 10_000
 
 
 def submitted_master() -> str | None:
@@ -23,8 +26,23 @@ def submitted_master() -> str | None:
     return os.environ.get(MASTER_VARIABLE)
 
 
+def submitted_tasks() -> int | None:
+    """How many tasks spark-submit's settings speak of; None when they do not, or there is no spark-submit."""
+    text = os.environ.get(_TASKS, "")
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def tasks_of(get: Callable[[str], str | None]) -> int | None:
+    """How many tasks can run at once by Spark's settings: as many as they say, or cores of all executors, or in all."""
+    tasks, instances, cores, most = (
+        int(text) if (text := get(name)) and text.isascii() and text.isdigit() else 0
+        for name in ("spark.default.parallelism", "spark.executor.instances", "spark.executor.cores", "spark.cores.max")
+    )
+    return min(tasks or instances * (cores or 1) or most, _MOST_TASKS) or None
+
+
 def connect() -> Any:
-    """The py4j gateway to spark-submit's JVM; its master is remembered for this process.
+    """The py4j gateway to spark-submit's JVM; its master, and how many tasks it takes, are remembered for this process.
 
     Raises OperationFailed when there is none.
     """
@@ -33,7 +51,9 @@ def connect() -> Any:
     from pyspark.java_gateway import launch_gateway
 
     gateway = launch_gateway()  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
-    os.environ[MASTER_VARIABLE] = str(gateway.jvm.org.apache.spark.SparkConf().get("spark.master", "local"))
+    conf = gateway.jvm.org.apache.spark.SparkConf()
+    os.environ[MASTER_VARIABLE] = str(conf.get("spark.master", "local"))
+    os.environ[_TASKS] = str(tasks_of(lambda name: conf.get(name, "")) or "")
     return gateway
 
 

@@ -102,7 +102,10 @@ def test_command_lines_for_odd_paths(small: None, tmp_path: Path) -> None:
         "--master", "yarn", "--conf", f"spark.archives={archives}", "--conf", python_path,
     ]  # fmt: skip
     *line, script = shlex.split(made.spark_submit)
-    assert line == ["spark-submit", "--master", "yarn", "--archives", archives, "--conf", python_path]
+    assert line == [
+        "spark-submit", "--master", "yarn", "--archives", archives,
+        "--conf", python_path, "--conf", "spark.log.level=WARN",
+    ]  # fmt: skip
     assert Path(script).is_file()
 
 
@@ -152,6 +155,25 @@ def test_under_spark_submit_the_master_is_its_own(monkeypatch: pytest.MonkeyPatc
     assert checked(settings) == settings  # SparkDriver does so once more
     with pytest.raises(UsageError, match=r"--master yarn, and spark-submit's is spark://master:7077"):
         checked(SparkSettings(master="yarn"))
+
+
+@pytest.mark.parametrize(
+    ("conf", "tasks"),
+    [
+        ({}, 32),
+        ({"spark.default.parallelism": "200"}, 200),
+        ({"spark.executor.instances": "100", "spark.executor.cores": "4"}, 400),
+        ({"spark.executor.instances": "7"}, 7),
+        ({"spark.cores.max": "48"}, 48),
+        ({"spark.default.parallelism": "many", "spark.cores.max": "-1"}, 32),
+        ({"spark.default.parallelism": "9" * 30}, 10_000),
+    ],
+)
+def test_as_many_tasks_as_settings_speak_of(conf: dict[str, str], tasks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert SparkSettings("yarn", conf).parallelism == tasks
+    monkeypatch.setenv("KCTL_SUBMITTED_TASKS", "64")
+    assert SparkSettings("yarn", conf).parallelism == (tasks if tasks != 32 else 64)
+    assert SparkSettings("local[3]", conf).parallelism == 3
 
 
 def test_only_spark_submit_has_a_driver_to_connect_to(monkeypatch: pytest.MonkeyPatch) -> None:
