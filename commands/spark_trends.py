@@ -86,7 +86,8 @@ def trends(
         every = Every.HOUR if span_ms <= _MOST_HOURLY_MS else Every.DAY
     found = open_store(store)
     made = _catch_up(inv, found, master, conf, driver_memory)
-    rows, errors = _rows(found, of, every, span_ms, names_of(group), names_of(topic))
+    whole = inv.output not in {None, "table"}  # a table needs few columns of what can be a million rows
+    rows, errors = _rows(found, of, every, span_ms, names_of(group), names_of(topic), whole=whole)
     _emit(inv, of, every, rows, top)
     if made.hours:
         output.note(f"{counted(made.hours, 'hour')} and {counted(made.days, 'day')} were rolled up")
@@ -114,8 +115,9 @@ def _catch_up(
 
 
 def _rows(
-    store: Store, of: Of, every: Every, span_ms: int, groups: Names, topics: Names
+    store: Store, of: Of, every: Every, span_ms: int, groups: Names, topics: Names, *, whole: bool
 ) -> tuple[list[dict[str, Any]], list[str]]:
+    from kctl.lag.trends import course_columns
     from kctl.snapshots.rollup_files import days_done, hours_done, rows_of
 
     days = every is Every.DAY
@@ -125,7 +127,9 @@ def _rows(
     def chosen(row: dict[str, Any]) -> bool:
         return ("group" not in row or row["group"] in groups) and ("topic" not in row or row["topic"] in topics)
 
-    rows, damaged = rows_of(store, of.value, max(end_ms - span_ms, 0), end_ms, days=days, chosen=chosen)
+    columns = None if whole else course_columns(of.value)
+    span = (max(end_ms - span_ms, 0), end_ms)
+    rows, damaged = rows_of(store, of.value, *span, days=days, chosen=chosen, columns=columns)
     return rows, [str(each) for each in damaged]
 
 
@@ -139,7 +143,8 @@ def _emit(inv: Invocation, of: Of, every: Every, rows: Sequence[dict[str, Any]],
         keys = {course.key for course in shown}
         names = _key_names(of)
         rows = [row for row in rows if tuple(row[name] for name in names) in keys]
-    inv.emit(with_times(of.value, rows), lambda: [_table(of, shown)])
+    told = rows if inv.output in {None, "table"} else with_times(of.value, rows)
+    inv.emit(told, lambda: [_table(of, shown)])
     if len(shown) < len(found):
         output.note(f"{len(shown)} of {len(found)} are shown, those that changed most")
 

@@ -12,6 +12,7 @@ from kctl.lag.rollup import COLUMNS, GROUPS, LOG_DIRS, PASSES, START, TOPICS, Ro
 
 # The figure that a course shows, for each table.
 FIGURE = {GROUPS: "peak_lag", TOPICS: "replicas_bytes", LOG_DIRS: "replicas_bytes"}
+_SUMS = ("consumed", "produced")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,12 @@ class Course:
     consumed: int | None
     produced: int | None
     values: tuple[int | None, ...]
+
+
+def course_columns(table: str) -> list[str]:
+    """The columns that `courses` goes by."""
+    sums = [name for name in _SUMS if name in COLUMNS[table]]
+    return [*key_columns(table), START, FIGURE[table], *sums]
 
 
 def courses(table: str, rows: Iterable[Row], period_ms: int) -> list[Course]:

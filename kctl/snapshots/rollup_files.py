@@ -105,8 +105,9 @@ def write(store: Store, path: Path, table: str, rows: Sequence[dict[str, Any]]) 
         raise files.failed("write", path, exc) from exc
 
 
-def read(path: Path, table: str) -> list[dict[str, Any]] | Damaged:
-    """The rows of a file; that it is damaged, or of a newer version, is a value. None are there when it is missing."""
+def read(path: Path, table: str, columns: Sequence[str] | None = None) -> list[dict[str, Any]] | Damaged:
+    """The rows of a file, or some columns of them; that it is damaged, or of a newer version, is a value. None are
+    there when it is missing."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -122,13 +123,10 @@ def read(path: Path, table: str) -> list[dict[str, Any]] | Damaged:
                 version = json.loads((file.metadata.metadata or {}).get(_VERSION.encode(), b"0"))
                 if version != VERSION:
                     return Damaged(path, f"it is of version {str(version)[:20]}, and this kctl knows version {VERSION}")
-                found = file.read()
-        wanted = _schema(table)
-        if found.schema.names != wanted.names or any(
-            a.type != b.type for a, b in zip(found.schema, wanted, strict=True)
-        ):
-            return Damaged(path, "it does not have the columns of its table")
-        return found.to_pylist()
+                there, wanted = file.schema_arrow, _schema(table)
+                if there.names != wanted.names or any(a.type != b.type for a, b in zip(there, wanted, strict=True)):
+                    return Damaged(path, "it does not have the columns of its table")
+                return file.read(columns=None if columns is None else list(columns)).to_pylist()
     except FileNotFoundError:
         return []
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError) as exc:
@@ -143,15 +141,17 @@ def rows_of(
     *,
     days: bool,
     chosen: Callable[[dict[str, Any]], bool] | None = None,
+    columns: Sequence[str] | None = None,
 ) -> tuple[list[dict[str, Any]], list[Damaged]]:
-    """Rows of periods that begin in [from_ms, to_ms), in order of time: of days, or of hours; only the chosen ones."""
+    """Rows of periods that begin in [from_ms, to_ms), in order of time: of days, or of hours; only the chosen ones, and
+    only some columns of them."""
     starts = sorted(days_done(store)) if days else sorted(hour.start_ms for hour in hours_done(store))
     rows: list[dict[str, Any]] = []
     damaged: list[Damaged] = []
     for start_ms in starts:
         if from_ms <= start_ms < to_ms:
             path = day_path(store, table, start_ms) if days else hour_path(store, table, Hour(start_ms))
-            found = read(path, table)
+            found = read(path, table, columns)
             if isinstance(found, Damaged):
                 damaged.append(found)
             else:
