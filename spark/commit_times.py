@@ -9,19 +9,25 @@ tests/unit/test_commit_times.py holds this and the plain rule together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kctl.errors import UsageError
+from kctl.errors import KctlError, NotFound, UsageError
 from kctl.lag.commit_times import SLACK_MS
+from kctl.lag.offsets_topic import OffsetsLog, fetch_log, offsets_logs
+from kctl.segment.offset_commits import TOPIC
 from kctl.segment.partition_log import PartitionLog
 from kctl.spark.column_arrays import differs, known, numbers, numeric
-from kctl.spark.offsets_history import Span, read_logs
+from kctl.spark.offsets_history import Span, read_fetched, read_logs
 from kctl.spark.window_rules import Flags, Ints
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
 
 _Key = tuple[str, str, int]
 COLUMN = "commit_ms"
@@ -151,10 +157,43 @@ def times_of_logs(
     that have stopped. told: of each place that cannot be read.
     """
 
-    def of_one(log: PartitionLog) -> CommitTimes:
-        return CommitTimes.of(_noted(read_logs([log], span), told)).thinned_to(passes)
+    return _times_of((read_logs([log], span) for log in logs), passes, told)
 
-    return CommitTimes.merged(of_one(log) for log in logs)
+
+def times_of_cluster(
+    client: ClusterClient,
+    partitions: Collection[int] | None,
+    passes: Sequence[int],
+    span: Span,
+    *,
+    told: Callable[[str], None],
+) -> CommitTimes:
+    """`times_of_logs` by Fetch from a live cluster, one partition of the topic after the other (None: all).
+
+    told: also of each partition that cannot be read. Raises what ClusterClient raises when nothing can be.
+    """
+    try:
+        logs, failed = offsets_logs(client, partitions)
+    except NotFound:  # nothing was ever committed
+        return CommitTimes.of(())
+    for text in failed:
+        told(text)
+    return _times_of((_fetched(client, log, span, told) for log in logs), passes, told)
+
+
+def _fetched(
+    client: ClusterClient, log: OffsetsLog, span: Span, told: Callable[[str], None]
+) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from read_fetched(fetch_log(client, log), log.partition, span)
+    except KctlError as exc:  # a broker that goes away, say: other partitions are still true
+        told(f"{TOPIC}-{log.partition}: {exc.message}")
+
+
+def _times_of(
+    logs: Iterable[Iterable[pa.RecordBatch]], passes: Sequence[int], told: Callable[[str], None]
+) -> CommitTimes:
+    return CommitTimes.merged(CommitTimes.of(_noted(log, told)).thinned_to(passes) for log in logs)
 
 
 def _noted(batches: Iterable[pa.RecordBatch], told: Callable[[str], None]) -> Iterator[pa.RecordBatch]:
