@@ -107,26 +107,36 @@ def running(
 
     cluster: a Kafka cluster will be asked.
     """
-    from kctl.spark.parquet import check_target
     from kctl.spark.session import SparkDriver
+
+    check_parquet(parquet, overwrite=overwrite, embedded=settings.embedded)
+    # A wrong context is told before anything starts.
+    secrets = inv.target().security.secrets if cluster else frozenset[str]()
+    with undone_when_terminated(), SparkDriver(settings, verbose=inv.verbose, withheld=secrets) as driver:
+        with starting(inv) as progress:
+            run = Run(driver, progress, inv.timeout_s(JOB_TIMEOUT_S), parquet, overwrite)
+            yield run
+        run.show()
+
+
+def check_parquet(parquet: str | None, *, overwrite: bool, embedded: bool) -> None:
+    """Refuse a folder that must not be written to before anything starts. embedded: this machine writes it."""
+    from kctl.spark.parquet import check_target
 
     if overwrite and parquet is None:
         raise UsageError("--overwrite needs --parquet DIR")
     if parquet is not None:
-        check_target(parquet, overwrite=overwrite, embedded=settings.embedded)
-    # A wrong context is told before anything starts.
-    secrets = inv.target().security.secrets if cluster else frozenset[str]()
-    with undone_when_terminated(), SparkDriver(settings, verbose=inv.verbose, withheld=secrets) as driver:
-        with output.progress("starting Spark") as progress:
-            run = Run(
-                driver,
-                progress if sys.stderr.isatty() else None,
-                inv.timeout_s(JOB_TIMEOUT_S),
-                parquet,
-                overwrite,
-            )
-            yield run
-        run.show()
+        check_target(parquet, overwrite=overwrite, embedded=embedded)
+
+
+@contextmanager
+def starting(inv: Invocation) -> Iterator[output.Progress | None]:
+    """A bar on a terminal; None elsewhere, and beside Spark's own log (-v), which it would be torn by."""
+    if inv.verbose or not sys.stderr.isatty():
+        yield None
+        return
+    with output.progress("starting Spark") as progress:
+        yield progress
 
 
 def settings_of(master: str, conf: list[str] | None, driver_memory: str) -> SparkSettings:

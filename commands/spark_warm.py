@@ -6,11 +6,10 @@ from typing import Annotated
 
 import typer
 
-from kctl.commands import output
 from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.invocation import invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.commands.spark_run import JOB_TIMEOUT_S, Memory, settings_of, show_duration, show_size
+from kctl.commands.spark_run import JOB_TIMEOUT_S, Memory, settings_of, show_duration, show_size, starting
 
 
 def warm(
@@ -20,7 +19,7 @@ def warm(
 ) -> None:
     """Make the class archive with which Spark starts in half the time.
 
-    It takes one to two minutes and 160 MB in kctl's cache folder, once for each version of Spark and Java.
+    It takes one to two minutes and 175 MB in kctl's cache folder, once for each version of Spark and Java.
 
     Example: kctl spark warm
     """
@@ -28,7 +27,7 @@ def warm(
 
     inv = invocation(ctx)
     settings = settings_of("local", None, driver_memory)
-    with undone_when_terminated(), output.progress("starting Spark") as progress:
+    with undone_when_terminated(), starting(inv) as progress:
         result = make(
             settings,
             force=force,
