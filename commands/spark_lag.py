@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kctl.commands import output
-from kctl.commands.invocation import Invocation, invocation
+from kctl.commands.invocation import Invocation, invocation, more_formats
 from kctl.commands.spark_run import (
     REQUEST_TIMEOUT_S,
     Conf,
@@ -36,6 +36,7 @@ _LONGEST_S = 600.0
 Globs = "repeatable; * and ? stand for what you like, and !NAME leaves out"
 
 
+@more_formats("wide")
 def lag(
     ctx: typer.Context,
     group: Annotated[list[str] | None, typer.Option(help=f"Only groups of this name; {Globs}.")] = None,
@@ -100,7 +101,7 @@ def lag(
 
     The cluster alone tells lag and what was lost. History (--store) tells how old unread messages are, rates, when
     the lag is gone, when unread messages are deleted, and a status: OK, WARN, STOP, STALL or REWIND, by the rules of
-    Burrow. `kctl lag` answers at once, without any of that.
+    Burrow. `kctl lag` answers at once, without any of that. -o wide has offsets, rates and members too.
 
     Example: kctl spark lag --store ./snapshots --last 15m --worst 10 --fail-on ERR --fail-on 'loss<1h'
     """
@@ -149,7 +150,7 @@ def lag(
                 run.write(job.frame())
         shown = _shown(rows, worst)
         rules = plan.question.rules if explain else None
-        run.emit(inv, _result(shown, rules), lambda: _tables(shown, by, rules))
+        run.emit(inv, _result(shown, rules), lambda: _tables(shown, by, rules, wide=inv.output == "wide"))
     _remarks(plan, rows, limits, shown)
     _judge(rows, by, max_lag, limits)
     failures = list(dict.fromkeys([*plan.failures, *errors]))
@@ -263,10 +264,10 @@ def _result(rows: list[Any], rules: Any) -> list[Any]:
     return [jsonable(row) | {"explain": [line._asdict() for line in explain(row, rules)]} for row in rows]
 
 
-def _tables(rows: list[Any], by: By, rules: Any) -> list[output.Table]:
+def _tables(rows: list[Any], by: By, rules: Any, *, wide: bool) -> list[output.Table]:
     from kctl.commands.spark_lag_view import explanations, lag_tables
 
-    tables = lag_tables(rows, by)
+    tables = lag_tables(rows, by, wide=wide)
     return tables if rules is None else [*tables, *explanations(rows, rules)]
 
 

@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 _STYLES = {"WARN": "yellow", "ERR": "red", "STOP": "red", "STALL": "red", "REWIND": "red"}
 
 
-def lag_tables(rows: Sequence[Any], by: By) -> list[Table]:
-    """The rows as a table; columns that no row has a value for are left out."""
+def lag_tables(rows: Sequence[Any], by: By, *, wide: bool = False) -> list[Table]:
+    """The rows as a table; columns that no row has a value for are left out. wide: also what 80 columns do not hold."""
     known = [_for_people(row) for row in jsonable(rows)]
     columns = [
-        column for column in _columns(by) if column.key in _ALWAYS or any(_has(row, column.key) for row in known)
+        column
+        for column in _columns(by)
+        if (wide or column.key not in _WIDE) and (column.key in _ALWAYS or any(_has(row, column.key) for row in known))
     ]
     return [Table(columns, known, empty="no commits")]
 
@@ -46,8 +48,14 @@ def row_name(row: Any) -> str:
     return ", ".join(parts)
 
 
+_WIDE = frozenset({
+    "committed_offset", "log_end_offset", "shown_before", "max_lag", "control_records", "consumed_per_s",
+    "produced_per_s", "deletion_ms", "last_commit", "client_id", "host",
+})  # fmt: skip
 _ALWAYS = frozenset({"group", "topic", "topics", "partition", "partitions", "lag", "lost"})
-_COUNTS = frozenset({"undecided", "control_records", "not_committed", "unknown"})  # of which 0 says nothing; 0 ms to a loss does
+_COUNTS = frozenset(
+    {"undecided", "control_records", "not_committed", "unknown"}
+)  # of which 0 says nothing; 0 ms to a loss does
 
 
 def _has(row: Mapping[str, Any], key: str) -> bool:
@@ -96,7 +104,7 @@ def _columns(by: By) -> list[Column]:
         _right("control_records", "CONTROL"),
         _right("shown_time_lag", "TIME LAG"),
         _rate("consumed_per_s", "READ/S"),
-        _rate("produced_per_s", "WRITTEN/S"),
+        _rate("produced_per_s", "WRITE/S"),
         _duration("catch_up_ms", "CAUGHT UP IN"),
         _duration("deletion_ms", "DELETED IN"),
         Column(

@@ -230,7 +230,7 @@ VERDICTS = {
     "overtaken cut": ("OK", "STOP", "stale"),
     "left idle": ("OK", "STOP", "stale"),
     "quiet idle": ("OK", None, "stale"),
-    "removed idle": ("OK", None, "dead"),
+    "removed idle": ("OK", "STOP", "dead"),
     "seldom seldom": ("OK", None, "active"),
     "half-read compacted": ("OK", "STOP", "stale"),
 }

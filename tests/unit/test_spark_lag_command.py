@@ -111,12 +111,17 @@ def test_a_table(run: Run, store: Path) -> None:
     code, out, err = run("--store", str(store), "--last", "30m")
     assert (code, err) == (0, "")
     heading, *lines = out.splitlines()
+    assert " ".join(heading.split()) == "GROUP TOPIC PART STATE STATUS LAG LOST TIME LAG CAUGHT UP IN LOSS IN"
+    assert all(len(line) <= 80 for line in (heading, *lines))
+    code, out, err = run("--store", str(store), "--last", "30m", "-o", "wide")
+    assert (code, err) == (0, "")
+    heading, *lines = out.splitlines()
     assert heading.split()[:6] == ["GROUP", "TOPIC", "PART", "STATE", "STATUS", "COMMITTED"]
     cells = {line.split()[0]: line.split() for line in lines}
     assert {name: row[4] for name, row in cells.items()} == {"keeps-up": "OK", "slow": "WARN", "stopped": "STOP"}
     assert "TIME LAG" in heading
     assert "BEFORE" in heading
-    code, out, _ = run("--store", str(store), "--at", str(NOW - MINUTE_MS))
+    code, out, _ = run("--store", str(store), "--at", str(NOW - MINUTE_MS), "-o", "wide")
     assert "BEFORE" not in out.splitlines()[0]  # a moment has nothing before it
     assert "CLIENT" not in heading  # nobody is there
 
