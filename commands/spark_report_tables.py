@@ -13,7 +13,7 @@ from kctl.text import counted
 from kctl.units import format_duration, format_size
 
 if TYPE_CHECKING:
-    from kctl.report.model import Report
+    from kctl.report.model import Report, Span
 
 _STYLES = {"ERR": "red", "STOP": "red", "STALL": "red", "REWIND": "red", "WARN": "yellow"}
 
@@ -41,7 +41,7 @@ def _findings(report: Report, worst: int) -> Table:
         Column("name", "WHAT NEEDS YOU"),
         Column("what", "IS THE MATTER"),
         Column("since", show=lambda iso: iso[5:16].replace("T", " ")),
-        _duration("due_ms", "DUE IN"),
+        _until("due_ms", "DUE IN"),
     ]
     rows = [row | {"name": _named(row)} for row in jsonable(report.findings[:worst])]
     more = len(report.findings) - len(rows)
@@ -65,24 +65,27 @@ def _overview(report: Report) -> Table:
     lines = [
         ("cluster", report.cluster_id or "-"),
         ("time", f"{span.from_at:%Y-%m-%d %H:%M:%S} to {span.to_at:%Y-%m-%d %H:%M:%S} UTC, {_passes(span.passes)}"),
-        ("lacking", _lacking(span.incomplete, span.missed)),
+        ("lacking", _lacking(span)),
         ("groups", f"{totals.groups}: {totals.groups_err} ERR, {totals.groups_warn} WARN, {totals.groups_ok} OK"),
         ("lag", _text(totals.lag, lambda v: f"{v:,} messages")),
         ("longest time lag", _text(totals.time_lag_ms, format_duration)),
         ("lost", _text(totals.lost, lambda v: f"{v:,} messages")),
-        ("next loss in", _text(totals.next_loss_ms, format_duration)),
+        ("next loss in", _text(totals.next_loss_ms, _eta)),
         ("log dirs", f"{totals.log_dirs} on {totals.brokers} brokers, {totals.offline_log_dirs} offline"),
         ("all replicas", format_size(totals.replicas_bytes)),
         ("growth", _text(totals.growth_bytes_per_hour, _growth)),
-        ("a disk is full in", _text(totals.next_full_ms, format_duration)),
+        ("a disk is full in", _text(totals.next_full_ms, _eta)),
     ]
     rows = [{"what": name, "value": value} for name, value in lines]
     return Table([Column("what", "OVERVIEW"), Column("value", " ")], rows)
 
 
-def _lacking(incomplete: int, missed: int) -> str:
-    parts = [f"{_passes(incomplete)} could not read all"] if incomplete else []
-    parts += [f"{_passes(missed)} left out"] if missed else []
+def _lacking(span: Span) -> str:
+    parts = []
+    if span.incomplete:
+        parts.append(": ".join([f"{_passes(span.incomplete)} could not read all", *span.failures[:1]]))
+    if span.missed:
+        parts.append(f"{_passes(span.missed)} left out")
     return ", ".join(parts) or "nothing"
 
 
@@ -109,7 +112,7 @@ def _groups() -> list[Column]:
         _count("now.lost", "LOST"),
         _duration("now.time_lag_at_least_ms", "TIME LAG"),
         _duration("now.catch_up_ms", "CATCHES UP IN"),
-        _duration("now.loss_ms", "LOSES IN"),
+        _until("now.loss_ms", "LOSES IN"),
     ]
 
 
@@ -124,8 +127,8 @@ def _partitions() -> list[Column]:
         _count("lost", "LOST"),
         _duration("time_lag_at_least_ms", "TIME LAG"),
         _duration("catch_up_ms", "CATCHES UP IN"),
-        _duration("deletion_ms", "DELETED IN"),
-        _duration("loss_ms", "LOSES IN"),
+        _until("deletion_ms", "DELETED IN"),
+        _until("loss_ms", "LOSES IN"),
         Column("client_id", "CLIENT"),
     ]
 
@@ -139,7 +142,7 @@ def _log_dirs() -> list[Column]:
         Column("now.growth_bytes_per_hour", "GROWTH", show=_growth, align="right"),
         _size("now.usable_bytes", "FREE"),
         Column("now.disk_used", "USED", show=_percent, align="right"),
-        _duration("now.full_ms", "FULL IN"),
+        _until("now.full_ms", "FULL IN"),
         Column("error", style=lambda _: "red"),
     ]
 
@@ -171,6 +174,14 @@ def _count(key: str, title: str) -> Column:
 
 def _duration(key: str, title: str) -> Column:
     return Column(key, title, show=format_duration, align="right")
+
+
+def _until(key: str, title: str) -> Column:
+    return Column(key, title, show=_eta, align="right")
+
+
+def _eta(duration_ms: int) -> str:
+    return "now" if duration_ms <= 0 else format_duration(duration_ms)
 
 
 def _size(key: str, title: str) -> Column:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from kctl.lag.outlook import BrokerOutlook
@@ -12,6 +13,8 @@ from kctl.spark.lag_source import LagQuestion
 from kctl.spark.outlook_job import OutlookJob
 from kctl.spark.report_series import Times
 from kctl.spark.report_sizes import SizeWatch
+
+MOST_CAUSES = 10  # of a log dir that fills: there are as many as topics
 
 
 class DiskReports(NamedTuple):
@@ -33,7 +36,11 @@ def disk_reports(store: Store, question: LagQuestion, times: Times) -> DiskRepor
     job = OutlookJob(store, question.from_ms, question.to_ms, watch=sizes.watch)
     outlook, moment = job.outlook()
     log_dirs = [
-        LogDirReport(row, moment.log_dir_errors.get((row.broker, row.log_dir)), sizes.log_dir(row.broker, row.log_dir))
+        LogDirReport(
+            replace(row, causes=row.causes[:MOST_CAUSES]),
+            moment.log_dir_errors.get((row.broker, row.log_dir)),
+            sizes.log_dir(row.broker, row.log_dir),
+        )
         for row in outlook.by_log_dir()
     ]
     topics = [TopicReport(row, sizes.topic(row.topic)) for row in outlook.by_topic()]

@@ -25,7 +25,7 @@ from kctl.spark.report_series import Times
 from kctl.spark.snapshot_ranges import EVERY_GROUP
 from kctl.spark.stores import store_here
 
-MOST_LACKING = 20
+MOST_LACKING, MOST_FAILURES = 20, 5
 DEFAULT_MOST = Most()
 # What reads the groups of a plan; the list gets what could not be read, in words.
 ReadGroups: TypeAlias = Callable[[LagPlan, Times, Most, list[str]], Iterable[GroupsPart]]
@@ -87,6 +87,7 @@ def _span(seen: list[PassInfo], times: Times, missed: int) -> Span:
         buckets=times.buckets.size,
         passes=len(seen),
         incomplete=sum(not each.complete for each in seen),
+        failures=list(dict.fromkeys(text for each in seen for text in each.failures))[:MOST_FAILURES],
         missed=missed,
     )
 

@@ -23,6 +23,7 @@ DAY_MS = 24 * 3_600_000
 WEEK_MS = 7 * DAY_MS
 ALL_BUT_FULL = 0.95  # of a volume
 _MOST_CAUSES = 3
+_LEAST_SHARE = 0.05  # of what fills a disk: less is not named
 
 
 def findings(
@@ -149,7 +150,7 @@ def _log_dirs(rows: Iterable[LogDirReport]) -> Iterator[Finding]:
 def _filling(now: LogDirOutlook) -> Iterator[Finding]:
     used = None if now.disk_used is None else f"{now.disk_used:.0%} of its volume used"
     if now.full_ms is not None and now.full_ms <= WEEK_MS:
-        parts = ["fills up", used, _growing(now), _causes(now)]
+        parts = ["is full" if now.full_ms <= 0 else "fills up", used, _growing(now), _causes(now)]
         severity = State.ERR if now.full_ms <= DAY_MS else State.WARN
         advice = "a broker stops at a full disk: `kctl spark retention --what-if` tells what a shorter retention frees"
         yield _log_dir(now, severity, ", ".join(part for part in parts if part), advice, now.full_ms)
@@ -165,8 +166,11 @@ def _growing(now: LogDirOutlook) -> str | None:
 
 
 def _causes(now: LogDirOutlook) -> str | None:
-    named = [f"{each.topic or 'others'} {each.share:.0%}" for each in now.causes[:_MOST_CAUSES]]
-    return f"filled by {', '.join(named)}" if named else None
+    if not now.causes:
+        return None
+    large = [each for each in now.causes[:_MOST_CAUSES] if each.share >= _LEAST_SHARE]
+    named = ", ".join(f"{each.topic or 'others'} {each.share:.0%}" for each in large)
+    return f"filled by {named or 'many topics'}"
 
 
 def _log_dir(now: LogDirOutlook, severity: State, what: str, advice: str, due_ms: int | None) -> Finding:

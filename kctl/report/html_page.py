@@ -51,9 +51,19 @@ def html_page(report: Report) -> str:
 
 
 def report_json(report: Report) -> str:
-    """The report as JSON that can stand within a script element."""
-    text = json.dumps(_plain(dataclasses.asdict(report)), separators=(",", ":"), allow_nan=False)
-    return text.translate(_ESCAPES)
+    """The report as JSON that can stand within a script element; its rows by columns, each of which is named once."""
+    found = _plain(report)
+    for name, value in found.items():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            found[name] = _columns(value)
+    return json.dumps(found, separators=(",", ":"), allow_nan=False).translate(_ESCAPES)
+
+
+def _columns(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Rows of the same keys: how many, and each column; what is an object in each row is columns again."""
+    columns: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0]}
+    nested = {name: _columns(values) for name, values in columns.items() if isinstance(values[0], dict)}
+    return {"size": len(rows), "columns": columns | nested}
 
 
 def _filled(template: str, parts: dict[str, str]) -> str:
@@ -84,11 +94,13 @@ def _part(name: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it: times as ISO 8601 UTC, no infinite number."""
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_plain(each) for each in value]
+    """As JSON has it: dataclasses as objects, times as ISO 8601 UTC, no infinite number."""
+    if dataclasses.is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, (list, tuple)):
+        if hasattr(value, "_asdict"):
+            return {key: _plain(each) for key, each in value._asdict().items()}
+        return [each if each is None or type(each) is int else _plain(each) for each in value]
     if isinstance(value, datetime):
         return _iso(value)
     if isinstance(value, float) and value - value != 0:

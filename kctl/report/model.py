@@ -34,8 +34,8 @@ class State(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The time that is reported. passes: read in it; incomplete: of them, those that lack something; missed: passes
-    that were due and left out."""
+    """The time that is reported. passes: read in it; incomplete: of them, those that lack something, failures: why, in
+    words; missed: passes that were due and left out."""
 
     from_at: datetime
     to_at: datetime
@@ -43,6 +43,7 @@ class Span:
     buckets: int
     passes: int
     incomplete: int
+    failures: list[str]
     missed: int
 
 
@@ -83,7 +84,7 @@ class GroupReport:
 class LogDirReport:
     """A log dir, as `kctl spark retention --by log-dir` has it, and the bytes of its replicas over time.
 
-    error: why it is offline.
+    error: why it is offline. Of the causes there are the largest alone.
     """
 
     now: LogDirOutlook

@@ -1,13 +1,15 @@
-"""kctl spark report: Spark's tasks read what one process reads; the whole way from a cluster to the page."""
+"""kctl spark report: Spark's tasks read what one process reads; the whole way from a cluster to a page in a browser."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from headless_browser import Browser
 from kctl_testing import Kctl, TestCluster
+from report_pages import report_in
 from report_stores import small_cluster
 
 SPAN = ("--from", "2026-09-21T14:00:00Z", "--to", "2026-09-21T15:00:00Z")
@@ -24,19 +26,34 @@ def test_spark_reads_what_kctl_reads(kctl: Kctl, tmp_path: Path) -> None:
     assert len(here["groups"]) == 5
 
 
+@pytest.fixture(scope="module")
+def collected(
+    cluster: TestCluster, kctl: Kctl, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., tuple[str, Path]]:
+    """collected(topic) → a group that has read 30 of its 100 records, and a store with three passes of the cluster."""
+
+    def collect(name: str) -> tuple[str, Path]:
+        group, store = f"{name}-reader", tmp_path_factory.mktemp("report") / "store"
+        kctl.ok("produce", name, stdin="x\n" * 100)
+        kctl.ok("consume", name, "--group", group, "--from-beginning", "--max-messages", "30", "--quiet")
+        kctl.ok("spark", "snapshot", "--store", str(store), "--every", "1s", "--for", "2500ms")
+        return group, store
+
+    return collect
+
+
 def test_from_a_cluster_to_the_page(
-    cluster: TestCluster, kctl: Kctl, topic: Callable[..., str], tmp_path: Path
+    cluster: TestCluster,
+    kctl: Kctl,
+    topic: Callable[..., str],
+    collected: Callable[..., tuple[str, Path]],
+    tmp_path: Path,
 ) -> None:
-    name = topic(partitions=2)
-    group = f"{name}-reader"
-    kctl.ok("produce", name, stdin="x\n" * 100)
-    kctl.ok("consume", name, "--group", group, "--from-beginning", "--max-messages", "30", "--quiet")
-    store, page = tmp_path / "store", tmp_path / "report.html"
-    kctl.ok("spark", "snapshot", "--store", str(store), "--every", "1s", "--for", "2500ms")
+    name, page = topic(partitions=2), tmp_path / "report.html"
+    group, store = collected(name)
     done = kctl("spark", "report", "--store", str(store), "--group", group, "--html", str(page))
     assert done.code == 0, done.err
-    (body,) = re.findall(r'<script type="application/json" id="report">(.*?)</script>', page.read_text(), re.DOTALL)
-    report = json.loads(body)
+    report = report_in(page.read_text())
     assert report["span"]["passes"] == 3
     (found,) = report["groups"]
     (live,) = kctl.json("lag", group, "--by", "group")
@@ -46,3 +63,27 @@ def test_from_a_cluster_to_the_page(
     assert {row["now"]["broker"] for row in report["log_dirs"]} == set(cluster.broker_ids)
     assert name in {row["now"]["topic"] for row in report["topics"]}
     assert report["lacking"] == []
+    # What brokers say of their replicas is what lies in the page, all told.
+    told = sum(row["size_bytes"] for row in kctl.json("spark", "retention", "--store", str(store), "--by", "log-dir"))
+    assert report["overview"]["replicas_bytes"] == told > 0
+
+
+@pytest.mark.long
+def test_the_page_of_a_cluster_in_a_browser(
+    kctl: Kctl, topic: Callable[..., str], collected: Callable[..., tuple[str, Path]], tmp_path: Path
+) -> None:
+    name, file = topic(partitions=2), tmp_path / "report.html"
+    group, store = collected(name)
+    kctl.ok("spark", "report", "--store", str(store), "--html", str(file))
+    with Browser() as browser, browser.page(file) as page:
+        assert page.run("document.documentElement.dataset.drawn") == "yes"
+        assert page.complaints == []
+        page.run(
+            f"(() => {{ const input = document.querySelector('#groups-table input'); input.value = {group!r};"
+            " input.dispatchEvent(new Event('input')); })()"
+        )
+        row = page.run("[...document.querySelectorAll('#groups-table tbody td')].map((td) => td.textContent)")
+        assert row[0] == group
+        assert row[3] == "70"
+        assert page.run("document.querySelectorAll('#timeline .track').length") == 1
+        assert name in page.run("document.querySelector('#topics').textContent")

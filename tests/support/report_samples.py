@@ -100,7 +100,7 @@ def sample_report(groups: int = 12, partitions: int = 40) -> Report:
         partition_status(names[i % len(names)], topics[i % len(topics)].now.topic, i, i, statuses[i % 4])
         for i in range(partitions)
     ]
-    span = Span(FROM, FROM + timedelta(hours=1), 60_000, BUCKETS, 60, 1, 2)
+    span = Span(FROM, FROM + timedelta(hours=1), 60_000, BUCKETS, 60, 1, [f"broker 3: {HOSTILE[1]}"], 2)
     brokers = [broker_report(broker, 10**11 * broker) for broker in (1, 2, 3, 4)]
     losses = [
         DiskLoss(1, "/data/1", 86_400_000, FROM, name, 2, 900 - i, i, 5, 3_600_000) for i, name in enumerate(names)

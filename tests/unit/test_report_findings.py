@@ -13,7 +13,7 @@ from kctl.report.findings import DAY_MS, MOST, WEEK_MS, findings
 from kctl.report.model import Finding, FindingKind, GroupReport, LogDirReport, Span, State, StatusSpan
 from report_samples import BUCKETS, FROM, group_report, log_dir_report, partition_status, topic_report
 
-SPAN = Span(FROM, FROM + timedelta(hours=1), 60_000, BUCKETS, 60, 0, 0)
+SPAN = Span(FROM, FROM + timedelta(hours=1), 60_000, BUCKETS, 60, 0, [], 0)
 HOUR_MS = 3_600_000
 
 
@@ -119,9 +119,9 @@ CAUSES = [Cause("orders", 10, 0.6, 1.0), Cause(None, 5, 0.3, 1.0), Cause("a", 1,
 def test_what_is_said_of_a_disk_that_fills() -> None:
     (found,) = of_log_dirs(log_dir(full_ms=HOUR_MS, causes=CAUSES))
     assert (found.severity, found.broker, found.name, found.due_ms) == (State.ERR, 1, "/data/1", HOUR_MS)
-    assert found.what == (
-        "fills up, 20% of its volume used, 1 GB more an hour, filled by orders 60%, others 30%, a 6%"
-    )
+    assert found.what == ("fills up, 20% of its volume used, 1 GB more an hour, filled by orders 60%, others 30%, a 6%")
+    (found,) = of_log_dirs(log_dir(full_ms=0, causes=CAUSES[3:]))
+    assert found.what == "is full, 20% of its volume used, 1 GB more an hour, filled by many topics"
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,10 @@ function formatDuration(ms) {
   return parts.slice(0, 2).join(" ");
 }
 
+function formatEta(ms) {
+  return ms <= 0 ? "now" : formatDuration(ms);
+}
+
 function formatRate(perSecond) {
   return (Math.abs(perSecond) >= 100 ? formatCount(perSecond) : Number(perSecond.toPrecision(3))) + "/s";
 }
@@ -63,6 +67,7 @@ const KINDS = {
   size: { show: formatSize, className: "right" },
   growth: { show: (v) => (v > 0 ? "+" : "") + formatSize(Math.round(v)) + "/h", className: "right" },
   duration: { show: formatDuration, className: "right" },
+  eta: { show: formatEta, className: "right" }, // the soonest is asked for first
   rate: { show: formatRate, className: "right" },
   share: { show: (v) => (100 * v).toFixed(v >= 0.1 || v === 0 ? 0 : 1) + "%", className: "right" },
   ratio: { show: (v) => v.toFixed(2), className: "right" },

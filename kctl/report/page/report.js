@@ -1,6 +1,14 @@
 // The page: reads the report that lies in it, and draws each part.
 
+// Rows lie in the page by columns.
+function rowsOf(table) {
+  if (Array.isArray(table)) return table;
+  const columns = Object.entries(table.columns).map(([name, values]) => [name, rowsOf(values)]);
+  return Array.from({ length: table.size }, (_, i) => Object.fromEntries(columns.map(([name, values]) => [name, values[i]])));
+}
+
 const report = JSON.parse(document.getElementById("report").textContent);
+for (const name of ["findings", "groups", "partitions", "brokers", "log_dirs", "topics", "losses"]) report[name] = rowsOf(report[name]);
 const span = report.span, overview = report.overview;
 const FIRST_FINDINGS = 8;
 const DAY_MS = 24 * 3600 * 1000;
@@ -11,7 +19,9 @@ const groups = flat(report.groups), topics = flat(report.topics);
 const logDirs = flat(report.log_dirs).map((row) => ({ ...row, filled_by: filledBy(row.causes) }));
 
 function filledBy(causes) {
-  return causes.slice(0, 3).map((each) => (each.topic ?? "others") + " " + KINDS.share.show(each.share)).join(", ") || null;
+  const large = causes.filter((each) => each.share >= 0.05).slice(0, 3);
+  const named = large.map((each) => (each.topic ?? "others") + " " + KINDS.share.show(each.share));
+  return named.join(", ") || (causes.length ? "many topics" : null);
 }
 
 function part(id) {
@@ -29,7 +39,7 @@ function showHead() {
   part("span").textContent =
     formatTime(span.from_at) + " to " + formatTime(span.to_at) + " UTC, " + passes(span.passes);
   const lacking = [...report.lacking];
-  if (span.incomplete) lacking.unshift(passes(span.incomplete) + " could not read all");
+  if (span.incomplete) lacking.unshift([passes(span.incomplete) + " could not read all", ...span.failures].join(": "));
   if (span.missed) lacking.unshift(passes(span.missed) + " left out: the one before took too long");
   part("lacking").hidden = !lacking.length;
   part("lacking-list").append(...lacking.map((text) => element("li", "", text)));
@@ -90,9 +100,9 @@ function showOverview() {
   part("tiles").append(
     tile("groups in ERR, of " + formatCount(overview.groups), formatCount(overview.groups_err), alarm(overview.groups_err, "ERR")),
     tile("groups in WARN", formatCount(overview.groups_warn), alarm(overview.groups_warn, "WARN")),
-    tile("next loss in", some(overview.next_loss_ms, formatDuration), soon(overview.next_loss_ms)),
+    tile("next loss in", some(overview.next_loss_ms, formatEta), soon(overview.next_loss_ms)),
     tile("lost, messages", some(overview.lost, formatCount), alarm(overview.lost, "ERR")),
-    tile("a disk is full in", some(overview.next_full_ms, formatDuration), soon(overview.next_full_ms)),
+    tile("a disk is full in", some(overview.next_full_ms, formatEta), soon(overview.next_full_ms)),
     tile("log dirs offline, of " + formatCount(overview.log_dirs), formatCount(overview.offline_log_dirs), alarm(overview.offline_log_dirs, "ERR")),
     tile("lag, messages", some(overview.lag, formatCount)),
     tile("longest time lag", some(overview.time_lag_ms, formatDuration)),
@@ -120,11 +130,11 @@ function showGroups() {
     { key: "state", title: "STATE", kind: "plain" }, { key: "lag", title: "LAG", kind: "count" },
     { key: "lag_over_time", title: "LAG OVER TIME", kind: "spark" },
     { key: "time_lag_at_least_ms", title: "TIME LAG", kind: "duration" }, { key: "lost", title: "LOST", kind: "count" },
-    { key: "loss_ms", title: "LOSES IN", kind: "duration", soonest: true },
+    { key: "loss_ms", title: "LOSES IN", kind: "eta" },
     { key: "catch_up_ms", title: "CATCHES UP IN", kind: "duration" },
     { key: "consumed_per_s", title: "CONSUMED", kind: "rate" }, { key: "produced_per_s", title: "PRODUCED", kind: "rate" },
     { key: "worst_status", title: "WORST", kind: "status", minor: true },
-    { key: "deletion_ms", title: "DELETED IN", kind: "duration", soonest: true, minor: true },
+    { key: "deletion_ms", title: "DELETED IN", kind: "eta", minor: true },
     { key: "topics", title: "TOPICS", kind: "count", minor: true },
     { key: "partitions", title: "PARTITIONS", kind: "count", minor: true },
     { key: "last_commit", title: "LAST COMMIT", kind: "time", minor: true }, { key: "at", title: "READ AT", kind: "time", minor: true },
@@ -146,15 +156,15 @@ function showPartitions() {
     { key: "group", title: "GROUP", kind: "text" }, { key: "topic", title: "TOPIC", kind: "text" },
     { key: "partition", title: "PART", kind: "count" }, { key: "status", title: "STATUS", kind: "status" },
     { key: "lag", title: "LAG", kind: "count" }, { key: "time_lag_at_least_ms", title: "TIME LAG", kind: "duration" },
-    { key: "lost", title: "LOST", kind: "count" }, { key: "loss_ms", title: "LOSES IN", kind: "duration", soonest: true },
+    { key: "lost", title: "LOST", kind: "count" }, { key: "loss_ms", title: "LOSES IN", kind: "eta" },
     { key: "catch_up_ms", title: "CATCHES UP IN", kind: "duration" },
     { key: "consumed_per_s", title: "CONSUMED", kind: "rate" }, { key: "produced_per_s", title: "PRODUCED", kind: "rate" },
     { key: "client_id", title: "CLIENT", kind: "text" },
     { key: "host", title: "HOST", kind: "text", minor: true }, { key: "standing", title: "STANDING", kind: "plain", minor: true },
     { key: "committed_offset", title: "COMMITTED", kind: "count", minor: true },
     { key: "log_end_offset", title: "LOG END", kind: "count", minor: true },
-    { key: "deletion_by_time_ms", title: "DELETED BY TIME IN", kind: "duration", soonest: true, minor: true },
-    { key: "deletion_by_bytes_ms", title: "BY BYTES IN", kind: "duration", soonest: true, minor: true },
+    { key: "deletion_by_time_ms", title: "DELETED BY TIME IN", kind: "eta", minor: true },
+    { key: "deletion_by_bytes_ms", title: "BY BYTES IN", kind: "eta", minor: true },
     { key: "unchanged_ms", title: "UNCHANGED FOR", kind: "duration", minor: true },
   ], report.partitions);
 }
@@ -171,7 +181,7 @@ function showLogDirs() {
   charts.push(chart);
   tables["log-dirs"] = new RowTable(part("log-dirs-table"), "log dirs", [
     { key: "log_dir", title: "LOG DIR", kind: "text" }, { key: "broker", title: "BROKER", kind: "count" },
-    { key: "full_ms", title: "FULL IN", kind: "duration", soonest: true }, { key: "disk_used", title: "USED", kind: "share" },
+    { key: "full_ms", title: "FULL IN", kind: "eta" }, { key: "disk_used", title: "USED", kind: "share" },
     { key: "usable_bytes", title: "FREE", kind: "size" }, { key: "total_bytes", title: "VOLUME", kind: "size" },
     { key: "size_bytes", title: "SIZE", kind: "size" }, { key: "size_over_time", title: "SIZE OVER TIME", kind: "spark" },
     { key: "growth_bytes_per_hour", title: "GROWTH", kind: "growth" }, { key: "filled_by", title: "FILLED BY", kind: "text" },
@@ -187,10 +197,10 @@ function showLosses() {
   if (part("losses").hidden) return;
   tables.losses = new RowTable(part("losses-table"), "losses", [
     { key: "log_dir", title: "LOG DIR", kind: "text" }, { key: "broker", title: "BROKER", kind: "count" },
-    { key: "full_ms", title: "FULL IN", kind: "duration", soonest: true }, { key: "group", title: "GROUP", kind: "text" },
+    { key: "full_ms", title: "FULL IN", kind: "eta" }, { key: "group", title: "GROUP", kind: "text" },
     { key: "partitions", title: "PARTITIONS", kind: "count" }, { key: "unread", title: "UNREAD", kind: "count" },
     { key: "sole", title: "ONLY HERE", kind: "count" }, { key: "deleted", title: "DELETED UNREAD", kind: "count" },
-    { key: "loss_ms", title: "LOSES IN", kind: "duration", soonest: true },
+    { key: "loss_ms", title: "LOSES IN", kind: "eta" },
   ], report.losses);
 }
 

@@ -134,8 +134,7 @@ class RowTable {
   sort(column) {
     const again = this.sorted && this.sorted.column === column;
     const text = column.kind === "text" || column.kind === "plain";
-    const soonest = column.soonest === true;
-    this.sorted = { column, descending: again ? !this.sorted.descending : !text && !soonest };
+    this.sorted = { column, descending: again ? !this.sorted.descending : !text && column.kind !== "eta" };
     this.titles.forEach((title, i) => {
       if (this.columns[i] === column) title.setAttribute("aria-sort", this.sorted.descending ? "descending" : "ascending");
       else title.removeAttribute("aria-sort");
