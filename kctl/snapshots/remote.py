@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 from urllib.parse import unquote, urlsplit
@@ -24,6 +25,7 @@ _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
 # Schemes that pyarrow.fs.FileSystem.from_uri knows, and what Hadoop calls the same.
 _SCHEMES = {"s3": "s3", "s3a": "s3", "s3n": "s3", "hdfs": "hdfs", "viewfs": "viewfs", "gs": "gs", "abfs": "abfs",
             "abfss": "abfss"}  # fmt: skip
+_WHOLE_BYTES = 4 << 20
 _TAKEN = "s3a://, hdfs://, gs:// and abfs:// are read"
 
 
@@ -63,10 +65,13 @@ class RemotePath:
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
-        """The file for reading, at any place of it. Raises OSError."""
+        """The file for reading, at any place of it. Raises OSError.
+
+        A small one is had whole: a Parquet file is read at five places or more, and each of them is a request.
+        """
         system, path = self._where()
         with system.open_input_file(path) as stream:
-            yield cast("BinaryIO", stream)
+            yield BytesIO(stream.read()) if stream.size() <= _WHOLE_BYTES else stream
 
     def _where(self) -> tuple[Any, str]:
         system, base = _file_system(self.uri)

@@ -33,6 +33,7 @@ def object_store(folder: Path) -> Iterator[ObjectStore]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
 
         def do_HEAD(self) -> None:
             self._answer(body=False)
