@@ -113,7 +113,10 @@ def retention(
     if show in {Show.SEGMENTS, Show.CLEANER}:
         from kctl.commands.spark_retention_files import files_report
 
-        files_report(inv, show.value, log_dir or [], topic, store, keys=count_keys, dedupe_buffer=dedupe_buffer)
+        files_report(
+            inv, show.value, log_dir or [], topic, store, keys=count_keys, dedupe_buffer=dedupe_buffer,
+            parquet=parquet, overwrite=overwrite,
+        )  # fmt: skip
         return
     settings = settings_of(master, conf, driver_memory)
     if store is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kctl.commands import output
 from kctl.commands.invocation import Invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.commands.spark_run import REQUEST_TIMEOUT_S, show_duration, show_size
+from kctl.commands.spark_run import REQUEST_TIMEOUT_S, check_parquet, show_duration, show_size
 from kctl.commands.views import incomplete
 from kctl.errors import UsageError
 from kctl.text import counted
@@ -38,13 +38,16 @@ def files_report(
     *,
     keys: bool,
     dedupe_buffer: str,
+    parquet: str | None,
+    overwrite: bool,
 ) -> None:
     """Look into the log dirs' segments; configs are those of the store's newest snapshot, or of the cluster."""
-    from kctl.lag.segment_usage import FilesAsked, log_folders, look_into, topics_of
+    from kctl.lag.segment_usage import CleanerRow, FilesAsked, SegmentRow, log_folders, look_into, topics_of
     from kctl.lag.selection import names_of
     from kctl.units import parse_size
 
     buffer_bytes = parse_size(dedupe_buffer)
+    check_parquet(parquet, overwrite=overwrite, embedded=True)
     chosen = names_of(topic)
     folders = log_folders(log_dirs)
     wanted = {name for name in topics_of(folders) if name in chosen}
@@ -59,7 +62,14 @@ def files_report(
     with output.progress("Reading") as progress:
         found = look_into(folders, asked, lambda done, total: progress.update("Reading", done, total))
     rows = found.cleaner if show == "cleaner" else found.segments
+    if parquet is not None:
+        from kctl.spark.parquet import write_table
+        from kctl.spark.rows_frame import table_of
+
+        write_table(table_of(rows, CleanerRow if show == "cleaner" else SegmentRow), parquet)
     inv.emit(rows, lambda: [_cleaner_table(rows) if show == "cleaner" else _segments_table(rows)])
+    if parquet is not None:
+        output.note(f"written to {parquet}")
     output.note(f"looked into {counted(found.logs, 'log')} of {counted(found.segments_seen, 'segment')}")
     _end(found, lacking)
 

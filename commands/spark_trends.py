@@ -13,7 +13,17 @@ from kctl.commands import output
 from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table
-from kctl.commands.spark_run import Conf, Memory, StoreFolder, running, settings_of, show_size
+from kctl.commands.spark_run import (
+    Conf,
+    Memory,
+    Overwrite,
+    Parquet,
+    StoreFolder,
+    check_parquet,
+    running,
+    settings_of,
+    show_size,
+)
 from kctl.commands.sparkline import sparkline
 from kctl.commands.views import incomplete
 from kctl.errors import UsageError
@@ -62,6 +72,8 @@ def trends(
     ] = None,
     conf: Conf = None,
     driver_memory: Memory = "1g",
+    parquet: Parquet = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Show how lag, topics or disks changed over weeks and months, from roll-ups that are kept beside the snapshots.
 
@@ -84,11 +96,13 @@ def trends(
         raise UsageError("--last is more than 0")
     if every is None:
         every = Every.HOUR if span_ms <= _MOST_HOURLY_MS else Every.DAY
+    check_parquet(parquet, overwrite=overwrite, embedded=True)
     found = open_store(store)
     made = _catch_up(inv, found, master, conf, driver_memory)
-    whole = inv.output not in {None, "table"}  # a table needs few columns of what can be a million rows
+    # A table needs few columns of what can be a million rows.
+    whole = parquet is not None or inv.output not in {None, "table"}
     rows, errors = _rows(found, of, every, span_ms, names_of(group), names_of(topic), whole=whole)
-    _emit(inv, of, every, rows, top)
+    _emit(inv, of, every, rows, top, parquet)
     if made.hours:
         output.note(f"{counted(made.hours, 'hour')} and {counted(made.days, 'day')} were rolled up")
     failures = [*made.errors, *errors]
@@ -133,7 +147,9 @@ def _rows(
     return rows, [str(each) for each in damaged]
 
 
-def _emit(inv: Invocation, of: Of, every: Every, rows: Sequence[dict[str, Any]], top: int | None) -> None:
+def _emit(
+    inv: Invocation, of: Of, every: Every, rows: Sequence[dict[str, Any]], top: int | None, parquet: str | None
+) -> None:
     from kctl.lag.trends import courses, with_times
 
     period_ms = _HOUR_MS * (24 if every is Every.DAY else 1)
@@ -145,6 +161,12 @@ def _emit(inv: Invocation, of: Of, every: Every, rows: Sequence[dict[str, Any]],
         rows = [row for row in rows if tuple(row[name] for name in names) in keys]
     told = rows if inv.output in {None, "table"} else with_times(of.value, rows)
     inv.emit(told, lambda: [_table(of, shown)])
+    if parquet is not None:
+        from kctl.snapshots.rollup_files import table_of
+        from kctl.spark.parquet import write_table
+
+        write_table(table_of(of.value, rows), parquet)
+        output.note(f"written to {parquet}")
     if len(shown) < len(found):
         output.note(f"{len(shown)} of {len(found)} are shown, those that changed most")
 

@@ -1,4 +1,4 @@
-"""Results as Parquet, written by Spark. A folder is there whole, or is not there.
+"""Results as Parquet, written by Spark, or here what was found without it. A folder is there whole, or is not there.
 
 A local folder is written beside its place and renamed. On other file systems (hdfs://, s3a://) Spark's own commit
 protocol has to do.
@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 import secrets
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kctl.errors import AlreadyExists, OperationFailed, Refused
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
@@ -52,10 +54,31 @@ def write(frame: DataFrame, where: str, *, overwrite: bool) -> None:
     if _URI.match(where):
         frame.write.mode("overwrite" if overwrite else "errorifexists").parquet(where)
         return
+    _written(lambda fresh: frame.write.mode("errorifexists").parquet(fresh.as_uri()), where)
+
+
+def write_table(found: pa.Table, where: str) -> None:
+    """Write `found` to the local folder `where`, as Spark would; `check_target` comes first. Raises OperationFailed,
+    Refused."""
+    import pyarrow.parquet as pq
+
+    if _URI.match(where):
+        raise Refused(f"{where} is written to by Spark, and this report needs none", hint="give a local folder")
+
+    def put(fresh: Path) -> None:
+        fresh.mkdir()
+        pq.write_table(found, fresh / "part-00000.parquet", compression="zstd")
+        (fresh / "_SUCCESS").touch()
+
+    _written(put, where)
+
+
+def _written(put: Callable[[Path], None], where: str) -> None:
+    """Have a folder written beside its place, and move it there."""
     folder = Path(where).absolute()
     fresh = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
     try:
-        frame.write.mode("errorifexists").parquet(fresh.as_uri())
+        put(fresh)
         _swap(fresh, folder)
     except OSError as exc:
         raise OperationFailed(f"cannot write {where}: {exc.strerror}") from exc

@@ -22,6 +22,7 @@ from pyspark.sql.types import (
 )
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 _KINDS: dict[Any, DataType] = {
@@ -37,6 +38,29 @@ def frame_of(spark: SparkSession, rows: Sequence[Any], row: type[Any]) -> DataFr
     """Rows of a dataclass as a DataFrame; columns have their JSON names. Raises TypeError for a field of a type that no
     column has."""
     return spark.createDataFrame([plain(each) for each in rows], schema_of(row))
+
+
+def table_of(rows: Sequence[Any], row: type[Any]) -> pa.Table:
+    """The same without Spark, as an Arrow table."""
+    import pyarrow as pa
+
+    schema = pa.schema([pa.field(each.name, _arrow(each.dataType)) for each in schema_of(row).fields])
+    columns = zip(*map(plain, rows), strict=True) if rows else [[] for _ in schema]
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_batches([pa.RecordBatch.from_arrays(arrays, schema=schema)])
+
+
+def _arrow(kind: DataType) -> pa.DataType:
+    """pyspark's own way there changes from version to version. Raises TypeError for lists and structs."""
+    import pyarrow as pa
+
+    if isinstance(kind, TimestampType):
+        return pa.timestamp("us", tz="UTC")
+    plain_kinds = {"bigint": pa.int64(), "double": pa.float64(), "boolean": pa.bool_(), "string": pa.string()}
+    found = plain_kinds.get(kind.simpleString())
+    if found is None:
+        raise TypeError(f"no column is made of {kind.simpleString()}")
+    return found
 
 
 def schema_of(row: type[Any]) -> StructType:

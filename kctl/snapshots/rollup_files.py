@@ -83,18 +83,26 @@ def _dates(top: Path) -> Iterator[tuple[int, str]]:
                 yield round(at.timestamp()) * 1000, date
 
 
-def write(store: Store, path: Path, table: str, rows: Sequence[dict[str, Any]]) -> None:
-    """Write a file, all of it or nothing. Raises OperationFailed, NotAuthorized."""
+def table_of(table: str, rows: Sequence[dict[str, Any]]) -> pa.Table:
+    """Rows as an Arrow table."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     arrow = _schema(table)
     arrays = [column([row[field.name] for row in rows], field.type) for field in arrow]
-    found = pa.Table.from_batches([pa.RecordBatch.from_arrays(arrays, schema=arrow)])
+    return pa.Table.from_batches([pa.RecordBatch.from_arrays(arrays, schema=arrow)])
+
+
+def write(store: Store, path: Path, table: str, rows: Sequence[dict[str, Any]]) -> None:
+    """Write a file, all of it or nothing. Raises OperationFailed, NotAuthorized."""
+    import pyarrow.parquet as pq
+
+    found = table_of(table, rows)
     try:
         files.make_folder(store.root, path.parent)
         with files.writing(path) as stream:
-            writer = pq.ParquetWriter(stream, arrow, compression="zstd", write_page_checksum=True, store_schema=False)
+            writer = pq.ParquetWriter(
+                stream, found.schema, compression="zstd", write_page_checksum=True, store_schema=False
+            )
             try:
                 writer.write_table(found, row_group_size=max(len(rows), 1))
                 writer.add_key_value_metadata({footer.KEY: footer.PLACEHOLDER, _VERSION: json.dumps(VERSION)})

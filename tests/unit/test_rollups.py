@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -422,6 +423,14 @@ def test_the_command(fresh: Store, capsys: pytest.CaptureFixture[str], monkeypat
     for of in ("groups", "topics", "log-dirs"):
         code, out, err = run(capsys, monkeypatch, "--store", str(store.root), "--of", of, "--top", "2")
         assert (code, out.count("\n")) == (0, 3), err
+    folder = store.root.parent / "parquet"
+    code, _, err = run(
+        capsys, monkeypatch, "--store", str(store.root), "--group", "g*", "--parquet", str(folder)
+    )
+    assert code == 0, err
+    written = pq.read_table(folder).to_pylist()
+    assert [(row["group"], row["peak_lag"]) for row in written] == [(row["group"], row["peak_lag"]) for row in rows]
+    assert run(capsys, monkeypatch, "--store", str(store.root), "--parquet", str(folder))[0] == 4
     code, out, err = run(capsys, monkeypatch, "--store", str(store.root), "--every", "day")
     assert (code, out) == (0, "")
     assert "no hour has ended" in err
@@ -434,6 +443,7 @@ def test_the_command(fresh: Store, capsys: pytest.CaptureFixture[str], monkeypat
         (("--of", "log-dirs", "--topic", "g"), "--topic has no meaning"),
         (("--last", "0s"), "--last is more than 0"),
         (("--conf", "a=b"), "it needs --master"),
+        (("--overwrite",), "--overwrite needs --parquet DIR"),
     ],
 )
 def test_options_that_make_no_sense(

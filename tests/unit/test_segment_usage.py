@@ -8,6 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from kctl.__main__ import main
@@ -170,9 +171,13 @@ def test_the_command_takes_configs_from_a_store(
     assert code == 0, err
     assert [(row["topic"], row["keys"], row["rounds"]) for row in json.loads(out)] == [("keys", 5, 2)]
     assert list(json.loads(out)[0]) == [field.name for field in fields(CleanerRow)]
-    code, out, err = run(monkeypatch, capsys, "--show", "segments", *common[:4])
-    assert code == 0
+    folder = tmp_path / "parquet"
+    code, out, err = run(monkeypatch, capsys, "--show", "segments", "--parquet", str(folder), *common[:4])
+    assert code == 0, err
     assert "retention.ms" in out
+    written = pq.read_table(folder).to_pylist()
+    assert [(row["base_offset"], row["reason"]) for row in written] == [(n, "retention_ms") for n in (0, 10, 20)]
+    assert list(written[0]) == list(found[0])
 
 
 @pytest.mark.parametrize(
