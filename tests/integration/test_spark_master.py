@@ -340,10 +340,15 @@ def _files(folder: Path) -> dict[Path, bytes]:
 # --- commands -------------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def free_cores(application: Application) -> None:
+    """The application's executor has all of the worker's until it ends."""
+    application.driver.finish()
+
+
 def test_the_printed_options_of_kctl(
-    kctl: Kctl, bundle: dict[str, str], bare_python: str, read_topic: tuple[str, str], application: Application
+    kctl: Kctl, bundle: dict[str, str], bare_python: str, read_topic: tuple[str, str], free_cores: None
 ) -> None:
-    application.driver.finish()  # its executors have the worker's cores
     topic, _ = read_topic
     options = (*shlex.split(bundle["kctl_options"]), *SMALL)
     found = kctl(
@@ -355,7 +360,7 @@ def test_the_printed_options_of_kctl(
 
 
 def test_without_the_archive_it_is_told_what_is_missing(
-    kctl: Kctl, standalone: Standalone, bare_python: str, read_topic: tuple[str, str], application: Application
+    kctl: Kctl, standalone: Standalone, bare_python: str, read_topic: tuple[str, str], free_cores: None
 ) -> None:
     """Without this the tests above would prove nothing."""
     options = ("--master", standalone.url, *SMALL)
@@ -367,8 +372,26 @@ def test_without_the_archive_it_is_told_what_is_missing(
     assert "`kctl spark bundle`" in found.err
 
 
+def test_sigterm_ends_driver_and_executors(
+    kctl: Kctl, standalone: Standalone, free_cores: None, tmp_path: Path
+) -> None:
+    def executors() -> int:
+        found = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+        return sum(b"CoarseGrainedExecutorBackend" in each and b"spark://" in each for each in found)
+
+    options = ("--master", standalone.url, *SMALL)
+    with kctl.with_environment(TMPDIR=str(tmp_path)).running("spark", "lag", *options) as process:
+        eventually(lambda: executors() > 0, seconds=_JOB_S, what="the executor runs")
+        process.terminate()
+        assert process.wait(timeout=30) == 130
+        assert process.stderr is not None
+        assert process.stderr.read().strip() in {"", "interrupted"}
+    eventually(lambda: executors() == 0, seconds=30, what="the executor is gone")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_spark_submit_runs_it(
-    kctl: Kctl, bundle: dict[str, str], bare_python: str, store: Store, application: Application
+    kctl: Kctl, bundle: dict[str, str], bare_python: str, store: Store, free_cores: None
 ) -> None:
     """The printed line, by pyspark's spark-submit."""
     _, *options = shlex.split(bundle["spark_submit"])
