@@ -73,7 +73,7 @@ def partition_rows(
     elif question.offsets_logs:
         told: list[str] = [] if errors is None else errors
         commits = _commit_times(question, groups, told).beside(commits)
-    readings = judge_batches(commits, question.rules, from_ms=question.from_ms)
+    readings = judge_batches(commits, question.rules, last_timed=watch is None, from_ms=question.from_ms)
     if watch is not None:
         readings = watch(readings)
     lasts = (last for batch in spans(readings) for last in _lasts(batch))

@@ -76,32 +76,39 @@ class Readings:
 NAMES = tuple(field.name for field in fields(Readings))
 
 
-def readings(rows: Rows, chosen: Ints, rules: WindowRules) -> Readings:
-    """The readings of the rows at the places `chosen`, in that order."""
+def readings(rows: Rows, chosen: Ints, rules: WindowRules, timed: Ints | None = None) -> Readings:
+    """The readings of the rows at the places `chosen`, in that order.
+
+    timed: which of them (places in `chosen`) get time lags, rates and what follows from them, which take half of the
+    time; in the others these are null. None: all.
+    """
     places = _Places.of(rows, rules)
     c, s, e = (_take(known, chosen) for known in (rows.committed, rows.start, rows.end))
     both = c.known & e.known
-    all_three = both & s.known
-    lag = Known(np.where(all_three, np.maximum(e.value - np.maximum(c.value, s.value), 0), 0), all_three)
     lost_known = c.known & s.known
-    consumption = _consumption(rows, places, chosen)
-    production = _production(rows, places, chosen)
-    age, least = _time_lag(rows, places, chosen, lag, rules)
     unowned, owned = _statuses(rows, places, chosen, rules)
+    times = _Times.of(rows, places, chosen if timed is None else chosen[timed], rules)
+    if timed is not None:
+        times = times.spread(timed, len(chosen))
     return Readings(
         status=unowned,
         status_owned=owned,
         observations=chosen - places.window[chosen] + 1,
-        lag=lag,
+        lag=_lag(c, s, e),
         lost=Known(np.where(lost_known, np.maximum(s.value - c.value, 0), 0), lost_known),
         ahead=Known(np.where(both, np.maximum(c.value - e.value, 0), 0), both),
         unchanged_ms=Known(np.where(c.known, rows.at_ms[chosen] - rows.since_ms[chosen], 0), c.known),
-        time_lag_ms=age,
-        time_lag_least_ms=least,
-        consumed_per_s=consumption,
-        produced_per_s=production,
-        catch_up_ms=_catch_up(lag, consumption, production),
+        time_lag_ms=times.age,
+        time_lag_least_ms=times.least,
+        consumed_per_s=times.consumption,
+        produced_per_s=times.production,
+        catch_up_ms=times.catch_up,
     )
+
+
+def _lag(c: Known, s: Known, e: Known) -> Known:
+    known = c.known & s.known & e.known
+    return Known(np.where(known, np.maximum(e.value - np.maximum(c.value, s.value), 0), 0), known)
 
 
 # --- places ---------------------------------------------------------------------------------------------------------
@@ -224,6 +231,45 @@ def _rewound(rows: Rows, at: Ints, begin: Ints, rules: WindowRules) -> Ints:
 
 
 # --- rates and times ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Times:
+    """Readings' time lags, rates and catch-up times."""
+
+    age: Known
+    least: Known
+    consumption: tuple[Floats, Flags]
+    production: tuple[Floats, Flags]
+    catch_up: Known
+
+    @staticmethod
+    def of(rows: Rows, places: _Places, chosen: Ints, rules: WindowRules) -> _Times:
+        lag = _lag(*(_take(known, chosen) for known in (rows.committed, rows.start, rows.end)))
+        consumption, production = _consumption(rows, places, chosen), _production(rows, places, chosen)
+        age, least = _time_lag(rows, places, chosen, lag, rules)
+        return _Times(age, least, consumption, production, _catch_up(lag, consumption, production))
+
+    def spread(self, at: Ints, size: int) -> _Times:
+        """The same at the places `at` of `size` ones, and null in between."""
+
+        def known(given: Known) -> Known:
+            found = Known(np.zeros(size, dtype=np.int64), np.zeros(size, dtype=bool))
+            found.value[at], found.known[at] = given.value, given.known
+            return found
+
+        def rate(given: tuple[Floats, Flags]) -> tuple[Floats, Flags]:
+            found = np.zeros(size), np.zeros(size, dtype=bool)
+            found[0][at], found[1][at] = given
+            return found
+
+        return _Times(
+            known(self.age),
+            known(self.least),
+            rate(self.consumption),
+            rate(self.production),
+            known(self.catch_up),
+        )
 
 
 def _rate(messages: Ints, duration_ms: Ints) -> tuple[Floats, Flags]:

@@ -62,7 +62,9 @@ class Windows:
     """Judges batches one after another.
 
     last_only: only the last reading of each partition (of its rows that were pushed), which is what a report of one
-    moment needs. from_ms: rows before are looked at and have no reading of their own.
+    moment needs. last_timed: of the others only what kctl.spark.spans takes: their time lags, rates and catch-up times
+    are null (in some of them: a batch's last reading has them). from_ms: rows before are looked at and have no reading
+    of their own.
     """
 
     def __init__(
@@ -70,10 +72,11 @@ class Windows:
         rules: WindowRules = DEFAULT_RULES,
         *,
         last_only: bool = False,
+        last_timed: bool = False,
         from_ms: int | None = None,
     ) -> None:
         check_rules(rules)
-        self._rules, self._last_only, self._from_ms = rules, last_only, from_ms
+        self._rules, self._last_only, self._last_timed, self._from_ms = rules, last_only, last_timed, from_ms
         self._tail: _Tail | None = None
         self._pending: pa.RecordBatch | None = None
 
@@ -108,15 +111,16 @@ class Windows:
     def _readings(self, batch: pa.RecordBatch, rows: Rows, size: int) -> Iterator[pa.RecordBatch]:
         """Of the rows after the first `size`, which are the tail's."""
         places = np.arange(size, len(rows))
+        last = np.ones(len(rows), dtype=bool)
+        last[:-1] = rows.first[1:]
         if self._last_only:
-            last = np.ones(len(places), dtype=bool)
-            last[:-1] = rows.first[size + 1 :]
-            places = places[last]
+            places = places[last[size:]]
         if self._from_ms is not None:
             places = places[rows.at_ms[places] >= self._from_ms]
         if not len(places):
             return
-        found = _batch(batch, places - size, readings(rows, places, self._rules))
+        timed = np.flatnonzero(last[places]) if self._last_timed else None
+        found = _batch(batch, places - size, readings(rows, places, self._rules, timed))
         if not self._last_only or places[-1] != len(rows) - 1:
             yield found
             return
@@ -130,10 +134,11 @@ def judge_batches(
     rules: WindowRules = DEFAULT_RULES,
     *,
     last_only: bool = False,
+    last_timed: bool = False,
     from_ms: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """`Windows` over all of `batches`."""
-    windows = Windows(rules, last_only=last_only, from_ms=from_ms)
+    windows = Windows(rules, last_only=last_only, last_timed=last_timed, from_ms=from_ms)
     for batch in batches:
         yield from windows.push(batch)
     yield from windows.finish()

@@ -150,10 +150,20 @@ def _compare(seed: int) -> None:
     expected = {key: judge(rows, rules) for key, rows in histories.items()}
     assert found() == expected
     assert found(last_only=True) == {key: rows[-1:] for key, rows in expected.items()}
+    timed = found(last_timed=True)
+    assert {key: rows[-1] for key, rows in timed.items()} == {key: rows[-1] for key, rows in expected.items()}
+    assert {key: list(map(_judged, rows)) for key, rows in timed.items()} == {
+        key: list(map(_judged, rows)) for key, rows in expected.items()
+    }
     middle = sorted(row.at_ms for rows in histories.values() for row in rows)[table.num_rows // 2]
     later = {key: kept for key, rows in expected.items() if (kept := [r for r in rows if r.at_ms >= middle])}
     assert found(from_ms=middle) == later
     assert found(from_ms=middle, last_only=True) == {key: rows[-1:] for key, rows in later.items()}
+
+
+def _judged(row: Reading) -> tuple[Any, ...]:
+    """What a span is made of."""
+    return row.at_ms, row.status, row.status_owned, row.lag
 
 
 def test_all_of_burrows_states_come_out() -> None:
