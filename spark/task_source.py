@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark import cloudpickle
@@ -74,6 +75,19 @@ def bound(name: str, columns: StructType, read: Read, shares: Sequence[Any]) -> 
 
 def load(spark: SparkSession, name: str, columns: StructType, read: Read, shares: Sequence[Any]) -> DataFrame:
     """The rows of all tasks, in no order between them; each action on the frame reads again."""
-    source = bound(name, columns, read, shares)
-    spark.dataSource.register(source)
+    _spare_search(spark)
+    spark.dataSource.register(bound(name, columns, read, shares))
     return spark.read.format(name).load()
+
+
+def _spare_search(spark: SparkSession) -> None:
+    """Tell Spark that no other package of this Python has sources: it would start one more process to look for them.
+
+    There is no public way (DataSourceManager.initialStaticDataSourceBuilders): where this one is gone, Spark looks.
+    """
+    with suppress(Exception):
+        jvm: Any = spark._jvm  # noqa: SLF001
+        manager = jvm.org.apache.spark.sql.execution.datasources.DataSourceManager
+        if manager.dataSourceBuilders().isEmpty():
+            none = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(jvm.java.util.HashMap())
+            getattr(manager, "dataSourceBuilders_$eq")(jvm.scala.Option.apply(none))
