@@ -10,7 +10,7 @@ import typer
 
 from kctl.commands import output
 from kctl.commands.invocation import Invocation, invocation
-from kctl.commands.views import By, incomplete, judge, lag_table, remarks, rows_of
+from kctl.commands.views import By, judge, lag_table, remarks, rows_of, told_if_incomplete
 from kctl.errors import ExitCode, KctlError, UsageError
 
 if TYPE_CHECKING:
@@ -67,10 +67,8 @@ def command(
     rows = rows_of(report, by)
     inv.emit(rows, lambda: [lag_table(rows, by, members=members)])
     remarks(report)
-    judge(rows, by, max_lag)
-    failures = failures_of(report)
-    if failures:
-        raise incomplete(failures)
+    with told_if_incomplete(failures_of(report)):
+        judge(rows, by, max_lag)
 
 
 def _check_topics(client: ClusterClient, topics: Sequence[str] | None, report: LagReport) -> None:

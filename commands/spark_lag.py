@@ -23,7 +23,7 @@ from kctl.commands.spark_run import (
     running,
     settings_of,
 )
-from kctl.commands.views import By, incomplete, judge
+from kctl.commands.views import By, judge, told_if_incomplete
 from kctl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -152,10 +152,8 @@ def lag(
         rules = plan.question.rules if explain else None
         run.emit(inv, _result(shown, rules), lambda: _tables(shown, by, rules, wide=inv.output == "wide"))
     _remarks(plan, rows, limits, shown)
-    _judge(rows, by, max_lag, limits)
-    failures = list(dict.fromkeys([*plan.failures, *errors]))
-    if failures:
-        raise incomplete(failures)
+    with told_if_incomplete(list(dict.fromkeys([*plan.failures, *errors]))):
+        _judge(rows, by, max_lag, limits)
 
 
 # --- options --------------------------------------------------------------------------------------------------------

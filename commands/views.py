@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,20 @@ def incomplete(failures: Sequence[str]) -> OperationFailed:
         output.warn(line)
     more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
     return OperationFailed(f"the result is not complete: {failures[0]}{more}", hint="what was read is shown")
+
+
+@contextmanager
+def told_if_incomplete(failures: Sequence[str]) -> Iterator[None]:
+    """Around what judges a result that was shown and may lack something: unhealthy counts for more than incomplete, but
+    both are told."""
+    try:
+        yield
+    except NotHealthy:
+        for line in failures:
+            output.warn(f"the result is not complete: {line}")
+        raise
+    if failures:
+        raise incomplete(failures)
 
 
 def ranges(numbers: Sequence[int]) -> str:

@@ -58,6 +58,8 @@ def _look(kctl: Kctl) -> None:
     ]  # fmt: skip
     assert "single-2: no leader" in json.loads(result.err)["message"]
     assert result.seconds < 10
+    over = kctl("lag", "g", "--max-lag", "2")
+    assert (over.code, "the result is not complete: " in over.err) == (1, True), str(over)
     assert kctl("group", "list").code == 0
 
     same = kctl("spark", "lag", "--group", "g", "-o", "json", timeout=120)
