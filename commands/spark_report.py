@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kctl.commands import output
-from kctl.commands.invocation import Invocation, invocation
+from kctl.commands.invocation import Invocation, invocation, more_formats
 from kctl.commands.out_file import check_out, write_whole
 from kctl.commands.spark_run import Conf, Memory, Store, running, settings_of
 from kctl.commands.views import incomplete
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _GLOBS = "repeatable; * and ? stand for what you like, and !NAME leaves out"
 
 
+@more_formats("wide")
 def report(
     ctx: typer.Context,
     store: Store,
@@ -49,9 +50,10 @@ def report(
 ) -> None:
     """Report on groups, log dirs and topics over time, from a store: here as tables, and as a page for browsers.
 
-    The page is one file that needs no network: charts, a timeline of each group's status, what will be lost and what
-    will be full and when, tables to sort and filter. The figures are those of `kctl spark lag` and `kctl spark
-    retention`, and -o json has all that the page shows. Without --master no Java is needed.
+    What needs somebody comes first. The page is one file that needs no network: charts, a timeline of each group's
+    status, what will be lost and what will be full and when, tables to sort and filter. The figures are those of `kctl
+    spark lag` and `kctl spark retention`; -o wide has more of them, -o json all that the page shows. Without --master
+    no Java is needed.
 
     Example: kctl spark report --store ./snapshots --last 24h --html report.html
     """
@@ -86,7 +88,7 @@ def report(
 def _show(inv: Invocation, found: Report, worst: int) -> None:
     from kctl.commands.spark_report_tables import report_tables
 
-    inv.emit(found, lambda: report_tables(found, worst))
+    inv.emit(found, lambda: report_tables(found, worst, wide=inv.output == "wide"))
 
 
 def _by_spark(

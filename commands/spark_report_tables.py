@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.spark_retention_view import losses_table
-from kctl.commands.sparkline import sparkline, state_line
+from kctl.commands.sparkline import WIDTH, sparkline, state_line
 from kctl.text import counted
 from kctl.units import format_duration, format_size
 
@@ -18,17 +19,17 @@ if TYPE_CHECKING:
 _STYLES = {"ERR": "red", "STOP": "red", "STALL": "red", "REWIND": "red", "WARN": "yellow"}
 
 
-def report_tables(report: Report, worst: int) -> list[Table]:
+def report_tables(report: Report, worst: int, *, wide: bool = False) -> list[Table]:
     """What needs a person and the overview, then `worst` rows each of groups, partitions that are not well, log dirs,
-    topics and losses."""
+    topics and losses. wide: also what 80 columns do not hold."""
     behind = [row for row in report.partitions if row.lag or row.lost or row.status not in {"OK", None}]
     tables = [
         _findings(report, worst),
         _overview(report),
-        _rows("Consumer groups", _groups(), report.groups, worst, report.overview.groups),
-        _rows("Partitions that are behind", _partitions(), behind, worst, len(behind)),
-        _rows("Log dirs", _log_dirs(), report.log_dirs, worst, len(report.log_dirs)),
-        _rows("Topics", _topics(), report.topics, worst, report.overview.topics),
+        _rows("Consumer groups", _groups(wide), report.groups, worst, report.overview.groups),
+        _rows("Partitions that are behind", _partitions(wide), behind, worst, len(behind)),
+        _rows("Log dirs", _log_dirs(wide), report.log_dirs, worst, len(report.log_dirs)),
+        _rows("Topics", _topics(wide), report.topics, worst, report.overview.topics),
     ]
     if report.losses:
         tables.append(replace(losses_table(report.losses[:worst]), title="Unread when a disk is full"))
@@ -65,7 +66,7 @@ def _overview(report: Report) -> Table:
     lines = [
         ("cluster", report.cluster_id or "-"),
         ("time", f"{span.from_at:%Y-%m-%d %H:%M:%S} to {span.to_at:%Y-%m-%d %H:%M:%S} UTC, {_passes(span.passes)}"),
-        ("lacking", _lacking(span)),
+        ("lacking", _lacking(span, totals.groups_unknown)),
         ("groups", f"{totals.groups}: {totals.groups_err} ERR, {totals.groups_warn} WARN, {totals.groups_ok} OK"),
         ("lag", _text(totals.lag, lambda v: f"{v:,} messages")),
         ("longest time lag", _text(totals.time_lag_ms, format_duration)),
@@ -80,10 +81,12 @@ def _overview(report: Report) -> Table:
     return Table([Column("what", "OVERVIEW"), Column("value", " ")], rows)
 
 
-def _lacking(span: Span) -> str:
+def _lacking(span: Span, unknown: int) -> str:
     parts = []
     if span.incomplete:
         parts.append(": ".join([f"{_passes(span.incomplete)} could not read all", *span.failures[:1]]))
+    if span.passes == 1 and unknown:
+        parts.append("one pass alone tells no status, no rates and no growth")
     if span.missed:
         parts.append(f"{_passes(span.missed)} left out")
     return ", ".join(parts) or "nothing"
@@ -100,15 +103,14 @@ def _text(value: Any, show: Callable[[Any], str]) -> str:
 # --- columns --------------------------------------------------------------------------------------------------------
 
 
-def _groups() -> list[Column]:
+def _groups(wide: bool) -> list[Column]:
     return [
         Column("now.group", "GROUP"),
         Column("now.status", "STATUS", style=_status("now")),
-        Column("now.worst_status", "WORST"),
-        Column("now.state", "STATE"),
+        *([Column("now.worst_status", "WORST"), Column("now.state", "STATE")] if wide else []),
         _count("now.lag", "LAG"),
-        Column("lag_over_time", "LAG OVER TIME", show=sparkline),
-        Column("timeline", "STATUS OVER TIME", show=_timeline),
+        _course("lag_over_time", "LAG OVER TIME", wide),
+        Column("timeline", "STATUS OVER TIME", show=partial(_timeline, width=_width(wide))),
         _count("now.lost", "LOST"),
         _duration("now.time_lag_at_least_ms", "TIME LAG"),
         _duration("now.catch_up_ms", "CATCHES UP IN"),
@@ -116,29 +118,29 @@ def _groups() -> list[Column]:
     ]
 
 
-def _partitions() -> list[Column]:
+def _partitions(wide: bool) -> list[Column]:
     return [
         Column("group"),
         Column("topic"),
         _count("partition", "PART"),
         Column("status", style=_status(None)),
-        Column("standing"),
+        *([Column("standing")] if wide else []),
         _count("lag", "LAG"),
         _count("lost", "LOST"),
         _duration("time_lag_at_least_ms", "TIME LAG"),
         _duration("catch_up_ms", "CATCHES UP IN"),
-        _until("deletion_ms", "DELETED IN"),
+        *([_until("deletion_ms", "DELETED IN")] if wide else []),
         _until("loss_ms", "LOSES IN"),
-        Column("client_id", "CLIENT"),
+        *([Column("client_id", "CLIENT")] if wide else []),
     ]
 
 
-def _log_dirs() -> list[Column]:
+def _log_dirs(wide: bool) -> list[Column]:
     return [
         _count("now.broker", "BROKER"),
         Column("now.log_dir", "LOG DIR"),
         _size("now.size_bytes", "SIZE"),
-        Column("size_over_time", "SIZE OVER TIME", show=sparkline),
+        _course("size_over_time", "SIZE OVER TIME", wide),
         Column("now.growth_bytes_per_hour", "GROWTH", show=_growth, align="right"),
         _size("now.usable_bytes", "FREE"),
         Column("now.disk_used", "USED", show=_percent, align="right"),
@@ -147,12 +149,12 @@ def _log_dirs() -> list[Column]:
     ]
 
 
-def _topics() -> list[Column]:
+def _topics(wide: bool) -> list[Column]:
     return [
         Column("now.topic", "TOPIC"),
-        _count("now.partitions", "PARTITIONS"),
+        *([_count("now.partitions", "PARTITIONS")] if wide else []),
         _size("now.replicas_bytes", "ALL REPLICAS"),
-        Column("size_over_time", "SIZE OVER TIME", show=sparkline),
+        _course("size_over_time", "SIZE OVER TIME", wide),
         Column("now.growth_bytes_per_hour", "GROWTH", show=_growth, align="right"),
         Column("now.retention_ms_used", "TIME USED", show=_percent, align="right"),
         Column("now.retention_bytes_used", "BYTES USED", show=_percent, align="right"),
@@ -164,8 +166,16 @@ def _status(inside: str | None) -> Callable[[Mapping[str, Any]], str | None]:
     return lambda row: _STYLES.get((row if inside is None else row[inside])["status"] or "")
 
 
-def _timeline(spans: Sequence[Mapping[str, Any]]) -> str:
-    return state_line([(span["count"], span["status"]) for span in spans])
+def _timeline(spans: Sequence[Mapping[str, Any]], width: int) -> str:
+    return state_line([(span["count"], span["status"]) for span in spans], width)
+
+
+def _course(key: str, title: str, wide: bool) -> Column:
+    return Column(key, title, show=partial(sparkline, width=_width(wide)))
+
+
+def _width(wide: bool) -> int:
+    return WIDTH if wide else WIDTH // 2
 
 
 def _count(key: str, title: str) -> Column:

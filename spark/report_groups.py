@@ -81,7 +81,8 @@ def read_part(
             upper=inside.upper,
         )
 
-    watch = SeriesWatch(OwnedRows(stream(schema.OWNERS)), StateStream(stream(schema.GROUPS), times.passes), times)
+    states = StateStream(stream(schema.GROUPS), times.passes)
+    watch = SeriesWatch(OwnedRows(stream(schema.OWNERS)), states, times, judged=question.judged)
     part = GroupsPart()
     for rows in partition_rows(question, groups, damaged, watch=watch.watch):
         (status,) = by_group(rows)

@@ -53,11 +53,12 @@ class Times:
 class SeriesWatch:
     """Takes series from readings that pass by on their way to somewhere else.
 
-    found: by group, once all readings have passed; those of other moments than the passes are left out.
+    found: by group, once all readings have passed; those of other moments than the passes are left out. judged: there
+    is history to judge by, else the status is UNKNOWN.
     """
 
-    def __init__(self, owned: OwnedRows, states: StateStream, times: Times) -> None:
-        self._owned, self._states, self._times = owned, states, times
+    def __init__(self, owned: OwnedRows, states: StateStream, times: Times, *, judged: bool = True) -> None:
+        self._owned, self._states, self._times, self._judged = owned, states, times, judged
         self._group: _Group | None = None
         self.found: dict[str, Compact] = {}
 
@@ -75,7 +76,8 @@ class SeriesWatch:
         found = self.found.get(group)
         if found is None:
             return GroupSeries(group, [None] * count, [None] * count, status_spans([None] * count))
-        states = (None if state < 0 else _STATES[state] for state in found.worst.tolist())
+        known = _STATES if self._judged else dict.fromkeys(_STATES, State.UNKNOWN)
+        states = (None if state < 0 else known[state] for state in found.worst.tolist())
         return GroupSeries(group, _series(found.lag), _series(found.age), status_spans(states))
 
     def _push(self, batch: pa.RecordBatch) -> None:

@@ -14,13 +14,14 @@ import pytest
 from kctl.commands.app import main
 from kctl.lag.selection import EVERY, names_of
 from kctl.report.model import Report
+from kctl.snapshots.commit import put_pass
 from kctl.snapshots.layout import HOUR_MS
 from kctl.spark.lag_planning import Wanted, plan_span
 from kctl.spark.report_groups import Most
 from kctl.spark.report_job import report_of
 from report_pages import report_in
 from report_samples import FROM
-from report_stores import MESSAGE_BYTES, MINUTE_MS, PASSES, START_MS, at_ms, end_of, small_cluster
+from report_stores import MESSAGE_BYTES, MINUTE_MS, PASSES, START_MS, a_pass, at_ms, end_of, small_cluster
 from snapshot_stores import compact_all
 
 pytestmark = pytest.mark.usefixtures("one_command_tree")
@@ -165,14 +166,37 @@ def test_globs_choose_groups_and_topics(store: Path) -> None:
     assert _by_group(some)["stopped"] == _by_group(_report(store))["stopped"]
 
 
+def test_one_pass_alone_is_not_judged(tmp_path: Path) -> None:
+    """Neither in the table nor in the timeline."""
+    found = _report(small_cluster(tmp_path / "store", passes=1).root)
+    assert {row.now.status for row in found.groups} == {None}
+    assert {span.status for row in found.groups for span in row.timeline} == {"UNKNOWN"}
+    assert found.overview.groups_unknown == 5
+    assert [each.name for each in found.findings] == ["/lost"]
+
+
+def test_passes_that_could_not_read_all_say_why(tmp_path: Path) -> None:
+    store = small_cluster(tmp_path / "store", passes=12)
+    part = a_pass(12)
+    part.failed("broker 3: connection refused")
+    put_pass(store, at_ms(12), at_ms(12) + 50, part)
+    found = _report(store.root)
+    assert (found.span.passes, found.span.incomplete) == (13, 1)
+    assert found.span.failures == ["broker 3: connection refused"]
+    assert len([text for text in found.lacking if "connection refused" in text]) == 1
+
+
 # --- the command ----------------------------------------------------------------------------------------------------
 
 
 def test_tables(run: Callable[..., tuple[int, str, str]]) -> None:
     code, out, err = run()
     assert (code, err) == (0, "")
+    assert re.search(r"^ERR +log dir /lost of broker 3 +is offline: KAFKA_STORAGE_ERROR +- +-$", out, re.MULTILINE)
     assert re.search(r"^lag +10,520 messages$", out, re.MULTILINE)
-    assert re.search(r"^stopped +ERR +ERR +Empty +5800 +\S+ +\.+E+ ", out, re.MULTILINE)
+    assert re.search(r"^stopped +ERR +5800 +\S{12} +\.{8}E{4} ", out, re.MULTILINE)
+    code, out, _ = run("-o", "wide")
+    assert re.search(r"^stopped +ERR +ERR +Empty +5800 +\S{24} +\.+E+ ", out, re.MULTILINE)
     assert re.search(r"^left .* \.{17} {7} ", out, re.MULTILINE)
     assert "KAFKA_STORAGE_ERROR" in out
 

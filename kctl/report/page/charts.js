@@ -64,12 +64,12 @@ class LineChart {
       tzDate: (ts) => uPlot.tzDate(new Date(ts * 1000), "Etc/UTC"),
       scales: {
         // One pass alone would be drawn in the middle of years.
-        x: { range: (_, low, high) => (high - low < 60 ? [low - 30, low + 30] : [low, high]) },
+        x: { range: (_, low, high) => (this.times.length < 2 ? [this.times[0] - 30, this.times[0] + 30] : [low, high]) },
         y: { range: (_, low, high) => [Math.min(low ?? 0, 0), Math.max(high ?? 1, 1)] },
       },
       axes: [
         { ...axis, values: timeMarks, space: 70 },
-        { ...axis, size: parseInt(style("--label"), 10) + 8, values: (_, ticks) => ticks.map((v) => this.show(v)) },
+        { ...axis, size: parseInt(style("--label"), 10) + 8, values: (_, ticks) => ticks.map((v) => (Number.isInteger(v) ? this.show(v) : "")) },
       ],
       series: [
         { label: "UTC", value: (plot, _, series, at) => legendValue(plot, series, at, formatMoment) },

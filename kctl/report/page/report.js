@@ -41,6 +41,7 @@ function showHead() {
   const lacking = [...report.lacking];
   if (span.incomplete) lacking.unshift([passes(span.incomplete) + " could not read all", ...span.failures].join(": "));
   if (span.missed) lacking.unshift(passes(span.missed) + " left out: the one before took too long");
+  if (span.passes === 1 && overview.groups_unknown) lacking.unshift("one pass alone tells no status, no rates and no growth");
   part("lacking").hidden = !lacking.length;
   part("lacking-list").append(...lacking.map((text) => element("li", "", text)));
 }
