@@ -24,7 +24,7 @@ from kctl.commands.spark_run import (
     running,
     settings_of,
 )
-from kctl.commands.views import incomplete
+from kctl.commands.views import incomplete, told_if_incomplete
 from kctl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -122,6 +122,8 @@ def retention(
     if store is None:
         with running(inv, settings, parquet, overwrite=overwrite) as run:
             failures = _live(inv, run, topic, by.value, settings.parallelism)
+        if failures:
+            raise incomplete(failures)
     else:
         asked = over_store.asked_of(
             store, topic, by.value, show.value, what_if, last=last, from_=from_, to=to, full_within=full_within,
@@ -129,10 +131,8 @@ def retention(
         )  # fmt: skip
         with running(inv, settings, parquet, overwrite=overwrite, cluster=False) as run:
             result = over_store.report(inv, run, asked, settings.parallelism, keep=parquet is not None)
-        over_store.judge(asked, result)
-        failures = result.errors
-    if failures:
-        raise incomplete(failures)
+        with told_if_incomplete(result.errors):
+            over_store.judge(asked, result)
 
 
 def _check(
