@@ -66,7 +66,7 @@ def asked_of(
     from kctl.lag.selection import names_of
     from kctl.lag.what_if import parse_change
     from kctl.segment.ranges import parse_time
-    from kctl.snapshots.passes import newest_ms
+    from kctl.snapshots.passes import latest_ms, newest_ms
     from kctl.snapshots.store import open_store
     from kctl.units import parse_duration_ms
 
@@ -74,14 +74,15 @@ def asked_of(
     within = None if full_within is None else parse_duration_ms(full_within)
     if explain and (show != "usage" or change is not None or by in {"broker", "replica"}):
         raise UsageError("--explain tells of topics, partitions and log dirs", hint="use it with --by topic or log-dir")
-    newest = newest_ms(open_store(store), None if to is None else parse_time(to))
+    now_ms, opened = time.time_ns() // 1_000_000, open_store(store)
+    newest = latest_ms(opened, now_ms) if to is None else newest_ms(opened, parse_time(to))
     if newest is None:
         raise NotFound(f"{store} has no snapshot of that time", hint="`kctl spark snapshot` collects them")
     to_ms = newest + 1 if to is None else parse_time(to)
     from_ms = max(to_ms - parse_duration_ms(last), 0) if from_ is None else parse_time(from_)
     if from_ms >= to_ms:
         raise UsageError("that is no time: it ends before it begins")
-    old_ms = None if to is not None else time.time_ns() // 1_000_000 - newest
+    old_ms = None if to is not None else now_ms - newest
     return Asked(store, names_of(topic), by, show, change, from_ms, to_ms, old_ms, within, explain)
 
 

@@ -291,6 +291,7 @@ def _plan(
 ) -> LagPlan:
     inside = [each for each in found if each.at_ms >= from_ms]
     last = inside[-1]
+    to_ms = min(to_ms, last.at_ms + 1)  # a pass that is stored from now on would be seen by some tasks only
     _check_stored_names(store, inside, wanted, damaged)
     rules, lookback_ms = _windows(found, wanted)
     found = passes(store, max(from_ms - lookback_ms, 0), to_ms, damaged=damaged.append)

@@ -6,6 +6,7 @@ is a folder that every executor can write to). Only one kctl makes roll-ups of a
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -44,10 +45,15 @@ class CaughtUp:
 
 
 def missing_hours(store: Store) -> list[Hour]:
-    """The hours that have ended, have passes and no roll-up; ended: a later hour has a pass."""
-    newest = newest_ms(store)
+    """The hours that have ended, have passes and no roll-up; ended: a later hour has a pass (that is not of the future:
+    a collector's clock was ahead, and passes of the hour may still come)."""
+    newest = newest_ms(store, _now_ms() + 1)
     done = rollup_files.hours_done(store)
     return [hour for hour in store.hours() if newest is not None and hour.end_ms <= newest and hour not in done]
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def catch_up(
@@ -96,7 +102,7 @@ def make_day(store: Store, day_ms: int) -> list[Damaged]:
 def _missing_days(store: Store) -> list[int]:
     """The days that have hours, have ended, and have no roll-up; ended: a later day has an hour."""
     days = sorted({day_of(hour.start_ms) for hour in rollup_files.hours_done(store)})
-    newest = newest_ms(store)
+    newest = newest_ms(store, _now_ms() + 1)
     last = max([*days[-1:], *([] if newest is None else [day_of(newest)])], default=0)
     waiting = {day_of(hour.start_ms) for hour in missing_hours(store)}
     done = rollup_files.days_done(store)

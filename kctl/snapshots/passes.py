@@ -46,6 +46,12 @@ def newest_ms(store: Store, before_ms: int | None = None) -> int | None:
     return None
 
 
+def latest_ms(store: Store, now_ms: int) -> int | None:
+    """When the newest pass was made, passing over those of the future: of a collector whose clock was ahead. One that
+    is alone counts even so (this machine's clock may be the wrong one). None: there is none."""
+    return newest_ms(store, now_ms + 1) or newest_ms(store)
+
+
 def usual_interval_ms(found: list[PassInfo]) -> int | None:
     """The time between two passes: the middle one of those seen; None with fewer than two."""
     gaps = [after.at_ms - before.at_ms for before, after in pairwise(found)]

@@ -27,10 +27,11 @@ from kctl.snapshots import lock, rollup_files, schema
 from kctl.snapshots.collect import Pass
 from kctl.snapshots.compact import compact
 from kctl.snapshots.layout import HOUR_MS, Hour
+from kctl.snapshots.passes import latest_ms, newest_ms
 from kctl.snapshots.read import read_sorted
 from kctl.snapshots.rows import BATCH_ROWS
 from kctl.snapshots.store import Damaged, Store, create_store, open_store
-from kctl.spark import rollup_hours
+from kctl.spark import rollup_hours, rollup_job
 from kctl.spark.rollup_hours import roll_up
 from kctl.spark.rollup_job import catch_up, make_day, make_hour, make_share, missing_hours
 from kctl.spark.task_source import TaskReader
@@ -306,6 +307,19 @@ def test_what_is_missing_is_made_once(fresh: Store) -> None:
     assert create_store(store.root, "c").hours() == store.hours()  # it is a store still
 
 
+def test_a_pass_of_the_future_ends_no_hour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a collector whose clock was ahead: the hour that it is goes on, and would be rolled up without its rest."""
+    store = a_store(tmp_path / "s", 3)
+    put(store, 5 * HOUR_MS, a_pass(9))
+    monkeypatch.setattr(rollup_job, "_now_ms", lambda: HOUR.start_ms + 3 * EVERY_MS)
+    assert missing_hours(store) == []
+    assert newest_ms(store) == HOUR.start_ms + 5 * HOUR_MS
+    assert latest_ms(store, HOUR.start_ms + 3 * EVERY_MS) == HOUR.start_ms + 2 * EVERY_MS
+    assert latest_ms(store, HOUR.start_ms - 1) == newest_ms(store)
+    monkeypatch.setattr(rollup_job, "_now_ms", lambda: HOUR.start_ms + 6 * HOUR_MS)
+    assert missing_hours(store) == [HOUR]
+
+
 def test_tasks_make_the_same_files(store: Store) -> None:
     reader = TaskReader(partial(make_share, str(store.root)), [(hours(3)[0], hours(3)[2]), (hours(3)[1],)])
     rows = [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
@@ -424,9 +438,7 @@ def test_the_command(fresh: Store, capsys: pytest.CaptureFixture[str], monkeypat
         code, out, err = run(capsys, monkeypatch, "--store", str(store.root), "--of", of, "--top", "2")
         assert (code, out.count("\n")) == (0, 3), err
     folder = store.root.parent / "parquet"
-    code, _, err = run(
-        capsys, monkeypatch, "--store", str(store.root), "--group", "g*", "--parquet", str(folder)
-    )
+    code, _, err = run(capsys, monkeypatch, "--store", str(store.root), "--group", "g*", "--parquet", str(folder))
     assert code == 0, err
     written = pq.read_table(folder).to_pylist()
     assert [(row["group"], row["peak_lag"]) for row in written] == [(row["group"], row["peak_lag"]) for row in rows]
