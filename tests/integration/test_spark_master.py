@@ -43,7 +43,7 @@ from kctl.spark.settings import SparkSettings, parse_conf
 from kctl_testing import Kctl, TestCluster, eventually, free_port
 from report_stores import PASSES, at_ms, small_cluster
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 SECRET = "s3cret-of-the-cluster"
 SMALL = ("--conf", "spark.executor.memory=512m", "--driver-memory", "512m")
