@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from kctl.context import Security, Target
 from kctl.errors import KctlError, OperationFailed
-from kctl.lag.offsets_topic import OffsetsLog, fetch_log, whole_batches
+from kctl.lag.offsets_topic import OffsetsLog, fetch_log, partition_of, whole_batches
 from kctl.spark import offsets_source, segments_source
 from kctl.spark.offsets_history import ARROW, Span, offsets_logs, read_fetched
 from kctl.spark.offsets_source import LiveShare, Share, file_shares, live_shares
@@ -24,6 +24,21 @@ from segment_files import BASE_TIMESTAMP as T
 from segment_files import batch, marker, with_bytes, write
 
 ONE, TWO = batch(5, [commit("g", "t", 0, 1, T)]), batch(6, [commit("g", "t", 0, 2, T + 1), commit("h", "t", 0, 9, T)])
+
+
+@pytest.mark.parametrize(
+    ("group", "partition"),
+    [
+        ("", 0),
+        ("a", 47),  # String.hashCode: 97
+        ("polygenelubricants", 0),  # −2³¹, of which Kafka's Utils.abs is 0
+        ("hello world", 2),  # 1794106052 overflows on its way
+        ("\U0001f600", 49),  # two units of UTF-16: 1772899
+        ("BB", 12),  # 2112, as "Aa" is
+    ],
+)
+def test_a_groups_partition(group: str, partition: int) -> None:
+    assert partition_of(group, 50) == partition
 
 
 @pytest.mark.parametrize(
