@@ -1,5 +1,6 @@
-"""What Spark makes of columns is what the plain functions of kctl.lag say, with random rows; and the readings of a store
-come out of its tasks as they went in. One real Spark; no broker is needed, a Java is.
+"""What Spark makes of columns, and the readings of a store as its tasks give them, are what the plain functions say.
+
+One real Spark; no broker is needed, a Java is.
 """
 
 from __future__ import annotations
