@@ -88,6 +88,9 @@ function showFindings() {
   part("findings").append(more);
 }
 
+// Who has lost messages, and is not a group that nobody misses.
+const loses = (group) => !group.gone && group.lost && group.status !== "OK";
+
 function tile(title, value, className) {
   const made = element("div", "tile " + (className || "")), big = element("b", "", value);
   made.append(big, element("span", "", title));
@@ -102,7 +105,7 @@ function showOverview() {
     tile("groups in ERR, of " + formatCount(overview.groups), formatCount(overview.groups_err), alarm(overview.groups_err, "ERR")),
     tile("groups in WARN", formatCount(overview.groups_warn), alarm(overview.groups_warn, "WARN")),
     tile("next loss in", some(overview.next_loss_ms, formatEta), soon(overview.next_loss_ms)),
-    tile("lost, messages", some(overview.lost, formatCount), alarm(overview.lost, "ERR")),
+    tile("lost, messages", some(overview.lost, formatCount), alarm(groups.some(loses), "ERR")),
     tile("a disk is full in", some(overview.next_full_ms, formatEta), soon(overview.next_full_ms)),
     tile("log dirs offline, of " + formatCount(overview.log_dirs), formatCount(overview.offline_log_dirs), alarm(overview.offline_log_dirs, "ERR")),
     tile("lag, messages", some(overview.lag, formatCount)),
