@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kctl.commands import spark_retention_store as over_store
-from kctl.commands.invocation import Invocation, invocation
+from kctl.commands.invocation import Invocation, invocation, more_formats
 from kctl.commands.spark_retention_view import usage_table
 from kctl.commands.spark_run import (
     REQUEST_TIMEOUT_S,
@@ -55,6 +55,7 @@ class Show(str, Enum):
     CLEANER = "cleaner"
 
 
+@more_formats("wide")
 def retention(
     ctx: typer.Context,
     topic: Annotated[list[str] | None, typer.Option(help=f"Only topics of this name; {_GLOBS}.")] = None,
@@ -98,8 +99,8 @@ def retention(
     topics (tombstones), and what another retention would free (--what-if). With --log-dir, on a broker's machine or
     of a copy: which segments are expired and what keeps them (segments), what compaction has before it (cleaner).
 
-    Shares go over 100 %: Kafka deletes whole segments, by their newest record. Sizes are of segments, without
-    their indexes.
+    -o wide has all columns. Shares go over 100 %: Kafka deletes whole segments, by their newest record. Sizes are of
+    segments, without their indexes.
 
     Example: kctl spark retention --by log-dir --store ./snapshots --full-within 7d
 
@@ -127,7 +128,7 @@ def retention(
     else:
         asked = over_store.asked_of(
             store, topic, by.value, show.value, what_if, last=last, from_=from_, to=to, full_within=full_within,
-            explain=explain,
+            explain=explain, wide=inv.output == "wide",
         )  # fmt: skip
         with running(inv, settings, parquet, overwrite=overwrite, cluster=False) as run:
             result = over_store.report(inv, run, asked, settings.parallelism, keep=parquet is not None)
@@ -196,7 +197,7 @@ def _live(inv: Invocation, run: Run, topic: list[str] | None, by: str, paralleli
         failures = job.failures()
         rows = job.rows(by)
         run.write(job.frame(by))
-    run.emit(inv, rows, lambda: [usage_table(rows, by)])
+    run.emit(inv, rows, lambda: [usage_table(rows, by, wide=inv.output == "wide")])
     return failures
 
 

@@ -27,7 +27,7 @@ _OLD_MS = 10 * 60_000  # a newest snapshot that is older is told
 @dataclass(frozen=True)
 class Asked:
     """What the options come to. Passes with from_ms ≤ at_ms < to_ms are looked at; old_ms: how old the newest one is,
-    when nothing else was asked for."""
+    when nothing else was asked for. wide: tables have all columns."""
 
     store: Path
     topics: Names
@@ -39,6 +39,7 @@ class Asked:
     old_ms: int | None
     full_within_ms: int | None
     explain: bool
+    wide: bool = False
 
 
 @dataclass
@@ -61,6 +62,7 @@ def asked_of(
     to: str | None,
     full_within: str | None,
     explain: bool,
+    wide: bool = False,
 ) -> Asked:
     """Check the options, and look for the newest snapshot. Raises UsageError, NotFound, and what open_store does."""
     from kctl.lag.selection import names_of
@@ -83,7 +85,7 @@ def asked_of(
     if from_ms >= to_ms:
         raise UsageError("that is no time: it ends before it begins")
     old_ms = None if to is not None else now_ms - newest
-    return Asked(store, names_of(topic), by, show, change, from_ms, to_ms, old_ms, within, explain)
+    return Asked(store, names_of(topic), by, show, change, from_ms, to_ms, old_ms, within, explain, wide)
 
 
 def report(inv: Invocation, run: Run, asked: Asked, parallelism: int, *, keep: bool) -> Result:
@@ -146,14 +148,17 @@ def report_of(asked: Asked, job: OutlookJob, outlook: Outlook) -> Shown:
     read, row_type = _usage(outlook, asked.by)
     rows = [row for row in read if not hasattr(row, "topic") or row.topic in asked.topics]
     if not asked.explain:
-        return Shown(rows, rows, row_type, lambda: [view.usage_table(rows, asked.by, outlook=True)])
+        return Shown(rows, rows, row_type, lambda: [view.usage_table(rows, asked.by, outlook=True, wide=asked.wide)])
     lines = [_explained(row) for row in rows]
     told = [
         jsonable(row) | {"explain": [line._asdict() for line in each]}
         for row, (_, each) in zip(rows, lines, strict=True)
     ]
     return Shown(
-        told, rows, row_type, lambda: [view.usage_table(rows, asked.by, outlook=True), *view.explanations(lines)]
+        told,
+        rows,
+        row_type,
+        lambda: [view.usage_table(rows, asked.by, outlook=True, wide=asked.wide), *view.explanations(lines)],
     )
 
 

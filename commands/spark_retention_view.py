@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kctl.commands.output import Column, Table, jsonable
@@ -16,10 +17,16 @@ _SOON_MS = 7 * 24 * 3_600_000
 _MOST_EXPLAINED = 100
 
 
-def usage_table(rows: Sequence[Any], by: str, *, outlook: bool = False) -> Table:
-    """Topics, partitions, replicas, brokers or log dirs; outlook: with what becomes of them."""
+def usage_table(rows: Sequence[Any], by: str, *, outlook: bool = False, wide: bool = False) -> Table:
+    """Topics, partitions, replicas, brokers or log dirs; columns that no row has a value for are left out. outlook:
+    with what becomes of them. wide: also what 80 columns do not hold."""
     known = [_for_people(row) for row in jsonable(rows)]
-    columns = [*_BY[by](), *(_OUTLOOK[by]() if outlook else [])]
+    columns = [
+        column
+        for column in [*_BY[by](), *(_OUTLOOK[by]() if outlook else [])]
+        if (wide or column.key not in _WIDE[by])
+        and (column.key in _ALWAYS or any(row[column.key] not in {None, False} for row in known))
+    ]
     return Table(columns, known, empty="nothing there")
 
 
@@ -62,12 +69,12 @@ def what_if_tables(found: WhatIf) -> list[Table]:
     ]  # fmt: skip
     dirs = [
         _right("broker"), Column("log_dir"), _size("usable_bytes", "FREE"), _size("freed_at_least_bytes", "FREED"),
-        _size("freed_at_most_bytes", "AT MOST"), _full(), _full("new_full_ms", "THEN"),
+        _size("freed_at_most_bytes", "AT MOST"), _full(), replace(_full("new_full_ms", "THEN"), key="then", show=str),
     ]  # fmt: skip
     groups = [Column("group"), Column("topic"), _right("partitions"), _count("lost_at_most", "LOST AT MOST")]
     return [
         Table(topics, jsonable(found.topics), title="topics", empty="no topic has that name"),
-        Table(dirs, jsonable(found.log_dirs), title="log dirs"),
+        Table(dirs, [_with_then(row) for row in jsonable(found.log_dirs)], title="log dirs"),
         Table(groups, jsonable(found.groups), title="groups that would lose messages", empty="no group loses messages"),
     ]
 
@@ -91,10 +98,19 @@ def _for_people(row: dict[str, Any]) -> dict[str, Any]:
     if causes:
         first = causes[0]
         row["cause"] = f"{'not Kafka' if first['topic'] is None else first['topic']} {first['share']:.0%}"
+    if "full_ms" in row:
+        seen = row["disk_used"] is not None and row["growth_bytes_per_hour"] is not None
+        row["full"] = show_duration(row["full_ms"]) if row["full_ms"] is not None else "never" if seen else None
     if "ceiling_bytes" in row:
         ceiling = row["ceiling_bytes"]
         row["ceiling"] = "none" if row["unlimited"] else None if ceiling is None else show_size(ceiling)
     return row
+
+
+def _with_then(row: dict[str, Any]) -> dict[str, Any]:
+    """A log dir that would be full, and with the change never is, says so."""
+    new, old = row["new_full_ms"], row["full_ms"]
+    return row | {"then": show_duration(new) if new is not None else "never" if old is not None else None}
 
 
 def _right(key: str, header: str = "") -> Column:
@@ -123,6 +139,10 @@ def _full(key: str = "full_ms", header: str = "FULL IN") -> Column:
         return "red" if value is not None and value < _SOON_MS else None
 
     return Column(key, header, show=show_duration, align="right", style=style)
+
+
+def _full_text() -> Column:
+    return replace(_full(), key="full", show=str)
 
 
 def _sizes(*, replicas: bool = True) -> list[Column]:
@@ -166,10 +186,11 @@ def _cleaner() -> list[Column]:
 _BY: dict[str, Any] = {
     "topic": lambda: [Column("topic"), _right("partitions"), *_sizes(), _limit(), *_shares()],
     "partition": lambda: [
-        Column("topic"), _right("partition"), _right("leader"), _right("replicas"), *_sizes(), _limit(), *_shares(),
+        Column("topic"), _right("partition", "PART"), _right("leader"), _right("replicas"), *_sizes(), _limit(),
+        *_shares(),
     ],
     "replica": lambda: [
-        Column("topic"), _right("partition"), _right("broker"), Column("log_dir"), Column("leader"),
+        Column("topic"), _right("partition", "PART"), _right("broker"), Column("log_dir"), Column("leader"),
         *_sizes(replicas=False), _share("retention_bytes_used", "BYTES USED"),
     ],
     "broker": lambda: [
@@ -187,6 +208,17 @@ _OUTLOOK: dict[str, Any] = {
                       Column("skew", show=lambda value: f"{value:.2f}", align="right"), *_cleaner()],
     "partition": lambda: [*(_rate(*each) for each in _GROWTH), _right("ceiling"), *_cleaner()],
     "replica": lambda: [*(_rate(*each) for each in _GROWTH), _rate("freed_bytes_per_hour", "FREED")],
-    "broker": lambda: [*(_rate(*each) for each in _GROWTH), _full(), Column("full_log_dir", "WHICH")],
-    "log-dir": lambda: [*(_rate(*each) for each in _GROWTH), _full(), Column("cause", "BY")],
+    "broker": lambda: [*(_rate(*each) for each in _GROWTH), _full_text(), Column("full_log_dir", "WHICH")],
+    "log-dir": lambda: [*(_rate(*each) for each in _GROWTH), _full_text(), Column("cause", "BY")],
 }  # fmt: skip
+_SHARES = {"retention_bytes_used", "oldest_age_ms", "retention_ms_used"}
+_WIDE: dict[str, set[str]] = {
+    "topic": {"partitions", "size_bytes", "retention_bytes", "oldest_age_ms", "skew", "dirty_ratio_at_least"},
+    "partition": {
+        "leader", "replicas", "replicas_bytes", "retention_bytes", "oldest_age_ms", "dirty_ratio_at_least",
+    },
+    "replica": {"retention_bytes_used", "freed_bytes_per_hour"},
+    "broker": {"log_dirs", "topics", "replicas", *_SHARES},
+    "log-dir": {"replicas", *_SHARES},
+}  # fmt: skip
+_ALWAYS = {"topic", "partition", "broker", "log_dir", "size_bytes", "replicas_bytes"}

@@ -447,7 +447,7 @@ def test_retention_as_a_table_and_as_parquet(
     )  # fmt: skip
     assert result.code == 0, str(result)
     header, *lines = result.out.splitlines()
-    assert header.split()[:3] == ["TOPIC", "PARTITION", "LEADER"]
+    assert header.split()[:3] == ["TOPIC", "PART", "SIZE"]
     assert [line.split()[0] for line in lines] == [load.topic] * 3
     names = {field.name for field in dataclasses.fields(PartitionUsage)}
     assert set(pyarrow.parquet.read_schema(next(where.glob("*.parquet"))).names) == names

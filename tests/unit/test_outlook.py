@@ -11,6 +11,7 @@ from pyspark.sql.types import _make_type_verifier
 
 from kctl.commands import spark_retention_store as over_store
 from kctl.commands.output import emit, jsonable
+from kctl.commands.spark_retention_view import usage_table
 from kctl.errors import NotFound, NotHealthy
 from kctl.lag.disk_loss import Reader, losses
 from kctl.lag.growth import HOUR_MS, GrownReplica, GrownVolume, Growth
@@ -337,6 +338,29 @@ def test_reports_and_their_keys(
     columns = schema_of(shown.row)
     for row in shown.rows:
         _make_type_verifier(columns)(plain(row))  # as createDataFrame does
+
+
+@pytest.mark.parametrize("by", ["topic", "partition", "replica", "broker", "log-dir"])
+def test_tables_fit_into_80_columns_and_wide_ones_have_everything(
+    store: Store, job: OutlookJob, outlook: Outlook, capsys: pytest.CaptureFixture[str], by: str
+) -> None:
+    shown = over_store.report_of(asked(store, by), job, outlook)
+    emit(shown.result, lambda: shown.tables, None)
+    narrow = capsys.readouterr().out.splitlines()
+    assert max(map(len, narrow)) <= 80
+    wide = over_store.report_of(asked(store, by, wide=True), job, outlook)
+    keys = [{column.key for column in each.tables[0].columns} for each in (shown, wide)]
+    assert keys[0] < keys[1]
+    if by == "log-dir":
+        assert narrow[0].split("  ")[-2:] == ["FULL IN", "BY"]
+
+
+def test_a_disk_that_is_never_full_says_so(store: Store, outlook: Outlook) -> None:
+    row = replace(outlook.by_log_dir()[0], full_ms=None)
+    told = [
+        usage_table([each], "log-dir", outlook=True).rows[0]["full"] for each in (row, replace(row, disk_used=None))
+    ]
+    assert told == ["never", None]
 
 
 def test_explanations_name_the_causes(store: Store, job: OutlookJob, outlook: Outlook) -> None:
