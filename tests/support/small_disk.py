@@ -1,0 +1,68 @@
+"""A cluster of one broker whose log dirs lie on a small file system of their own, in a mount namespace.
+
+Disks fill within a minute there, and nothing but the broker writes on them.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from kctl_testing import SCRIPT, Kctl, Result
+
+_NAME = "small"
+
+
+@dataclass(frozen=True)
+class SmallDisk:
+    """log_dir: the broker's, as this process sees it. bootstrap: the broker's address."""
+
+    kctl: Kctl
+    pid: int
+    bootstrap: str
+    log_dir: Path
+
+    def inside(self, *argv: str) -> Result:
+        """Run kctl where the small file system is mounted."""
+        return _inside(self.kctl, self.pid, *argv)
+
+
+def _inside(kctl: Kctl, pid: int, *argv: str) -> Result:
+    started = time.monotonic()
+    done = subprocess.run(
+        ["/usr/bin/nsenter", f"--target={pid}", "--user", "--mount", "--preserve-credentials", str(SCRIPT), *argv],
+        env=kctl.environment, capture_output=True, text=True, timeout=180, check=False, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    return Result(argv, done.returncode, done.stdout, done.stderr, time.monotonic() - started)
+
+
+@contextmanager
+def small_disk(kctl: Kctl, folder: Path, size: str, *settings: str) -> Iterator[SmallDisk]:
+    """A cluster on a file system of this size (as mount writes it), with such settings of the broker; it becomes the
+    current context of kctl's home."""
+    folder.mkdir()
+    mount = f"/bin/mount -t tmpfs -o size={size} none {shlex.quote(str(folder))} && echo there && exec cat"
+    holder = subprocess.Popen(  # ends with its stdin, and so with this process
+        ["/usr/bin/unshare", "--mount", "--map-root-user", "/bin/sh", "-c", mount],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "there\n"
+        config = [word for setting in settings for word in ("--config", setting)]
+        where = ("--layout", "single", "--dir", str(folder / "c"), "--heap", "256m")
+        created = _inside(kctl, holder.pid, "cluster", "create", _NAME, *where, *config)
+        assert created.code == 0, str(created)
+        try:
+            (bootstrap,) = kctl.json("context", "show", _NAME)["bootstrap_servers"]
+            seen = Path(f"/proc/{holder.pid}/root{folder.resolve()}")
+            yield SmallDisk(kctl, holder.pid, bootstrap, seen / "c" / "broker-1" / "data-1")
+        finally:
+            _inside(kctl, holder.pid, "cluster", "destroy", _NAME, "--yes", "--confirm-cluster", _NAME)
+    finally:
+        holder.communicate()

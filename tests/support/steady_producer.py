@@ -1,0 +1,49 @@
+"""Writing to topics at a rate that is known."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from kafka import KafkaProducer
+
+RECORD_BYTES = 10_000  # beside it a batch and a record take some 80
+_STEP_S = 0.1
+
+
+@contextmanager
+def written(bootstrap: str, bytes_per_s: Mapping[str, int]) -> Iterator[None]:
+    """In the background so many bytes a second go to partition 0 of each topic, in records of RECORD_BYTES.
+
+    By the clock: what a slow moment left behind is written after it. Raises what sending raised, at the end.
+    """
+    stop = threading.Event()
+    failures: list[Exception] = []
+    producer = KafkaProducer(bootstrap_servers=[bootstrap], acks=1, linger_ms=0, batch_size=4 * RECORD_BYTES)
+    writer = threading.Thread(target=_write, args=(producer, dict(bytes_per_s), stop, failures), daemon=True)
+    writer.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        writer.join(60)
+        producer.close(timeout=30)
+    if failures:
+        raise failures[0]
+
+
+def _write(producer: KafkaProducer, rates: dict[str, int], stop: threading.Event, failures: list[Exception]) -> None:
+    value, begun, sent = os.urandom(RECORD_BYTES), time.monotonic(), dict.fromkeys(rates, 0)
+    try:
+        while not stop.wait(_STEP_S):
+            for topic, rate in rates.items():
+                due = int((time.monotonic() - begun) * rate / RECORD_BYTES)
+                for _ in range(due - sent[topic]):
+                    producer.send(topic, value, partition=0)
+                sent[topic] = due
+            producer.flush(timeout=30)
+    except Exception as exc:  # noqa: BLE001 - told by `written`
+        failures.append(exc)
