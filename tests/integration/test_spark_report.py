@@ -84,6 +84,6 @@ def test_the_page_of_a_cluster_in_a_browser(
         )
         row = page.run("[...document.querySelectorAll('#groups-table tbody td')].map((td) => td.textContent)")
         assert row[0] == group
-        assert row[3] == "70"
+        assert row[2] == "70"
         assert page.run("document.querySelectorAll('#timeline .track').length") == 1
         assert name in page.run("document.querySelector('#topics').textContent")

@@ -131,11 +131,11 @@ function showGroups() {
   measure.addEventListener("change", draw);
   tables.groups = new RowTable(part("groups-table"), "groups", [
     { key: "group", title: "GROUP", kind: "text" }, { key: "status", title: "STATUS", kind: "status" },
-    { key: "state", title: "STATE", kind: "plain" }, { key: "lag", title: "LAG", kind: "count" },
+    { key: "lag", title: "LAG", kind: "count" },
     { key: "lag_over_time", title: "LAG OVER TIME", kind: "spark" },
     { key: "time_lag_at_least_ms", title: "TIME LAG", kind: "duration" }, { key: "lost", title: "LOST", kind: "count" },
     { key: "loss_ms", title: "LOSES IN", kind: "eta" },
-    { key: "catch_up_ms", title: "CATCHES UP IN", kind: "duration" },
+    { key: "catch_up_ms", title: "CATCHES UP IN", kind: "duration" }, { key: "state", title: "STATE", kind: "plain" },
     { key: "consumed_per_s", title: "CONSUMED", kind: "rate" }, { key: "produced_per_s", title: "PRODUCED", kind: "rate" },
     { key: "worst_status", title: "WORST", kind: "status", minor: true },
     { key: "deletion_ms", title: "DELETED IN", kind: "eta", minor: true },
