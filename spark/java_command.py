@@ -110,11 +110,14 @@ def embedded_command(java: Path, settings: SparkSettings, *, folder: Path, archi
 
 
 def embedded_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment of an embedded Spark: this Python for its workers, this pyspark, the loopback interface."""
+    """The environment of an embedded Spark: this Python for its workers, the loopback interface.
+
+    There is no SPARK_HOME: with one, Spark puts its python/lib/pyspark.zip first in its workers' path, and they compile
+    what they import anew, each for more than a CPU second. This Python has the same pyspark installed.
+    """
     kept = {key: value for key, value in environ.items() if key not in FOREIGN_VARIABLES}
     return {
         **kept,
-        "SPARK_HOME": str(pyspark_home()),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONHASHSEED": "0",  # as bin/spark-submit sets it: workers must agree on the hash of a string

@@ -87,7 +87,7 @@ def _spare_search(spark: SparkSession) -> None:
     """
     with suppress(Exception):
         jvm: Any = spark._jvm  # noqa: SLF001
-        manager = jvm.org.apache.spark.sql.execution.datasources.DataSourceManager
+        manager = getattr(getattr(jvm.org.apache.spark.sql.execution.datasources, "DataSourceManager$"), "MODULE$")
         if manager.dataSourceBuilders().isEmpty():
             none = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(jvm.java.util.HashMap())
             getattr(manager, "dataSourceBuilders_$eq")(jvm.scala.Option.apply(none))
