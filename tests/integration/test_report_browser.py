@@ -309,6 +309,7 @@ def test_dark_where_the_system_is_and_at_a_click(browser: Browser, file: Path) -
         page.run("document.querySelector('#theme').click()")
         assert brightness(page) > 200
         page.media(dark=False)
+        page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")  # it is told then
         page.media(dark=True)
         page.wait("document.documentElement.dataset.theme === 'dark'")
 
