@@ -23,8 +23,6 @@ from kctl.snapshots.moment import COLUMNS, TABLES, Moment, TopicPartitionLog, mo
 from kctl.snapshots.read import read_sorted, read_table
 from kctl.snapshots.store import Damaged, Store
 from kctl.spark.column_arrays import Watch, chosen, known
-from kctl.spark.commit_times import CommitTimes, times_of_logs
-from kctl.spark.offsets_history import Span, offsets_logs
 from kctl.spark.snapshot_ranges import GroupRange
 from kctl.spark.spans import spans
 from kctl.spark.stores import store_here
@@ -32,6 +30,7 @@ from kctl.spark.window_rules import Flags
 from kctl.spark.windows import COMMIT_TIME, judge_batches
 
 if TYPE_CHECKING:
+    from kctl.spark.commit_times import CommitTimes
     from kctl.spark.lag_source import LagQuestion
 
 _ENDS = frozenset({"log_start_offset", "log_end_offset"})
@@ -132,6 +131,10 @@ def _long_ago(at_ms: int, store: Store, groups: GroupRange, damaged: list[Damage
 
 def _commit_times(question: LagQuestion, groups: GroupRange, errors: list[str]) -> CommitTimes:
     """When commits were made, as far as the snapshots that are read can ask for it."""
+    # Segments' code is loaded when there are some: each task's process would take a tenth of a second for it.
+    from kctl.spark.commit_times import times_of_logs
+    from kctl.spark.offsets_history import Span, offsets_logs
+
     logs = offsets_logs([Path(text) for text in question.offsets_logs])
     span = Span(None, question.to_ms + SLACK_MS, groups.lower, groups.upper)
     return times_of_logs(logs, question.passes, span, told=errors.append)

@@ -29,7 +29,6 @@ from kctl.lag.window import DEFAULT_RULES, WindowRules
 from kctl.snapshots.columns import column
 from kctl.snapshots.store import Damaged
 from kctl.spark import task_source
-from kctl.spark.commit_times import CommitTimes
 from kctl.spark.lag_rows import partition_rows
 from kctl.spark.live_pass import LivePass
 from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange
@@ -37,6 +36,8 @@ from kctl.spark.windows import NotSorted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from kctl.spark.commit_times import CommitTimes
 
 FORMAT = "kctl_lag"
 PARTITION, TOPIC, GROUP = "partition", "topic", "group"

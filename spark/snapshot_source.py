@@ -37,8 +37,6 @@ from kctl.snapshots.passes import passes
 from kctl.snapshots.read import read_sorted
 from kctl.snapshots.store import Damaged
 from kctl.spark import task_source
-from kctl.spark.commit_times import times_of_logs
-from kctl.spark.offsets_history import Span, offsets_logs
 from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange
 from kctl.spark.stores import store_here
 from kctl.spark.windows import KEPT, KEPT_IF_THERE, READING_TYPES, NotSorted, judge_batches
@@ -130,6 +128,9 @@ def _with_times(
     """The commits with the times at which they were made, when logs tell of them."""
     if not question.offsets_logs:
         return commits
+    from kctl.spark.commit_times import times_of_logs
+    from kctl.spark.offsets_history import Span, offsets_logs
+
     store = store_here(question.store)
     found = passes(store, question.read_from_ms, question.to_ms, damaged=lambda each: errors.append(str(each)))
     logs = offsets_logs([Path(each) for each in question.offsets_logs])
