@@ -73,6 +73,7 @@ class ClusterClient:
         self._brokers = Brokers(target.bootstrap_servers, self._dialer, timeout_s)
         self.warnings = tuple(error.message for error in self._brokers.failures.values())
         self._admin: KafkaAdminClient | None = None
+        self._silent: dict[int, ConnectionTimedOut] | None = None
 
     def __enter__(self) -> ClusterClient:
         return self
@@ -152,7 +153,7 @@ class ClusterClient:
         OutcomeUnknown, else ConnectionTimedOut or another ConnectionFailed. Raises NotSupported with the version
         that is needed, NotFound for a broker id that is not in the cluster.
         """
-        answer = self._brokers.ask({node_id: request}, Deadline(timeout_s or self.timeout_s), changes=changes)[node_id]
+        answer = self._ask({node_id: request}, timeout_s, changes)[node_id]
         if isinstance(answer, KctlError):
             raise answer
         return answer
@@ -162,8 +163,34 @@ class ClusterClient:
     ) -> dict[int, Any]:
         """A request for each of several brokers, all in flight at once: node id → answer or KctlError."""
         each: dict[int | None, Any] = dict(requests.items())
-        answers = self._brokers.ask(each, Deadline(timeout_s or self.timeout_s), changes=changes)
+        answers = self._ask(each, timeout_s, changes)
         return {node: answer for node, answer in answers.items() if node is not None}
+
+    @contextmanager
+    def asking_silent_brokers_once(self) -> Iterator[None]:
+        """While the block runs, a broker that let a request time out is asked no more: its answers are that error.
+
+        For many requests in a row, which would otherwise wait for the same broker each time.
+        """
+        self._silent = {}
+        try:
+            yield
+        finally:
+            self._silent = None
+
+    def _ask(
+        self, requests: Mapping[int | None, Any], timeout_s: float | None, changes: bool | None
+    ) -> dict[int | None, Any]:
+        silent = self._silent
+        if silent is None:
+            return self._brokers.ask(requests, Deadline(timeout_s or self.timeout_s), changes=changes)
+        known: dict[int | None, Any] = {node: silent[node] for node in requests if node is not None and node in silent}
+        rest = {node: request for node, request in requests.items() if node not in known}
+        answers = self._brokers.ask(rest, Deadline(timeout_s or self.timeout_s), changes=changes) if rest else {}
+        for node, answer in answers.items():
+            if node is not None and isinstance(answer, ConnectionTimedOut):
+                silent[node] = answer
+        return {**answers, **known}
 
     def send_to_controller(self, request: Any, *, timeout_s: float | None = None) -> Any:
         """`send` to the controller, looked up anew; again after NOT_CONTROLLER, which means that nothing was done.

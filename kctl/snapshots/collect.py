@@ -87,10 +87,14 @@ class Collector:
         self._steady: set[str] = set()  # topics whose log start tells when their first record changes
 
     def look(self, client: ClusterClient, at_ms: int) -> Pass:
-        """One pass; what cannot be read is among its failures.
+        """One pass; what cannot be read is among its failures. A broker that does not answer is waited for once.
 
         Raises AnotherCluster, and ConnectionFailed's subclasses when no broker can be asked.
         """
+        with client.asking_silent_brokers_once():
+            return self._look(client, at_ms)
+
+    def _look(self, client: ClusterClient, at_ms: int) -> Pass:
         found = Pass()
         state = client.metadata()
         if state.cluster_id != self._cluster_id:

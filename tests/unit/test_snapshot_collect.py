@@ -7,13 +7,14 @@ brokers, one of them down, is in tests/integration/test_spark_snapshot.py.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from types import SimpleNamespace as Answer
 from typing import Any, cast
 
 import pytest
 
 from kctl.client import ClusterClient
-from kctl.errors import ConnectionRefused, NotAuthorized
+from kctl.errors import ConnectionRefused, ConnectionTimedOut, NotAuthorized
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
 from kctl.snapshots import schema
 from kctl.snapshots.collect import CONFIGS_EVERY_MS, AnotherCluster, Collector, Pass
@@ -32,6 +33,9 @@ class FakeCluster:
         self.down: set[int] = set()
         self.hidden = {"h"}
         self.policy = "delete"
+
+    def asking_silent_brokers_once(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def metadata(self, topics: Collection[str] | None = None) -> ClusterState:
         self.asked.append("Metadata")
@@ -188,3 +192,31 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for module in (coordinators, describe, collect):
         monkeypatch.setattr(module.time, "sleep", lambda seconds: None)
+
+
+class _Sluggish:
+    """Stands for kctl.brokers.Brokers: broker 2 lets each request time out."""
+
+    def __init__(self) -> None:
+        self.asked: list[list[int | None]] = []
+
+    def ask(self, requests: Mapping[int | None, Any], *_: object, **_options: object) -> dict[int | None, Any]:
+        self.asked.append(list(requests))
+        return {node: ConnectionTimedOut(f"broker {node}: no answer") if node == 2 else "yes" for node in requests}
+
+
+def test_a_silent_broker_is_waited_for_once() -> None:
+    client = ClusterClient.__new__(ClusterClient)
+    brokers = _Sluggish()
+    client.timeout_s, client._brokers, client._silent = 1.0, cast("Any", brokers), None
+    with client.asking_silent_brokers_once():
+        for _ in range(3):
+            answers = client.send_each({1: "?", 2: "?"})
+            assert answers[1] == "yes"
+            assert isinstance(answers[2], ConnectionTimedOut)
+        with pytest.raises(ConnectionTimedOut, match="broker 2"):
+            client.send("?", node_id=2)
+        assert client.send("?") == "yes"
+    assert brokers.asked == [[1, 2], [1], [1], [None]]
+    client.send_each({2: "?"})
+    assert brokers.asked[-1] == [2]
