@@ -8,6 +8,7 @@ kctl.segment.segment_retention, kctl.lag.tombstones. Batch headers are read, not
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -19,7 +20,7 @@ from kctl.lag.tombstones import CompactedSegment, Dirty, dedupe_keys, dirty, wan
 from kctl.segment.log_selection import select_logs
 from kctl.segment.log_tally import LogTally, TallyOptions, read_logs
 from kctl.segment.partition import holds_segments, parse_folder_name, partition_folders
-from kctl.segment.partition_log import CLEANED, checkpointed
+from kctl.segment.partition_log import CLEANED, checkpointed, log_dirs_of
 from kctl.segment.segment_retention import Deletion, Limits, LogSegment, Pin, Reason, deletions
 
 _SILENT_MS = 15 * 60_000  # a cleaner that has something to do looks for it every log.cleaner.backoff.ms, 15 s
@@ -193,7 +194,7 @@ def _row(
 ) -> SegmentRow:
     age = now_ms - segment.largest_timestamp
     return SegmentRow(
-        log_dir=str(folder.resolve().parent),
+        log_dir=str(folder.absolute().parent),
         topic=topic,
         partition=partition,
         base_offset=segment.base_offset,
@@ -229,7 +230,7 @@ def _cleaner(
     capacity = dedupe_keys(asked.buffer_bytes, asked.threads)
     most = found.offsets if not asked.keys else min(found.offsets, tally.distinct[0])
     return CleanerRow(
-        log_dir=str(folder.resolve().parent),
+        log_dir=str(folder.absolute().parent),
         topic=topic,
         partition=partition,
         size_bytes=sum(each.size_bytes for each in seen),
@@ -260,8 +261,7 @@ def _last_stable(tally: LogTally) -> int | None:
 def _silent_ms(folder: Path, now_ms: int) -> int | None:
     """How long ago the log dir's cleaner-offset-checkpoint was written: each log that is cleaned has it written
     anew (LogCleanerManager.doneCleaning). None: there is none; nothing was ever cleaned here."""
-    try:
-        written = (folder.resolve().parent / CLEANED).stat().st_mtime
-    except OSError:
-        return None
-    return max(now_ms - int(written * 1000), 0)
+    for log_dir, _ in log_dirs_of(folder):
+        with suppress(OSError):
+            return max(now_ms - int((log_dir / CLEANED).stat().st_mtime * 1000), 0)
+    return None

@@ -95,10 +95,19 @@ def _topic_id(metadata: Path | None) -> str | None:
 
 def checkpointed(folder: Path, name: str) -> int | None:
     """What a checkpoint of the log dir says of a partition's folder in it; None when it does not."""
-    folder = folder.resolve()
-    topic, partition, _ = parse_folder_name(folder.name)
-    try:
-        rows = parse_offsets(read_whole(folder.parent / name))
-    except (KctlError, BadCheckpoint):
-        return None
-    return next((offset for found, number, offset in rows if (found, number) == (topic, partition)), None)
+    for log_dir, own in log_dirs_of(folder):
+        topic, partition, _ = parse_folder_name(own)
+        if topic is None:
+            continue
+        try:
+            rows = parse_offsets(read_whole(log_dir / name))
+        except (KctlError, BadCheckpoint):
+            continue
+        return next((offset for found, number, offset in rows if (found, number) == (topic, partition)), None)
+    return None
+
+
+def log_dirs_of(folder: Path) -> list[tuple[Path, str]]:
+    """Where a partition's folder lies, and its name there: as it is given, and where it is a link to. The first one
+    counts: a container's disk, looked at through /proc/PID/root, resolves to a path that is not the container's."""
+    return [(each.parent, each.name) for each in dict.fromkeys((folder.absolute(), folder.resolve()))]

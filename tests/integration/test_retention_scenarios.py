@@ -3,6 +3,7 @@ segments, and a log cleaner that stands still. On a small disk that nothing else
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import time
@@ -29,6 +30,7 @@ pytestmark = pytest.mark.long  # a disk is filled
 HOUR_S = 3600
 SEGMENT = 200_000
 RATES = {"endless": 1_000_000, "timed": 200_000, "sized": 200_000}
+FILLING = 2_000_000
 SETTINGS = (
     "log.retention.check.interval.ms=300", "log.initial.task.delay.ms=100", "log.cleaner.backoff.ms=3600000",
     "offsets.topic.num.partitions=1", "log.index.size.max.bytes=65536",
@@ -173,7 +175,9 @@ def test_a_cleaner_that_stands_still(disk: SmallDisk, tmp_path: Path) -> None:
     cleaned, end = disk.log_dir / "cleaner-offset-checkpoint", f"keys 0 {row['uncleanable_from_offset']}"
     eventually(lambda: cleaned.exists() and end in cleaned.read_text().splitlines(), what="the log is clean to there")
     assert log_bytes(disk, "keys") < row["size_bytes"] / 2
-    (after,) = disk.kctl.json("spark", "retention", *options, str(disk.log_dir))
+    seen = disk.inside("spark", "retention", *options, str(disk.own_log_dir), "-o", "json")
+    assert seen.code == 0, str(seen)
+    (after,) = json.loads(seen.out)
     assert not after["wants_cleaning"]
     assert not after["stands_still"]
     assert after["cleaned_to_offset"] == row["uncleanable_from_offset"]
@@ -185,14 +189,14 @@ def test_a_disk_is_full_when_it_was_said_to_be(disk: SmallDisk, tmp_path: Path) 
     disk.kctl.ok("produce", "endless", "--partition", "0", stdin="unread\n")
     _group_at_the_start(disk)
     store = tmp_path / "s"
-    with written(disk.bootstrap, {"endless": RATES["endless"]}):
+    with written(disk.bootstrap, {"endless": FILLING}):
         collect(disk, store, 10)
         job = job_of(str(store), 0, 10**14)
         outlook, _ = job.outlook()
         (row,) = outlook.by_log_dir()
         assert row.full_ms is not None
         assert row.usable_bytes is not None
-        assert row.full_ms == pytest.approx(row.usable_bytes / RATES["endless"] * 1000, rel=0.1)
+        assert row.full_ms == pytest.approx(row.usable_bytes / FILLING * 1000, rel=0.1)
         assert row.causes[0].topic == "endless"
         assert row.causes[0].share > 0.9
         losses = disk_losses(outlook, job.readers(outlook))
@@ -225,6 +229,6 @@ def _left(outlook: Outlook, full_ms: int) -> tuple[str, Any, Any]:
     """What a group that reads nothing has not read when the disk is full: all of the log, by its records' size."""
     (log,) = [each for each in outlook.disks.logs if each.topic == "endless"]
     assert log.log_end_offset is not None
-    records = log.log_end_offset + full_ms / 1000 * RATES["endless"] / RECORD_BYTES
+    records = log.log_end_offset + full_ms / 1000 * FILLING / RECORD_BYTES
     near = pytest.approx(records, rel=0.1)
     return ("stopped", near, near)

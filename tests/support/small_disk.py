@@ -20,12 +20,13 @@ _NAME = "small"
 
 @dataclass(frozen=True)
 class SmallDisk:
-    """log_dir: the broker's, as this process sees it. bootstrap: the broker's address."""
+    """log_dir: the broker's, as this process sees it; own_log_dir: as the broker does. bootstrap: its address."""
 
     kctl: Kctl
     pid: int
     bootstrap: str
     log_dir: Path
+    own_log_dir: Path
 
     def inside(self, *argv: str) -> Result:
         """Run kctl where the small file system is mounted."""
@@ -60,8 +61,8 @@ def small_disk(kctl: Kctl, folder: Path, size: str, *settings: str) -> Iterator[
         assert created.code == 0, str(created)
         try:
             (bootstrap,) = kctl.json("context", "show", _NAME)["bootstrap_servers"]
-            seen = Path(f"/proc/{holder.pid}/root{folder.resolve()}")
-            yield SmallDisk(kctl, holder.pid, bootstrap, seen / "c" / "broker-1" / "data-1")
+            own = folder.resolve() / "c" / "broker-1" / "data-1"
+            yield SmallDisk(kctl, holder.pid, bootstrap, Path(f"/proc/{holder.pid}/root{own}"), own)
         finally:
             _inside(kctl, holder.pid, "cluster", "destroy", _NAME, "--yes", "--confirm-cluster", _NAME)
     finally:

@@ -123,6 +123,19 @@ def test_when_a_cleaner_stands_still(
     assert row.waiting_ms == int(hours[0] * HOUR)
 
 
+def test_checkpoints_lie_beside_the_folder_that_was_given(tmp_path: Path) -> None:
+    """A link may lead out of the log dir, as /proc/PID/root does to what this machine has in that place."""
+    (tmp_path / "seen").mkdir()
+    (tmp_path / "seen" / "keys-0").symlink_to(log(tmp_path / "elsewhere", "keys-0", 4, 3, 2))
+    known = configs(keys={"cleanup_policy": "compact"})
+    checkpoint(tmp_path / "elsewhere", "cleaner-offset-checkpoint", {"keys-0": 10}, age_s=60)
+    (row,) = look_into(log_folders([tmp_path / "seen"]), FilesAsked(known, NOW, cleaner=True)).cleaner
+    assert (row.cleaned_to_offset, row.silent_ms) == (10, 60_000)
+    checkpoint(tmp_path / "seen", "cleaner-offset-checkpoint", {"keys-0": 20}, age_s=30)
+    (row,) = look_into(log_folders([tmp_path / "seen"]), FilesAsked(known, NOW, cleaner=True)).cleaner
+    assert (row.cleaned_to_offset, row.silent_ms) == (20, 30_000)
+
+
 def test_logs_that_cannot_be_read_are_told_and_passed_over(tmp_path: Path) -> None:
     log(tmp_path, "a-0", 30)
     (tmp_path / "b-0").mkdir()
