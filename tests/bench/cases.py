@@ -69,7 +69,7 @@ def topic_list(setting: Setting) -> dict[str, Figures]:
 def lag(setting: Setting) -> dict[str, Figures]:
     """The lag of 50 groups × 60 partitions beside kafka-consumer-groups --describe --all-groups."""
     servers = setting.cluster()
-    _make_groups(setting, GROUPS)
+    make_groups(setting, GROUPS)
     tool = "consumer.group.ConsumerGroupCommand"
     return setting.measure(
         {
@@ -86,7 +86,7 @@ def lag_scale(setting: Setting) -> dict[str, Figures]:
     servers = setting.cluster()
     figures = {}
     for groups in (GROUPS, 500, 2000):
-        _make_groups(setting, groups)
+        make_groups(setting, groups)
         command = [str(SCRIPT), "lag", "--by", "group", "--bootstrap-server", servers]
         figures[f"kctl lag, {groups} groups"] = setting.measure({"lag": command})["lag"]
     return figures
@@ -104,21 +104,7 @@ def cluster_start(setting: Setting) -> dict[str, Figures]:
         setting.kctl("context", "use", NAME)
 
 
-def spark_reports(setting: Setting) -> dict[str, Figures]:
-    """The Spark reports from a cold start, beside `kctl lag`."""
-    servers = setting.cluster()
-    _make_groups(setting, GROUPS)
-    setting.kctl.ok("spark", "warm", timeout=300)
-    return setting.measure(
-        {
-            "kctl lag": [str(SCRIPT), "lag", "--bootstrap-server", servers],
-            "kctl spark lag": [str(SCRIPT), "spark", "lag", "--bootstrap-server", servers],
-            "kctl spark retention": [str(SCRIPT), "spark", "retention", "--bootstrap-server", servers],
-        }
-    )
-
-
-def _make_groups(setting: Setting, count: int) -> None:
+def make_groups(setting: Setting, count: int) -> None:
     """Groups bench-0 … with a committed offset on every partition of one topic."""
     from kafka.structs import OffsetAndMetadata, TopicPartition
 

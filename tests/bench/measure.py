@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from peak_memory import PeakMemory
+from process_tree import ProcessTree
 
 _POLL_S = 0.002
+_TREE_POLL_S = 0.05
 
 
 @dataclass(frozen=True)
@@ -28,13 +30,17 @@ class Sample:
 
 @dataclass(frozen=True)
 class Figures:
-    """Medians over the runs of one command. moves: replicas that its plan copies, where it makes one."""
+    """Medians over the runs of one command. moves: replicas that its plan copies, where it makes one.
+
+    rows: that it went through, where that is what is measured.
+    """
 
     cpu_s: float
     wall_s: float
     max_rss_bytes: int
     runs: int
     moves: int | None = None
+    rows: int | None = None
 
 
 def run_once(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> Sample:
@@ -53,6 +59,33 @@ def run_once(argv: Sequence[str], environment: Mapping[str, str] | None = None) 
     if process.returncode:
         raise SystemExit(f"{argv} ended with {process.returncode}")
     return Sample(usage.ru_utime + usage.ru_stime, wall_s, memory.peak_bytes)
+
+
+def run_tree(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> tuple[Sample, bytes]:
+    """As `run_once`, with all processes that it starts: Spark's JVM and its Python workers. Also gives stdout.
+
+    Wall time is until the first of stdout, where there is some: nobody waits for what comes after an answer.
+    """
+    started = time.monotonic()
+    nowhere = subprocess.DEVNULL
+    out: list[bytes] = []
+    wall_s = 0.0
+    with subprocess.Popen(argv, stdin=nowhere, stdout=subprocess.PIPE, stderr=nowhere, env=environment) as process:
+        tree = ProcessTree(process.pid)
+        assert process.stdout is not None
+        os.set_blocking(process.stdout.fileno(), False)
+        ended = False
+        while not ended:
+            ended = process.poll() is not None
+            tree.look()
+            if given := process.stdout.read():
+                out.append(given)
+                wall_s = wall_s or time.monotonic() - started
+            if not ended:
+                time.sleep(_TREE_POLL_S)
+    if process.returncode:
+        raise SystemExit(f"{argv} ended with {process.returncode}")
+    return Sample(tree.cpu_s, wall_s or time.monotonic() - started, tree.peak_bytes), b"".join(out)
 
 
 def median(samples: Sequence[Sample]) -> Figures:

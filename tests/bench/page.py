@@ -23,7 +23,6 @@ TITLES = {
     "lag": "Lag of 50 groups × 60 partitions",
     "scale": "Lag against the number of groups (60 partitions each)",
     "cluster": "Three ZooKeepers and three brokers",
-    "spark": "Spark reports from a cold start (50 groups × 60 partitions)",
     "segment-batches": "A segment of 315 MB: batches as text, and verified; one core",
     "segment-records": "The same segment: 1.5 million records of 200 B as text, by codec; one core",
     "segment-jobs": "The same records by two processes; all cores",
@@ -33,7 +32,15 @@ TITLES = {
     "reassign": "Plans for 100 brokers and 100,000 partitions, from file to file",
     "reassign-million": "A plan for 1,000 brokers and 1,000,000 partitions, from file to file",
     "reassign-read": "Reading a cluster of 100 brokers for a plan, from recorded answers",
+    "spark": "Spark reports from a cold start (200 groups × 60 partitions of a live cluster); wall: until the answer",
+    "spark-window": "A status for each of 30 million rows by its last ten; two cores, the same answers",
+    "spark-rows": "`kctl spark lag` over a store: rows, and tasks at once",
+    "spark-day": "A day of 100,000 group-partitions each minute, and a month of its roll-ups",
 }
+
+
+PLOTTED = "spark-rows"  # plot.py
+BYTES_PER_ROW = 13  # of `commits`, in compacted files
 
 
 def newest() -> dict[str, dict[str, Any]]:
@@ -54,15 +61,37 @@ def _section(title: str, body: dict[str, Any]) -> list[str]:
     if any("moves" in r for r in rows.values()):
         columns.append("replica moves")
         keys.append("moves")
+    if any("rows" in r for r in rows.values()):
+        columns.append("rows a CPU s")
+        keys.append("rows_per_cpu_s")
     lines = [f"## {title}\n", f"| command | {' | '.join(columns)} |", f"| --- |{' ---: |' * len(columns)}"]
     lines += [f"| {name} | {' | '.join(str(r.get(key, '')) for key in keys)} |" for name, r in rows.items()]
     runs = next(iter(rows.values()))["runs"]
     memory = machine["memory_bytes"] // 10**9
+    if body["case"] == PLOTTED:
+        lines += ["\n![Wall time against rows, by one task and by two](spark-speed.svg)\n", _scaled(rows)]
     lines.append(
         f"\n{body['at'][:10]}, {machine['cores']} × {machine['cpu']}, {memory} GB, Linux {machine['kernel']}, "
         f"Python {machine['python']}, load {machine['load_1m']:.1f}, {runs} runs each.\n"
     )
     return lines
+
+
+def _scaled(figures: dict[str, Any]) -> str:
+    """What the cost of a row says of a cluster that nobody has tried."""
+    least, most = (choose(figures.values(), key=lambda each: each["rows"]) for choose in (min, max))
+    row_us = (most["cpu_ms"] - least["cpu_ms"]) * 1000 / (most["rows"] - least["rows"])
+    rows_per_s = 100 * 1_000_000 / row_us
+    day_s = 10 * 144_000_000 / rows_per_s
+    return (
+        f"**A cluster of 100 executors**, reckoned, not tried: beyond the start, a row costs {row_us:.2f} µs of CPU,"
+        " reading included. There is no shuffle and tasks share nothing, so 100 executors of one core each would go"
+        f" through {rows_per_s / 1e6:,.0f} million rows a second: a day of a million group-partitions each minute"
+        f" (1.4 billion rows) in {day_s:.0f} s after a start of some ten. What bounds it before: the storage has to"
+        f" deliver {rows_per_s * BYTES_PER_ROW / 1e9:.1f} GB a second; a group is never divided, so that the largest"
+        " one is the least time; and each task opens every file of its span, of which it reads the footer and the row"
+        " groups that hold its groups: with passes that are not compacted that is some thousand small reads a task."
+    )
 
 
 def render() -> str:

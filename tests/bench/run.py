@@ -20,6 +20,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "sup
 import cases
 import reassign_cases
 import segment_cases
+import spark_cases
 from kctl_testing import Kctl
 from measure import Figures, machine
 
@@ -30,7 +31,6 @@ CASES: dict[str, Callable[[cases.Setting], dict[str, Figures]]] = {
     "lag": cases.lag,
     "scale": cases.lag_scale,
     "cluster": cases.cluster_start,
-    "spark": cases.spark_reports,
     "segment-batches": segment_cases.segment_batches,
     "segment-records": segment_cases.segment_records,
     "segment-jobs": segment_cases.segment_jobs,
@@ -40,6 +40,10 @@ CASES: dict[str, Callable[[cases.Setting], dict[str, Figures]]] = {
     "reassign": reassign_cases.reassign,
     "reassign-million": reassign_cases.reassign_million,
     "reassign-read": reassign_cases.reassign_read,
+    "spark": spark_cases.first_answer,
+    "spark-window": spark_cases.window_status,
+    "spark-rows": spark_cases.rows_and_tasks,
+    "spark-day": spark_cases.a_day,
 }
 
 
@@ -55,16 +59,20 @@ def _report(name: str, figures: dict[str, Figures]) -> dict[str, Any]:
         }  # fmt: skip
         if f.moves is not None:
             rows[command]["moves"] = f.moves
+        if f.rows is not None:
+            rows[command] |= {"rows": f.rows, "rows_per_cpu_s": round(f.rows / f.cpu_s)}
     sys.stdout.write(f"\n{name} (ratios to the peer above, or to the first line)\n")
     for command, row in rows.items():
         sys.stdout.write(
             f"  {command:32} {row['cpu_ms']:>7} ms CPU {row['wall_ms']:>7} ms wall {row['max_rss_mb']:>5} MB"
-            f"   CPU × {row['cpu_ratio']:<6} wall × {row['wall_ratio']}{_moves(row)}\n"
+            f"   CPU × {row['cpu_ratio']:<6} wall × {row['wall_ratio']}{_more(row)}\n"
         )
     return rows
 
 
-def _moves(row: dict[str, Any]) -> str:
+def _more(row: dict[str, Any]) -> str:
+    if "rows" in row:
+        return f"   {row['rows']:,} rows, {row['rows_per_cpu_s']:,} each CPU second"
     return f"   {row['moves']:,} moves" if "moves" in row else ""
 
 
