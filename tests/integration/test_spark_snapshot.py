@@ -5,18 +5,27 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import sys
+import time
+from collections import Counter
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kctl.lag.selection import EVERY, Names
 from kctl.snapshots import schema
+from kctl.snapshots.read import read_table
 from kctl.snapshots.store import open_store
-from kctl_testing import Kctl, TestCluster, eventually
-from snapshot_stores import seen
+from kctl.spark.lag_planning import Wanted, plan_span
+from kctl.spark.lag_source import read as read_lag
+from kctl_testing import SCRIPT, Kctl, TestCluster, eventually
+from snapshot_stores import FOREVER, no_damage, seen
 
 Topic = Callable[..., str]
+KILLED = Path(__file__).resolve().parent.parent / "support/collector_killed.py"
 
 
 def rows(store: Path, table: str) -> list[dict[str, Any]]:
@@ -127,6 +136,111 @@ def test_passes_at_a_pace_and_its_ends(cluster: TestCluster, kctl: Kctl, tmp_pat
     assert not list(store.rglob("*.tmp"))
 
 
+def test_a_topic_made_anew_is_another_one(cluster: TestCluster, kctl: Kctl, topic: Topic, tmp_path: Path) -> None:
+    """Its offsets begin anew, and so are the commits: no lag, loss or rewind comes of it."""
+    name, store = topic(partitions=1), tmp_path / "store"
+    group, once = f"{name}-group", ("spark", "snapshot", "--store", str(store), "--once")
+    for count in (30, 4):
+        kctl.ok("produce", name, stdin="x\n" * count)
+        kctl.ok("consume", name, "--group", group, "--from-beginning", "--exit-eof", "--quiet")
+        kctl.ok(*once)
+        if count == 30:
+            kctl.ok("topic", "delete", name, "--yes")
+            kctl.ok("topic", "create", name, "--partitions", "1", "--replication-factor", "1")
+    mine = [row for row in rows(store, schema.COMMITS) if row["group"] == group]
+    assert [(row["committed_offset"], row["log_end_offset"]) for row in mine] == [(30, 30), (4, 4)]
+    assert len({row["topic_id"] for row in mine}) == 2
+    plan = plan_span(store, 0, 10**13, Wanted(Names((group,)), EVERY, observations=2))
+    (row,) = (row for batch in read_lag(plan.question) for row in batch.to_pylist())
+    assert (row["lag"], row["lost"], row["status"], row["error"]) == (0, 0, "OK", None)
+    assert row["consumed_per_s"] is None  # there is one look at the new one
+
+
+@pytest.mark.parametrize("kills", [8, pytest.param(40, marks=pytest.mark.long)])
+def test_kills_at_any_moment_leave_exactly_the_passes_that_were_stored(
+    cluster: TestCluster, kctl: Kctl, topic: Topic, tmp_path: Path, kills: int
+) -> None:
+    """While it collects and compacts, readers see each row once, and never lose one; and so they do after kills."""
+    name, store = topic(partitions=3), tmp_path / "store"
+    kctl.ok("produce", name, stdin="x\n")
+    kctl.ok("consume", name, "--group", f"{name}-group", "--from-beginning", "--exit-eof", "--quiet")
+    argv = [sys.executable, str(KILLED), str(store), cluster.bootstrap, str(kills), "1"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=kctl.environment) as run:
+        before: set[int] = set()
+        looks = 0
+        while run.poll() is None:
+            if (store / "kctl-store.json").exists():
+                now = _counts(store).keys()
+                assert now >= before, "what counted once counts always"
+                before, looks = set(now), looks + 1
+            time.sleep(0.03)
+        out, err = run.communicate()
+    assert run.returncode == 0, err
+    assert looks > kills
+    told = {at_ms: tuple(counts) for at_ms, *counts in map(json.loads, out.splitlines())}
+    found = _counts(store)
+    assert len(told) >= kills
+    assert told.items() <= found.items()
+    assert len(found) - len(told) <= kills  # a pass may be stored, and its collector killed before it says so
+    assert any(path.name.startswith("hour-") for path in store.glob("passes/*/*/*"))
+    kctl.ok("spark", "snapshot", "--store", str(store), "--once")
+    assert found.items() <= _counts(store).items()
+    assert not list(store.rglob("*.tmp"))
+
+
+def _counts(store: Path) -> dict[int, tuple[int, ...]]:
+    """The rows of each pass in some tables: none twice, and none of a pass that is not in `passes`."""
+    opened = open_store(store)
+    # `passes` last: a pass may be stored in between.
+    tables = (schema.GROUPS, schema.COMMITS, schema.LOGS, schema.REPLICAS, schema.PASSES)
+    found: dict[str, Counter[int]] = {}
+    for table in tables:
+        keys = [
+            row
+            for batch in read_table(opened, table, *FOREVER, damaged=no_damage, columns=schema.SORT_KEYS[table])
+            for row in (tuple(each.values()) for each in batch.to_pylist())
+        ]
+        assert len(set(keys)) == len(keys)
+        found[table] = Counter(row[0] for row in keys)  # at_ms is the first column of each
+    passes = found.pop(schema.PASSES)
+    assert all(each.keys() <= passes.keys() for each in found.values())
+    return {at_ms: tuple(each[at_ms] for each in found.values()) for at_ms in found[schema.LOGS]}
+
+
+def test_a_full_disk(cluster: TestCluster, kctl: Kctl, topic: Topic, tmp_path: Path) -> None:
+    """On a file system of 100 kB passes are lost, and said; what was stored is whole; with space it goes on."""
+    topic(partitions=3)
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    collect = f"{SCRIPT} spark snapshot --store {disk}/store"
+    script = f"""
+        mount -t tmpfs -o size=100k none {disk}
+        {collect} --every 1s --for 6s -o json; echo "code $?"
+        cp -r {disk}/store {tmp_path}/full
+        mount -o remount,size=3m {disk}
+        {collect} --once > /dev/null; echo "code $?"
+        cp -r {disk}/store {tmp_path}/later
+    """
+    done = subprocess.run(
+        ["/usr/bin/unshare", "--mount", "--map-root-user", "/bin/sh", "-c", script],
+        env=kctl.environment, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    *lines, first, last = done.stdout.splitlines()
+    reports = [json.loads(line) for line in lines]
+    stored = [report for report in reports if report["stored"]]
+    lost = [report for report in reports if not report["stored"]]
+    assert (first, last) == ("code 5", "code 0"), done
+    assert stored
+    assert all("No space left on device" in report["error"] for report in lost)
+    assert f"of {len(reports)} passes {len(lost)} were not stored" in done.stderr
+    assert "Traceback" not in done.stderr
+    full = _counts(tmp_path / "full")
+    assert len(full) == len(stored)
+    later = _counts(tmp_path / "later")
+    assert full.items() < later.items()
+    assert len(later) == len(full) + 1
+
+
 @pytest.mark.parametrize(
     ("args", "code", "text"),
     [
@@ -163,27 +277,56 @@ def test_no_cluster(own_kctl: Kctl, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_one_broker_down(own_kctl: Kctl, tmp_path: Path) -> None:
-    """What the broker alone knew is missing and said; the rest is there, and later passes are whole again."""
+def test_a_broker_that_is_slow_and_then_down(own_kctl: Kctl, tmp_path: Path) -> None:
+    """The pace stays, what the broker alone knew is missing and said, up to the report; later passes are whole."""
     kctl, store = own_kctl, tmp_path / "store"
     kctl.ok("cluster", "create", "snap", "--layout", "pseudo-distributed", "--brokers", "2", timeout=180)
     try:
         kctl.ok("topic", "create", "t", "--replica-assignment", "1,2")
-        kctl.ok("spark", "snapshot", "--store", str(store), "--once")
-        kctl.ok("cluster", "kill", "snap", "2", "--yes")
-        done = kctl("spark", "snapshot", "--store", str(store), "--once", "-o", "json")
-        assert done.code == 5, done
-        assert "broker 2" in done.err
-        report = json.loads(done.out)
-        assert (report["stored"], report["complete"]) == (True, False)
-        last = max(row["at_ms"] for row in rows(store, schema.PASSES))
+        for partition in (0, 1):
+            kctl.ok("produce", "t", "--partition", str(partition), stdin="x\n" * 5)
+        kctl.ok("consume", "t", "--group", "g", "--from-beginning", "--max-messages", "7", "--quiet")
+        collector = ("spark", "snapshot", "--store", str(store), "--every", "1s", "-o", "json")
+        with kctl.running(*collector) as process:
+            reports = _Reports(process)
+            reports.until(lambda report: report["complete"])
+            kctl.ok("cluster", "pause", "snap", "2", "--yes")
+            slow = reports.until(lambda report: not report["complete"])
+            kctl.ok("cluster", "unpause", "snap", "2")
+            after = reports.until(lambda report: report["complete"])
+            kctl.ok("cluster", "kill", "snap", "2", "--yes")
+            down = reports.until(lambda report: any("broker 2 is down" in text for text in report["failures"]))
+            code, err = stop(process, signal.SIGINT)
+        assert code == 130, err
+        assert slow["duration_ms"] > 5_000
+        assert "broker 2" in str(slow["failures"])
+        assert after["missed"] + reports.missed_before(after) > 4
+        # The clock goes on at whole seconds, however long a pass took.
+        steps = [report["missed"] + 1 for report in reports.seen[1:]]
+        assert sum(steps) == pytest.approx((report_ms(reports.seen[-1]) - report_ms(reports.seen[0])) / 1000, abs=1)
+
+        last = round(report_ms(down))
         (entry,) = [row for row in rows(store, schema.PASSES) if row["at_ms"] == last]
-        assert entry["complete"] is False
-        assert any("broker 2" in line or "t-1" in line for line in entry["failures"])
+        assert (entry["complete"], entry["failures"]) == (False, down["failures"])
         ends = {row["partition"]: row["log_end_offset"] for row in rows(store, schema.LOGS)
                 if row["topic"] == "t" and row["at_ms"] == last}  # fmt: skip
-        assert ends == {0: 0, 1: None}
+        assert ends == {0: 5, 1: None}
         assert {row["broker"] for row in rows(store, schema.REPLICAS) if row["at_ms"] == last} == {1}
+        whole = sorted(row["at_ms"] for row in rows(store, schema.PASSES) if row["complete"])
+        (harmed,) = store.rglob(f"commits/*/*/pass-{whole[0]}.parquet")
+        harmed.write_bytes(harmed.read_bytes()[:-20])
+        done = kctl(
+            "spark", "lag", "--store", str(store), "--from", str(whole[0]), "--to", str(last + 1), "--group", "g",
+            "-o", "json", timeout=180,
+        )  # fmt: skip
+        assert done.code == 5, done
+        assert "broker 2 is down" in done.err
+        assert str(harmed) in done.err
+        found = {row["partition"]: row for row in json.loads(done.out)}
+        assert found[0]["lag"] is not None
+        assert found[1]["committed_offset"] is not None
+        assert (found[1]["log_end_offset"], found[1]["lag"], found[1]["status"]) == (None, None, "UNKNOWN")
+
         kctl.ok("cluster", "start", "snap", timeout=120)
         eventually(
             lambda: kctl("spark", "snapshot", "--store", str(store), "--once").code == 0,
@@ -192,3 +335,24 @@ def test_one_broker_down(own_kctl: Kctl, tmp_path: Path) -> None:
         )
     finally:
         kctl("cluster", "destroy", "snap", "--yes", "--confirm-cluster", "snap", timeout=120)
+
+
+class _Reports:
+    """What a collector tells with -o json, line by line."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        self._lines = process.stdout
+        self.seen: list[dict[str, Any]] = []
+
+    def until(self, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """The next report of which it holds, of at most sixty."""
+        for line in islice(self._lines, 60):
+            self.seen.append(json.loads(line))
+            if holds(self.seen[-1]):
+                return self.seen[-1]
+        return pytest.fail(f"no such report among {self.seen}")
+
+    def missed_before(self, report: dict[str, Any]) -> int:
+        """How many passes were left out up to the one before."""
+        return sum(each["missed"] for each in self.seen[: self.seen.index(report)])

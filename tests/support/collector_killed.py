@@ -1,0 +1,92 @@
+"""Collect snapshots of a real cluster in children, one after the other, and kill -9 each at a moment of chance.
+
+    python collector_killed.py STORE BOOTSTRAP KILLS SEED
+
+Passes follow each other without a pause, and the hour is compacted after each, so that kills fall into all of it.
+Prints a line of JSON for each pass that a child reported as stored, [at_ms, rows of groups, of commits, of logs, of
+replicas]: what must be in the store.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import select
+import signal
+import sys
+import time
+from pathlib import Path
+
+from kctl.client import connect
+from kctl.context import Target
+from kctl.snapshots import lock, run
+from kctl.snapshots.collect import Collector
+from kctl.snapshots.commit import PassReport
+from kctl.snapshots.compact import compact
+from kctl.snapshots.layout import hour_of
+from kctl.snapshots.store import create_store
+
+LONGEST_S = 0.5  # that a child lives after its first pass, or its second or third
+
+
+def collect(store: Path, bootstrap: str, told: int) -> None:
+    """Passes until the process is killed; a line into `told` for each."""
+    with connect(Target("killed", tuple(bootstrap.split(",")))) as client:
+        cluster_id = client.metadata(()).cluster_id
+        create_store(store, cluster_id)
+        with lock.hold(store):
+            collector, opened = Collector(cluster_id), create_store(store, cluster_id)
+            pace = run.Pace(every_s=0.01)
+            for report in run.run(opened, lambda at_ms: collector.look(client, at_ms), pace, tell=complain):
+                at_ms = round(report.at.timestamp() * 1000)
+                if report.stored:
+                    os.write(told, json.dumps([at_ms, *counts(report)]).encode() + b"\n")
+                for _ in compact(opened, hour_of(at_ms)):
+                    pass
+
+
+def counts(report: PassReport) -> tuple[int, int, int, int]:
+    """How many rows a pass has in groups, commits, logs and replicas."""
+    return report.groups, report.commits, report.partitions, report.replicas
+
+
+def complain(text: str) -> None:
+    """Housekeeping has nothing to tell here."""
+    sys.exit(f"housekeeping: {text}")
+
+
+def main() -> int:
+    """0 when as many children were killed as asked."""
+    store, bootstrap, kills, seed = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    chance = random.Random(seed)
+    import kafka  # noqa: F401 - once, not in each child
+
+    for _ in range(kills):
+        reading, writing = os.pipe()
+        child = os.fork()
+        if not child:
+            os.close(reading)
+            try:
+                collect(store, bootstrap, writing)
+            finally:
+                os._exit(1)
+        os.close(writing)
+        lines, wanted = b"", chance.randint(1, 3)
+        while lines.count(b"\n") < wanted and select.select([reading], [], [], 30)[0]:
+            lines += os.read(reading, 1 << 16)
+        time.sleep(chance.uniform(0, LONGEST_S))
+        os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        while data := os.read(reading, 1 << 16):
+            lines += data
+        os.close(reading)
+        sys.stdout.write(lines.decode())
+        sys.stdout.flush()
+        if not (os.WIFSIGNALED(status) and lines):
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
