@@ -8,9 +8,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kctl.spark.snapshot_ranges import GroupRange
 
 CORES = 2
 Found = dict[int, tuple[int, int]]  # status → rows, sum of lags
@@ -65,27 +71,42 @@ def spark_sql(store: Path) -> Found:
 
 
 def kctl_spark(store: Path) -> Found:
-    """kctl's readings as a Spark data source."""
+    """kctl's way in Spark: tasks have ranges of groups, judge them, and give on what they come to."""
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+    from pyspark.sql.types import LongType, StructField, StructType
 
     from kctl.snapshots.store import open_store
     from kctl.spark.session import SparkDriver
     from kctl.spark.settings import SparkSettings
     from kctl.spark.snapshot_ranges import group_ranges
-    from kctl.spark.snapshot_source import Question, load
+    from kctl.spark.task_source import load
 
+    schema = StructType([StructField(name, LongType()) for name in ("status", "row_count", "unread")])
     with SparkDriver(SparkSettings(f"local[{CORES}]")) as driver:
         damaged: list[Any] = []
         ranges = group_ranges(open_store(store), 0, 10**13, CORES, damaged=damaged.append)
-        frame = load(driver.session(), Question(str(store), 0, 10**13), ranges)
-        found = frame.groupBy("status").agg(F.count("status"), F.sum("lag"), F.count("error")).collect()
         assert not damaged
-        assert not any(row[3] for row in found)
+        frame = load(driver.session(), "statuses", schema, partial(_task, store), ranges)
+        found = frame.groupBy("status").agg(F.sum("row_count"), F.sum("unread")).collect()
         return {row[0]: (row[1], row[2]) for row in found}
+
+
+def _task(store: Path, groups: GroupRange) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    rows = [(status, *sums) for status, sums in _judged(store, groups).items()]
+    arrays = [pa.array(values, pa.int64()) for values in zip(*rows, strict=True)]
+    yield pa.RecordBatch.from_arrays(arrays, names=["status", "row_count", "unread"])
 
 
 def kctl_python(store: Path) -> Found:
     """The same in one process without Spark."""
+    from kctl.spark.snapshot_ranges import EVERY_GROUP
+
+    return _judged(store, EVERY_GROUP)
+
+
+def _judged(store: Path, groups: GroupRange) -> Found:
     import numpy as np
     import pyarrow as pa
 
@@ -95,8 +116,9 @@ def kctl_python(store: Path) -> Found:
     from kctl.spark.windows import judge_batches
 
     damaged: list[Any] = []
+    batches = read_sorted(open_store(store), "commits", 0, 10**13, damaged=damaged.append, **groups._asdict())
     rows, lags = np.zeros(8, dtype=np.int64), np.zeros(8, dtype=np.int64)
-    for batch in judge_batches(read_sorted(open_store(store), "commits", 0, 10**13, damaged=damaged.append)):
+    for batch in judge_batches(batches):
         status = numbers(batch.column("status").cast(pa.int64()))
         rows += np.bincount(status, minlength=8)
         lags += np.bincount(status, weights=numbers(batch.column("lag")), minlength=8).astype(np.int64)
