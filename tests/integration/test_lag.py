@@ -19,7 +19,7 @@ import pytest
 from consumer_groups_tool import described
 from kctl.client import connect
 from kctl.context import Target
-from kctl_testing import SCRIPT, Kctl, TestCluster, eventually
+from kctl_testing import SCRIPT, Kctl, TestCluster, eventually, within
 
 KEYS = [
     "group", "state", "topic", "partition", "committed_offset", "log_start_offset", "log_end_offset", "lag", "lost",
@@ -231,7 +231,7 @@ def test_bad_input(kctl: Kctl, cluster: TestCluster, arguments: tuple[str, ...],
     assert message in result.err
     assert "Traceback" not in result.err
     assert result.out == ""
-    assert result.seconds < 5
+    assert result.seconds < within(5)
 
 
 def test_watch_as_json_lines(kctl: Kctl, admin: Admin, filled: str) -> None:

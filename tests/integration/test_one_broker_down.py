@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kctl_testing import Kctl, eventually
+from kctl_testing import Kctl, eventually, within
 
 pytestmark = pytest.mark.long
 
@@ -57,7 +57,7 @@ def _look(kctl: Kctl) -> None:
         ("single", 0, 0), ("single", 1, 0), ("single", 2, None), ("strict", 0, 3),
     ]  # fmt: skip
     assert "single-2: no leader" in json.loads(result.err)["message"]
-    assert result.seconds < 10
+    assert result.seconds < within(10)
     over = kctl("lag", "g", "--max-lag", "2")
     assert (over.code, "the result is not complete: " in over.err) == (1, True), str(over)
     assert kctl("group", "list").code == 0
@@ -84,7 +84,7 @@ def _write_and_read(kctl: Kctl) -> None:
     assert result.code == 5
     assert (body["acknowledged"], body["unknown"], body["not_acknowledged"]) == (0, 2, "1-2")
     assert "min.insync.replicas" in json.loads(result.err)["hint"]
-    assert result.seconds < 20
+    assert result.seconds < within(20)
     whole = kctl("consume", "single", "--from-beginning", "--exit-eof")
     assert whole.code == 4
     assert "single-2 cannot be read: no leader" in whole.err

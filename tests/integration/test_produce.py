@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kctl_testing import SCRIPT, Kctl, TestCluster, eventually
+from kctl_testing import SCRIPT, Kctl, TestCluster, eventually, within
 
 KEYS = [
     "topic", "acks", "sent", "acknowledged", "failed", "unknown", "not_acknowledged", "bytes", "duration_ms",
@@ -155,7 +155,7 @@ def test_bad_input(kctl: Kctl, empty: str, arguments: tuple[str, ...], code: int
     assert result.code == code, str(result)
     assert message in result.err
     assert "Traceback" not in result.err
-    assert result.seconds < 5
+    assert result.seconds < within(5)
 
 
 def test_closed_stdin(kctl: Kctl, topic: Callable[..., str]) -> None:

@@ -9,7 +9,7 @@ from itertools import count
 
 import pytest
 
-from kctl_testing import Kctl, TestCluster
+from kctl_testing import Kctl, TestCluster, within
 
 _numbers = count(1)
 
@@ -158,7 +158,7 @@ def test_bad_input(
     assert message in result.err
     assert "Traceback" not in result.err
     assert result.out == ""
-    assert result.seconds < 5
+    assert result.seconds < within(5)
     assert not {row["name"] for row in kctl.json("topic", "list")} & {"bad-rf", "bad-config", "bad-brokers", "twice"}
 
 

@@ -123,6 +123,11 @@ def free_port() -> int:
     return free_ports(1)[0]
 
 
+def within(seconds: float) -> float:
+    """How long an answer that takes at most `seconds` may take here: longer by as much as the machine is overloaded."""
+    return seconds * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
 def eventually(check: Callable[[], bool], *, seconds: float = 20, what: str) -> None:
     """Poll until `check()` holds; fail the test with `what` when it does not within `seconds`."""
     deadline = time.monotonic() + seconds

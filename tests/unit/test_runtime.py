@@ -155,8 +155,10 @@ def test_remove_refuses_unknown_and_running(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="is not provisioned") as caught:
         runtime.remove_runtime("2.8.2")
     assert caught.value.hint == "provisioned: 3.9.2"
-    argv = ["sh", "-c", "read line", "-cp", f"{home}/libs/*"]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE) as process:
+    argv = ["sh", "-c", "echo; read line", "-cp", f"{home}/libs/*"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"\n"  # /proc has its arguments a moment after it began
         with pytest.raises(Busy, match=f"in use by process {process.pid}"):
             runtime.remove_runtime("3.9.2")
         process.communicate(b"\n")

@@ -96,7 +96,7 @@ def test_leaders_only(small_arena: Arena) -> None:
 def test_stopped_looked_at_and_cancelled(small_arena: Arena) -> None:
     """A move that is slow enough to be met in the middle: another apply, status, pause, cancel."""
     arena, kctl = small_arena, small_arena.kctl
-    topic = arena.make_topic("orders", [[1]], size=1_500_000)
+    topic = arena.make_topic("orders", [[1]], size=6_000_000)
     before = arena.snapshot(topic)
     plan = arena.write_plan({(topic, 0): [3, 1]})
     with arena.running("apply", plan, "--throttle", "100kB/s") as process:
@@ -122,7 +122,7 @@ def test_stopped_looked_at_and_cancelled(small_arena: Arena) -> None:
     assert "resume" in told
     assert "1 partition in flight goes back, 0 that were moved stay" in told
     told = kctl.ok("topic", "reassign", "resume", "--throttle", "5MB/s", "--dry-run").err
-    assert "1 replica (1.5 MB) in 1 of 1 batch left, at 5 MB/s for each broker" in told
+    assert "1 replica (6 MB) in 1 of 1 batch left, at 5 MB/s for each broker" in told
     assert arena.moving()
 
     paused = json.loads(arena.reassign("pause", "--now", "-o", "json").out)
