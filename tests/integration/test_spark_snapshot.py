@@ -118,7 +118,7 @@ def test_passes_at_a_pace_and_its_ends(cluster: TestCluster, kctl: Kctl, tmp_pat
     reports = [json.loads(line) for line in lines.splitlines()]
     assert 1 <= len(reports) <= 3
     assert len(reports) + sum(report["missed"] for report in reports) <= 3
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+    for number in (signal.SIGINT, signal.SIGTERM):
         before = len(rows(store, schema.PASSES))
         with kctl.running("spark", "snapshot", "--store", str(store), "--every", "1s") as process:
             eventually(lambda n=before: len(rows(store, schema.PASSES)) > n, seconds=30, what="a pass")  # type: ignore[misc]
@@ -126,7 +126,7 @@ def test_passes_at_a_pace_and_its_ends(cluster: TestCluster, kctl: Kctl, tmp_pat
             assert refused.code == 4
             assert f"process {process.pid} collects into" in refused.err
             code, err = stop(process, number)
-        assert code == (-signal.SIGKILL if number == signal.SIGKILL else 130)
+        assert code == 130
         assert "Traceback" not in err
     found = seen(open_store(store))
     times = {row[0] for row in found[schema.PASSES]}
@@ -156,7 +156,7 @@ def test_a_topic_made_anew_is_another_one(cluster: TestCluster, kctl: Kctl, topi
     assert row["consumed_per_s"] is None  # there is one look at the new one
 
 
-@pytest.mark.parametrize("kills", [8, pytest.param(40, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [5, pytest.param(40, marks=pytest.mark.long)])
 def test_kills_at_any_moment_leave_exactly_the_passes_that_were_stored(
     cluster: TestCluster, kctl: Kctl, topic: Topic, tmp_path: Path, kills: int
 ) -> None:
@@ -208,16 +208,18 @@ def _counts(store: Path) -> dict[int, tuple[int, ...]]:
 
 
 def test_a_full_disk(cluster: TestCluster, kctl: Kctl, topic: Topic, tmp_path: Path) -> None:
-    """On a file system of 100 kB passes are lost, and said; what was stored is whole; with space it goes on."""
+    """With space for two passes the others are lost, and said; what was stored is whole; with more space it goes on."""
     topic(partitions=3)
+    kctl.ok("spark", "snapshot", "--store", str(tmp_path / "one"), "--once")
+    pages = sum(-(-path.stat().st_size // 4096) for path in (tmp_path / "one").rglob("*") if path.is_file())
     disk = tmp_path / "disk"
     disk.mkdir()
     collect = f"{SCRIPT} spark snapshot --store {disk}/store"
     script = f"""
-        mount -t tmpfs -o size=100k none {disk}
-        {collect} --every 1s --for 6s -o json; echo "code $?"
+        mount -t tmpfs -o size={pages * 10}k none {disk}
+        {collect} --every 1s --for 5s -o json; echo "code $?"
         cp -r {disk}/store {tmp_path}/full
-        mount -o remount,size=3m {disk}
+        mount -o remount,size={pages * 80}k {disk}
         {collect} --once > /dev/null; echo "code $?"
         cp -r {disk}/store {tmp_path}/later
     """
