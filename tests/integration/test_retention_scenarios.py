@@ -3,7 +3,6 @@ segments, and a log cleaner that stands still. On a small disk that nothing else
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import time
@@ -175,9 +174,7 @@ def test_a_cleaner_that_stands_still(disk: SmallDisk, tmp_path: Path) -> None:
     cleaned, end = disk.log_dir / "cleaner-offset-checkpoint", f"keys 0 {row['uncleanable_from_offset']}"
     eventually(lambda: cleaned.exists() and end in cleaned.read_text().splitlines(), what="the log is clean to there")
     assert log_bytes(disk, "keys") < row["size_bytes"] / 2
-    seen = disk.inside("spark", "retention", *options, str(disk.own_log_dir), "-o", "json")
-    assert seen.code == 0, str(seen)
-    (after,) = json.loads(seen.out)
+    (after,) = disk.kctl.json("spark", "retention", *options, str(disk.log_dir))
     assert not after["wants_cleaning"]
     assert not after["stands_still"]
     assert after["cleaned_to_offset"] == row["uncleanable_from_offset"]

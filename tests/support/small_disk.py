@@ -20,17 +20,11 @@ _NAME = "small"
 
 @dataclass(frozen=True)
 class SmallDisk:
-    """log_dir: the broker's, as this process sees it; own_log_dir: as the broker does. bootstrap: its address."""
+    """log_dir: the broker's, as this process sees it. bootstrap: the broker's address."""
 
     kctl: Kctl
-    pid: int
     bootstrap: str
     log_dir: Path
-    own_log_dir: Path
-
-    def inside(self, *argv: str) -> Result:
-        """Run kctl where the small file system is mounted."""
-        return _inside(self.kctl, self.pid, *argv)
 
 
 def _inside(kctl: Kctl, pid: int, *argv: str) -> Result:
@@ -62,7 +56,7 @@ def small_disk(kctl: Kctl, folder: Path, size: str, *settings: str) -> Iterator[
         try:
             (bootstrap,) = kctl.json("context", "show", _NAME)["bootstrap_servers"]
             own = folder.resolve() / "c" / "broker-1" / "data-1"
-            yield SmallDisk(kctl, holder.pid, bootstrap, Path(f"/proc/{holder.pid}/root{own}"), own)
+            yield SmallDisk(kctl, bootstrap, Path(f"/proc/{holder.pid}/root{own}"))
         finally:
             _inside(kctl, holder.pid, "cluster", "destroy", _NAME, "--yes", "--confirm-cluster", _NAME)
     finally:
