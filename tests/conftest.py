@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 import kctl as package
@@ -32,6 +33,9 @@ def pytest_configure(config: pytest.Config) -> None:
             f"kctl is imported from the checkout ({imported}): run ./install.sh test, or set KCTL_TEST_EDITABLE=1",
             returncode=4,
         )
+    # Nothing is said of code by how long an example takes on a machine that does other things, or imports on first use.
+    hypothesis.settings.register_profile("kctl", deadline=None)
+    hypothesis.settings.load_profile("kctl")
     if "not long" in config.option.markexpr:
         os.environ.setdefault("KCTL_FUZZ_SHARE", "8")  # of the fuzz tests' inputs, where time is short
 

@@ -38,7 +38,6 @@ from snapshot_stores import HOUR, put, store_with
 # A Spark job takes some tenths of a second: few examples, each with many rows, and none spent on shrinking.
 FEW = settings(
     max_examples=6,
-    deadline=None,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
     database=None,

@@ -156,7 +156,7 @@ def test_a_topic_made_anew_is_another_one(cluster: TestCluster, kctl: Kctl, topi
     assert row["consumed_per_s"] is None  # there is one look at the new one
 
 
-@pytest.mark.parametrize("kills", [5, pytest.param(40, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [5, pytest.param(20, marks=pytest.mark.long)])
 def test_kills_at_any_moment_leave_exactly_the_passes_that_were_stored(
     cluster: TestCluster, kctl: Kctl, topic: Topic, tmp_path: Path, kills: int
 ) -> None:

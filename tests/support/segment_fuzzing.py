@@ -32,7 +32,7 @@ def inputs(examples: int) -> settings:
     """How many inputs a test tries."""
     count = examples * TIMES if TIMES else examples // SHARE
     return settings(
-        max_examples=count, derandomize=not TIMES, database=None, deadline=None,
+        max_examples=count, derandomize=not TIMES, database=None,
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
 

@@ -118,7 +118,7 @@ def _compare(seed: int) -> None:
         assert found == expected
 
 
-HOLD = settings(deadline=None, phases=[Phase.generate], database=None)
+HOLD = settings(phases=[Phase.generate], database=None)
 
 
 @settings(HOLD, max_examples=100)

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kctl.lag.growth import SizeSample, growth
@@ -52,7 +52,6 @@ def as_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
 
-@settings(deadline=None)  # the first one imports
 @given(replica_rows, st.lists(st.integers(0, 60), max_size=6), st.booleans())
 def test_columns_say_what_the_plain_rule_says(rows: list[Row], borders: list[int], encoded: bool) -> None:
     batch = batch_of(schema.REPLICAS, rows)

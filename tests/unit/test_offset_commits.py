@@ -272,7 +272,7 @@ def _compare(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 HOLD = settings(
-    deadline=None, phases=[Phase.explicit, Phase.generate], database=None,
+    phases=[Phase.explicit, Phase.generate], database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )  # fmt: skip
 SEEDS = st.integers(0, 2**32)

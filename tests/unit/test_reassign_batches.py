@@ -26,7 +26,7 @@ reassignments = st.lists(
 
 
 @given(reassignments, st.integers(1, 8), st.none() | st.integers(1, 150))
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300, derandomize=True)
 def test_each_partition_is_in_one_batch_and_no_batch_is_too_large(
     plan: list[Reassignment], most: int, most_bytes: int | None
 ) -> None:

@@ -23,7 +23,7 @@ def prepared(cluster: PlanCluster, goals: Goals = EVEN) -> tuple[Rules, Targets]
 
 
 @given(clusters(), st.lists(st.integers(-3, 3), min_size=8, max_size=8))
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150, derandomize=True)
 def test_any_prices_give_a_bound(cluster: PlanCluster, prices: list[int]) -> None:
     rules, targets = prepared(cluster)
     proven = copies_proven(rules, targets, prices[: len(cluster.brokers)])
@@ -33,7 +33,7 @@ def test_any_prices_give_a_bound(cluster: PlanCluster, prices: list[int]) -> Non
 
 
 @given(clusters(), st.lists(st.integers(-3, 3), min_size=8, max_size=8))
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=50, derandomize=True)
 def test_any_prices_give_a_bound_of_leader_changes(cluster: PlanCluster, prices: list[int]) -> None:
     """For the leaders as they are: no change reaches them, so that no bound may ask for one."""
     firsts = [row[0] for row in cluster.replicas]

@@ -104,7 +104,7 @@ disk_lists = st.lists(st.lists(st.integers(1, 100), max_size=6), min_size=2, max
 
 
 @given(disk_lists, st.sampled_from([0.0, 0.05, 0.2, 0.5]), st.none() | st.integers(0, 200), st.data())
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300, derandomize=True)
 def test_rules_that_every_plan_keeps(
     dirs: list[list[int]], tolerance: float, usable: int | None, data: st.DataObject
 ) -> None:
@@ -134,7 +134,7 @@ def test_rules_that_every_plan_keeps(
 
 
 @given(st.lists(st.lists(st.integers(1, 30), max_size=4), min_size=2, max_size=2), st.sampled_from([0.1, 0.3]))
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150, derandomize=True)
 def test_no_assignment_does_with_less_than_the_bound(dirs: list[list[int]], tolerance: float) -> None:
     disks = broker(*dirs)
     plan = plan_log_dirs([disks], tolerance=tolerance)

@@ -181,7 +181,7 @@ def any_goals(draw: st.DrawFn) -> tuple[PlanCluster, Goals]:
 
 
 @given(any_goals())
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200, derandomize=True)
 def test_every_plan_keeps_the_rules(case: tuple[PlanCluster, Goals]) -> None:
     cluster, goals = case
     try:
@@ -207,7 +207,7 @@ def test_every_plan_keeps_the_rules(case: tuple[PlanCluster, Goals]) -> None:
 
 
 @given(clusters())
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 def test_a_plan_done_leaves_nothing_to_do(cluster: PlanCluster) -> None:
     goals = Goals(balance=frozenset({Balance.REPLICAS, Balance.LEADERS}))
     done = cluster_of([broker.rack for broker in cluster.brokers], placed(make_plan(cluster, goals)))

@@ -199,7 +199,7 @@ json_values = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(["partitions", "current", "batches", "topics", "goals"]), json_values))
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200, derandomize=True)
 def test_any_json_is_a_plan_or_an_invalid_file(keys: dict[str, Any]) -> None:
     try:
         parse_plan(json.dumps({"partitions": [row()], **keys}).encode(), "p")

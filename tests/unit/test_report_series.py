@@ -150,7 +150,7 @@ def test_series_are_what_the_plain_rules_give(seed: int) -> None:
         assert watch.series(name) == _plain(rows, times, buckets, name)
 
 
-@settings(deadline=None, max_examples=6)
+@settings(max_examples=6)
 @given(st.integers(0, 50), st.integers(3, 40))
 def test_borders_of_batches_do_not_matter(seed: int, size: int) -> None:
     rows, times = _random_rows(seed)

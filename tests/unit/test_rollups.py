@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kctl.__main__ import main
@@ -266,7 +266,6 @@ group_rows = st.lists(
 )  # fmt: skip
 
 
-@settings(deadline=None)
 @given(group_rows, st.integers(0, 24))
 def test_folding_in_two_steps_is_folding_at_once(rows: list[Row], border: int) -> None:
     """But for means of parts in which nothing was known, every column."""

@@ -49,7 +49,7 @@ def no_fsync() -> Iterator[None]:
 
 
 @given(st.lists(st.tuples(st.integers(1, 10**15), ROWS), max_size=6), st.integers(1, 4))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_merged_is_sorted_concatenation(passes: list[tuple[int, Any]], batch_rows: int) -> None:
     rows = [[(at, *row) for row in commits(each)] for at, each in passes]
     batches = [batch_of(schema.COMMITS, each) for each in rows]
@@ -65,7 +65,7 @@ def test_merged_is_sorted_concatenation(passes: list[tuple[int, Any]], batch_row
     st.integers(0, 7),
     st.sampled_from([2, 3, 240]),
 )
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 def test_compaction_is_concatenation(passes: dict[int, Any], early: int, at_once: int) -> None:
     """Whatever is compacted when: a reader sees the rows of all passes, each once."""
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:

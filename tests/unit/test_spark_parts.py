@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kctl.deploy.class_archive import ClassArchive
@@ -117,7 +117,6 @@ def test_deal_keeps_bundles_whole_and_loses_nothing(bundles: list[list[int]], ha
     ],
     ids=str,
 )
-@settings(deadline=None)  # the first one imports pandas
 @given(data=st.data())
 def test_arrow_columns_are_those_of_pyarrow(
     kind: pa.DataType, values: st.SearchStrategy[object], data: st.DataObject

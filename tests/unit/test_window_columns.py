@@ -119,7 +119,7 @@ def _found(batches: Iterable[pa.RecordBatch]) -> dict[Key, list[Reading]]:
 
 # Rows are made from a seed: drawn one by one they take hypothesis longer than both evaluations.
 SEEDS = st.integers(0, 2**32)
-HOLD = settings(deadline=None, phases=[Phase.explicit, Phase.generate], database=None)
+HOLD = settings(phases=[Phase.explicit, Phase.generate], database=None)
 
 
 @settings(HOLD, max_examples=30)
