@@ -1,7 +1,7 @@
 # The little that kctl calls of pyarrow.fs.
 from typing import BinaryIO
 
-class NativeFile(BinaryIO):
+class NativeFile(BinaryIO):  # type: ignore[misc]
     def __enter__(self) -> NativeFile: ...
     def size(self) -> int: ...
 
