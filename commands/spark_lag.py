@@ -23,7 +23,7 @@ from kctl.commands.spark_run import (
     running,
     settings_of,
 )
-from kctl.commands.views import By, judge, told_if_incomplete
+from kctl.commands.views import By, judge, row_name, told_if_incomplete
 from kctl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -287,7 +287,6 @@ def _remarks(plan: LagPlan, rows: list[Any], limits: Sequence[Limit], shown: lis
 
 def _judge(rows: list[Any], by: By, max_lag: int | None, limits: Sequence[Limit]) -> None:
     """Raise NotHealthy when a row is over a limit."""
-    from kctl.commands.spark_lag_view import row_name
     from kctl.errors import NotHealthy
     from kctl.lag.limits import broken
     from kctl.lag.report_sums import severity

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.spark_run import show_duration
-from kctl.commands.views import By
+from kctl.commands.views import By, row_name
 
 if TYPE_CHECKING:
     from kctl.lag.window import WindowRules
@@ -36,16 +36,6 @@ def explanations(rows: Sequence[Any], rules: WindowRules) -> list[Table]:
         Table(columns, [line._asdict() for line in explain(row, rules)], title=row_name(row))
         for row in rows
     ]  # fmt: skip
-
-
-def row_name(row: Any) -> str:
-    """What a row is of."""
-    parts = [f"group {row.group}"]
-    if hasattr(row, "topic"):
-        parts.append(row.topic)
-    if hasattr(row, "partition"):
-        parts.append(f"partition {row.partition}")
-    return ", ".join(parts)
 
 
 _WIDE = frozenset({

@@ -132,13 +132,14 @@ def judge(rows: Sequence[Any], by: By, max_lag: int | None) -> None:
         worst = max((row for row in rows if row.lag is not None), key=lambda row: row.lag)
         what = by.value if count == 1 else f"{by.value}s"
         raise NotHealthy(
-            f"{count} {what} over the limit of {max_lag}: {_name(worst)} has a lag of {worst.lag}",
+            f"{count} {what} over the limit of {max_lag}: {row_name(worst)} has a lag of {worst.lag}",
             hint="",
             details={"over_limit": count, "max_lag": max_lag},
         )
 
 
-def _name(row: Any) -> str:
+def row_name(row: Any) -> str:
+    """What a row of a lag report is of."""
     parts = [f"group {row.group}"]
     if hasattr(row, "topic"):
         parts.append(row.topic)

@@ -20,12 +20,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from kctl.errors import KctlError
 from kctl.lag.growth import GrownReplica, GrownVolume, Growth
 from kctl.snapshots import schema
-from kctl.snapshots.columns import column
 from kctl.snapshots.read import chosen_files, read_file, read_sorted
 from kctl.snapshots.rows import BadRows, Part
 from kctl.snapshots.store import Damaged, Store
 from kctl.spark import task_source
 from kctl.spark.column_arrays import Watch
+from kctl.spark.error_rows import error_rows, read_rows
 from kctl.spark.growth_columns import GROWTH_TYPES, Sizes, growths
 from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange, split
 from kctl.spark.stores import store_here
@@ -79,34 +79,14 @@ def read(
             upper=topics.upper,
         )
         for batch in growths(rows if watch is None else watch(rows), REPLICAS):
-            yield _whole(batch)
+            yield read_rows(batch, ARROW)
     except KctlError as exc:
         errors.append(exc.message)
     except BadRows as exc:
         errors.append(f"{asked.store}: {exc}")
     errors += [str(each) for each in dict.fromkeys(damaged)]
     if errors:
-        yield _told(errors)
-
-
-def _whole(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows as ARROW has them: text as text, no error."""
-    arrays = [
-        pa.nulls(batch.num_rows, field.type) if field.name == "error" else _plain(batch.column(field.name))
-        for field in ARROW
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=ARROW)
-
-
-def _plain(array: pa.Array) -> pa.Array:
-    return array.cast(pa.string()) if isinstance(array, pa.DictionaryArray) else array
-
-
-def _told(errors: list[str]) -> pa.RecordBatch:
-    arrays = [
-        column(errors, pa.string()) if field.name == "error" else pa.nulls(len(errors), field.type) for field in ARROW
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=ARROW)
+        yield error_rows(errors, ARROW)
 
 
 def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Sequence[Any]]:

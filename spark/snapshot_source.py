@@ -32,11 +32,11 @@ from pyspark.sql.types import (
 from kctl.errors import KctlError
 from kctl.lag.window import DEFAULT_RULES, WindowRules
 from kctl.snapshots import schema
-from kctl.snapshots.columns import column
 from kctl.snapshots.passes import passes
 from kctl.snapshots.read import read_sorted
 from kctl.snapshots.store import Damaged
 from kctl.spark import task_source
+from kctl.spark.error_rows import error_rows, read_rows
 from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange
 from kctl.spark.stores import store_here
 from kctl.spark.windows import KEPT, KEPT_IF_THERE, READING_TYPES, NotSorted, judge_batches
@@ -100,14 +100,14 @@ def read(question: Question, groups: GroupRange = EVERY_GROUP) -> Iterator[pa.Re
             last_only=question.last_only,
             from_ms=question.from_ms,
         ):
-            yield _whole(batch)
+            yield read_rows(batch, ARROW)
     except KctlError as exc:
         errors.append(exc.message)
     except NotSorted as exc:
         errors.append(f"{question.store}: {exc}")
     errors += [str(each) for each in damaged]
     if errors:
-        yield _told(list(dict.fromkeys(errors)))
+        yield error_rows(list(dict.fromkeys(errors)), ARROW)
 
 
 def _commits(question: Question, groups: GroupRange, damaged: list[Damaged]) -> Iterable[pa.RecordBatch]:
@@ -136,26 +136,6 @@ def _with_times(
     logs = offsets_logs([Path(each) for each in question.offsets_logs])
     span = Span(lower=groups.lower, upper=groups.upper)
     return times_of_logs(logs, [each.at_ms for each in found], span, told=errors.append).beside(commits)
-
-
-def _whole(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Readings as ARROW has them: text as text, no error."""
-    arrays = [
-        pa.nulls(batch.num_rows, field.type) if field.name == "error" else _plain(batch.column(field.name))
-        for field in ARROW
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=ARROW)
-
-
-def _plain(array: pa.Array) -> pa.Array:
-    return array.cast(pa.string()) if isinstance(array, pa.DictionaryArray) else array
-
-
-def _told(errors: list[str]) -> pa.RecordBatch:
-    arrays = [
-        column(errors, pa.string()) if field.name == "error" else pa.nulls(len(errors), field.type) for field in ARROW
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=ARROW)
 
 
 # --- Spark ----------------------------------------------------------------------------------------------------------

@@ -7,11 +7,12 @@ None: nothing ends it, or it is not known; `unlimited` tells which.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
+from kctl.grouping import grouped
 from kctl.lag.disk_full import Cause, DiskFull, ceiling_bytes, never_stops
 from kctl.lag.growth import GrownReplica, added
 from kctl.lag.log_config import LogConfig
@@ -147,9 +148,9 @@ class Outlook:
             log_dirs=list(log_dirs),
             now_ms=now_ms,
         )
-        self._copies = _grouped(self._current, lambda each: (each.topic, each.partition))
-        self._on_dir = _grouped(self._current, lambda each: (each.broker, each.log_dir))
-        self._on_broker = _grouped(self._current, lambda each: each.broker)
+        self._copies = grouped(self._current, lambda each: (each.topic, each.partition))
+        self._on_dir = grouped(self._current, lambda each: (each.broker, each.log_dir))
+        self._on_broker = grouped(self._current, lambda each: each.broker)
 
     def by_partition(self) -> list[PartitionOutlook]:
         """Each partition, sorted."""
@@ -157,7 +158,7 @@ class Outlook:
 
     def by_topic(self) -> list[TopicOutlook]:
         """Each topic, sorted."""
-        partitions = _grouped(self.by_partition(), lambda row: row.topic)
+        partitions = grouped(self.by_partition(), lambda row: row.topic)
         return [TopicOutlook(**_values(row), **self._of_topic(partitions[row.topic])) for row in self._usage.by_topic()]
 
     def by_broker(self) -> list[BrokerOutlook]:
@@ -220,8 +221,8 @@ class Outlook:
     def skews(self) -> list[SkewRow]:
         """How evenly bytes lie: over brokers, over the log dirs of each broker, over the partitions of each topic;
         those of which there is more than one. The most uneven first within each kind."""
-        dirs = _grouped(self._usage.by_log_dir(), lambda row: row.broker)
-        topics = _grouped(self._usage.by_partition(), lambda row: row.topic)
+        dirs = grouped(self._usage.by_log_dir(), lambda row: row.broker)
+        topics = grouped(self._usage.by_partition(), lambda row: row.topic)
         brokers = [sum(row.size_bytes for row in rows) for rows in dirs.values()]
         kinds: list[list[_Held]] = [
             [("brokers", None, None, brokers)],
@@ -321,14 +322,3 @@ def _values(row: Any) -> dict[str, Any]:
 
 def _whole(amount: float | None) -> int | None:
     return None if amount is None else int(amount)
-
-
-_Row = TypeVar("_Row")
-_Key = TypeVar("_Key", bound=Hashable)
-
-
-def _grouped(rows: Iterable[_Row], key: Callable[[_Row], _Key]) -> dict[_Key, list[_Row]]:
-    found: dict[_Key, list[_Row]] = {}
-    for row in rows:
-        found.setdefault(key(row), []).append(row)
-    return found

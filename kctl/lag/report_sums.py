@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
+from kctl.grouping import grouped
 from kctl.lag.report import GroupStatus, LagStatus, PartitionStatus, TopicStatus
 from kctl.lag.status import Standing, Status, group_status
 
@@ -14,13 +15,13 @@ def by_topic(rows: Iterable[PartitionStatus]) -> list[TopicStatus]:
     """Rows added up per group and topic, in the order of first appearance."""
     return [
         TopicStatus(
-            group=first.group,
-            state=first.state,
-            topic=first.topic,
+            group=members[0].group,
+            state=members[0].state,
+            topic=members[0].topic,
             standing=_least_alarming(members),
             **_added_up(members)._asdict(),
         )
-        for first, members in _grouped(rows, lambda row: (row.group, row.topic))
+        for members in grouped(rows, lambda row: (row.group, row.topic)).values()
     ]
 
 
@@ -28,9 +29,12 @@ def by_group(rows: Iterable[PartitionStatus]) -> list[GroupStatus]:
     """Rows added up per group, in the order of first appearance."""
     return [
         GroupStatus(
-            group=first.group, state=first.state, topics=len({m.topic for m in members}), **_added_up(members)._asdict()
+            group=members[0].group,
+            state=members[0].state,
+            topics=len({m.topic for m in members}),
+            **_added_up(members)._asdict(),
         )
-        for first, members in _grouped(rows, lambda row: row.group)
+        for members in grouped(rows, lambda row: row.group).values()
     ]
 
 
@@ -102,7 +106,6 @@ def _least_alarming(rows: Sequence[PartitionStatus]) -> str:
 
 _Number = TypeVar("_Number", int, float)
 _Value = TypeVar("_Value")
-_Key = TypeVar("_Key", bound=Hashable)
 
 
 def _known(values: Iterable[_Value | None]) -> list[_Value]:
@@ -112,15 +115,6 @@ def _known(values: Iterable[_Value | None]) -> list[_Value]:
 def _total(values: Iterable[_Number | None]) -> _Number | None:
     known = _known(values)
     return sum(known[1:], known[0]) if known else None
-
-
-def _grouped(
-    rows: Iterable[PartitionStatus], key: Callable[[PartitionStatus], _Key]
-) -> list[tuple[PartitionStatus, list[PartitionStatus]]]:
-    found: dict[_Key, list[PartitionStatus]] = {}
-    for row in rows:
-        found.setdefault(key(row), []).append(row)
-    return [(members[0], members) for members in found.values()]
 
 
 # --- order ------------------------------------------------------------------------------------------------------------

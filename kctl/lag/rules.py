@@ -11,9 +11,11 @@ Definitions (all in offsets):
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
+
+from kctl.grouping import grouped
 
 
 class LagRow(NamedTuple):
@@ -83,16 +85,16 @@ def lost_of(committed: int | None, log_start: int | None) -> int | None:
 def by_topic(rows: Iterable[LagRow]) -> list[TopicLag]:
     """Rows added up per group and topic, in the order of first appearance."""
     return [
-        TopicLag(first.group, first.state, first.topic, len(members), *_sums(members))
-        for first, members in _grouped(rows, lambda row: (row.group, row.topic))
+        TopicLag(members[0].group, members[0].state, members[0].topic, len(members), *_sums(members))
+        for members in grouped(rows, lambda row: (row.group, row.topic)).values()
     ]
 
 
 def by_group(rows: Iterable[LagRow]) -> list[GroupLag]:
     """Rows added up per group, in the order of first appearance."""
     return [
-        GroupLag(first.group, first.state, len({m.topic for m in members}), len(members), *_sums(members))
-        for first, members in _grouped(rows, lambda row: row.group)
+        GroupLag(members[0].group, members[0].state, len({m.topic for m in members}), len(members), *_sums(members))
+        for members in grouped(rows, lambda row: row.group).values()
     ]
 
 
@@ -114,17 +116,6 @@ def _sums(rows: list[LagRow]) -> _Sums:
         not_committed=sum(row.committed_offset is None for row in rows),
         unknown=sum(row.committed_offset is not None and row.lag is None for row in rows),
     )
-
-
-_Row = TypeVar("_Row")
-_Key = TypeVar("_Key", bound=Hashable)
-
-
-def _grouped(rows: Iterable[_Row], key: Callable[[_Row], _Key]) -> list[tuple[_Row, list[_Row]]]:
-    found: dict[_Key, list[_Row]] = {}
-    for row in rows:
-        found.setdefault(key(row), []).append(row)
-    return [(members[0], members) for members in found.values()]
 
 
 def over_limit(lags: Iterable[int | None], limit: int) -> int:

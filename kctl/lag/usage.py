@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
+from kctl.grouping import grouped
 from kctl.lag.retention import (
     BrokerUsage,
     LogDirSize,
@@ -53,7 +54,7 @@ class Usage:
     def by_partition(self) -> list[PartitionUsage]:
         """Each partition in `logs`, sorted by topic and partition."""
         config = self._configs
-        copies = _grouped(self.replicas, lambda row: (row.topic, row.partition))
+        copies = grouped(self.replicas, lambda row: (row.topic, row.partition))
         return [
             _partition(log, copies.get((log.topic, log.partition), []), config.get(log.topic), self.now_ms)
             for log in sorted(self.logs, key=lambda log: (log.topic, log.partition))
@@ -61,18 +62,18 @@ class Usage:
 
     def by_topic(self) -> list[TopicUsage]:
         """Each topic in `logs`, sorted."""
-        found = _grouped(self.by_partition(), lambda row: row.topic)
+        found = grouped(self.by_partition(), lambda row: row.topic)
         return [_topic(rows) for rows in found.values()]
 
     def by_broker(self) -> list[BrokerUsage]:
         """Each broker in `log_dirs`, sorted."""
-        copies = _grouped(self.replicas, lambda row: row.broker)
-        dirs = _grouped(self.log_dirs, lambda row: row.broker)
+        copies = grouped(self.replicas, lambda row: row.broker)
+        dirs = grouped(self.log_dirs, lambda row: row.broker)
         return [self._broker(node, dirs[node], copies.get(node, [])) for node in sorted(dirs)]
 
     def by_log_dir(self) -> list[LogDirUsage]:
         """Each of `log_dirs`, sorted by broker and path."""
-        copies = _grouped(self.replicas, lambda row: (row.broker, row.log_dir))
+        copies = grouped(self.replicas, lambda row: (row.broker, row.log_dir))
         return [
             self._log_dir(row, copies.get((row.broker, row.log_dir), []))
             for row in sorted(self.log_dirs, key=lambda row: (row.broker, row.log_dir))
@@ -185,14 +186,3 @@ def _most(values: Iterable[_Number | None]) -> _Number | None:
 
 def _least(values: Iterable[_Ordered | None]) -> _Ordered | None:
     return min((value for value in values if value is not None), default=None)
-
-
-_Row = TypeVar("_Row")
-_Key = TypeVar("_Key", bound=Hashable)
-
-
-def _grouped(rows: Iterable[_Row], key: Callable[[_Row], _Key]) -> dict[_Key, list[_Row]]:
-    found: dict[_Key, list[_Row]] = {}
-    for row in rows:
-        found.setdefault(key(row), []).append(row)
-    return found
