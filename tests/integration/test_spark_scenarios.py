@@ -87,7 +87,9 @@ class Stage:
         )  # fmt: skip
         done = threading.Event()
         thread = threading.Thread(target=_take_part, args=(consumer, done, reads), daemon=True)
-        eventually(lambda: consumer.poll(timeout_ms=200) is not None and bool(consumer.assignment()), what="joined")
+        eventually(
+            lambda: consumer.poll(timeout_ms=200) is not None and bool(consumer.assignment()), seconds=60, what="joined"
+        )
         if not reads:
             consumer.pause(*consumer.assignment())
             for partition in consumer.assignment():
