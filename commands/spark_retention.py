@@ -59,7 +59,7 @@ class Show(str, Enum):
 def retention(
     ctx: typer.Context,
     topic: Annotated[list[str] | None, typer.Option(help=f"Only topics of this name; {_GLOBS}.")] = None,
-    by: Annotated[RetentionBy, typer.Option(help="What a row is.")] = RetentionBy.TOPIC,
+    by: Annotated[RetentionBy, typer.Option(help="What a row is; replica needs --store.")] = RetentionBy.TOPIC,
     show: Annotated[Show, typer.Option(help="Which report.")] = Show.USAGE,
     store: StoreIfAny = None,
     last: Annotated[str, typer.Option(metavar="DURATION", help="Growth is observed over so long.")] = _LAST,
@@ -194,7 +194,7 @@ def _live(inv: Invocation, run: Run, topic: list[str] | None, by: str, paralleli
     now_ms = time.time_ns() // 1_000_000
     with run.watched("reading logs"):
         job = retention_job(spark, target, plan, now_ms=now_ms, timeout_s=REQUEST_TIMEOUT_S)
-        failures = job.failures()
+        failures = [*plan.failures, *job.failures()]
         rows = job.rows(by)
         run.write(job.frame(by))
     run.emit(inv, rows, lambda: [usage_table(rows, by, wide=inv.output == "wide")])

@@ -6,13 +6,15 @@ A share keeps a leader's partitions together, so that a task sends few requests;
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from kctl.errors import NotFound
 from kctl.model import TopicPartition
 from kctl.spark.reading import BrokersShare, PartitionsShare, TopicsShare
+from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -25,11 +27,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class RetentionPlan:
-    """Shares for the retention report. brokers: those that are up."""
+    """Shares for the retention report. brokers: those that are up. failures: what cannot be asked at all."""
 
     brokers: tuple[BrokersShare, ...]
     partitions: tuple[PartitionsShare, ...]
     topics: tuple[TopicsShare, ...]
+    failures: tuple[str, ...] = ()
 
 
 def plan_retention(client: ClusterClient, *, topics: Collection[str] | None = None, parallelism: int) -> RetentionPlan:
@@ -47,7 +50,16 @@ def plan_retention(client: ClusterClient, *, topics: Collection[str] | None = No
         ),
         partitions=_partition_shares(state, parallelism, oldest=True),
         topics=tuple(TopicsShare(tuple(share)) for share in deal(chunks, parallelism)),
+        failures=tuple(_absent_brokers(state)),
     )
+
+
+def _absent_brokers(state: ClusterState) -> Iterator[str]:
+    """A line for each broker that should hold replicas, and is not in the cluster now."""
+    every = (partition for topic in state.topics.values() for partition in topic.partitions)
+    replicas = Counter(node for partition in every for node in partition.replicas)
+    for node in sorted(replicas.keys() - state.brokers.keys()):
+        yield f"broker {node} is down: {counted(replicas[node], 'replica')} could not be read"
 
 
 def _partition_shares(state: ClusterState, parallelism: int, *, oldest: bool) -> tuple[PartitionsShare, ...]:

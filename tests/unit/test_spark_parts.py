@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -24,10 +25,11 @@ from kctl.errors import (
     Refused,
     UsageError,
 )
+from kctl.model import Broker, ClusterState, PartitionState, TopicState
 from kctl.snapshots.columns import column
 from kctl.spark import failures, java_command, parquet, scratch
 from kctl.spark.class_archive import class_archive
-from kctl.spark.planning import deal
+from kctl.spark.planning import deal, plan_retention
 from kctl.spark.settings import SparkSettings, available_cpus, checked, parse_conf, standalone_masters
 
 # --- settings -------------------------------------------------------------------------------------------------------
@@ -102,6 +104,20 @@ def test_deal_keeps_bundles_whole_and_loses_nothing(bundles: list[list[int]], ha
         assert all(item in next(hand for hand in dealt if bundle[0] in hand) for item in bundle)
     if dealt:  # Graham's bound: no hand is over the mean by more than the largest bundle
         assert max(map(len, dealt)) <= sum(map(len, dealt)) / len(dealt) + max(map(len, tagged))
+
+
+def test_a_broker_that_is_down_is_told_by_its_replicas() -> None:
+    """The cluster's metadata has it in the replicas only, and nobody can ask it for its log dirs."""
+    partitions = tuple(PartitionState("t", n, 1, 0, each, (1,)) for n, each in enumerate([(1, 2), (1, 2), (1, 3)]))
+    state = ClusterState("c", 1, {1: Broker(1, "h", 9092)}, {"t": TopicState("t", False, None, partitions)})
+    client = SimpleNamespace(metadata=lambda names: state)
+    plan = plan_retention(client, parallelism=2)  # type: ignore[arg-type]
+    assert plan.failures == (
+        "broker 2 is down: 2 replicas could not be read",
+        "broker 3 is down: 1 replica could not be read",
+    )
+    state.brokers.update({n: Broker(n, "h", 9092) for n in (2, 3)})
+    assert plan_retention(client, parallelism=2).failures == ()  # type: ignore[arg-type]
 
 
 # --- Arrow ----------------------------------------------------------------------------------------------------------
