@@ -91,7 +91,7 @@ def asked_of(
 def report(inv: Invocation, run: Run, asked: Asked, parallelism: int, *, keep: bool) -> Result:
     """Read the store, and show what was asked for. keep: the rows are written as Parquet as well."""
     spark = run.driver.session()
-    from kctl.snapshots.remote import text_of
+    from kctl.snapshots.remote import as_given, text_of
     from kctl.spark.outlook_job import job_of
     from kctl.spark.rows_frame import frame_of
 
@@ -102,7 +102,7 @@ def report(inv: Invocation, run: Run, asked: Asked, parallelism: int, *, keep: b
         if asked.full_within_ms is not None:
             result.log_dirs = outlook.by_log_dir()
         shown = report_of(asked, job, outlook)
-        result.errors = job.errors
+        result.errors = as_given(job.errors, asked.store)
         if keep:
             run.write(frame_of(spark, shown.rows, shown.row))
     span = outlook.now_ms - max(asked.from_ms, min((r.growth.first_ms for r in outlook.disks.replicas), default=0))
@@ -202,6 +202,14 @@ def judge(asked: Asked, result: Result) -> None:
     """Raise NotHealthy when a disk is full within the time that was given."""
     if asked.full_within_ms is None:
         return
+    within = show_duration(asked.full_within_ms)
+    for row in result.log_dirs:
+        if row.full_after_ms is not None and row.full_after_ms < asked.full_within_ms:
+            output.warn(
+                f"{row.log_dir} of broker {row.broker} is full later than in {show_duration(row.full_after_ms)}:"
+                f" whether within {within} is not known, as {show_duration(row.observed_ms or 0)} of snapshots are too"
+                " little for that"
+            )
     soon = [row for row in result.log_dirs if row.full_ms is not None and row.full_ms < asked.full_within_ms]
     if not soon:
         return
@@ -209,8 +217,7 @@ def judge(asked: Asked, result: Result) -> None:
     assert first.full_ms is not None
     dirs = "1 log dir is" if len(soon) == 1 else f"{len(soon)} log dirs are"
     raise NotHealthy(
-        f"{dirs} full within {show_duration(asked.full_within_ms)}: {first.log_dir} of broker {first.broker} in"
-        f" {show_duration(first.full_ms)}",
+        f"{dirs} full within {within}: {first.log_dir} of broker {first.broker} in {show_duration(first.full_ms)}",
         hint="`kctl spark retention --by log-dir --explain` tells by what",
         details={"log_dirs": len(soon), "full_ms": first.full_ms},
     )

@@ -69,7 +69,8 @@ def what_if_tables(found: WhatIf) -> list[Table]:
     ]  # fmt: skip
     dirs = [
         _right("broker"), Column("log_dir"), _size("usable_bytes", "FREE"), _size("freed_at_least_bytes", "FREED"),
-        _size("freed_at_most_bytes", "AT MOST"), _full(), replace(_full("new_full_ms", "THEN"), key="then", show=str),
+        _size("freed_at_most_bytes", "AT MOST"), _full_text(),
+        replace(_full("new_full_ms", "THEN"), key="then", show=str),
     ]  # fmt: skip
     groups = [Column("group"), Column("topic"), _right("partitions"), _count("lost_at_most", "LOST AT MOST")]
     return [
@@ -100,7 +101,7 @@ def _for_people(row: dict[str, Any]) -> dict[str, Any]:
         row["cause"] = f"{'not Kafka' if first['topic'] is None else first['topic']} {first['share']:.0%}"
     if "full_ms" in row:
         seen = row["disk_used"] is not None and row["growth_bytes_per_hour"] is not None
-        row["full"] = show_duration(row["full_ms"]) if row["full_ms"] is not None else "never" if seen else None
+        row["full"] = _full_in(row["full_ms"], row["full_after_ms"], "never" if seen else None)
     if "ceiling_bytes" in row:
         ceiling = row["ceiling_bytes"]
         row["ceiling"] = "none" if row["unlimited"] else None if ceiling is None else show_size(ceiling)
@@ -110,7 +111,18 @@ def _for_people(row: dict[str, Any]) -> dict[str, Any]:
 def _with_then(row: dict[str, Any]) -> dict[str, Any]:
     """A log dir that would be full, and with the change never is, says so."""
     new, old = row["new_full_ms"], row["full_ms"]
-    return row | {"then": show_duration(new) if new is not None else "never" if old is not None else None}
+    would = old is not None or row["full_after_ms"] is not None
+    return row | {
+        "full": _full_in(old, row["full_after_ms"], None),
+        "then": _full_in(new, row["new_full_after_ms"], "never" if would else None),
+    }
+
+
+def _full_in(full_ms: int | None, after_ms: int | None, otherwise: str | None) -> str | None:
+    """«3d 2h»; «> 5h» when it is later than what was observed foretells."""
+    if full_ms is not None:
+        return show_duration(full_ms)
+    return f"> {show_duration(after_ms)}" if after_ms is not None else otherwise
 
 
 def _right(key: str, header: str = "") -> Column:

@@ -7,11 +7,13 @@ that is young hides what it will take. So each replica grows as it is written, u
   retention.bytes: UnifiedLog.deleteRetentionSizeBreachedSegments);
 - by time: what is written in retention.ms, and one segment more: a segment goes by its newest record, and is closed
   when it is full or segment.ms old (UnifiedLog.deleteRetentionMsBreachedSegments, LogSegment.shouldRoll);
+- segments go when they are looked for: what is written in CHECK_MS comes on top;
 - compacted logs, and those without limits, have none.
 
 Nothing is taken to shrink: a log over its ceiling stays as it is. A copy that is behind takes what it lacks at once. A
 follower is written as fast as its leader. What others write on the volume goes on as it did.
-Sizes are of segments; indexes (some thousandths) come on top.
+Sizes are of segments; indexes (some thousandths) come on top. What was observed foretells FORESIGHT times as long, and
+no more: what a topic takes in some seconds says nothing of months.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ from kctl.lag.rates import MAX_MS
 from kctl.lag.retention import deletes
 
 MOST_BYTES = 2.0**53  # 9 PB: no log comes to that, and a limit that large is none
+FORESIGHT = 100
+CHECK_MS = 5 * 60_000  # log.retention.check.interval.ms, if it is as Kafka has it: segments go that much later
 MOST_MS = 100 * 365 * 24 * HOUR_MS  # nor does it come to a hundred years; retention.ms is often the largest number
 
 
@@ -55,7 +59,8 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class DiskFull:
-    """eta_ms: when the volume is full; None: never, if it goes on like this, or the free space is not known.
+    """eta_ms: when the volume is full; None: never, if it goes on like this, or the free space is not known, or later
+    than can be foretold: later than after_ms then, which else is None.
 
     growing_to_bytes: what the replicas take in the end; None: they grow without end. unknown: replicas whose rate is
     not known. causes: the largest first.
@@ -66,21 +71,25 @@ class DiskFull:
     growth_per_hour: float
     unknown: int
     causes: list[Cause]
+    after_ms: int | None = None
 
 
-def ceiling_bytes(config: LogConfig | None, written_per_hour: float | None) -> float | None:
-    """The most that a log takes that is written so fast; None: no limit, or it is not known."""
+def ceiling_bytes(config: LogConfig | None, written_per_hour: float | None, size_bytes: int = 0) -> float | None:
+    """The most that a log takes that is written so fast; None: no limit, or it is not known. size_bytes: what it takes
+    now: as much of it as a segment holds may be the active one, which goes last."""
     if config is None or not deletes(config.cleanup_policy):
         return None
     segment = float(config.segment_bytes) if config.segment_bytes is not None and config.segment_bytes >= 0 else 0.0
+    late = max(written_per_hour or 0.0, 0.0) * CHECK_MS / HOUR_MS
     ceilings = []
     if config.retention_bytes is not None and config.retention_bytes >= 0:
-        ceilings.append(config.retention_bytes + segment)
+        ceilings.append(config.retention_bytes + segment + late)
     if written_per_hour is not None and config.retention_ms is not None and config.retention_ms >= 0:
         rolled = segment
         if config.segment_ms is not None and config.segment_ms >= 0:
             rolled = min(segment, written_per_hour * config.segment_ms / HOUR_MS)
-        ceilings.append(written_per_hour * config.retention_ms / HOUR_MS + rolled)
+        active = max(rolled, min(segment, float(size_bytes)))
+        ceilings.append(written_per_hour * config.retention_ms / HOUR_MS + active + late)
     lowest = min(ceilings, default=None)
     return None if lowest is None or lowest >= MOST_BYTES else lowest
 
@@ -97,15 +106,25 @@ def never_stops(config: LogConfig | None) -> bool:
     return not 0 <= by_bytes < MOST_BYTES and not 0 <= by_time < MOST_MS
 
 
-def disk_full(usable_bytes: int | None, replicas: Sequence[ReplicaGrowth], *, other_per_hour: float = 0.0) -> DiskFull:
-    """When `replicas`, all on one volume with so much left, and what others write, have filled it."""
+def disk_full(
+    usable_bytes: int | None,
+    replicas: Sequence[ReplicaGrowth],
+    *,
+    other_per_hour: float = 0.0,
+    observed_ms: int | None = None,
+) -> DiskFull:
+    """When `replicas`, all on one volume with so much left, and what others write, have filled it. observed_ms: how
+    long rates were observed; None: for as long as it takes."""
     other = max(other_per_hour, 0.0)
     hours = None if usable_bytes is None else _hours_until(float(usable_bytes), replicas, other)
     end = float("inf") if hours is None else hours
     ms = None if hours is None or hours * HOUR_MS >= MAX_MS else int(hours * HOUR_MS)
     ceilings = [_room(each) for each in replicas]
+    reach = None if observed_ms is None else observed_ms * FORESIGHT
+    later = ms is not None and reach is not None and ms > reach
     return DiskFull(
-        eta_ms=ms,
+        eta_ms=None if later else ms,
+        after_ms=reach if later else None,
         growing_to_bytes=_whole(sum(each.size_bytes for each in replicas) + sum(ceilings)),
         growth_per_hour=_rate(replicas, other),
         unknown=sum(each.written_per_hour is None for each in replicas),

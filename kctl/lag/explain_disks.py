@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kctl.lag.disk_full import Cause
+from kctl.lag.disk_full import FORESIGHT, Cause
 from kctl.lag.explain import Line
 from kctl.lag.outlook import LogDirOutlook, PartitionOutlook, TopicOutlook
 from kctl.units import format_duration, format_size
@@ -58,6 +58,12 @@ def _full(row: LogDirOutlook) -> Iterator[Line]:
             "full_ms",
             f"full in {format_duration(row.full_ms)}, if each log is written on as now and stays within its retention",
         )
+    elif row.full_after_ms is not None:
+        yield Line(
+            "full_after_ms",
+            f"later than in {format_duration(row.full_after_ms)}: what was observed foretells {FORESIGHT} times as"
+            " long, and no more",
+        )
     elif row.growing_to_bytes is not None and row.usable_bytes is not None:
         yield Line(
             "full_ms", f"never: with each log at its limit the replicas take {format_size(row.growing_to_bytes)}"
@@ -96,7 +102,11 @@ def _ceiling(row: PartitionOutlook | TopicOutlook) -> Iterator[Line]:
             parts.append(f"retention.bytes {format_size(row.retention_bytes)}")
         if row.retention_ms is not None and row.retention_ms >= 0:
             parts.append(f"what is written in retention.ms {format_duration(row.retention_ms)}")
-        segment = "" if row.segment_bytes is None else f", and a segment of {format_size(row.segment_bytes)} more"
+        segment = (
+            ""
+            if row.segment_bytes is None
+            else f", and a segment of {format_size(row.segment_bytes)} more, as far as one is filled"
+        )
         yield Line(
             "ceiling_bytes", f"{format_size(row.ceiling_bytes)}: {', or '.join(parts)}{segment}, for each partition"
         )

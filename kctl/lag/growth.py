@@ -8,6 +8,10 @@ three figures, in bytes an hour over the whole span:
   it shrank says nothing of what was written meanwhile;
 - freed: written − net.
 
+A compacted log that is written as much as it is cleaned swings, and does not grow. Its lowest points tell: what it had
+left when it last shrank, less the first size. As the first size lies anywhere in the swing, less than a swing may be
+missed, and none is taken for growth. A log that never shrank in the span lasts as it is written.
+
 Sizes are added up over logs, and so are net rates; a written rate of a sum of logs is the sum of theirs, never that of
 the summed sizes, where one log's deletion hides what another one wrote.
 """
@@ -59,6 +63,15 @@ class Growth(NamedTuple):
     def written_per_hour(self) -> float | None:
         """How fast it was written."""
         return per_hour(self.grown_bytes, self.grown_ms)
+
+    @property
+    def lasting_per_hour(self) -> float | None:
+        """How fast it grows by what compaction leaves: never less than 0."""
+        if self.shrunk_at_ms is None:
+            return self.written_per_hour
+        low = self.last_bytes - self.since_shrunk_bytes
+        rate = per_hour(low - self.first_bytes, self.shrunk_at_ms - self.first_ms)
+        return None if rate is None else max(rate, 0.0)
 
     @property
     def freed_per_hour(self) -> float | None:

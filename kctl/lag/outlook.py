@@ -65,7 +65,8 @@ class TopicOutlook(TopicUsage):
 
 @dataclass(frozen=True, slots=True)
 class BrokerOutlook(BrokerUsage):
-    """A broker; full_ms: of the log dir whose volume is full first."""
+    """A broker; full_ms: of the log dir whose volume is full first. full_after_ms: none is full sooner, and whether
+    one is later cannot be foretold."""
 
     observed_ms: int | None
     written_bytes_per_hour: float | None
@@ -73,12 +74,14 @@ class BrokerOutlook(BrokerUsage):
     full_log_dir: str | None
     full_ms: int | None
     full_at: datetime | None
+    full_after_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LogDirOutlook(LogDirUsage):
     """A log dir. same_volume: the broker's other log dirs that seem to lie on its volume; they fill it together.
 
+    full_after_ms: the volume is full later than that, further ahead than what was observed foretells; full_ms is None.
     growing_to_bytes: what the replicas on the volume take in the end; None: they grow without end. unknown_replicas:
     whose rate is not known. causes: the topics that fill the volume until it is full, else until each is at its
     ceiling; the largest first.
@@ -93,6 +96,7 @@ class LogDirOutlook(LogDirUsage):
     growing_to_bytes: int | None
     unknown_replicas: int
     causes: list[Cause]
+    full_after_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +176,11 @@ class Outlook:
                 if broker == row.broker and end.eta_ms is not None
             ]
             full_ms, path = min(ends, default=(None, None))
+            later = [
+                end.after_ms
+                for (broker, _), end in self.full.items()
+                if broker == row.broker and end.after_ms is not None
+            ]
             found.append(
                 BrokerOutlook(
                     **_values(row),
@@ -179,6 +188,7 @@ class Outlook:
                     full_log_dir=path,
                     full_ms=full_ms,
                     full_at=self._at(full_ms),
+                    full_after_ms=min(later, default=None) if full_ms is None else None,
                 )
             )
         return found
@@ -205,6 +215,7 @@ class Outlook:
                     growing_to_bytes=end.growing_to_bytes,
                     unknown_replicas=end.unknown,
                     causes=end.causes,
+                    full_after_ms=end.after_ms,
                 )
             )
         return found
@@ -242,7 +253,7 @@ class Outlook:
             "observed_ms": None if grown is None else grown.span_ms,
             "written_bytes_per_hour": rate.written_per_hour,
             "growth_bytes_per_hour": None if grown is None else grown.net_per_hour,
-            "ceiling_bytes": _whole(ceiling_bytes(config, rate.written_per_hour)),
+            "ceiling_bytes": _whole(ceiling_bytes(config, rate.written_per_hour, rate.leader_bytes or 0)),
             "unlimited": never_stops(config),
             "dirty_ratio_at_least": dirty_at_least(*both) if both else None,
             "cleaner_stands_still": stands_still(*both) if both else None,

@@ -2,6 +2,7 @@
 
 - A replica counts while its broker has it: what the broker had earlier, and has no more, has moved or was deleted.
 - A follower is written as fast as its leader; where the leader's rate is not known, as fast as the fastest copy.
+- A compacted log grows by what compaction leaves of what is written (kctl.lag.growth: lasting).
 - Log dirs of one broker with the same size, and the same free space (to a ten-thousandth) at the first and the last
   look, lie on one volume, and fill it together. That log dirs of two brokers do so cannot be seen.
 - What others write on a volume is what its free space became less by, less what the replicas grew.
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 from kctl.lag.disk_full import DiskFull, ReplicaGrowth, ceiling_bytes, disk_full
 from kctl.lag.growth import GrownReplica, GrownVolume, per_hour
-from kctl.lag.log_config import LogConfig
+from kctl.lag.log_config import LogConfig, compacts
 from kctl.lag.retention import PartitionLog
 
 Place = tuple[int, str]  # broker, log dir
@@ -24,10 +25,12 @@ _SAME_VOLUME = 10_000  # the part of a volume that readings of its free space ma
 
 
 class Rate(NamedTuple):
-    """What is known of a partition: bytes an hour that its log is written by, and its leader's size."""
+    """What is known of a partition: bytes an hour that its log is written by, and its leader's size; and bytes an hour
+    that compaction leaves of what is written."""
 
     written_per_hour: float | None
     leader_bytes: int | None
+    lasting_per_hour: float | None = None
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,10 @@ class Disks:
             usable = min(each.growth.last_bytes for each in group) + sum(self.freed.get(place, 0) for place in places)
             other = self._others(group, [row for place in places for row in ever.get(place, ())])
             outlook = disk_full(
-                usable, [row for place in places for row in on.get(place, ())], other_per_hour=other or 0.0
+                usable,
+                [row for place in places for row in on.get(place, ())],
+                other_per_hour=other or 0.0,
+                observed_ms=max(each.growth.span_ms for each in group),
             )
             found.update(dict.fromkeys(places, outlook))
         return found
@@ -87,8 +93,11 @@ class Disks:
         rate = rates.get((each.topic, each.partition), Rate(None, None))
         behind = each.future or each.offset_lag > 0
         lacks = max((rate.leader_bytes or 0) - each.growth.last_bytes, 0) if behind else 0
-        ceiling = ceiling_bytes(self.configs.get(each.topic), rate.written_per_hour)
-        return ReplicaGrowth(each.topic, each.growth.last_bytes, rate.written_per_hour, ceiling, lacks)
+        config = self.configs.get(each.topic)
+        ceiling = ceiling_bytes(config, rate.written_per_hour, each.growth.last_bytes)
+        compacted = config is not None and compacts(config.cleanup_policy)
+        lasting = rate.lasting_per_hour if compacted else rate.written_per_hour
+        return ReplicaGrowth(each.topic, each.growth.last_bytes, lasting, ceiling, lacks)
 
     def _others(self, group: Sequence[GrownVolume], replicas: Iterable[GrownReplica]) -> float | None:
         """Bytes an hour that the volume's free space became less by, beyond what replicas grew. None: not known."""
@@ -103,11 +112,17 @@ class Disks:
 
 def _rate(copies: Sequence[GrownReplica], leader: int) -> Rate:
     own = next((each.growth for each in copies if each.broker == leader), None)
+    lasting = own.lasting_per_hour if own is not None else None
+    if lasting is None:
+        lasting = _most(each.growth.lasting_per_hour for each in copies)
     if own is not None and own.written_per_hour is not None:
-        return Rate(own.written_per_hour, own.last_bytes)
-    known = [each.growth.written_per_hour for each in copies]
-    fastest = max((rate for rate in known if rate is not None), default=None)
-    return Rate(fastest, None if own is None else own.last_bytes)
+        return Rate(own.written_per_hour, own.last_bytes, lasting)
+    fastest = _most(each.growth.written_per_hour for each in copies)
+    return Rate(fastest, None if own is None else own.last_bytes, lasting)
+
+
+def _most(rates: Iterable[float | None]) -> float | None:
+    return max((rate for rate in rates if rate is not None), default=None)
 
 
 def same_volumes(volumes: Iterable[GrownVolume]) -> list[list[GrownVolume]]:

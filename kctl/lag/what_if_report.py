@@ -45,7 +45,8 @@ class TopicWhatIf:
 
 @dataclass(frozen=True, slots=True)
 class LogDirWhatIf:
-    """A log dir with the change. new_full_ms: counted with what is freed at least."""
+    """A log dir with the change. new_full_ms: counted with what is freed at least. full_after_ms, new_full_after_ms:
+    as kctl.lag.outlook has them."""
 
     broker: int
     log_dir: str
@@ -56,6 +57,8 @@ class LogDirWhatIf:
     full_at: datetime | None
     new_full_ms: int | None
     new_full_at: datetime | None
+    full_after_ms: int | None = None
+    new_full_after_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +130,7 @@ def _topics(
         own = {partition: found for partition, found in cut.items() if partition[0] == topic}
         known = {partition: found for partition, found in own.items() if found is not None}
         new = change.applied(config)
-        rates = {partition: outlook.rates.get(partition, Rate(None, None)).written_per_hour for partition in own}
+        rates = {partition: outlook.rates.get(partition, Rate(None, None)) for partition in own}
         number = {partition: len(copies.get(partition, ())) for partition in own}
         rows.append(
             TopicWhatIf(
@@ -148,10 +151,8 @@ def _topics(
     return rows
 
 
-def _ceilings(
-    config: LogConfig, rates: Mapping[Partition, float | None], number: Mapping[Partition, int]
-) -> int | None:
-    found = {partition: ceiling_bytes(config, rate) for partition, rate in rates.items()}
+def _ceilings(config: LogConfig, rates: Mapping[Partition, Rate], number: Mapping[Partition, int]) -> int | None:
+    found = {p: ceiling_bytes(config, rate.written_per_hour, rate.leader_bytes or 0) for p, rate in rates.items()}
     if not found or any(each is None for each in found.values()):
         return None
     return int(sum((each or 0.0) * number[partition] for partition, each in found.items()))
@@ -172,7 +173,8 @@ def _log_dirs(
     rows = []
     for row in outlook.by_log_dir():
         place = (row.broker, row.log_dir)
-        new = after[place].eta_ms if place in after else None
+        then = after.get(place)
+        new = then.eta_ms if then is not None else None
         rows.append(
             LogDirWhatIf(
                 broker=row.broker,
@@ -184,6 +186,8 @@ def _log_dirs(
                 full_at=row.full_at,
                 new_full_ms=new,
                 new_full_at=None if new is None else at(outlook.now_ms + new),
+                full_after_ms=row.full_after_ms,
+                new_full_after_ms=then.after_ms if then is not None else None,
             )
         )
     return rows

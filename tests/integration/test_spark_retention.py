@@ -43,7 +43,7 @@ def a_store(root: Path) -> None:
             schema.LOGS: [("endless", 0, "id", 1, 3, 0, 100 * (number + 1), 100 * (number + 1), HOUR.start_ms)],
             schema.CONFIGS: [("endless", "delete", -1, -1, GB, HOUR_MS, HOUR_MS, 0, -1, 0.5)],
             schema.REPLICAS: [(broker, "/d", "endless", 0, size, 0, False) for broker in (1, 2)],
-            schema.LOG_DIRS: [(1, "/d", 10**12, 93 * GB - number * GB // 2, None), (2, "/d", 10**12, 500 * GB, None)],
+            schema.LOG_DIRS: [(1, "/d", 10**12, 93 * GB - number * GB // 2, None), (2, "/d", 10**12, 250 * GB, None)],
             schema.COMMITS: [("g", "endless", 0, 0, 0, 100 * (number + 1), 3, "id", False)],
             schema.GROUPS: [("g", "Empty", "classic", "consumer", 0, 1)],
         }
@@ -99,11 +99,11 @@ def test_the_command_over_a_store(kctl: Kctl, tmp_path: Path) -> None:
     assert done.code == 1, str(done)
     assert "1 log dir is full within 5d: /d of broker 1 in 3d 18h" in json.loads(done.err.splitlines()[-1])["message"]
     rows = json.loads(done.out)
-    assert [(row["broker"], row["full_ms"]) for row in rows] == [(1, 90 * HOUR_MS), (2, 500 * HOUR_MS)]
+    assert [(row["broker"], row["full_ms"]) for row in rows] == [(1, 90 * HOUR_MS), (2, 250 * HOUR_MS)]
     assert [cause["topic"] for cause in rows[0]["causes"]] == ["endless"]
     assert any("full in 3d 18h" in line["text"] for line in rows[0]["explain"])
     written = pq.read_table(tmp_path / "p").to_pylist()
-    assert sorted(row["full_ms"] for row in written) == [90 * HOUR_MS, 500 * HOUR_MS]
+    assert sorted(row["full_ms"] for row in written) == [90 * HOUR_MS, 250 * HOUR_MS]
 
 
 def test_sizes_are_those_of_the_disk(

@@ -39,6 +39,23 @@ def test_growth(sizes: tuple[int, ...], net: float | None, written: float | None
     assert found.freed_per_hour == (None if freed is None else pytest.approx(freed))
 
 
+@pytest.mark.parametrize(
+    ("sizes", "lasting"),
+    [
+        ((65, 220, 376, 65, 220, 376), 0.0),  # it swings: at its highest it is no larger than before
+        ((200, 376, 65, 220, 376), 0.0),
+        ((100, 200, 120, 220, 140, 240), 10.0),  # 40 in 4 hours are left when it has been cleaned
+        ((100, 200, 300), 100.0),  # never cleaned
+        ((300, 200, 100), 0.0),
+        ((100,), None),
+    ],
+)
+def test_the_swing_of_compaction_is_no_growth(sizes: tuple[int, ...], lasting: float | None) -> None:
+    found = growth(samples(*sizes))
+    assert found is not None
+    assert found.lasting_per_hour == lasting
+
+
 def test_since_it_last_shrank() -> None:
     found = growth(samples(500, 700, 100, 250, 300))
     assert found is not None
@@ -87,23 +104,31 @@ def config(policy: str = "delete", **limits: int) -> LogConfig:
 @pytest.mark.parametrize(
     ("found", "rate", "expected"),
     [
-        (config(retention_bytes=10 * GB, segment_bytes=GB), 1.0, 11 * GB),
-        (config(retention_ms=DAY_MS, retention_bytes=-1, segment_bytes=GB), GB, 25 * GB),
+        (config(retention_bytes=10 * GB, segment_bytes=GB), None, 11 * GB),
+        (config(retention_bytes=10 * GB, segment_bytes=GB), 12.0 * GB, 12 * GB),  # it is looked at every 5 minutes
+        (config(retention_ms=DAY_MS, retention_bytes=-1, segment_bytes=GB), GB, 25 * GB + GB / 12),
         # Little is written: the segment is closed by time, before it is full.
-        (config(retention_ms=DAY_MS, segment_bytes=GB, segment_ms=DAY_MS), 100.0, 4800.0),
-        (config(retention_ms=DAY_MS, retention_bytes=2 * GB, segment_bytes=GB), GB, 3 * GB),
+        (config(retention_ms=DAY_MS, segment_bytes=GB, segment_ms=DAY_MS), 120.0, 5770.0),
+        (config(retention_ms=DAY_MS, retention_bytes=2 * GB, segment_bytes=GB), GB, 3 * GB + GB / 12),
         (config(retention_ms=DAY_MS, retention_bytes=-1), None, None),  # how fast it is written is not known
         (config(retention_ms=-1, retention_bytes=-1, segment_bytes=GB), GB, None),
         (config("compact", retention_ms=1, retention_bytes=1), GB, None),
-        (config("compact,delete", retention_bytes=5, segment_bytes=5), GB, 10.0),
-        (config(retention_ms=0, segment_bytes=GB), GB, GB),
+        (config("compact,delete", retention_bytes=5, segment_bytes=5), 12.0, 11.0),
+        (config(retention_ms=0, segment_bytes=GB), GB, GB + GB / 12),
         (None, GB, None),
         (config(retention_ms=2**63 - 1, retention_bytes=-1, segment_bytes=GB), GB, None),
         (config(retention_ms=2**63 - 1, retention_bytes=2**63 - 1), GB, None),
     ],
 )
 def test_ceiling(found: LogConfig | None, rate: float | None, expected: float | None) -> None:
-    assert ceiling_bytes(found, rate) == expected
+    assert ceiling_bytes(found, rate) == (None if expected is None else pytest.approx(expected))
+
+
+def test_the_active_segment_stays_when_nothing_is_written() -> None:
+    limits = config(retention_ms=DAY_MS, retention_bytes=-1, segment_bytes=GB, segment_ms=DAY_MS)
+    assert ceiling_bytes(limits, 0.0, 22_500) == 22_500
+    assert ceiling_bytes(limits, 0.0, 5 * GB) == GB  # the segments before it go
+    assert ceiling_bytes(limits, 24.0 * GB, 22_500) == pytest.approx(24 * 24 * GB + GB + 2 * GB)
 
 
 def test_logs_that_nothing_ends() -> None:
@@ -158,6 +183,18 @@ def test_what_others_write_counts_and_what_they_remove_does_not() -> None:
     assert found.eta_ms == 5 * HOUR_MS
     assert {c.topic: c.share for c in found.causes} == {"t": 0.5, None: 0.5}
     assert disk_full(10 * GB, [], other_per_hour=-5.0).eta_ms is None
+
+
+def test_what_was_observed_for_a_minute_says_nothing_of_months() -> None:
+    log = ReplicaGrowth("t", 0, float(GB))
+    assert disk_full(90 * GB, [log]).after_ms is None
+    far = disk_full(90 * GB, [log], observed_ms=HOUR_MS // 2)
+    assert (far.eta_ms, far.after_ms) == (None, 50 * HOUR_MS)
+    near = disk_full(90 * GB, [log], observed_ms=HOUR_MS)
+    assert (near.eta_ms, near.after_ms) == (90 * HOUR_MS, None)
+    never = disk_full(90 * GB, [log._replace(ceiling_bytes=1.0)], observed_ms=1)
+    assert (never.eta_ms, never.after_ms) == (None, None)
+    assert disk_full(0, [log], observed_ms=0).eta_ms == 0
 
 
 def test_what_is_not_known() -> None:
