@@ -152,7 +152,7 @@ def lag(
         rules = plan.question.rules if explain else None
         run.emit(inv, _result(shown, rules), lambda: _tables(shown, by, rules, wide=inv.output == "wide"))
     _remarks(plan, rows, limits, shown)
-    with told_if_incomplete(list(dict.fromkeys([*plan.failures, *errors]))):
+    with told_if_incomplete(plan.lacking(errors)):
         _judge(rows, by, max_lag, limits)
 
 
@@ -270,10 +270,15 @@ def _tables(rows: list[Any], by: By, rules: Any, *, wide: bool) -> list[output.T
 
 
 def _remarks(plan: LagPlan, rows: list[Any], limits: Sequence[Limit], shown: list[Any]) -> None:
+    from kctl.lag.explain import HELD
     from kctl.lag.limits import unknown
 
     for text in plan.notes:
         output.note(text)
+    held = [row for row in rows if row.held_by_transaction]
+    if held:
+        more = f", and {len(held) - 1} more" if len(held) > 1 else ""
+        output.note(f"{row_name(held[0])}{more}: an open transaction holds up all that is unread; {HELD}")
     if plan.silent and len(plan.silent) <= 10:
         output.note(f"nothing committed and no members: {', '.join(plan.silent)}")
     elif plan.silent:
@@ -290,17 +295,17 @@ def _judge(rows: list[Any], by: By, max_lag: int | None, limits: Sequence[Limit]
     from kctl.errors import NotHealthy
     from kctl.lag.limits import broken
     from kctl.lag.report_sums import severity
+    from kctl.text import counted
 
     judge(rows, by, max_lag)
     found = broken(sorted(rows, key=severity), limits)
     if not found:
         return
-    texts = []
-    for each in found:
-        what = by.value if each.rows == 1 else f"{by.value}s"
-        texts.append(
-            f"{each.rows} {what} over {each.limit.text}: {row_name(each.worst)} {each.limit.shown(each.worst)}"
-        )
+    texts = [
+        f"{counted(each.rows, by.value)} {each.limit.over(each.rows)}:"
+        f" {row_name(each.worst)} {each.limit.shown(each.worst)}"
+        for each in found
+    ]
     for text in texts[1:]:
         output.warn(text)
     raise NotHealthy(

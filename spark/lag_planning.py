@@ -7,7 +7,7 @@ a fifth of a second for a small one), because a Python worker costs more than wh
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -21,13 +21,14 @@ from kctl.lag.selection import Names
 from kctl.lag.status import DEFAULT_STANDING_RULES, StandingRules
 from kctl.lag.window import MINUTE_MS, WindowRules
 from kctl.model import TopicPartition
-from kctl.snapshots import schema
+from kctl.snapshots import moment, schema
 from kctl.snapshots.collect import Collector, Pass
 from kctl.snapshots.passes import PassInfo, newest_ms, passes, usual_interval_ms
 from kctl.snapshots.read import read_table
-from kctl.snapshots.remote import text_of
+from kctl.snapshots.remote import as_given, text_of
 from kctl.snapshots.rows import BATCH_ROWS
 from kctl.snapshots.store import Damaged, Store, open_store
+from kctl.snapshots.whole import check_files
 from kctl.spark.lag_source import PARTITION, LagQuestion
 from kctl.spark.live_pass import LivePass, live_pass
 from kctl.spark.snapshot_ranges import EVERY_GROUP, GroupRange, group_ranges, split
@@ -64,13 +65,21 @@ class Wanted:
 
 @dataclass(frozen=True)
 class LagPlan:
-    """failures: why the report is not complete. notes: what is to be known of it. silent: groups that have no rows."""
+    """failures: why the report is not complete. notes: what is to be known of it. silent: groups that have no rows.
+
+    root: the store's place as it was given; the question has it as tasks need it.
+    """
 
     question: LagQuestion
     ranges: tuple[GroupRange, ...]
     failures: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     silent: tuple[str, ...] = ()
+    root: Path | None = None
+
+    def lacking(self, errors: Iterable[str]) -> list[str]:
+        """Why the report is not complete, with what tasks could not read: each once."""
+        return as_given([*self.failures, *errors], self.root)
 
 
 # --- live -----------------------------------------------------------------------------------------------------------
@@ -176,7 +185,7 @@ def _live_plan(store: Store | None, live: tuple[LivePass, ...], found: Pass, wan
     rows = [(row[0], 1) for row in found.rows.get(schema.COMMITS, ())]
     ranges = tuple(split(rows, _tasks(len(rows), wanted))) if rows else (EVERY_GROUP,)
     told = (*live[-1].failures, *map(str, dict.fromkeys(damaged)))
-    return LagPlan(question, ranges, told, tuple(notes), _silent(found, wanted))
+    return LagPlan(question, ranges, told, tuple(notes), _silent(found, wanted), None if store is None else store.root)
 
 
 def _windows(before: list[PassInfo], wanted: Wanted) -> tuple[WindowRules, int]:
@@ -292,6 +301,7 @@ def _plan(
     inside = [each for each in found if each.at_ms >= from_ms]
     last = inside[-1]
     to_ms = min(to_ms, last.at_ms + 1)  # a pass that is stored from now on would be seen by some tasks only
+    check_files(store, moment.TABLES, from_ms, to_ms, damaged=damaged.append)
     _check_stored_names(store, inside, wanted, damaged)
     rules, lookback_ms = _windows(found, wanted)
     found = passes(store, max(from_ms - lookback_ms, 0), to_ms, damaged=damaged.append)
@@ -328,7 +338,7 @@ def _plan(
     thin = sum(not each.complete for each in inside[:-1])
     notes = [f"{thin} of {len(inside)} snapshots are not complete"] if thin else []
     told = (*failures, *map(str, dict.fromkeys(damaged)))
-    return LagPlan(question, tuple(ranges), told, tuple(notes))
+    return LagPlan(question, tuple(ranges), told, tuple(notes), root=store.root)
 
 
 def _nothing_there(store: Store, from_ms: int, to_ms: int) -> NotFound:

@@ -16,9 +16,11 @@ from kctl.lag.outlook import Outlook
 from kctl.lag.rates import LogEnd, time_lag
 from kctl.lag.selection import EVERY, Names
 from kctl.lag.volumes import Disks, Partition
+from kctl.snapshots import schema
 from kctl.snapshots.disk_moment import DiskMoment, disk_moment, ends_near
-from kctl.snapshots.remote import place, text_of
+from kctl.snapshots.remote import as_given, place, text_of
 from kctl.snapshots.store import Damaged, Store, open_store
+from kctl.snapshots.whole import check_files
 from kctl.spark import size_source, snapshot_source
 from kctl.spark.size_source import ARROW, SizesAsked
 from kctl.spark.snapshot_ranges import group_ranges
@@ -55,7 +57,7 @@ class OutlookJob:
     @property
     def errors(self) -> list[str]:
         """One line for each."""
-        return list(self._damaged)
+        return as_given(self._damaged, self.store.root)
 
     def outlook(self) -> tuple[Outlook, DiskMoment]:
         """What was seen of disks. Raises NotFound when the store has no pass in the span."""
@@ -67,6 +69,7 @@ class OutlookJob:
         asked = SizesAsked(text_of(self.store.root), self.from_ms, moment.at_ms + 1)
         replicas, errors = size_source.replicas_of(self._sizes(asked))
         self._damaged.update(dict.fromkeys(errors))
+        check_files(self.store, (schema.LOGS, schema.CONFIGS), self.from_ms, moment.at_ms + 1, damaged=self._tell)
         volumes = size_source.volumes(self.store, asked, damaged=self._tell)
         self._damaged.update(dict.fromkeys(moment.failures))
         disks = Disks(replicas, volumes, moment.logs, moment.configs)

@@ -85,6 +85,8 @@ class SeriesWatch:
         at = numbers(batch.column("at_ms"))
         place = np.minimum(np.searchsorted(self._times.passes, at), len(self._times.passes) - 1)
         mine = np.flatnonzero(self._times.passes[place] == at)
+        if not len(mine):  # of a pass that does not count, or whose file of `passes` is damaged
+            return
         if len(mine) < batch.num_rows:
             arrays = chosen(batch, batch.schema.names, mine)
             batch, owned, place = pa.RecordBatch.from_arrays(arrays, schema=batch.schema), owned[mine], place[mine]

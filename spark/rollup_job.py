@@ -21,6 +21,7 @@ from kctl.snapshots import lock, rollup_files
 from kctl.snapshots.columns import column
 from kctl.snapshots.layout import Hour
 from kctl.snapshots.passes import newest_ms
+from kctl.snapshots.remote import as_given
 from kctl.snapshots.rollup_files import DAY_MS, WRITTEN, day_of, day_path, hour_path
 from kctl.snapshots.store import Damaged, Store
 from kctl.spark import task_source
@@ -77,7 +78,7 @@ def catch_up(
         for day_ms in _missing_days(store):
             found.errors += map(str, make_day(store, day_ms))
             found.days += 1
-    found.errors = list(dict.fromkeys(found.errors))
+    found.errors = as_given(found.errors, store.root)
     return found
 
 

@@ -19,10 +19,26 @@ PLACEHOLDER = "crc32=00000000"
 _MARK = re.compile(rb"crc32=([0-9a-f]{8})")
 _TAIL = 8
 _MOST_BYTES = 64 << 20
+NOT_WHOLE = "it is no whole Parquet file"
+# What Arrow says of bytes that are not there, or not those that were written.
+_CHECKSUM = re.compile("CRC|page integrity")
+_BROKEN = re.compile("thrift|[Uu]nexpected end|end of stream|magic|footer|[Dd]ecompress|ZSTD|page|Corrupt")
 
 
 class BadFooter(ValueError):
     """The footer is not as it was written."""
+
+
+def reason_of(exc: Exception) -> str:
+    """Why a Parquet file cannot be read, in words for people: Arrow's own tell of its insides."""
+    if isinstance(exc, BadFooter):
+        return str(exc)
+    text = (exc.strerror if isinstance(exc, OSError) else None) or str(exc)
+    if _CHECKSUM.search(text):
+        return "a page of it is damaged"
+    if _BROKEN.search(text):
+        return NOT_WHOLE
+    return text.splitlines()[0][:200] if text else type(exc).__name__
 
 
 def sign(stream: BinaryIO) -> None:
@@ -54,6 +70,6 @@ def _footer(stream: BinaryIO) -> tuple[int, bytes]:
     tail = stream.read(_TAIL)
     length = int.from_bytes(tail[:4], "little")
     if len(tail) < _TAIL or tail[4:] != b"PAR1" or length > min(size - _TAIL, _MOST_BYTES):
-        raise BadFooter("it is no Parquet file, or not all of one")
+        raise BadFooter(NOT_WHOLE)
     stream.seek(size - _TAIL - length)
     return size - _TAIL - length, stream.read(length)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kctl.errors import OperationFailed
-from kctl.snapshots import files, schema
+from kctl.snapshots import files, footer, schema
 from kctl.snapshots.layout import DataFile, Hour
 from kctl.snapshots.merge import merged
 from kctl.snapshots.rows import BATCH_ROWS, BadRows, Part, plain_text, read_rows
@@ -100,8 +100,10 @@ def read_file(
             raise _changed(path) from None
         if store.has_rows(table, hour, file):
             damaged(Damaged(path, "it is missing"))
-    except (BadRows, OSError) as exc:
+    except BadRows as exc:
         damaged(Damaged(path, str(exc)))
+    except OSError as exc:
+        damaged(Damaged(path, footer.reason_of(exc)))
 
 
 def _own(part: Part, hour: Hour, file: DataFile) -> Part:

@@ -10,7 +10,7 @@ HDFS by Hadoop's own configuration. No credentials are taken from the URI, which
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -108,6 +108,14 @@ def text_of(root: Path) -> str:
     """A store's place for another process, which may run in another folder; `place` takes it."""
     remote: object = root
     return remote.uri if isinstance(remote, RemotePath) else str(root.absolute())
+
+
+def as_given(texts: Iterable[str], root: Path | None) -> list[str]:
+    """Texts of processes that have the store as `text_of` says it, with the store's place as it was given: a file has
+    one name, whoever tells of it; each text once."""
+    if root is None or is_remote(root):
+        return list(dict.fromkeys(texts))
+    return list(dict.fromkeys(text.replace(f"{text_of(root)}/", f"{root}/") for text in texts))
 
 
 def is_remote(root: object) -> bool:

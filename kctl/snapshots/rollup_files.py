@@ -138,7 +138,7 @@ def read(path: Path, table: str, columns: Sequence[str] | None = None) -> list[d
     except FileNotFoundError:
         return []
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError) as exc:
-        return Damaged(path, str(exc).splitlines()[0][:200] if str(exc) else type(exc).__name__)
+        return Damaged(path, footer.reason_of(exc))
 
 
 def rows_of(

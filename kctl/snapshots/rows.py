@@ -137,7 +137,7 @@ def read_rows(
     try:
         yield from _read(stream, table, part, columns, batch_rows)
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError) as exc:
-        raise _bad(exc) from exc
+        raise BadRows(footer.reason_of(exc)) from exc
 
 
 def row_groups(stream: BinaryIO, table: str) -> list[Range]:
@@ -150,12 +150,8 @@ def row_groups(stream: BinaryIO, table: str) -> list[Range]:
         _checked_columns(file, table)
         found = _ranges(file.metadata)
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError) as exc:
-        raise _bad(exc) from exc
+        raise BadRows(footer.reason_of(exc)) from exc
     return [each for each in found if each is not None] if None not in found else []
-
-
-def _bad(exc: Exception) -> BadRows:
-    return BadRows(str(exc).splitlines()[0][:200] if str(exc) else type(exc).__name__)
 
 
 def _read(
