@@ -33,13 +33,15 @@ FORMATS = ("table", "json", "yaml", "csv")
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """A table's column. key: of the row as JSON has it (dots go deeper); show: value → text for people."""
+    """A table's column. key: of the row as JSON has it (dots go deeper); show: value → text for people. name: its texts
+    are names, which are kept whole where that is possible."""
 
     key: str
     header: str = ""
     show: Callable[[Any], str] | None = None
     align: Literal["left", "right"] = "left"
     style: Callable[[Mapping[str, Any]], str | None] | None = None  # row → rich style
+    name: bool = False
 
     @property
     def title(self) -> str:
@@ -408,7 +410,7 @@ class _TableWriter:
         self._columns = table.columns
         self._console: Console | None = None
         cells = [
-            Cells(column.title, [row[i] for row in rows], breakable=column.align == "left")
+            Cells(column.title, [row[i] for row in rows], breakable=column.align == "left", whole=column.name)
             for i, column in enumerate(table.columns)
         ]
         if sys.stdout.isatty():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.spark_run import show_duration
 from kctl.commands.views import By, row_name
+from kctl.units import format_due
 
 if TYPE_CHECKING:
     from kctl.lag.window import WindowRules
@@ -72,12 +73,12 @@ def _time_lag(ms: int | None, least_ms: int | None) -> str | None:
 
 def _columns(by: By) -> list[Column]:
     whose = {
-        By.PARTITION: [Column("topic"), _right("partition", "PART")],
-        By.TOPIC: [Column("topic"), _right("partitions")],
+        By.PARTITION: [Column("topic", name=True), _right("partition", "PART")],
+        By.TOPIC: [Column("topic", name=True), _right("partitions")],
         By.GROUP: [_right("topics"), _right("partitions")],
     }[by]
     return [
-        Column("group"),
+        Column("group", name=True),
         *whose,
         Column("shown_state", "STATE"),
         Column("status", style=lambda row: _STYLES.get(row["status"] or "")),
@@ -98,7 +99,7 @@ def _columns(by: By) -> list[Column]:
         _duration("catch_up_ms", "CAUGHT UP IN"),
         _duration("deletion_ms", "DELETED IN"),
         Column(
-            "loss_ms", "LOSS IN", show=show_duration, align="right",
+            "loss_ms", "LOSS IN", show=format_due, align="right",
             style=lambda row: "red" if row["loss_ms"] is not None and row["loss_ms"] < 3_600_000 else None,
         ),
         Column("last_commit", show=_time),
@@ -112,7 +113,7 @@ def _right(key: str, header: str = "") -> Column:
 
 
 def _duration(key: str, header: str) -> Column:
-    return Column(key, header, show=show_duration, align="right")
+    return Column(key, header, show=format_due, align="right")
 
 
 def _rate(key: str, header: str) -> Column:

@@ -22,11 +22,13 @@ Length = Callable[[str], int]  # terminal cells of a text: some letters take two
 
 @dataclass(frozen=True)
 class Cells:
-    """What stands in one column. breakable: its texts may go over several lines."""
+    """What stands in one column. breakable: its texts may go over several lines; whole: but not if anything else helps,
+    as they are names, in which a separator is no place to break at."""
 
     title: str
     texts: Sequence[str]
     breakable: bool
+    whole: bool = False
 
 
 class Fitted(NamedTuple):
@@ -83,7 +85,8 @@ def _title_width(title: str, length: Length) -> int:
 
 
 def _least(column: Cells, longest_word: int, length: Length) -> int:
-    pieces = (piece for text in column.texts for piece in _PIECES.findall(text))
+    whole = column.whole and longest_word > _SHORTEST_PART
+    pieces = (piece for text in column.texts for piece in ([text] if whole else _PIECES.findall(text)))
     longest = max((length(piece.rstrip()) for piece in pieces), default=0)
     return max(_title_width(column.title, length), min(longest, longest_word), _SMALLEST)
 

@@ -62,8 +62,8 @@ def ranges(numbers: Sequence[int]) -> str:
 def lag_columns(*, with_group: bool = True, with_members: bool = True) -> list[Column]:
     """The columns of lag rows, one partition each."""
     columns = [
-        Column("group"),
-        Column("topic"),
+        Column("group", name=True),
+        Column("topic", name=True),
         Column("partition", "PART", align="right"),
         Column("committed_offset", "COMMITTED", align="right"),
         Column("log_start_offset", "START", align="right"),
@@ -95,9 +95,9 @@ def lag_table(rows: Sequence[Any], by: By, *, members: bool) -> Table:
         shown = members and any(row["client_id"] for row in known)
         return Table(lag_columns(with_members=shown), known, empty="no commits")
     columns = [
-        Column("group"),
+        Column("group", name=True),
         Column("state"),
-        Column("topic") if by is By.TOPIC else Column("topics", align="right"),
+        Column("topic", name=True) if by is By.TOPIC else Column("topics", align="right"),
         Column("partitions", align="right"),
         Column("lag", align="right"),
         Column("max_lag", "MAX", align="right"),

@@ -74,3 +74,8 @@ def format_duration(duration_ms: int) -> str:
         elif parts:
             break
     return " ".join(parts[:2])
+
+
+def format_due(duration_ms: int) -> str:
+    """How long something is still to come, for people: «now», «1h 3m»."""
+    return "now" if duration_ms <= 0 else format_duration(duration_ms)

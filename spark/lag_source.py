@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 import pyarrow as pa
-from pyspark.sql.types import DataType, DoubleType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, StringType, StructField, StructType
 
 from kctl.errors import KctlError
 from kctl.lag.report import GroupStatus, LagStatus, PartitionStatus, TopicStatus
@@ -43,8 +43,12 @@ FORMAT = "kctl_lag"
 PARTITION, TOPIC, GROUP = "partition", "topic", "group"
 ROWS: dict[str, type[Any]] = {PARTITION: PartitionStatus, TOPIC: TopicStatus, GROUP: GroupStatus}
 _BATCH_ROWS = 20_000
-_SPARK: dict[type, DataType] = {str: StringType(), int: LongType(), float: DoubleType(), datetime: LongType()}
-_ARROW: dict[type, pa.DataType] = {str: pa.string(), int: pa.int64(), float: pa.float64(), datetime: pa.int64()}
+_SPARK: dict[type, DataType] = {
+    str: StringType(), int: LongType(), float: DoubleType(), bool: BooleanType(), datetime: LongType(),
+}  # fmt: skip
+_ARROW: dict[type, pa.DataType] = {
+    str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(), datetime: pa.int64(),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +116,7 @@ def _chunks(groups: Iterable[list[PartitionStatus]], by: str) -> Iterator[list[L
 
 
 def kinds(by: str) -> dict[str, type]:
-    """The columns of a report's rows: str, int, float or datetime. All may be null."""
+    """The columns of a report's rows: str, int, float, bool or datetime. All may be null."""
     hints = get_type_hints(ROWS[by])
     found = {}
     for field in fields(ROWS[by]):

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from kctl.lag.rates import MAX_MS, MS_PER_S
+from kctl.lag.rates import FARTHEST_MS, MS_PER_S, SELDOM
 from kctl.lag.status import Status
 from kctl.lag.window import WindowRules
 
@@ -248,7 +248,8 @@ class _Times:
         lag = _lag(*(_take(known, chosen) for known in (rows.committed, rows.start, rows.end)))
         consumption, production = _consumption(rows, places, chosen), _production(rows, places, chosen)
         age, least = _time_lag(rows, places, chosen, lag, rules)
-        return _Times(age, least, consumption, production, _catch_up(lag, consumption, production))
+        catch_up = _catch_up(lag, consumption, production, _keeps_up(rows, places, chosen))
+        return _Times(age, least, consumption, production, catch_up)
 
     def spread(self, at: Ints, size: int) -> _Times:
         """The same at the places `at` of `size` ones, and null in between."""
@@ -296,13 +297,30 @@ def _production(rows: Rows, places: _Places, chosen: Ints) -> tuple[Floats, Flag
     return _rate(rows.end.value[last] - rows.end.value[first], rows.at_ms[last] - rows.at_ms[first])
 
 
-def _catch_up(lag: Known, consumption: tuple[Floats, Flags], production: tuple[Floats, Flags]) -> Known:
+def _keeps_up(rows: Rows, places: _Places, chosen: Ints) -> Flags:
+    """rates.keeps_up of what each row is behind; of no meaning where that is not known."""
+    new = np.zeros(len(rows), dtype=np.int64)
+    new[1:] = ~rows.cut[1:] & (rows.committed.value[1:] > rows.committed.value[:-1])
+    total = np.cumsum(new)
+    window = places.window[chosen]
+    commits, intervals = total[chosen] - total[window], chosen - window
+    behind = np.maximum(rows.end.value[chosen] - rows.committed.value[chosen], 0)
+    # The row has an end itself where its lag is known: the first of the window is then at most that.
+    written = rows.end.value[chosen] - rows.end.value[np.minimum(places.next_end[window], chosen)]
+    few = behind.astype(np.float64) * commits.astype(np.float64) <= written.astype(np.float64)
+    found: Flags = (intervals > 0) & (commits * SELDOM >= intervals) & few
+    return found
+
+
+def _catch_up(
+    lag: Known, consumption: tuple[Floats, Flags], production: tuple[Floats, Flags], keeps_up: Flags
+) -> Known:
     """rates.catch_up_ms."""
     gain = consumption[0] - production[0]
-    behind = lag.known & (lag.value > 0)
+    behind = lag.known & (lag.value > 0) & ~keeps_up
     gains = behind & consumption[1] & production[1] & (consumption[0] > production[0])
     took = lag.value.astype(np.float64) / np.where(gains, gain, 1.0) * MS_PER_S
-    ends = gains & (took < MAX_MS)
+    ends = gains & (took <= FARTHEST_MS)
     return Known(np.where(ends, took, 0.0).astype(np.int64), ends | (lag.known & ~behind))
 
 

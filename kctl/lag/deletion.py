@@ -11,14 +11,15 @@ it: `deletion` gives these moments, the earliest possible ones. A message is kep
 segment: at most segment.bytes more, and until the next check.
 
 If the group reads on meanwhile, it is overtaken later than that, or never: `loss_eta_ms`.
-All is in ms from the moment of the figures that were given; None: never, or not known.
+All is in ms from the moment of the figures that were given; None: never, or not known. What rates would bring later
+than in FARTHEST_MS is taken for never: they were measured over minutes. (What retention.ms alone brings is told.)
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from kctl.lag.rates import MAX_MS, MS_PER_S
+from kctl.lag.rates import FARTHEST_MS, MS_PER_S
 from kctl.lag.retention import deletes
 
 
@@ -85,17 +86,22 @@ def _by_bytes(committed: int, log: Log, retention_bytes: int | None) -> int | No
     return _whole_ms(left / log.produced_per_s * MS_PER_S)
 
 
-def loss_eta_ms(found: Deletion, consumed_per_s: float | None, produced_per_s: float | None) -> int | None:
+def loss_eta_ms(
+    found: Deletion, consumed_per_s: float | None, produced_per_s: float | None, *, keeps_up: bool = False
+) -> int | None:
     """When the group first loses a message, if both rates stay.
 
     Where deletion goes forward as the log does, at the production rate, and the group at its own, a group that reads
     a share of what is written is overtaken 1 ÷ (1 − share) times later; one that reads as fast never. A group whose
     rate is not known is taken to stand still. Without production, only time deletes, and reading is not outrun: what
-    is read at all is taken to be read in time.
+    is read at all is taken to be read in time. keeps_up (kctl.lag.rates): its rates differ only by when they were
+    looked at, so that it loses nothing but what may be deleted at once.
     """
     eta = found.eta_ms
     if eta is None or eta == 0:
         return eta
+    if keeps_up:
+        return None
     if consumed_per_s is None or consumed_per_s <= 0:
         return eta
     if produced_per_s is None or consumed_per_s >= produced_per_s:
@@ -104,4 +110,4 @@ def loss_eta_ms(found: Deletion, consumed_per_s: float | None, produced_per_s: f
 
 
 def _whole_ms(ms: float) -> int | None:
-    return int(ms) if ms < MAX_MS else None
+    return int(ms) if ms <= FARTHEST_MS else None

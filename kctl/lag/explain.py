@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import NamedTuple
 
+from kctl.lag.rates import FARTHEST_MS
 from kctl.lag.report import PartitionStatus
 from kctl.lag.status import NOT_ALARMING, Standing, Status
 from kctl.lag.window import WindowRules
@@ -23,6 +24,13 @@ _STANDINGS = {
     Standing.DELETED: "the topic is gone, and only the commit is left: no alarm",
     Standing.UNKNOWN: "the group's state is not known",
 }
+
+
+_OPEN = "a transaction is open"
+HELD = "a consumer with isolation.level=read_committed reads on when the producer ends its transaction"
+
+
+_KEEPS_UP = "at most what is written from one of its commits to the next"
 
 
 class Line(NamedTuple):
@@ -64,7 +72,10 @@ def _lag(row: PartitionStatus) -> Iterator[Line]:
     if row.lost:
         yield Line("lost", f"log start {start} − committed {committed} = {row.lost}: deleted before they were read")
     if row.undecided:
-        yield Line("undecided", f"{row.undecided} of the lag lie behind the last stable offset: transactions are open")
+        lies = "lies" if row.undecided == 1 else "lie"
+        yield Line("undecided", f"{row.undecided} of the lag {lies} behind the last stable offset: {_OPEN}")
+    if row.held_by_transaction:
+        yield Line("held_by_transaction", f"all of it does: {HELD}")
     if row.control_records:
         lie = "is a control record" if row.control_records == 1 else "are control records"
         yield Line(
@@ -106,7 +117,8 @@ def _verdict(row: PartitionStatus, rules: WindowRules) -> str:
     if status is Status.REWIND:
         return f"the committed offset went back within {window}, and has not been reached again"
     if status is Status.STALL:
-        return f"a member has it, and commits the same offset through {window}"
+        stalled = f"a member has it, and commits the same offset through {window}"
+        return f"{stalled}: an open transaction holds it up" if row.held_by_transaction else stalled
     if status is Status.WARN:
         return f"the lag has grown through {window}, and was never less than before"
     if row.observations < rules.observations:
@@ -133,6 +145,10 @@ def _rates(row: PartitionStatus) -> Iterator[Line]:
     rates = f"{read:.6g}/s − {written:.6g}/s"
     if row.catch_up_ms:
         yield Line("catch_up_ms", f"lag {row.lag} ÷ ({rates}) = {_duration(row.catch_up_ms)}")
+    elif row.lag and row.catch_up_ms == 0:
+        yield Line("catch_up_ms", f"it keeps up: lag {row.lag} is {_KEEPS_UP}")
+    elif row.lag and read > written:
+        yield Line("catch_up_ms", f"not within {_duration(FARTHEST_MS)} at these rates: {rates}")
     elif row.lag:
         yield Line("catch_up_ms", f"never at these rates: {rates}")
     else:
@@ -151,6 +167,10 @@ def _deletion(row: PartitionStatus) -> Iterator[Line]:
         yield Line("loss_ms", f"at these rates the group is overtaken in {_duration(row.loss_ms)}")
     elif row.deletion_ms is not None and Standing(row.standing) in NOT_ALARMING:
         yield Line("loss_ms", f"none: as {row.standing}, it loses nothing that somebody waits for")
+    elif row.deletion_ms is not None and row.catch_up_ms == 0:
+        yield Line("loss_ms", f"none: the group keeps up; lag {row.lag} is {_KEEPS_UP}")
+    elif row.deletion_ms is not None and (row.consumed_per_s or 0) < (row.produced_per_s or 0):
+        yield Line("loss_ms", f"not within {_duration(FARTHEST_MS)} at these rates: they are of too short a time")
     elif row.deletion_ms is not None:
         yield Line("loss_ms", "never at these rates: the group reads as fast as is written")
 

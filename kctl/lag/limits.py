@@ -80,6 +80,13 @@ class Limit:
             return row.lag is None and not _without_commit(row)
         return self.name not in _FIGURES and row.status in {None, Status.UNKNOWN.name} and not _without_commit(row)
 
+    def over(self, rows: int) -> str:
+        """What so many rows are that are over it, for people: «are ERR», «is over lag>5»."""
+        is_ = "is" if rows == 1 else "are"
+        if self.name in _FIGURES:
+            return f"{is_} over {self.text}"
+        return f"{is_} WARN or worse" if self.name == "WARN" else f"{is_} {self.name}"
+
     def shown(self, row: LagStatus) -> str:
         """The row's figure, for people."""
         if self.name not in _FIGURES:

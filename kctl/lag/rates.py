@@ -3,6 +3,10 @@
 Time lag is how long ago the next message to read was written. Where the log ended at two moments, between which the
 message at `offset` was written, its time is interpolated between them (as kafka-lag-exporter does). It is never
 extrapolated: a message that is older than all that was observed has at least the age of the first observation.
+
+A group that keeps up is never at the end of the log when somebody looks: it commits now and then, and messages are
+written meanwhile. What it is behind then is no lag that grows, and the difference of its rates is that of when it was
+looked at. So `keeps_up` tells it from one that falls behind.
 """
 
 from __future__ import annotations
@@ -62,7 +66,7 @@ def consumed(before: int, log_start_before: int | None, after: int) -> int:
 
 
 def catch_up_ms(lag: int | None, consumed_per_s: float | None, produced_per_s: float | None) -> int | None:
-    """When the lag is gone if both rates stay; None: never, or not known."""
+    """When the lag is gone if both rates stay; None: not within FARTHEST_MS, or not known."""
     if lag is None:
         return None
     if lag <= 0:
@@ -70,7 +74,22 @@ def catch_up_ms(lag: int | None, consumed_per_s: float | None, produced_per_s: f
     if consumed_per_s is None or produced_per_s is None or consumed_per_s <= produced_per_s:
         return None
     took = float(lag) / (consumed_per_s - produced_per_s) * MS_PER_S
-    return int(took) if took < MAX_MS else None
+    return int(took) if took <= FARTHEST_MS else None
 
 
+def keeps_up(behind: int, written: int, new_commits: int, intervals: int) -> bool:
+    """Whether a group is behind by no more than what is written from one of its commits to the next, on average.
+
+    All of a window: behind at its end (end − committed: what was deleted unread counts), messages written in it, how
+    often a commit further on was seen, and between how many observations. A group that commits is seen to do so in a
+    third of them at least: else it may have stopped.
+    """
+    if intervals <= 0 or new_commits * SELDOM < intervals:
+        return False
+    # Floats, as numpy has them: no product overflows.
+    return float(behind) * float(new_commits) <= float(written)
+
+
+SELDOM = 3
+FARTHEST_MS = 30 * 24 * 3_600_000  # rates of minutes say nothing of what comes later
 MAX_MS = float(2**53)  # 285,000 years: longer is never, and no number that int64 would not hold

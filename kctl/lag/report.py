@@ -8,7 +8,9 @@ kctl.lag.status and kctl.lag.deletion.
   group's standing to the topic makes it nobody's alarm (stale, dead, abandoned, deleted). burrow_status is without
   that. Both are None where there was no history to judge by.
 - undecided: unread messages behind the last stable offset. Transactions that are open hold them back from consumers
-  with isolation.level=read_committed: they are lag, and not the consumer's doing.
+  with isolation.level=read_committed: they are lag, and not the consumer's doing. held_by_transaction: all that is
+  unread is undecided, so that such a consumer cannot read on, whatever its status is; None: not known. Of topics and
+  groups: some partition is held.
 - control_records: of the lag, markers of transactions, which no consumer is given (kctl.lag.control_records). They are
   no messages: where nothing else is unread, the status is OK, and there is nothing to be late with or to lose. None:
   not known, as of all that is not live.
@@ -19,7 +21,8 @@ kctl.lag.status and kctl.lag.deletion.
 - last_commit: when the last commit was made, where __consumer_offsets tells; else when its offset was first seen.
   None: it was there already when what was read began. unchanged_ms: for how long the offset is the same, at least.
 - Rates are messages a second; catch_up_ms, deletion_ms and loss_ms are from `at` on, None: never, or not known. A group
-  whose standing makes it nobody's alarm loses nothing.
+  that keeps up (kctl.lag.rates.keeps_up) has nothing to catch up with, 0, and loses nothing but what may be deleted at
+  once; one whose standing makes it nobody's alarm loses nothing.
 - peak_lag, lag_before, worst_status: of the time from first_at to `at`.
 """
 
@@ -85,6 +88,7 @@ class PartitionStatus:
     lag_before: int | None
     peak_lag: int | None
     worst_status: str | None
+    held_by_transaction: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,7 @@ class TopicStatus:
     last_commit: datetime | None
     lag_before: int | None
     worst_status: str | None
+    held_by_transaction: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +150,7 @@ class GroupStatus:
     last_commit: datetime | None
     lag_before: int | None
     worst_status: str | None
+    held_by_transaction: bool | None = None
 
 
 class Owner(NamedTuple):
@@ -205,6 +211,7 @@ def partition_status(key: Key, offsets: Offsets, reading: Reading, span: Span, a
     standing = Standing.DEAD if around.gone else _standing(around)
     owned = around.owner is not None
     verdict = reading.status_owned if owned else reading.status
+    open_ = undecided(offsets, around.last_stable_offset)
     worst = span.worst_owned if owned else span.worst_status
     times = _times(offsets, reading, around)
     found, owner = times.deletion, around.owner
@@ -223,7 +230,7 @@ def partition_status(key: Key, offsets: Offsets, reading: Reading, span: Span, a
         log_end_offset=offsets.end,
         lag=reading.lag,
         lost=reading.lost,
-        undecided=undecided(offsets, around.last_stable_offset),
+        undecided=open_,
         control_records=times.control_records,
         time_lag_ms=times.age_ms,
         time_lag_at_least_ms=times.least_ms,
@@ -244,6 +251,7 @@ def partition_status(key: Key, offsets: Offsets, reading: Reading, span: Span, a
         lag_before=span.lag_before,
         peak_lag=span.peak_lag,
         worst_status=alarm_of(worst, standing).name if around.judged else None,
+        held_by_transaction=None if open_ is None else 0 < open_ == reading.lag,
     )
 
 
@@ -251,7 +259,8 @@ def _loss_ms(found: Deletion, reading: Reading, standing: Standing) -> int | Non
     """Nobody waits for what is deleted before a group that is no more has read it."""
     if standing in NOT_ALARMING:
         return None
-    return loss_eta_ms(found, reading.consumed_per_s, reading.produced_per_s)
+    keeps_up = reading.catch_up_ms == 0
+    return loss_eta_ms(found, reading.consumed_per_s, reading.produced_per_s, keeps_up=keeps_up)
 
 
 class _Times(NamedTuple):

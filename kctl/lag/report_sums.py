@@ -58,6 +58,7 @@ class _AddedUp(NamedTuple):
     last_commit: datetime | None
     lag_before: int | None
     worst_status: str | None
+    held_by_transaction: bool | None
 
 
 def _added_up(rows: Sequence[PartitionStatus]) -> _AddedUp:
@@ -82,6 +83,7 @@ def _added_up(rows: Sequence[PartitionStatus]) -> _AddedUp:
         last_commit=max(_known(row.last_commit for row in rows), default=None),
         lag_before=_total(row.lag_before for row in rows),
         worst_status=_worst(row.worst_status for row in rows),
+        held_by_transaction=_any(row.held_by_transaction for row in rows),
     )
 
 
@@ -89,6 +91,11 @@ def _worst(names: Iterable[str | None]) -> str | None:
     """Of partitions' verdicts, their group's."""
     known = _known(names)
     return group_status(Status[name] for name in known).name if known else None
+
+
+def _any(values: Iterable[bool | None]) -> bool | None:
+    known = _known(values)
+    return any(known) if known else None
 
 
 def _last_to_catch_up(rows: Sequence[PartitionStatus]) -> int | None:

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from kctl.lag.rates import LogEnd, TimeLag, catch_up_ms, consumed, per_second, time_lag
+from kctl.lag.rates import LogEnd, TimeLag, catch_up_ms, consumed, keeps_up, per_second, time_lag
 from kctl.lag.rules import lag_of, lost_of
 from kctl.lag.status import Commit, Status, commit_status
 
@@ -65,7 +65,8 @@ class Reading:
 
     status: if nobody is assigned the partition, or it is not known; status_owned: if somebody is. observations: in the
     window. ahead: committed beyond the log end. unchanged_ms: for how long at least the committed offset is the same.
-    time_lag_ms, time_lag_least_ms: kctl.lag.rates.TimeLag.
+    time_lag_ms, time_lag_least_ms: kctl.lag.rates.TimeLag. catch_up_ms: 0 for a group that keeps up, although it is
+    some messages behind (kctl.lag.rates.keeps_up).
     """
 
     at_ms: int
@@ -154,7 +155,7 @@ def _reading(rows: Sequence[Observation], rules: WindowRules) -> Reading:
         time_lag_least_ms=age.at_least_ms,
         consumed_per_s=consumption,
         produced_per_s=production,
-        catch_up_ms=catch_up_ms(lag, consumption, production),
+        catch_up_ms=catch_up_ms(0 if lag and _keeps_up(window) else lag, consumption, production),
     )
 
 
@@ -212,6 +213,16 @@ def _consumption(window: Sequence[Observation]) -> float | None:
             return None
         read += consumed(before.committed_offset, before.log_start_offset, after.committed_offset)
     return per_second(read, window[-1].at_ms - window[0].at_ms)
+
+
+def _keeps_up(window: Sequence[Observation]) -> bool:
+    behind = _behind(window[-1])
+    if behind is None:
+        return False
+    commits = [r.committed_offset for r in window if r.committed_offset is not None]
+    ends = [r.log_end_offset for r in window if r.log_end_offset is not None]
+    new = sum(after > before for before, after in pairwise(commits))
+    return keeps_up(behind, ends[-1] - ends[0], new, len(window) - 1)
 
 
 def _production(window: Sequence[Observation]) -> float | None:

@@ -1,11 +1,12 @@
 """One pass over a cluster: what it holds at a moment, by the batched requests of kctl.lag, in plain rows.
 
 Requests, whatever the number of groups and partitions: one Metadata; ListGroups, OffsetFetch and DescribeGroups to
-each coordinator; ListOffsets three times to each leader (last stable, end, start), and once more for the first
+each coordinator; ListOffsets three times to each leader (end, start, last stable), and once more for the first
 record's timestamp of logs whose start has moved; DescribeLogDirs to each broker; DescribeConfigs once in five minutes.
 
 Order matters. Commits are read before ends, so that lag is never too small by more than what was committed meanwhile;
-last stable offsets before ends, so that they never lie above; ends before starts.
+last stable offsets after ends, so that what is written between the two is not taken for an open transaction's: it may
+lie beyond the end; ends before starts.
 """
 
 from __future__ import annotations
@@ -145,8 +146,8 @@ class Collector:
         """The rows of `logs`, and both ends of each."""
         self._learn_configs(client, state, at_ms, found)
         partitions = [p for topic in state.topics.values() for p in topic.partitions]
-        stable = fetch_offsets_each(client, _by_leader(partitions), OffsetSpec.LATEST, read_committed=True)
         offsets, _, unread = read_log_offsets(client, [p.tp for p in partitions], state=state)
+        stable = fetch_offsets_each(client, _by_leader(partitions), OffsetSpec.LATEST, read_committed=True)
         for tp, error in unread.items():
             found.failed(f"partition {tp}: {error.message}")
         oldest = self._oldest_of(client, state, offsets, found)

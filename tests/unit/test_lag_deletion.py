@@ -33,6 +33,8 @@ BOTH = Limits("delete", retention_ms=24 * HOUR, retention_bytes=150_000)
         (1500, 6 * HOUR, LOG._replace(produced_per_s=0.0), BOTH, 18 * HOUR, None),
         (1500, 6 * HOUR, LOG._replace(produced_per_s=None), BOTH, 18 * HOUR, None),
         (1500, 6 * HOUR, LOG._replace(produced_per_s=1e-300), BOTH, 18 * HOUR, None),
+        (1500, 6 * HOUR, LOG._replace(produced_per_s=1 / 3000), BOTH, 18 * HOUR, None),  # in 34 days, by such a rate
+        (1500, 6 * HOUR, LOG, Limits("delete", 2000 * HOUR, -1), 1994 * HOUR, None),  # but retention.ms is no rate
     ],
 )
 def test_deletion(
@@ -51,6 +53,8 @@ def test_deletion(
         (HOUR, 5.0, 10.0, 2 * HOUR),  # half as fast: overtaken after twice the time
         (HOUR, 7.5, 10.0, 4 * HOUR),
         (HOUR, 10.0, 10.0, None),
+        (HOUR, 9.99, 10.0, None),  # in 41 days: no rates are measured so exactly
+        (2000 * HOUR, 0.0, 10.0, 2000 * HOUR),
         (HOUR, 20.0, 10.0, None),
         (HOUR, 1.0, 0.0, None),
         (HOUR, 1.0, None, None),
@@ -61,6 +65,11 @@ def test_deletion(
 def test_loss(eta: int | None, consumed: float | None, produced: float | None, loss: int | None) -> None:
     assert loss_eta_ms(Deletion(eta, None), consumed, produced) == loss
     assert loss_eta_ms(Deletion(None, eta), consumed, produced) == loss
+
+
+def test_a_group_that_keeps_up_loses_nothing_but_what_may_be_deleted_at_once() -> None:
+    assert loss_eta_ms(Deletion(HOUR, None), 5.0, 10.0, keeps_up=True) is None
+    assert loss_eta_ms(Deletion(0, HOUR), 5.0, 10.0, keeps_up=True) == 0
 
 
 def test_a_group_that_is_simulated_loses_its_first_message_then() -> None:

@@ -59,10 +59,11 @@ def test_keys_never_change() -> None:
         " log_end_offset lag lost undecided control_records time_lag_ms time_lag_at_least_ms consumed_per_s"
         " produced_per_s catch_up_ms deletion_by_time_ms deletion_by_bytes_ms deletion_ms loss_ms last_commit"
         " unchanged_ms client_id host observations first_at readings lag_before peak_lag worst_status"
+        " held_by_transaction"
     )
     shared = (
         "lag max_lag lost control_records not_committed unknown time_lag_ms time_lag_at_least_ms consumed_per_s"
-        " produced_per_s catch_up_ms deletion_ms loss_ms last_commit lag_before worst_status"
+        " produced_per_s catch_up_ms deletion_ms loss_ms last_commit lag_before worst_status held_by_transaction"
     )
     assert _names(TopicStatus) == f"group state topic partitions at status standing {shared}"
     assert _names(GroupStatus) == f"group state topics partitions at status {shared}"
@@ -107,6 +108,50 @@ def test_deletion_and_loss_come_from_the_topics_limits() -> None:
     row = partition_status(Key("g", "t", 0), offsets, readings[-1], span_of(readings), bytes_too)
     # 1,000 bytes each: 55 more may be written until 200 follow, at 10 a minute.
     assert row.deletion_by_bytes_ms == row.deletion_ms == 5.5 * MINUTE_MS
+
+
+def test_a_group_that_keeps_up_loses_nothing_though_its_last_looks_read_less_than_was_written() -> None:
+    """58.0 read and 58.5 written a second, because it commits a little before the last look; kept for 15 s."""
+    ends = [58_513 * n for n in range(10)]
+    rows = [Observation(NOW + 1000 * n, end, 0, end) for n, end in enumerate(ends)]
+    rows[-1] = rows[-1]._replace(committed_offset=ends[-1] - 2)
+    readings = judge(rows)
+    limits = Limits("delete", 15_000, -1)
+    offsets = Offsets(ends[-1] - 2, 0, ends[-1])
+    row = partition_status(
+        Key("g", "t", 0), offsets, readings[-1], span_of(readings), Surroundings(state="Stable", limits=limits)
+    )
+    assert row.consumed_per_s is not None
+    assert row.produced_per_s is not None
+    assert row.consumed_per_s < row.produced_per_s
+    assert row.deletion_ms is not None
+    assert (row.lag, row.catch_up_ms, row.loss_ms) == (2, 0, None)
+    lines = dict(explain(row, DEFAULT_RULES))
+    assert "it keeps up: lag 2 is at most what is written from one of its commits" in lines["catch_up_ms"]
+    assert "keeps up" in lines["loss_ms"]
+    # What may be deleted at once is not safe for that.
+    at_once = Surroundings(state="Stable", limits=Limits("delete", 0, -1))
+    row = partition_status(Key("g", "t", 0), offsets, readings[-1], span_of(readings), at_once)
+    assert row.loss_ms == 0
+
+
+def test_an_open_transaction_holds_a_group_up() -> None:
+    row = _row(consumed=0, owner=Owner("c", "h"), last_stable_offset=1000)
+    assert (row.burrow_status, row.undecided, row.lag, row.held_by_transaction) == ("STALL", 790, 790, True)
+    lines = dict(explain(row, DEFAULT_RULES))
+    assert "an open transaction holds it up" in lines["burrow_status"]
+    assert "read_committed" in lines["held_by_transaction"]
+    # Some of what is unread can be read; nothing is unread; nobody knows.
+    assert _row(consumed=0, last_stable_offset=1001).held_by_transaction is False
+    assert _row(consumed=0).held_by_transaction is None
+    found = by_group([row, _row(consumed=0)])[0]
+    assert found.held_by_transaction is True
+    assert by_topic([_row()])[0].held_by_transaction is None
+
+
+@pytest.mark.parametrize(("undecided_", "words"), [(1, "1 of the lag lies behind"), (2, "2 of the lag lie behind")])
+def test_one_lies_and_two_lie(undecided_: int, words: str) -> None:
+    assert words in dict(explain(_like(undecided=undecided_), DEFAULT_RULES))["undecided"]
 
 
 @pytest.mark.parametrize(
@@ -285,6 +330,10 @@ def test_explanations_have_the_numbers() -> None:
     assert lines["peak_lag"].endswith(": 645; the first: 500")
     assert lines["worst_status"].endswith(": WARN")
     assert "never" in lines["catch_up_ms"]
+    far = _like(lag=5, consumed_per_s=2.0, produced_per_s=1.99, catch_up_ms=None)
+    assert "not within 30d" in dict(explain(far, DEFAULT_RULES))["catch_up_ms"]
+    far = _like(lag=5, consumed_per_s=1.99, produced_per_s=2.0, catch_up_ms=None, deletion_ms=5, loss_ms=None)
+    assert "not within 30d" in dict(explain(far, DEFAULT_RULES))["loss_ms"]
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.ERR])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from kctl.lag.rates import LogEnd, TimeLag, catch_up_ms, consumed, per_second, time_lag
+from kctl.lag.rates import LogEnd, TimeLag, catch_up_ms, consumed, keeps_up, per_second, time_lag
 from kctl.lag.status import Status
 from kctl.lag.window import MINUTE_MS, Observation, Reading, WindowRules, judge
 
@@ -161,6 +161,35 @@ def test_rates_and_when_it_is_caught_up() -> None:
     assert _last(TRAFFIC, TRAFFIC).catch_up_ms == 0
     assert _last([0] * 10, TRAFFIC).catch_up_ms is None
     assert _last([5 * i for i in TEN], [500] * 10).produced_per_s == 0
+
+
+@pytest.mark.parametrize(
+    ("committed", "keeps_up"),
+    [
+        ([0, *[60 * i - 20 for i in range(1, 10)]], True),  # a third of a minute's messages behind
+        ([*[60 * i for i in range(9)], 481], True),  # it has just begun to read
+        ([60 * i for i in range(9)] + [480], True),  # one look without a commit: 60 behind, of 60 and more
+        ([60 * i for i in range(8)] + [420, 420], False),  # two: it may have stopped
+        ([0, 0, 120, 120, 240, 240, 360, 360, 480, 480], True),  # a commit in two minutes
+        ([0, 0, 0, 0, 240, 240, 240, 240, 240], False),  # one in so long a time is no habit
+        ([54 * i for i in range(11)], True),  # it loses a tenth: in ten minutes one minute's messages
+        ([54 * i for i in range(13)], False),
+    ],
+)
+def test_a_group_that_keeps_up_has_nothing_to_catch_up_with(committed: list[int], keeps_up: bool) -> None:
+    reading = _last(committed, [60 * i for i in range(len(committed))])
+    assert reading.lag
+    assert (reading.catch_up_ms == 0) is keeps_up
+
+
+def test_what_was_deleted_unread_counts_as_behind() -> None:
+    assert keeps_up(60, 540, 9, 9)
+    assert not keeps_up(61, 540, 9, 9)
+    assert keeps_up(3, 5, 1, 1)  # two looks
+    assert not keeps_up(0, 0, 0, 0)  # one look
+    assert not keeps_up(2**62, 2**62, 1000, 1000)
+    rows = [Observation(n * MINUTE_MS, 60 * n - 1000, 60 * n - 10, 60 * n) for n in range(20, 30)]
+    assert judge(rows)[-1].catch_up_ms is None  # 10 unread, 990 lost
 
 
 def test_unchanged_since_it_was_first_seen() -> None:

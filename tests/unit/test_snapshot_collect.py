@@ -77,7 +77,7 @@ class FakeCluster:
             for p in topic.partitions:
                 start = self.starts[topic.name, p.partition_index]
                 kind = ("first" if p.timestamp == 0 else p.timestamp, request.isolation_level)
-                self.asked.append(f"{kind[0]}:{p.partition_index}")
+                self.asked.append(f"{'stable' if kind == (-1, 1) else kind[0]}:{p.partition_index}")
                 offset = {("first", 0): start, (-1, 1): 19, (-1, 0): 20, (-2, 0): start}[kind]
                 rows.append(
                     Answer(partition_index=p.partition_index, error_code=0, offset=offset, timestamp=100 + start)
@@ -124,6 +124,13 @@ def test_a_pass(fake: FakeCluster) -> None:
     assert found.rows[schema.REPLICAS] == [(1, "/d", "t", 0, 64, 0, False), (2, "/d", "t", 1, 64, 0, False)]
     assert found.rows[schema.CONFIGS] == [("t", "delete", 1000, None, None, None, None, None, None, 0.5)]
     assert found.failures == ["broker 3 is down: 2 replicas of it were not read", "topic h: topic h: not authorized"]
+
+
+def test_what_is_written_while_it_asks_is_no_open_transaction(fake: FakeCluster) -> None:
+    """The last stable offset is asked for after the log end: what is written in between lies before it."""
+    look(Collector("c"), fake)
+    of_ends = [text for text in fake.asked if text in {"-1:0", "stable:0"}]
+    assert of_ends == ["-1:0", "stable:0"]
 
 
 def test_a_broker_that_does_not_answer_is_said_for_each_thing_it_knows(fake: FakeCluster, no_pauses: None) -> None:

@@ -130,7 +130,7 @@ def test_json_has_every_key(run: Run, store: Path) -> None:
     code, out, _ = run("--store", str(store), "--last", "30m", "-o", "json", "--group", "slow")
     (row,) = json.loads(out)
     assert code == 0
-    assert len(row) == 34
+    assert len(row) == 35
     assert (row["group"], row["status"], row["lag"], row["lag_before"], row["readings"]) == ("slow", "WARN", 70, 0, 15)
     assert row["consumed_per_s"] == pytest.approx(5 / 60)
     assert row["produced_per_s"] == pytest.approx(10 / 60)
@@ -170,15 +170,15 @@ def test_the_worst(run: Run, store: Path) -> None:
 @pytest.mark.parametrize(
     ("limits", "code", "text"),
     [
-        (["ERR"], 1, "1 partition over ERR: group stopped, t, partition 0 is STOP"),
-        (["WARN"], 1, "2 partitions over WARN: group stopped, t, partition 0 is STOP"),
+        (["ERR"], 1, "1 partition is ERR: group stopped, t, partition 0 is STOP"),
+        (["WARN"], 1, "2 partitions are WARN or worse: group stopped, t, partition 0 is STOP"),
         (["STALL"], 0, ""),
         (["lag>140"], 0, ""),
-        (["lag>70"], 1, "1 partition over lag>70: group stopped, t, partition 0 has lag 140"),
-        (["time-lag>6m"], 1, "2 partitions over time-lag>6m: group stopped, t, partition 0 has time lag 14m"),
-        (["loss<1h"], 1, "1 partition over loss<1h: group stopped, t, partition 0 has loss 46m"),
-        (["loss<1m", "lag>69"], 1, "2 partitions over lag>69"),
-        (["WARN", "lag>100"], 1, "warning: 1 partition over lag>100"),
+        (["lag>70"], 1, "1 partition is over lag>70: group stopped, t, partition 0 has lag 140"),
+        (["time-lag>6m"], 1, "2 partitions are over time-lag>6m: group stopped, t, partition 0 has time lag 14m"),
+        (["loss<1h"], 1, "1 partition is over loss<1h: group stopped, t, partition 0 has loss 46m"),
+        (["loss<1m", "lag>69"], 1, "2 partitions are over lag>69"),
+        (["WARN", "lag>100"], 1, "warning: 1 partition is over lag>100"),
     ],
 )
 def test_limits_make_exit_code_1(run: Run, store: Path, limits: list[str], code: int, text: str) -> None:

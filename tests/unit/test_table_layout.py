@@ -38,6 +38,16 @@ def test_names_and_numbers_stay_whole() -> None:
     assert wrap("/home/ops/.local/share/kctl/clusters/dev", 22) == ["/home/ops/.local/", "share/kctl/clusters/", "dev"]
 
 
+def test_names_break_at_their_separators_only_when_closer_columns_do_not_help() -> None:
+    def columns(name: str, *, whole: bool) -> list[Cells]:
+        return [Cells("GROUP", [name], True, whole), *(Cells("N", ["123456"], False) for _ in range(7))]
+
+    name = 'a group <b>x</b>" u'
+    assert fit(columns(name, whole=True), 68).widths[0] == len(name) == 19
+    assert fit(columns(name, whole=False), 68).widths[0] < len(name)
+    assert fit(columns(name, whole=True), 64).width == 64
+
+
 def test_long_names_break_when_nothing_else_helps() -> None:
     columns = [Cells("TOPIC", ["t" * 37], True), *(Cells("N", ["123456"], False) for _ in range(7))]
     fitted = fit(columns, 80)
