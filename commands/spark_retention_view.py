@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.spark_run import show_bytes_limit, show_duration, show_size
+from kctl.units import format_due
 
 if TYPE_CHECKING:
     from kctl.lag.explain import Line
@@ -34,7 +35,7 @@ def losses_table(rows: Sequence[Any]) -> Table:
     """What groups stand to lose at each full disk."""
     columns = [
         _right("broker"), Column("log_dir"), _full(), Column("group"), _right("partitions"), _count("unread"),
-        _count("sole", "ONLY HERE"), _count("deleted", "DELETED UNREAD"), _duration("loss_ms", "LOSS IN"),
+        _count("sole", "ONLY HERE"), _count("deleted", "DELETED UNREAD"), _due("loss_ms", "LOSS IN"),
     ]  # fmt: skip
     return Table(columns, jsonable(rows), empty="no disk gets full with messages that a group has not read")
 
@@ -72,11 +73,19 @@ def what_if_tables(found: WhatIf) -> list[Table]:
         _size("freed_at_most_bytes", "AT MOST"), _full_text(),
         replace(_full("new_full_ms", "THEN"), key="then", show=str),
     ]  # fmt: skip
-    groups = [Column("group"), Column("topic"), _right("partitions"), _count("lost_at_most", "LOST AT MOST")]
+    groups = [
+        Column("group"), Column("topic"), _right("partitions"), _count("lost_at_most", "LOST AT MOST"),
+        _due("loss_ms", "LOSS IN"), _due("new_loss_ms", "THEN"),
+    ]  # fmt: skip
     return [
         Table(topics, jsonable(found.topics), title="topics", empty="no topic has that name"),
         Table(dirs, [_with_then(row) for row in jsonable(found.log_dirs)], title="log dirs"),
-        Table(groups, jsonable(found.groups), title="groups that would lose messages", empty="no group loses messages"),
+        Table(
+            groups,
+            jsonable(found.groups),
+            title="groups that would lose messages, at once or sooner",
+            empty="no group loses messages, at once or sooner than now",
+        ),
     ]
 
 
@@ -139,6 +148,10 @@ def _size(key: str, header: str = "") -> Column:
 
 def _duration(key: str, header: str) -> Column:
     return Column(key, header, show=show_duration, align="right")
+
+
+def _due(key: str, header: str) -> Column:
+    return Column(key, header, show=format_due, align="right")
 
 
 def _rate(key: str, header: str) -> Column:

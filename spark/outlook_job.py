@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _READERS = (
     "group", "topic", "partition", "committed_offset", "log_start_offset", "log_end_offset", "lag", "time_lag_ms",
-    "time_lag_least_ms", "consumed_per_s", "produced_per_s", "error",
+    "time_lag_least_ms", "consumed_per_s", "produced_per_s", "catch_up_ms", "error",
 )  # fmt: skip
 
 
@@ -144,6 +144,7 @@ def _reader(row: dict[str, Any], time_lag_ms: int | None, outlook: Outlook, repl
     log = Log(row["log_start_offset"], row["log_end_offset"], size, row["produced_per_s"])
     limits = Limits(config.cleanup_policy, config.retention_ms, config.retention_bytes)
     found: Deletion = deletion(row["committed_offset"], time_lag_ms, log, limits)
+    keeps_up = row["catch_up_ms"] == 0
     return Reader(
         group=row["group"],
         topic=row["topic"],
@@ -151,8 +152,11 @@ def _reader(row: dict[str, Any], time_lag_ms: int | None, outlook: Outlook, repl
         lag=row["lag"],
         consumed_per_s=row["consumed_per_s"],
         produced_per_s=row["produced_per_s"],
-        loss_eta_ms=loss_eta_ms(found, row["consumed_per_s"], row["produced_per_s"]),
+        loss_eta_ms=loss_eta_ms(found, row["consumed_per_s"], row["produced_per_s"], keeps_up=keeps_up),
         replicas=replicas,
         committed_offset=row["committed_offset"],
         time_lag_ms=time_lag_ms,
+        by_time_ms=found.by_time_ms,
+        keeps_up=keeps_up,
+        log=log,
     )

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 
+from kctl.lag.deletion import Limits
 from kctl.lag.disk_full import ceiling_bytes
-from kctl.lag.disk_loss import Reader
+from kctl.lag.disk_loss import Reader, loss_ms
 from kctl.lag.log_config import LogConfig
 from kctl.lag.outlook import Outlook
 from kctl.lag.rates import LogEnd
@@ -63,17 +65,21 @@ class LogDirWhatIf:
 
 @dataclass(frozen=True, slots=True)
 class GroupWhatIf:
-    """A group that may lose messages that it has not read, at most so many of each topic."""
+    """A group that may lose messages that it has not read, or lose them sooner. lost_at_most: what goes at once.
+    loss_ms, new_loss_ms: when it first loses one, without the change and with it; of its partitions the soonest."""
 
     group: str
     topic: str
     partitions: int
     lost_at_most: int
+    loss_ms: int | None = None
+    new_loss_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """What the change comes to. groups: those that lose nothing are left out; the largest loss first."""
+    """What the change comes to. groups: those that lose something at once, the largest loss first; then those that lose
+    something sooner than without the change, the soonest first. Others are left out."""
 
     topics: list[TopicWhatIf]
     log_dirs: list[LogDirWhatIf]
@@ -94,7 +100,7 @@ def what_if(
     return WhatIf(
         topics=_topics(outlook, change, chosen, cut),
         log_dirs=_log_dirs(outlook, change, chosen, cut),
-        groups=_groups(readers, logs, cut),
+        groups=_groups(readers, change, chosen, logs, cut),
     )
 
 
@@ -215,16 +221,51 @@ def _changed(
 
 
 def _groups(
-    readers: Iterable[Reader], logs: Mapping[Partition, KnownLog], cut: Mapping[Partition, Freed | None]
+    readers: Iterable[Reader],
+    change: Change,
+    chosen: Mapping[str, LogConfig],
+    logs: Mapping[Partition, KnownLog],
+    cut: Mapping[Partition, Freed | None],
 ) -> list[GroupWhatIf]:
-    lost: dict[tuple[str, str], list[int]] = {}
+    found: dict[tuple[str, str], list[_Loss]] = {}
     for reader in readers:
-        partition = (reader.topic, reader.partition)
-        found = cut.get(partition)
-        if found is None:
-            continue
-        amount = lost_unread(reader.committed_offset, logs[partition], found.start_offset_at_most)
-        if amount:
-            lost.setdefault((reader.group, reader.topic), []).append(amount)
-    rows = [GroupWhatIf(group, topic, len(amounts), sum(amounts)) for (group, topic), amounts in lost.items()]
-    return sorted(rows, key=lambda row: (-row.lost_at_most, row.group, row.topic))
+        if reader.topic in chosen:
+            partition, config = (reader.topic, reader.partition), chosen[reader.topic]
+            loss = _loss(reader, config, change.applied(config), logs.get(partition), cut.get(partition))
+            if loss is not None:
+                found.setdefault((reader.group, reader.topic), []).append(loss)
+    rows = [
+        GroupWhatIf(
+            group=group,
+            topic=topic,
+            partitions=len(losses),
+            lost_at_most=sum(loss.amount for loss in losses),
+            loss_ms=min((loss.before_ms for loss in losses if loss.before_ms is not None), default=None),
+            new_loss_ms=min((loss.after_ms for loss in losses if loss.after_ms is not None), default=None),
+        )
+        for (group, topic), losses in found.items()
+    ]
+    return sorted(rows, key=lambda row: (-row.lost_at_most, row.new_loss_ms or 0, row.group, row.topic))
+
+
+class _Loss(NamedTuple):
+    """What a group loses of a partition at once; when it first loses something, without the change and with it."""
+
+    amount: int
+    before_ms: int | None
+    after_ms: int | None
+
+
+def _loss(reader: Reader, config: LogConfig, new: LogConfig, log: KnownLog | None, found: Freed | None) -> _Loss | None:
+    """None: the change takes nothing from the group."""
+    amount = 0
+    if log is not None and found is not None:
+        amount = lost_unread(reader.committed_offset, log, found.start_offset_at_most)
+    before_ms, after_ms = (
+        loss_ms(reader, Limits(each.cleanup_policy, each.retention_ms, each.retention_bytes)) for each in (config, new)
+    )
+    if amount:
+        return _Loss(amount, before_ms, 0)
+    if after_ms is None or (before_ms is not None and before_ms <= after_ms):
+        return None
+    return _Loss(0, before_ms, after_ms)

@@ -11,8 +11,9 @@ from pyspark.sql.types import _make_type_verifier
 
 from kctl.commands import spark_retention_store as over_store
 from kctl.commands.output import emit, jsonable
-from kctl.commands.spark_retention_view import usage_table
+from kctl.commands.spark_retention_view import usage_table, what_if_tables
 from kctl.errors import NotFound, NotHealthy
+from kctl.lag.deletion import Log
 from kctl.lag.disk_loss import Reader, losses
 from kctl.lag.explain_disks import explain_log_dir
 from kctl.lag.growth import HOUR_MS, GrownReplica, GrownVolume, Growth
@@ -190,11 +191,34 @@ def test_another_retention(job: OutlookJob, outlook: Outlook) -> None:
     assert topic.new_ceiling_bytes == pytest.approx(2 * (0.5 * GB + GB + LATE), rel=0.01)
     assert [(g.group, g.partitions) for g in found.groups] == [("behind", 1)]
     assert found.groups[0].lost_at_most == pytest.approx(13_000, rel=0.05)
+    assert (found.groups[0].loss_ms, found.groups[0].new_loss_ms) == (None, 0)
     one = found.log_dirs[0]
     assert one.freed_at_most_bytes == topic.freed_at_most_bytes // 2
     assert one.full_ms is not None
     assert one.new_full_ms is not None
     assert one.new_full_ms > 2.5 * one.full_ms  # only `keys` grows on
+
+
+def test_another_retention_that_takes_nothing_now_but_soon(outlook: Outlook) -> None:
+    """Of 24 h that unread messages have, 23 are left; of one hour a quarter."""
+    limits = {"endless": LogConfig("endless", "delete", retention_ms=24 * HOUR_MS, retention_bytes=-1)}
+    day = Outlook(replace(outlook.disks, configs={**outlook.disks.configs, **limits}), [], now_ms=outlook.now_ms)
+    log = Log(0, 19_000, GB, 1.0)
+    slow = Reader("slow", "endless", 0, 500, 0.0, 1.0, None, 2, 18_500, 45 * MINUTE_MS, log=log)
+    readers = [
+        slow,
+        slow._replace(group="half", consumed_per_s=0.5),
+        slow._replace(group="as-it-is-written", keeps_up=True),
+        slow._replace(group="other", topic="keys"),
+    ]
+    found = what_if(day, parse_change(["retention.ms=1h"]), names_of(["endless"]), readers, {})
+    assert [(row.group, row.lost_at_most, row.loss_ms, row.new_loss_ms) for row in found.groups] == [
+        ("slow", 0, 23 * HOUR_MS + 15 * MINUTE_MS, 15 * MINUTE_MS),
+        ("half", 0, 2 * (23 * HOUR_MS + 15 * MINUTE_MS), 30 * MINUTE_MS),
+    ]
+    assert what_if(day, parse_change(["retention.ms=2d"]), names_of(["endless"]), readers, {}).groups == []
+    shown = what_if_tables(found)[2]
+    assert [column.key for column in shown.columns][-2:] == ["loss_ms", "new_loss_ms"]
 
 
 def test_a_longer_retention_frees_nothing_and_fills_more(job: OutlookJob, outlook: Outlook) -> None:

@@ -269,6 +269,33 @@ def test_what_is_deleted_until_then() -> None:
     assert deleted_in(reader(loss_eta_ms=0, lag=0, consumed_per_s=3.0), HOUR_MS) == 0
 
 
+@pytest.mark.parametrize(
+    ("known", "hours", "expected"),
+    [
+        # 432 are unread, the oldest for 23 h, and nothing is written: the first goes in an hour, the last in a day.
+        ({}, 83 * 24, 432),
+        ({}, 24, 432),
+        ({}, 1 + 11.5, 216),
+        ({"produced_per_s": 1.0}, 26, 432 + 2 * 3600),
+        (
+            {"consumed_per_s": 2.0, "produced_per_s": 3.0},
+            2,
+            3600,
+        ),  # it reads on
+    ],
+)
+def test_a_group_that_stands_still_loses_all_that_is_unread(
+    known: dict[str, object], hours: float, expected: int
+) -> None:
+    still: dict[str, object] = {
+        "lag": 432, "consumed_per_s": 0.0, "produced_per_s": 0.0, "loss_eta_ms": HOUR_MS, "by_time_ms": HOUR_MS,
+        "time_lag_ms": 23 * HOUR_MS,
+    }  # fmt: skip
+    (row,) = losses([reader("still", **{**still, **known})], int(hours * HOUR_MS))
+    assert row.deleted == expected
+    assert row.deleted <= row.unread
+
+
 def test_the_join_names_who_loses_most_first() -> None:
     found = losses(
         [
