@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from kctl.lag.rates import FARTHEST_MS, MS_PER_S, SELDOM
+from kctl.lag.rates import FARTHEST_MS, LEAST_COMMITS, MS_PER_S
 from kctl.lag.status import Status
 from kctl.lag.window import WindowRules
 
@@ -303,12 +303,12 @@ def _keeps_up(rows: Rows, places: _Places, chosen: Ints) -> Flags:
     new[1:] = ~rows.cut[1:] & (rows.committed.value[1:] > rows.committed.value[:-1])
     total = np.cumsum(new)
     window = places.window[chosen]
-    commits, intervals = total[chosen] - total[window], chosen - window
+    commits, steps = total[chosen] - total[window], chosen - window
     behind = np.maximum(rows.end.value[chosen] - rows.committed.value[chosen], 0)
     # The row has an end itself where its lag is known: the first of the window is then at most that.
     written = rows.end.value[chosen] - rows.end.value[np.minimum(places.next_end[window], chosen)]
     few = behind.astype(np.float64) * commits.astype(np.float64) <= written.astype(np.float64)
-    found: Flags = (intervals > 0) & (commits * SELDOM >= intervals) & few
+    found: Flags = (steps > 0) & (commits >= np.minimum(LEAST_COMMITS, steps)) & few
     return found
 
 

@@ -77,19 +77,19 @@ def catch_up_ms(lag: int | None, consumed_per_s: float | None, produced_per_s: f
     return int(took) if took <= FARTHEST_MS else None
 
 
-def keeps_up(behind: int, written: int, new_commits: int, intervals: int) -> bool:
+def keeps_up(behind: int, written: int, new_commits: int, steps: int) -> bool:
     """Whether a group is behind by no more than what is written from one of its commits to the next, on average.
 
     All of a window: behind at its end (end − committed: what was deleted unread counts), messages written in it, how
-    often a commit further on was seen, and between how many observations. A group that commits is seen to do so in a
-    third of them at least: else it may have stopped.
+    often a commit further on was seen, and how many steps the window has. A single commit in it is no habit: the group
+    may have stopped since. (In a window of one step it is all that there can be.)
     """
-    if intervals <= 0 or new_commits * SELDOM < intervals:
+    if steps <= 0 or new_commits < min(LEAST_COMMITS, steps):
         return False
     # Floats, as numpy has them: no product overflows.
     return float(behind) * float(new_commits) <= float(written)
 
 
-SELDOM = 3
+LEAST_COMMITS = 2
 FARTHEST_MS = 30 * 24 * 3_600_000  # rates of minutes say nothing of what comes later
 MAX_MS = float(2**53)  # 285,000 years: longer is never, and no number that int64 would not hold

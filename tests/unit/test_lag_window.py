@@ -171,6 +171,7 @@ def test_rates_and_when_it_is_caught_up() -> None:
         ([60 * i for i in range(9)] + [480], True),  # one look without a commit: 60 behind, of 60 and more
         ([60 * i for i in range(8)] + [420, 420], False),  # two: it may have stopped
         ([0, 0, 120, 120, 240, 240, 360, 360, 480, 480], True),  # a commit in two minutes
+        ([0, 0, 120, 120, 120, 120, 120, 420, 420, 420], True),  # and in five
         ([0, 0, 0, 0, 240, 240, 240, 240, 240], False),  # one in so long a time is no habit
         ([54 * i for i in range(11)], True),  # it loses a tenth: in ten minutes one minute's messages
         ([54 * i for i in range(13)], False),

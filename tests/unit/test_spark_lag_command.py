@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -149,6 +150,21 @@ def test_a_loss_right_now_is_shown() -> None:
     assert "LOSS IN" in titles
     assert "UNDECIDED" not in titles
     assert "DELETED IN" not in titles
+    assert [column.show and column.show(0) for column in table.columns if column.title == "LOSS IN"] == ["now"]
+
+
+def test_who_is_held_up_by_an_open_transaction_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    row = {field.name: None for field in dataclasses.fields(PartitionStatus)}
+    held, well = (
+        PartitionStatus(**row | {"group": "g", "topic": "t", "partition": 3, "held_by_transaction": is_held})  # type: ignore[arg-type]
+        for is_held in (True, False)
+    )
+    plan: Any = SimpleNamespace(notes=(), silent=())
+    spark_lag._remarks(plan, [well], [], [well])
+    assert capsys.readouterr().err == ""
+    spark_lag._remarks(plan, [well, held, held], [], [well, held, held])
+    said = " ".join(capsys.readouterr().err.split())
+    assert said.startswith("group g, t, partition 3, and 1 more: an open transaction holds up all that is unread")
 
 
 def test_csv_and_by_group(run: Run, store: Path) -> None:
