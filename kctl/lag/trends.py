@@ -10,15 +10,17 @@ from typing import Any
 from kctl.lag.retention import at
 from kctl.lag.rollup import COLUMNS, GROUPS, LOG_DIRS, PASSES, START, TOPICS, Row, key_columns
 
-# The figure that a course shows, for each table.
+# The figure that a course shows, for each table, and the one as it is at the end of a period.
 FIGURE = {GROUPS: "peak_lag", TOPICS: "replicas_bytes", LOG_DIRS: "replicas_bytes"}
+AT_END = {**FIGURE, GROUPS: "lag"}
 _SUMS = ("consumed", "produced")
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """One group's topic, topic, or log dir. first, last, peak: of `figure`; values: one for each period from the first
-    one of all to the last one of all, None: not known then. change: last − first. sums: consumed and produced."""
+    """One group's topic, topic, or log dir. first, last: at the end of the first and of the last period in which it is
+    known; change: last − first. peak, values: of `figure`; values: one for each period from the first one of all to the
+    last one of all, None: not known then. consumed, produced: in all periods."""
 
     key: tuple[Any, ...]
     figure: str
@@ -35,7 +37,7 @@ class Course:
 def course_columns(table: str) -> list[str]:
     """The columns that `courses` goes by."""
     sums = [name for name in _SUMS if name in COLUMNS[table]]
-    return [*key_columns(table), START, FIGURE[table], *sums]
+    return [*key_columns(table), START, *dict.fromkeys((FIGURE[table], AT_END[table])), *sums]
 
 
 def courses(table: str, rows: Iterable[Row], period_ms: int) -> list[Course]:
@@ -55,14 +57,16 @@ def courses(table: str, rows: Iterable[Row], period_ms: int) -> list[Course]:
 def _course(table: str, key: tuple[Any, ...], rows: dict[int, Row], every: Sequence[int]) -> Course:
     figure = FIGURE[table]
     values = tuple(rows[start][figure] if start in rows else None for start in every)
-    known = [value for value in values if value is not None]
+    peaks = [value for value in values if value is not None]
+    ends = (rows[start][AT_END[table]] for start in sorted(rows))
+    known = [value for value in ends if value is not None]
     return Course(
         key=key,
         figure=figure,
         periods=len(rows),
         first=known[0] if known else None,
         last=known[-1] if known else None,
-        peak=max(known, default=None),
+        peak=max(peaks, default=None),
         change=known[-1] - known[0] if known else None,
         consumed=_sum(rows, "consumed"),
         produced=_sum(rows, "produced"),

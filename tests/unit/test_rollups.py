@@ -403,13 +403,23 @@ def test_hours_whose_passes_cannot_be_read(fresh: Store) -> None:
 def test_courses_have_a_value_for_each_period() -> None:
     base = dict.fromkeys(COLUMNS[GROUPS])
     rows = [
-        {**base, "group": "g", "topic": "t", "start_ms": start, "passes": 1, "peak_lag": lag, "consumed": 5}
-        for start, lag in ((0, 3), (20, 9), (30, None), (40, 1))
+        {
+            **base,
+            "group": "g",
+            "topic": "t",
+            "start_ms": start,
+            "passes": 1,
+            "consumed": 5,
+            "peak_lag": peak,
+            "lag": lag,
+        }
+        for start, peak, lag in ((0, 3, 2), (20, 9, 4), (30, None, None), (40, 800, 550))
     ]
     rows.append({**base, "group": "h", "topic": "t", "start_ms": 10, "passes": 1, "peak_lag": 4})
     first, second = courses(GROUPS, rows, 10)
-    assert (first.key, first.values, first.periods) == (("g", "t"), (3, None, 9, None, 1), 4)
-    assert (first.first, first.last, first.peak, first.change, first.consumed) == (3, 1, 9, -2, 20)
+    assert (first.key, first.values, first.periods) == (("g", "t"), (3, None, 9, None, 800), 4)
+    # The first and the last are as it was when the periods ended.
+    assert (first.first, first.last, first.peak, first.change, first.consumed) == (2, 550, 800, 548, 20)
     assert (second.key, second.values, second.produced) == (("h", "t"), (None, 4, None, None, None), None)
     assert courses(GROUPS, [], 10) == []
 
