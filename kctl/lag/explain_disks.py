@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from kctl.lag.disk_full import FORESIGHT, Cause
 from kctl.lag.explain import Line
+from kctl.lag.log_config import compacts
 from kctl.lag.outlook import LogDirOutlook, PartitionOutlook, TopicOutlook
 from kctl.units import format_duration, format_size
 
@@ -91,6 +92,11 @@ def _growth(row: PartitionOutlook | TopicOutlook) -> Iterator[Line]:
             "written_bytes_per_hour",
             f"{rate(row.written_bytes_per_hour)}, by the steps in which the log did not shrink",
         )
+        if compacts(row.cleanup_policy):
+            yield Line(
+                "written_bytes_per_hour",
+                "of a compacted log a disk keeps only what it had left when it last shrank, beyond the first size",
+            )
 
 
 def _ceiling(row: PartitionOutlook | TopicOutlook) -> Iterator[Line]:

@@ -431,6 +431,7 @@ def test_explanations_name_the_causes(store: Store, job: OutlookJob, outlook: Ou
     shown = over_store.report_of(asked(store, "topic", topic=["k*"], explain=True), job, outlook)
     (row,) = shown.result
     assert {line["name"] for line in row["explain"]} >= {"dirty_ratio_at_least", "cleaner_stands_still"}
+    assert any("when it last shrank" in line["text"] for line in row["explain"])
 
 
 def test_a_what_if_as_the_command_shows_it(store: Store, job: OutlookJob, outlook: Outlook) -> None:

@@ -8,12 +8,14 @@ import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kctl.commands import spark_retention
 from kctl.deploy.class_archive import ClassArchive
 from kctl.deploy.java import Java
 from kctl.errors import (
@@ -27,7 +29,7 @@ from kctl.errors import (
 )
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
 from kctl.snapshots.columns import column
-from kctl.spark import failures, java_command, parquet, scratch
+from kctl.spark import failures, java_command, parquet, retention_job, scratch
 from kctl.spark.class_archive import class_archive
 from kctl.spark.planning import deal, plan_retention
 from kctl.spark.settings import SparkSettings, available_cpus, checked, parse_conf, standalone_masters
@@ -118,6 +120,19 @@ def test_a_broker_that_is_down_is_told_by_its_replicas() -> None:
     )
     state.brokers.update({n: Broker(n, "h", 9092) for n in (2, 3)})
     assert plan_retention(client, parallelism=2).failures == ()  # type: ignore[arg-type]
+
+
+def test_the_live_report_tells_of_a_broker_that_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that was asked answered; what could not be asked makes the report incomplete all the same."""
+    partitions = (PartitionState("t", 0, 1, 0, (1, 2), (1,)),)
+    state = ClusterState("c", 1, {1: Broker(1, "h", 9092)}, {"t": TopicState("t", False, None, partitions)})
+    inv, run, job = MagicMock(), MagicMock(), MagicMock()
+    inv.connect.return_value.__enter__.return_value.metadata.return_value = state
+    job.failures.return_value, job.rows.return_value = ["topic t: no configs"], []
+    monkeypatch.setattr(retention_job, "retention_job", lambda *args, **known: job)
+    found = spark_retention._live(inv, run, None, "broker", 1)
+    assert found == ["broker 2 is down: 1 replica could not be read", "topic t: no configs"]
+    run.emit.assert_called_once()
 
 
 # --- Arrow ----------------------------------------------------------------------------------------------------------
