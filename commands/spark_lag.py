@@ -20,6 +20,7 @@ from kctl.commands.spark_run import (
     Overwrite,
     Parquet,
     StoreIfAny,
+    check_span,
     running,
     settings_of,
 )
@@ -196,8 +197,7 @@ def _when(
     else:
         assert from_ is not None
         from_ms, to_ms = parse_time(from_), now_ms + 1 if to is None else parse_time(to)
-    if from_ms >= to_ms - 1:
-        raise UsageError("that is no time: it ends before it begins")
+    check_span(from_ms, to_ms, now_ms, last=last)
     return _When(store, from_ms=max(from_ms, 0), to_ms=to_ms)
 
 

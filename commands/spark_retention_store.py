@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kctl.commands import output
 from kctl.commands.invocation import Invocation
 from kctl.commands.output import Table, jsonable
-from kctl.commands.spark_run import Run, show_duration
+from kctl.commands.spark_run import Run, check_span, show_duration
 from kctl.errors import NotFound, NotHealthy, UsageError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def asked_of(
     from kctl.lag.selection import names_of
     from kctl.lag.what_if import parse_change
     from kctl.segment.ranges import parse_time
-    from kctl.snapshots.passes import latest_ms, newest_ms
+    from kctl.snapshots.passes import iso, latest_ms, newest_ms
     from kctl.snapshots.store import open_store
     from kctl.units import parse_duration_ms
 
@@ -82,8 +82,12 @@ def asked_of(
         raise NotFound(f"{store} has no snapshot of that time", hint="`kctl spark snapshot` collects them")
     to_ms = newest + 1 if to is None else parse_time(to)
     from_ms = max(to_ms - parse_duration_ms(last), 0) if from_ is None else parse_time(from_)
+    if from_ is None:
+        check_span(0, now_ms, now_ms, last=last)
+    else:
+        check_span(from_ms, now_ms + 1 if to is None else to_ms, now_ms)
     if from_ms >= to_ms:
-        raise UsageError("that is no time: it ends before it begins")
+        raise NotFound(f"{store} has no snapshot since then", hint=f"its newest one is of {iso(newest)}")
     old_ms = None if to is not None else now_ms - newest
     return Asked(store, names_of(topic), by, show, change, from_ms, to_ms, old_ms, within, explain, wide)
 

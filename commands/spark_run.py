@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -143,6 +144,18 @@ def settings_of(master: str, conf: list[str] | None, driver_memory: str) -> Spar
     from kctl.spark.settings import SparkSettings, checked, parse_conf
 
     return checked(SparkSettings(master=master, conf=parse_conf(conf), driver_memory=driver_memory))
+
+
+def check_span(from_ms: int, to_ms: int, now_ms: int, *, last: str | None = None) -> None:
+    """Raise UsageError for a span that no pass can lie in. to_ms: the first moment after it; last: what --last says."""
+    from kctl.units import parse_duration_ms
+
+    if last is not None and parse_duration_ms(last) <= 0:
+        raise UsageError(f"--last {last} is no time: it is more than 0", hint="write for example 15m, 2h or 7d")
+    if from_ms > now_ms:
+        raise UsageError(f"the time lies in the future: now it is {datetime.now(timezone.utc):%Y-%m-%d %H:%M:%S} UTC")
+    if from_ms >= to_ms - 1:
+        raise UsageError("that is no time: it ends before it begins")
 
 
 def topic_names(names: list[str] | None) -> list[str] | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,7 @@ from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.spark_run import store_folder
 from kctl.commands.views import incomplete
 from kctl.errors import ExitCode, NotSupported, OperationFailed, UsageError
+from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.snapshots.commit import PassReport
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 _REQUEST_TIMEOUT_S = 10.0
 _LEAST_S = 1.0
+_MOST_TOLD = 3
+_DOWN = re.compile(r"broker ([0-9]+) is down")
 
 
 def snapshot(
@@ -130,42 +134,63 @@ def _follow(inv: Invocation, passes: Any) -> None:
             lacking += report.stored and not report.complete
     except KeyboardInterrupt:
         passes.close()
-        output.note(f"{made - lost} passes are in the store")
+        output.note(f"{counted(made - lost, 'pass', 'passes')} {'is' if made - lost == 1 else 'are'} in the store")
         raise typer.Exit(int(ExitCode.INTERRUPTED)) from None
     if lost or lacking:
-        parts = [f"{lost} were not stored"] if lost else []
-        parts += [f"{lacking} lack something"] if lacking else []
-        raise OperationFailed(f"of {made} passes {' and '.join(parts)}", hint="what could be read is in the store")
+        parts = [f"{lost} {'was' if lost == 1 else 'were'} not stored"] if lost else []
+        parts += [f"{lacking} {'lacks' if lacking == 1 else 'lack'} something"] if lacking else []
+        raise OperationFailed(
+            f"of {counted(made, 'pass', 'passes')} {' and '.join(parts)}", hint="what could be read is in the store"
+        )
 
 
 def _shower(inv: Invocation) -> Callable[[PassReport], None]:
+    before: list[str] = []
+
     def as_json(report: PassReport) -> None:
         output.write_json_line(report)
         sys.stdout.flush()
 
     def as_text(report: PassReport) -> None:
-        output.write_line(_line(report))
+        begun = [text for text in report.failures if text not in before]
+        output.write_line(_line(report, as_before=bool(report.failures) and not begun))
         sys.stdout.flush()
         if report.missed:
-            output.warn(f"{report.missed} passes were left out before it: the one before took too long")
-        for failure in report.failures[:3]:
+            were = "pass was" if report.missed == 1 else "passes were"
+            why = f": {report.missed_because}" if report.missed_because else ""
+            output.warn(f"{report.missed} {were} left out before it{why}")
+        for failure in begun[:_MOST_TOLD]:
             output.warn(failure)
-        if len(report.failures) > 3:
-            output.warn(f"and {len(report.failures) - 3} more; -o json has them all")
+        if len(begun) > _MOST_TOLD:
+            output.warn(f"and {len(begun) - _MOST_TOLD} more; -o json has them all")
+        if report.stored:  # one that was not stored tells nothing of the cluster
+            for text in _ended(before, report):
+                output.note(text)
+            before[:] = report.failures
 
     return as_json if inv.output == "json" else as_text
 
 
-def _line(report: PassReport) -> str:
+def _ended(before: Sequence[str], report: PassReport) -> list[str]:
+    """What the pass before could not read, and this one could: in few words."""
+    down, still = ({match[1] for text in texts if (match := _DOWN.match(text))} for texts in (before, report.failures))
+    told = [f"broker {node} answers again" for node in sorted(down - still, key=int)]
+    if before and report.complete:
+        told.append("everything was read again")
+    return told
+
+
+def _line(report: PassReport, *, as_before: bool = False) -> str:
     from kctl.units import format_duration, format_size
 
     at = f"{report.at:%Y-%m-%d %H:%M:%S}"
     if not report.stored:
         return f"{at}  not stored: {report.error}"
     return (
-        f"{at}  {report.groups} groups, {report.commits} commits, {report.partitions} partitions,"
-        f" {format_size(report.size_bytes)} in {format_duration(report.duration_ms)}"
-        f"{'' if report.complete else ', not complete'}"
+        f"{at}  {counted(report.groups, 'group')}, {counted(report.commits, 'commit')},"
+        f" {counted(report.partitions, 'partition')}, {format_size(report.size_bytes)}"
+        f" in {format_duration(report.duration_ms + report.storing_ms)}"
+        f"{'' if report.complete else ', not complete'}{' as before' if as_before else ''}"
     )
 
 

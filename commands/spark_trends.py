@@ -104,7 +104,9 @@ def trends(
     rows, errors = _rows(found, of, every, span_ms, names_of(group), names_of(topic), whole=whole)
     _emit(inv, of, every, rows, top, parquet)
     if made.hours:
-        output.note(f"{counted(made.hours, 'hour')} and {counted(made.days, 'day')} were rolled up")
+        days = f" and {counted(made.days, 'day')}" if made.days else ""
+        were = "was" if made.hours == 1 and not made.days else "were"
+        output.note(f"{counted(made.hours, 'hour')}{days} {were} rolled up")
     failures = [*made.errors, *errors]
     if failures:
         raise incomplete(failures)

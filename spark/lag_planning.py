@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -23,7 +22,7 @@ from kctl.lag.window import MINUTE_MS, WindowRules
 from kctl.model import TopicPartition
 from kctl.snapshots import moment, schema
 from kctl.snapshots.collect import Collector, Pass
-from kctl.snapshots.passes import PassInfo, newest_ms, passes, usual_interval_ms
+from kctl.snapshots.passes import PassInfo, iso, newest_ms, oldest_ms, passes, usual_interval_ms
 from kctl.snapshots.read import read_table
 from kctl.snapshots.remote import as_given, text_of
 from kctl.snapshots.rows import BATCH_ROWS
@@ -347,7 +346,7 @@ def _nothing_there(store: Store, from_ms: int, to_ms: int) -> NotFound:
         return NotFound(f"{store.root} has no snapshots", hint="`kctl spark snapshot --store DIR` collects them")
     return NotFound(
         f"{store.root} has no snapshots from {iso(from_ms)} to {iso(to_ms)}",
-        hint=f"its last one is of {iso(newest)}",
+        hint=f"it has some from {iso(oldest_ms(store) or newest)} to {iso(newest)}",
     )
 
 
@@ -372,8 +371,3 @@ def _check_stored_names(store: Store, inside: Sequence[PassInfo], wanted: Wanted
 
 def _tasks(rows: int, wanted: Wanted) -> int:
     return max(1, min(wanted.tasks, -(-rows // _ROWS_PER_TASK)))
-
-
-def iso(at_ms: int) -> str:
-    """A moment for people."""
-    return f"{datetime.fromtimestamp(at_ms / 1000, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kctl.errors import KctlError, NotFound, Refused
+from kctl.errors import KctlError, NotFound, OperationFailed, Refused
 from kctl.groups.coordinators import ask_coordinators
 from kctl.groups.describe import Group
 from kctl.lag.collect import LogOffsets, all_groups, owners_of, read_log_offsets
@@ -25,6 +25,7 @@ from kctl.log_dirs import fetch_log_dirs
 from kctl.model import ClusterState, PartitionState, TopicPartition
 from kctl.snapshots import schema
 from kctl.snapshots.layout import hour_of
+from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 CONFIGS_EVERY_MS = 5 * 60_000
 _SHARE = "share"  # share groups (KIP-932) have no committed offsets
 _MOST_FAILURES, _MOST_TEXT = 50, 300
+_LONG_MS = 60_000
+# A leader tells no offsets until its high watermark has come to where its epoch began (Partition.scala:
+# fetchOffsetForTimestamp), and that stands still while too few replicas are in sync (KIP-966).
+_WHY_NO_OFFSETS = ", for over a minute: are as many replicas in sync as its min.insync.replicas asks for?"
 _CONFIGS = {
     name: name.replace("_", ".")
     for name, _, _ in schema.COLUMNS[schema.CONFIGS]
@@ -52,8 +57,10 @@ class Pass:
     def complete(self) -> bool:
         return not self.failures
 
-    def failed(self, text: str) -> None:
-        """Note what could not be read: a line each, up to some."""
+    def failed(self, text: str, error: KctlError | None = None) -> None:
+        """Note what could not be read, and why: a line each, up to some. Many errors begin with what they are of."""
+        if error is not None:
+            text = error.message if error.message.startswith(f"{text}: ") else f"{text}: {error.message}"
         if len(self.failures) < _MOST_FAILURES:
             self.failures.append(text[:_MOST_TEXT])
         elif len(self.failures) == _MOST_FAILURES:
@@ -85,6 +92,7 @@ class Collector:
         self._oldest: dict[TopicPartition, _Oldest] = {}
         self._configs: dict[str, tuple[Any, ...]] = {}
         self._configs_at_ms: int | None = None
+        self._waiting: dict[TopicPartition, int] = {}  # since when leaders do not know their offsets (at_ms)
         self._steady: set[str] = set()  # topics whose log start tells when their first record changes
 
     def look(self, client: ClusterClient, at_ms: int) -> Pass:
@@ -132,12 +140,12 @@ class Collector:
         try:
             listed = all_groups(client, members=True)
         except KctlError as exc:
-            found.failed(f"groups: {exc.message}")
+            found.failed("groups", exc)
             return {}
         for node, error in listed.failed_brokers.items():
-            found.failed(f"groups of broker {node}: {error.message}")
+            found.failed(f"groups of broker {node}", error)
         for name, error in listed.failed_groups.items():
-            found.failed(f"group {name}: {error.message}")
+            found.failed(f"group {name}", error)
         return listed.groups
 
     def _logs(
@@ -148,8 +156,14 @@ class Collector:
         partitions = [p for topic in state.topics.values() for p in topic.partitions]
         offsets, _, unread = read_log_offsets(client, [p.tp for p in partitions], state=state)
         stable = fetch_offsets_each(client, _by_leader(partitions), OffsetSpec.LATEST, read_committed=True)
+        self._waiting = {
+            tp: self._waiting.get(tp, at_ms)
+            for tp, error in unread.items()
+            if (error.details or {}).get("kafka_error") == "OFFSET_NOT_AVAILABLE"
+        }
         for tp, error in unread.items():
-            found.failed(f"partition {tp}: {error.message}")
+            lasts = at_ms - self._waiting.get(tp, at_ms) >= _LONG_MS
+            found.failed(f"partition {tp}", OperationFailed(error.message + _WHY_NO_OFFSETS) if lasts else error)
         oldest = self._oldest_of(client, state, offsets, found)
         rows = found.rows[schema.LOGS] = []
         for p in partitions:
@@ -178,7 +192,7 @@ class Collector:
         answers = fetch_oldest_timestamps(client, _by_leader(ask)) if ask else {}
         for tp, answer in answers.items():
             if isinstance(answer, KctlError):
-                found.failed(f"first record of {tp}: {answer.message}")
+                found.failed(f"first record of {tp}", answer)
             else:
                 kept[tp] = _Oldest(ids.get(tp.topic), offsets[tp].start, answer)
         self._oldest = kept
@@ -193,7 +207,7 @@ class Collector:
         try:
             answers = fetch_config_values(client, state.topics, tuple(_CONFIGS.values()))
         except KctlError as exc:
-            found.failed(f"configs: {exc.message}")
+            found.failed("configs", exc)
             return
         self._configs_at_ms = at_ms
         known: dict[str, tuple[Any, ...]] = {}
@@ -202,7 +216,7 @@ class Collector:
             if isinstance(values, NotFound):
                 continue
             if isinstance(values, KctlError):
-                found.failed(f"configs of topic {topic}: {values.message}")
+                found.failed(f"configs of topic {topic}", values)
                 continue
             row = known[topic] = _config(topic, values)
             if everything or self._configs.get(topic) != row:
@@ -224,7 +238,8 @@ def _note_absent_brokers(state: ClusterState, found: Pass) -> None:
             for node in partition.replicas:
                 replicas[node] = replicas.get(node, 0) + 1
     for node in sorted(replicas.keys() - state.brokers.keys()):
-        found.failed(f"broker {node} is down: {replicas[node]} replicas of it were not read")
+        was = "was" if replicas[node] == 1 else "were"
+        found.failed(f"broker {node} is down: {counted(replicas[node], 'replica')} of it {was} not read")
 
 
 def _committed(client: ClusterClient, groups: Mapping[str, Group], found: Pass) -> dict[str, Committed]:
@@ -232,12 +247,12 @@ def _committed(client: ClusterClient, groups: Mapping[str, Group], found: Pass) 
     try:
         answers = ask_coordinators(client, asked, lambda by: fetch_committed_each(client, by), known=asked)
     except KctlError as exc:
-        found.failed(f"commits: {exc.message}")
+        found.failed("commits", exc)
         return {}
     committed: dict[str, Committed] = {}
     for name, answer in answers.items():
         if isinstance(answer, KctlError):
-            found.failed(f"commits of group {name}: {answer.message}")
+            found.failed(f"commits of group {name}", answer)
         else:
             committed[name] = answer
     return committed
@@ -259,7 +274,7 @@ def _ghosts(
             except KctlError as exc:
                 hidden.update(names)
                 if len(names) == 1:
-                    found.failed(f"topic {names[0]}: {exc.message}")
+                    found.failed(f"topic {names[0]}", exc)
             else:
                 hidden.update(created)  # it has appeared since: the next pass has it
         if not hidden or len(missing) == 1:
@@ -301,7 +316,7 @@ def _disks(client: ClusterClient, state: ClusterState, found: Pass) -> None:
     replicas = found.rows[schema.REPLICAS] = []
     for broker, answer in fetch_log_dirs(client, state.brokers).items():
         if isinstance(answer, KctlError):
-            found.failed(f"log dirs of broker {broker}: {answer.message}")
+            found.failed(f"log dirs of broker {broker}", answer)
             continue
         for each in answer:
             dirs.append((broker, each.path, each.total_bytes, each.usable_bytes, each.error))

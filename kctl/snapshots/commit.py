@@ -18,7 +18,8 @@ class PassReport:
     """What a pass came to. The field names are the JSON keys and never change.
 
     stored: it counts in the store; if not, error says why. complete: everything was read; if not, failures says what
-    was not. missed: passes that were due before this one and were left out.
+    was not. missed: passes that were due before this one and were left out, and missed_because what took so long.
+    duration_ms: of reading the cluster; storing_ms: of writing it down, after that.
     """
 
     at: datetime
@@ -33,6 +34,8 @@ class PassReport:
     size_bytes: int
     failures: list[str]
     error: str | None = None
+    storing_ms: int = 0
+    missed_because: str | None = None
 
 
 class ClockBehind(Refused):

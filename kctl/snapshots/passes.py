@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timezone
 from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
@@ -46,6 +47,17 @@ def newest_ms(store: Store, before_ms: int | None = None) -> int | None:
     return None
 
 
+def oldest_ms(store: Store) -> int | None:
+    """When the first pass was made; of a compacted file whose rows cannot be read, its hour. None: there is none."""
+    for hour in store.hours():
+        for file in store.counting(hour).files:
+            if not file.compacted:
+                return file.at_ms
+            found = passes(store, hour.start_ms, file.at_ms + 1, damaged=lambda _: None)
+            return found[0].at_ms if found else hour.start_ms
+    return None
+
+
 def latest_ms(store: Store, now_ms: int) -> int | None:
     """When the newest pass was made, passing over those of the future: of a collector whose clock was ahead. One that
     is alone counts even so (this machine's clock may be the wrong one). None: there is none."""
@@ -56,3 +68,8 @@ def usual_interval_ms(found: list[PassInfo]) -> int | None:
     """The time between two passes: the middle one of those seen; None with fewer than two."""
     gaps = [after.at_ms - before.at_ms for before, after in pairwise(found)]
     return round(median(gaps)) if gaps else None
+
+
+def iso(at_ms: int) -> str:
+    """A moment for people."""
+    return f"{datetime.fromtimestamp(at_ms / 1000, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kctl.errors import KctlError
 from kctl.snapshots.collect import AnotherCluster, Pass
@@ -18,6 +18,7 @@ from kctl.snapshots.compact import NotCompacted, compact, discard
 from kctl.snapshots.expire import expire, recent_hours, sweep
 from kctl.snapshots.layout import Hour, hour_of
 from kctl.snapshots.store import Store
+from kctl.units import format_duration
 
 HOUSEKEEPING_EVERY_S = 600.0
 _MOST_LOOSE = 240  # passes of the running hour that are not compacted
@@ -66,14 +67,18 @@ def run(
     keeper = _Housekeeping(store, keep_ms, tell, clock)
     began = clock.steady_s()
     number = missed = 0
+    because: str | None = None
     while True:
         interval_ms = None if pace.every_s is None else round(pace.every_s * 1000)
-        yield _one(store, look, clock, interval_ms=interval_ms, missed=missed)
+        late_s = 0.0 if pace.every_s is None else clock.steady_s() - began - number * pace.every_s
+        done = _one(store, look, clock, interval_ms=interval_ms, missed=missed)
+        yield replace(done, missed_because=because)
         if pace.every_s is None:
             keeper.work(None)
             return
         due = int((clock.steady_s() - began) / pace.every_s) + 1
         missed = max(due - number - 1, 0)
+        because = _longest(done, late_s) if missed else None
         number = max(due, number + 1)
         if pace.for_s is not None and number * pace.every_s >= pace.for_s:
             keeper.work(None)
@@ -82,6 +87,17 @@ def run(
         left = began + number * pace.every_s - clock.steady_s()
         if left > 0:
             clock.sleep(left)
+
+
+def _longest(done: PassReport, late_s: float) -> str:
+    """Why passes after this one were left out: what took longest. late_s: how long after it was due it began."""
+    took = [
+        (done.duration_ms, "reading the cluster"),
+        (done.storing_ms, "writing to the disk of the store"),
+        (round(late_s * 1000), "tidying up the store before it"),
+    ]
+    longest_ms, what = max(took)
+    return f"{what} took {format_duration(longest_ms)} in the pass before"
 
 
 def _one(
@@ -97,7 +113,8 @@ def _one(
         except KctlError as exc:
             found = Pass(failures=[exc.message])
         ended_ms = at_ms + round((clock.steady_s() - began) * 1000)
-        return put_pass(store, at_ms, ended_ms, found, interval_ms=interval_ms, missed=missed)
+        done = put_pass(store, at_ms, ended_ms, found, interval_ms=interval_ms, missed=missed)
+        return replace(done, storing_ms=max(at_ms + round((clock.steady_s() - began) * 1000) - ended_ms, 0))
     except AnotherCluster:
         raise
     except KctlError as exc:

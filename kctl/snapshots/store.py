@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kctl.errors import InvalidFile, NotFound, NotSupported, Refused
+from kctl.errors import InvalidFile, NotFound, NotSupported, Refused, UsageError
 from kctl.snapshots import files, schema
 from kctl.snapshots.layout import LOCK_FILE, STORE_FILE, Counting, DataFile, Hour, counting, parse_hour, parse_name
 from kctl.snapshots.rows import EVERYTHING, BadRows, RowWriter, read_rows
@@ -112,6 +112,10 @@ def open_store(path: Path) -> Store:
             f"{path} is no store of snapshots: there is no {STORE_FILE}",
             hint="`kctl spark snapshot --store DIR` makes one",
         ) from None
+    except NotADirectoryError:
+        raise NotFound(
+            f"{path} is no folder", hint="--store takes the folder that snapshots were collected in"
+        ) from None
     except OSError as exc:
         raise files.failed("read", about, exc) from exc
     return Store(path, _cluster_id(about, data))
@@ -140,12 +144,14 @@ def create_store(path: Path, cluster_id: str | None) -> Store:
     """The store of a cluster in a folder, which is made when it is missing or empty.
 
     Raises what `open_store` does, Refused when the store is of another cluster or the folder has other things in it,
-    OperationFailed.
+    UsageError when it is a file, OperationFailed.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
         # Of a kctl that was making the same store just now, or died while it did.
         others = set(files.names(path)) - {LOCK_FILE, f".{STORE_FILE}{files.TEMPORARY}"}
+    except (FileExistsError, NotADirectoryError):
+        raise UsageError(f"{path} is no folder", hint="give a new folder, an empty one, or a store") from None
     except OSError as exc:
         raise files.failed("make", path, exc) from exc
     if STORE_FILE in others:

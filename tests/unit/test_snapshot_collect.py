@@ -15,7 +15,9 @@ import pytest
 
 from kctl.client import ClusterClient
 from kctl.errors import ConnectionRefused, ConnectionTimedOut, NotAuthorized
-from kctl.model import Broker, ClusterState, PartitionState, TopicState
+from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
+from kctl.protocol_errors import error_for
+from kctl.snapshots import collect as collecting
 from kctl.snapshots import schema
 from kctl.snapshots.collect import CONFIGS_EVERY_MS, AnotherCluster, Collector, Pass
 from kctl.snapshots.layout import HOUR_MS
@@ -123,7 +125,7 @@ def test_a_pass(fake: FakeCluster) -> None:
     assert found.rows[schema.LOG_DIRS] == [(1, "/d", 100, 40, None), (2, "/d", 100, 40, None)]
     assert found.rows[schema.REPLICAS] == [(1, "/d", "t", 0, 64, 0, False), (2, "/d", "t", 1, 64, 0, False)]
     assert found.rows[schema.CONFIGS] == [("t", "delete", 1000, None, None, None, None, None, None, 0.5)]
-    assert found.failures == ["broker 3 is down: 2 replicas of it were not read", "topic h: topic h: not authorized"]
+    assert found.failures == ["broker 3 is down: 2 replicas of it were not read", "topic h: not authorized"]
 
 
 def test_what_is_written_while_it_asks_is_no_open_transaction(fake: FakeCluster) -> None:
@@ -141,6 +143,22 @@ def test_a_broker_that_does_not_answer_is_said_for_each_thing_it_knows(fake: Fak
         assert any(line.startswith(text) for line in found.failures), (text, found.failures)
     assert ("t", 1, "id", 2, 7, None, None, None, None) in found.rows[schema.LOGS]
     assert [row[0] for row in found.rows[schema.LOG_DIRS]] == [1]
+
+
+def test_leaders_that_do_not_know_their_offsets_for_long(fake: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new leader soon does; where it does not, somebody has to look at its replicas."""
+    tp = TopicPartition("t", 1)
+    unread = {tp: error_for(78, None, subject=f"partition {tp}")}
+    monkeypatch.setattr(collecting, "read_log_offsets", lambda *_, **__: ({}, set(), unread))
+    collector = Collector("c")
+    told = [look(collector, fake, HOUR.start_ms + at).failures[-2:] for at in (0, 30_000, 60_000)]
+    text = "partition t-1: the new leader cannot tell its offsets yet (OFFSET_NOT_AVAILABLE)"
+    assert [any(line == text for line in lines) for lines in told] == [True, True, False]
+    assert any(line.startswith(text) and "min.insync.replicas" in line for line in told[2])
+    unread.clear()
+    look(collector, fake, HOUR.start_ms + 90_000)
+    unread[tp] = error_for(78, None, subject=f"partition {tp}")
+    assert text in look(collector, fake, HOUR.start_ms + 120_000).failures
 
 
 def test_many_failures_are_cut(fake: FakeCluster) -> None:

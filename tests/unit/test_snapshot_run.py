@@ -9,6 +9,7 @@ import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from kctl.errors import ConnectionRefused
 from kctl.snapshots import run as module
 from kctl.snapshots import schema
 from kctl.snapshots.collect import AnotherCluster, Pass
-from kctl.snapshots.commit import PassReport
+from kctl.snapshots.commit import PassReport, put_pass
 from kctl.snapshots.compact import compact
 from kctl.snapshots.layout import HOUR_MS, DataFile, Hour
 from kctl.snapshots.run import Clock, Pace, run
@@ -83,6 +84,25 @@ def test_a_slow_pass_leaves_some_out_and_says_so(tmp_path: Path) -> None:
     assert len(starts) == 4
     rows = seen(create_store(tmp_path / "s", "c"))[schema.PASSES]
     assert [(row[6], row[5]) for row in rows] == [(0, 10_000), (0, 10_000), (2, 10_000), (0, 10_000)]
+
+
+def test_what_took_long_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time that a pass took to be read is not all of it."""
+    clock, put = TestClock(), put_pass
+
+    def slow_disk(*args: Any, **settings: Any) -> PassReport:
+        clock.at_s += 12
+        return put(*args, **settings)
+
+    def look(at_ms: int) -> Pass:
+        clock.at_s += 1
+        return a_pass()
+
+    monkeypatch.setattr(module, "put_pass", slow_disk)
+    first, second = collected(tmp_path / "s", clock, look, Pace(10, 30))[0]
+    assert (first.duration_ms, first.storing_ms, first.missed, first.missed_because) == (1000, 12_000, 0, None)
+    assert second.missed == 1
+    assert second.missed_because == "writing to the disk of the store took 12s in the pass before"
 
 
 def test_a_cluster_that_cannot_be_reached_is_a_pass_without_rows(tmp_path: Path) -> None:

@@ -10,10 +10,11 @@ import pytest
 from kctl.commands.app import main
 from kctl.snapshots import schema
 from kctl.snapshots.footer import BadFooter, reason_of
+from kctl.snapshots.layout import HOUR_MS
 from kctl.snapshots.store import Damaged
 from kctl.snapshots.whole import check_files
 from kctl.spark.outlook_job import OutlookJob
-from report_stores import HOUR_MS, START_MS, at_ms, small_cluster
+from report_stores import START_MS, at_ms, small_cluster
 from snapshot_stores import compact_all
 
 pytestmark = pytest.mark.usefixtures("one_command_tree")
