@@ -117,6 +117,37 @@ def _found(batches: Iterable[pa.RecordBatch]) -> dict[Key, list[Reading]]:
     return found
 
 
+def test_a_group_that_keeps_up() -> None:
+    """In columns as plainly: up to date but for a commit, stopped, with too few commits, without some log ends."""
+    ends = [60 * n for n in range(14)]
+    commits: dict[str, list[int]] = {
+        "a": [max(end - 20, 0) for end in ends],
+        "b": [min(end, 60 * 9) for end in ends],
+        "c": [0] * 9 + [60 * 9] * 5,
+        "d": [54 * n for n in range(14)],
+        "e": [end - end % 300 for end in ends],
+    }
+    histories = {
+        (group, topic, 0): [
+            Observation(n * MINUTE_MS, committed, start, None if start and n % 3 == 1 else end)
+            for n, (committed, end) in enumerate(zip(offsets, ends, strict=True))
+        ]
+        for group, offsets in commits.items()
+        for topic, start in (("t", 0), ("u", 30))
+    }
+    rules = WindowRules(observations=5)
+    expected = {key: judge(rows, rules) for key, rows in histories.items()}
+    assert {
+        group: [reading.lag and reading.catch_up_ms == 0 for reading in expected[group, "t", 0]][-4:]
+        for group in commits
+    } == {
+        "a": [True] * 4, "b": [True, True, False, False], "c": [False] * 4, "d": [True, False, False, False],
+        "e": [0, False, False, False],
+    }  # fmt: skip
+    for size in (1, 3, 100):
+        assert _found(judge_batches(_cut(_table(histories), [size], True), rules)) == expected
+
+
 # Rows are made from a seed: drawn one by one they take hypothesis longer than both evaluations.
 SEEDS = st.integers(0, 2**32)
 HOLD = settings(phases=[Phase.explicit, Phase.generate], database=None)
