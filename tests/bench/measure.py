@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from peak_memory import PeakMemory
 from process_tree import ProcessTree
@@ -67,10 +68,14 @@ def run_tree(argv: Sequence[str], environment: Mapping[str, str] | None = None) 
     Wall time is until the first of stdout, where there is some: nobody waits for what comes after an answer.
     """
     started = time.monotonic()
-    nowhere = subprocess.DEVNULL
     out: list[bytes] = []
     wall_s = 0.0
-    with subprocess.Popen(argv, stdin=nowhere, stdout=subprocess.PIPE, stderr=nowhere, env=environment) as process:
+    with (
+        TemporaryFile() as errors,
+        subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, env=environment
+        ) as process,
+    ):
         tree = ProcessTree(process.pid)
         assert process.stdout is not None
         os.set_blocking(process.stdout.fileno(), False)
@@ -83,8 +88,9 @@ def run_tree(argv: Sequence[str], environment: Mapping[str, str] | None = None) 
                 wall_s = wall_s or time.monotonic() - started
             if not ended:
                 time.sleep(_TREE_POLL_S)
-    if process.returncode:
-        raise SystemExit(f"{argv} ended with {process.returncode}")
+        if process.returncode:
+            errors.seek(0)
+            raise SystemExit(f"{argv} ended with {process.returncode}:\n{errors.read().decode(errors='replace')}")
     return Sample(tree.cpu_s, wall_s or time.monotonic() - started, tree.peak_bytes), b"".join(out)
 
 

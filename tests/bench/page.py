@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,10 @@ Medians of whole processes, kctl and its peer in turn on the same input in one r
 memory is the largest resident set. Ratios are to the line of Kafka's tool above, or to
 the first line of the table. Made by `python tests/bench/page.py`
 from the files in `tests/bench/results`; `python tests/bench/run.py` measures anew. Machines differ: look at the ratios.
+
+Of Spark's reports, CPU and memory are those of all processes that a command starts: kctl, the JVM and its Python
+workers; memory is the largest sum of their resident sets, in which shared pages count in each. Wall time is until the
+answer. Figures of Spark that were published before 2026-11-22 left the Python workers out.
 """
 
 TITLES = {
@@ -39,7 +45,10 @@ TITLES = {
 }
 
 
-PLOTTED = "spark-rows"  # plot.py
+NOTES: dict[str, str] = {}
+
+BY_ROWS, DAY = "spark-rows", "spark-day"  # plot.py
+_NAME = re.compile(r"[\d,]+ rows, (\d+) at once")
 BYTES_PER_ROW = 13  # of `commits`, in compacted files
 
 
@@ -68,8 +77,8 @@ def _section(title: str, body: dict[str, Any]) -> list[str]:
     lines += [f"| {name} | {' | '.join(str(r.get(key, '')) for key in keys)} |" for name, r in rows.items()]
     runs = next(iter(rows.values()))["runs"]
     memory = machine["memory_bytes"] // 10**9
-    if body["case"] == PLOTTED:
-        lines += ["\n![Wall time against rows, by one task and by two](spark-speed.svg)\n", _scaled(rows)]
+    if body["case"] in NOTES:
+        lines.append(f"\n{NOTES[body['case']]}")
     lines.append(
         f"\n{body['at'][:10]}, {machine['cores']} × {machine['cpu']}, {memory} GB, Linux {machine['kernel']}, "
         f"Python {machine['python']}, load {machine['load_1m']:.1f}, {runs} runs each.\n"
@@ -77,9 +86,21 @@ def _section(title: str, body: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _scaled(figures: dict[str, Any]) -> str:
+def by_rows(found: Mapping[str, Mapping[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
+    """(tasks at once, figure) of `kctl spark lag` over a store; the day's are as many as the machine has cores."""
+    figures = []
+    for case in (BY_ROWS, DAY):
+        body = found.get(case, {"figures": {}})
+        for name, figure in body["figures"].items():
+            match = _NAME.fullmatch(name)
+            if match or "rows" in figure:
+                figures.append((int(match[1]) if match else body["machine"]["cores"], figure))
+    return figures
+
+
+def _scaled(figures: list[dict[str, Any]]) -> str:
     """What the cost of a row says of a cluster that nobody has tried."""
-    least, most = (choose(figures.values(), key=lambda each: each["rows"]) for choose in (min, max))
+    least, most = (choose(figures, key=lambda each: each["rows"]) for choose in (min, max))
     row_us = (most["cpu_ms"] - least["cpu_ms"]) * 1000 / (most["rows"] - least["rows"])
     rows_per_s = 100 * 1_000_000 / row_us
     day_s = 10 * 144_000_000 / rows_per_s
@@ -101,6 +122,9 @@ def render() -> str:
     for case, title in TITLES.items():
         if case in found:
             lines += _section(title, found[case])
+        if case == BY_ROWS and (figures := by_rows(found)):
+            lines += ["![Wall time against rows, by one task and by two](spark-speed.svg)\n"]
+            lines += [_scaled([figure for _, figure in figures]) + "\n"]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -1,4 +1,4 @@
-"""docs/spark-speed.svg, made from the newest results of `spark-rows`: `python tests/bench/plot.py`.
+"""docs/spark-speed.svg, made from the newest results of `spark-rows` and `spark-day`: `python tests/bench/plot.py`.
 
 Wall time of `kctl spark lag` against the rows that it goes through, on logarithmic axes, a line for each number of
 tasks at once.
@@ -7,17 +7,15 @@ tasks at once.
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from page import PLOTTED, newest
+from page import by_rows, newest
 
 TARGET = Path(__file__).resolve().parents[2] / "docs" / "spark-speed.svg"
 WIDTH, HEIGHT = 720, 420
 LEFT, RIGHT, TOP, BOTTOM = 70, 150, 40, 50
-_NAME = re.compile(r"([\d,]+) rows, (\d+) at once")
 Points = dict[int, list[tuple[int, float]]]  # tasks → (rows, seconds)
 
 STYLE = """
@@ -37,13 +35,11 @@ STYLE = """
 """
 
 
-def points(figures: Mapping[str, Mapping[str, Any]]) -> Points:
-    """The figures of the case by tasks at once, sorted by rows."""
+def points(figures: Iterable[tuple[int, Mapping[str, Any]]]) -> Points:
+    """The figures by tasks at once, sorted by rows."""
     found: Points = {}
-    for name, figure in figures.items():
-        match = _NAME.fullmatch(name)
-        if match:
-            found.setdefault(int(match[2]), []).append((int(match[1].replace(",", "")), figure["wall_ms"] / 1000))
+    for tasks, figure in figures:
+        found.setdefault(tasks, []).append((figure["rows"], figure["wall_ms"] / 1000))
     return {tasks: sorted(found[tasks]) for tasks in sorted(found)}
 
 
@@ -108,4 +104,4 @@ def _lines(found: Points, rows: range, seconds: range) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    TARGET.write_text(draw(points(newest()[PLOTTED]["figures"])))
+    TARGET.write_text(draw(points(by_rows(newest()))))
