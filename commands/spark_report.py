@@ -13,7 +13,7 @@ import typer
 from kctl.commands import output
 from kctl.commands.invocation import Invocation, invocation, more_formats
 from kctl.commands.out_file import check_out, write_whole
-from kctl.commands.spark_run import Conf, Memory, Store, running, settings_of
+from kctl.commands.spark_run import Conf, Memory, Store, check_span, running, settings_of
 from kctl.commands.views import incomplete
 from kctl.errors import NotSupported, OperationFailed, UsageError
 
@@ -111,7 +111,8 @@ def _report(store: Path, from_ms: int, to_ms: int, wanted: Wanted, read_groups: 
 
     try:
         plan = plan_span(store, from_ms, to_ms, wanted)
-        return report_of(plan, made_at=datetime.now(timezone.utc), read_groups=read_groups or read_here)
+        now = datetime.now(timezone.utc)
+        return report_of(plan, made_at=now, until_ms=to_ms, read_groups=read_groups or read_here)
     except (BadRows, NotSorted) as exc:
         raise OperationFailed(f"{store}: {exc}", hint="were files of the store put there by hand?") from exc
 
@@ -130,8 +131,7 @@ def _span(last: str | None, from_: str | None, to: str | None) -> tuple[int, int
         from_ms, to_ms = now_ms - parse_duration_ms(last or "24h"), now_ms + 1
     else:
         from_ms, to_ms = parse_time(from_), now_ms + 1 if to is None else parse_time(to)
-    if from_ms >= to_ms - 1:
-        raise UsageError("that is no time: it ends before it begins")
+    check_span(from_ms, to_ms, now_ms, last=last)
     return max(from_ms, 0), to_ms
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,11 @@ from kctl.text import counted
 from kctl.units import format_duration, format_size
 
 if TYPE_CHECKING:
-    from kctl.report.model import Report, Span
+    from kctl.report.model import Gap, Report
 
+_MOST_GAPS = 5
+_STATES = "; status over time: . OK, W WARN, E ERR, ? not known, blank not read"
+_WIDE_LOSSES = {"partitions", "sole"}
 _STYLES = {"ERR": "red", "STOP": "red", "STALL": "red", "REWIND": "red", "WARN": "yellow"}
 
 
@@ -26,14 +30,34 @@ def report_tables(report: Report, worst: int, *, wide: bool = False) -> list[Tab
     tables = [
         _findings(report, worst),
         _overview(report),
-        _rows("Consumer groups", _groups(wide), report.groups, worst, report.overview.groups),
+        _rows("Consumer groups", _groups(wide), report.groups, worst, report.overview.groups, _STATES),
         _rows("Partitions that are behind", _partitions(wide), behind, worst, len(behind)),
-        _rows("Log dirs", _log_dirs(wide), report.log_dirs, worst, len(report.log_dirs)),
+        _log_dir_rows(report, worst, wide=wide),
         _rows("Topics", _topics(wide), report.topics, worst, report.overview.topics),
     ]
     if report.losses:
-        tables.append(replace(losses_table(report.losses[:worst]), title="Unread when a disk is full"))
+        tables.append(_losses(report, worst, wide=wide))
     return tables
+
+
+def _log_dir_rows(report: Report, worst: int, *, wide: bool) -> Table:
+    """With what is the matter with each: that it is offline, or that its figures are old."""
+    table = _rows("Log dirs", _log_dirs(wide), report.log_dirs, worst, len(report.log_dirs))
+    begin = jsonable(report.span.from_at)
+    rows = [{**row, "error": row["error"] or _silence(row["silent_since"], begin)} for row in table.rows]
+    return replace(table, rows=rows)
+
+
+def _silence(since: str | None, begin: str) -> str | None:
+    if since is None:
+        return None
+    return f"no answer since {'before ' if since == begin else ''}{since[11:19]}"
+
+
+def _losses(report: Report, worst: int, *, wide: bool) -> Table:
+    table = losses_table(report.losses[:worst])
+    columns = [column for column in table.columns if wide or column.key not in _WIDE_LOSSES]
+    return replace(table, columns=columns, title="Unread when a disk is full")
 
 
 def _findings(report: Report, worst: int) -> Table:
@@ -41,13 +65,25 @@ def _findings(report: Report, worst: int) -> Table:
         Column("severity", " ", style=lambda row: _STYLES[row["severity"]]),
         Column("name", "WHAT NEEDS YOU"),
         Column("what", "IS THE MATTER"),
-        Column("since", show=lambda iso: iso[5:16].replace("T", " ")),
+        Column("since", show=str),
         _until("due_ms", "DUE IN"),
     ]
-    rows = [row | {"name": _named(row)} for row in jsonable(report.findings[:worst])]
+    begin = _minute(jsonable(report.span.from_at))
+    rows = [row | {"name": _named(row), "since": _since(row, begin)} for row in jsonable(report.findings[:worst])]
     more = len(report.findings) - len(rows)
     title = f"The first {len(rows)} of {len(report.findings)} that need you" if more else ""
     return Table(columns, rows, title=title, empty="nothing that was read needs you")
+
+
+def _since(row: Mapping[str, Any], begin: str) -> str | None:
+    if row["before_span"]:
+        return f"before {begin}"
+    return None if row["since"] is None else _minute(row["since"])
+
+
+def _minute(iso: str) -> str:
+    """A time without its year."""
+    return iso[5:16].replace("T", " ")
 
 
 def _named(row: Mapping[str, Any]) -> str:
@@ -55,24 +91,29 @@ def _named(row: Mapping[str, Any]) -> str:
     return f"{row['kind']} {row['name']}{broker}"
 
 
-def _rows(title: str, columns: Sequence[Column], rows: Sequence[Any], worst: int, count: int) -> Table:
+def _rows(
+    title: str, columns: Sequence[Column], rows: Sequence[Any], worst: int, count: int, legend: str = ""
+) -> Table:
     shown = rows[:worst]
     more = f" (the first {len(shown)} of {count:,})" if len(shown) < count else ""
-    return Table(columns, jsonable(shown), title=title + more)
+    return Table(columns, jsonable(shown), title=title + more + legend)
 
 
 def _overview(report: Report) -> Table:
     span, totals = report.span, report.overview
-    lines = [
+    lines: list[tuple[str, str]] = [
         ("cluster", report.cluster_id or "-"),
         ("time", f"{span.from_at:%Y-%m-%d %H:%M:%S} to {span.to_at:%Y-%m-%d %H:%M:%S} UTC, {_passes(span.passes)}"),
-        ("lacking", _lacking(span, totals.groups_unknown)),
-        ("groups", f"{totals.groups}: {totals.groups_err} ERR, {totals.groups_warn} WARN, {totals.groups_ok} OK"),
+        *((("" if number else "lacking"), text) for number, text in enumerate(_lacking(report))),
+        ("groups", _group_counts(report)),
         ("lag", _text(totals.lag, lambda v: f"{v:,} messages")),
         ("longest time lag", _text(totals.time_lag_ms, format_duration)),
         ("lost", _text(totals.lost, lambda v: f"{v:,} messages")),
         ("next loss in", _text(totals.next_loss_ms, _eta)),
-        ("log dirs", f"{totals.log_dirs} on {totals.brokers} brokers, {totals.offline_log_dirs} offline"),
+        (
+            "log dirs",
+            f"{totals.log_dirs} on {totals.brokers} brokers, {totals.offline_log_dirs} offline{_silent(report)}",
+        ),
         ("all replicas", format_size(totals.replicas_bytes)),
         ("growth", _text(totals.growth_bytes_per_hour, _growth)),
         ("a disk is full in", _text(totals.next_full_ms, _eta)),
@@ -81,15 +122,39 @@ def _overview(report: Report) -> Table:
     return Table([Column("what", "OVERVIEW"), Column("value", " ")], rows)
 
 
-def _lacking(span: Span, unknown: int) -> str:
-    parts = []
-    if span.incomplete:
-        parts.append(": ".join([f"{_passes(span.incomplete)} could not read all", *span.failures[:1]]))
-    if span.passes == 1 and unknown:
-        parts.append("one pass alone tells no status, no rates and no growth")
+def _group_counts(report: Report) -> str:
+    totals = report.overview
+    if "commits" in report.missing_tables:
+        return "not known: there are no commits in the store"
+    return f"{totals.groups}: {totals.groups_err} ERR, {totals.groups_warn} WARN, {totals.groups_ok} OK"
+
+
+def _silent(report: Report) -> str:
+    names = ", ".join(str(each.broker) for each in report.silent_brokers)
+    return f"; no answer from {'brokers' if len(report.silent_brokers) > 1 else 'broker'} {names}" if names else ""
+
+
+def _lacking(report: Report) -> list[str]:
+    """A line for each thing."""
+    span = report.span
+    lines = []
+    if span.passes == 1 and report.overview.groups_unknown:
+        lines.append("one pass alone tells no status, no rates and no growth")
+    lines += [_gap(gap) for gap in span.gaps[:_MOST_GAPS]]
+    if len(span.gaps) > _MOST_GAPS:
+        lines.append(f"and {len(span.gaps) - _MOST_GAPS:,} more times without passes")
     if span.missed:
-        parts.append(f"{_passes(span.missed)} left out")
-    return ", ".join(parts) or "nothing"
+        lines.append(f"{_passes(span.missed)} left out: the one before took too long")
+    if span.incomplete:
+        more = f", the first of {len(span.failures)} failures:" if len(span.failures) > 1 else ":"
+        lines += [f"{_passes(span.incomplete)} could not read all{more}", *(f"- {text}" for text in span.failures[:1])]
+    return lines or ["nothing"]
+
+
+def _gap(gap: Gap) -> str:
+    lasted = format_duration((gap.to_at - gap.from_at) // timedelta(milliseconds=1))
+    due = f"{_passes(gap.passes)} missing"
+    return f"nothing collected from {gap.from_at:%m-%d %H:%M:%S} to {gap.to_at:%H:%M:%S} ({lasted}): {due}"
 
 
 def _passes(count: int) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from kctl.lag.outlook import BrokerOutlook
+from kctl.lag.outlook import BrokerOutlook, Outlook
 from kctl.lag.reader_losses import DiskLoss, disk_losses
-from kctl.report.model import LogDirReport, TopicReport
+from kctl.lag.retention import at
+from kctl.report.model import LogDirReport, SilentBroker, TopicReport
+from kctl.report.silent import silent_brokers
+from kctl.snapshots.passes import PassInfo
 from kctl.snapshots.store import Store
 from kctl.spark.lag_source import LagQuestion
 from kctl.spark.outlook_job import OutlookJob
@@ -20,28 +24,36 @@ MOST_CAUSES = 10  # of a log dir that fills: there are as many as topics
 class DiskReports(NamedTuple):
     """Log dirs that are full first at the top; the largest topics at the top; the groups that lose most at the top.
 
-    errors: what could not be read.
+    silent: brokers that did not answer the newest pass. errors: what could not be read.
     """
 
     brokers: list[BrokerOutlook]
     log_dirs: list[LogDirReport]
     topics: list[TopicReport]
     losses: list[DiskLoss]
+    silent: list[SilentBroker]
     errors: list[str]
 
 
-def disk_reports(store: Store, question: LagQuestion, times: Times) -> DiskReports:
-    """Of the passes that the question has; losses of the groups and topics that it asks for. Raises KctlError."""
+def disk_reports(store: Store, question: LagQuestion, times: Times, seen: Sequence[PassInfo]) -> DiskReports:
+    """Of the passes that the question has, which are `seen`; losses of the groups and topics that it asks for.
+
+    Raises KctlError.
+    """
     sizes = SizeWatch(times)
     job = OutlookJob(store, question.from_ms, question.to_ms, watch=sizes.watch)
     outlook, moment = job.outlook()
+    by_log_dir = outlook.by_log_dir()
+    silent = silent_brokers(seen, _answered_ms(outlook), [row.broker for row in by_log_dir])
+    since = {each.broker: each.since or at(seen[0].at_ms) for each in silent}
     log_dirs = [
         LogDirReport(
             replace(row, causes=row.causes[:MOST_CAUSES]),
             moment.log_dir_errors.get((row.broker, row.log_dir)),
             sizes.log_dir(row.broker, row.log_dir),
+            since.get(row.broker),
         )
-        for row in outlook.by_log_dir()
+        for row in by_log_dir
     ]
     topics = [TopicReport(row, sizes.topic(row.topic)) for row in outlook.by_topic()]
     topics.sort(key=lambda each: (-each.now.replicas_bytes, each.now.topic))
@@ -54,8 +66,18 @@ def disk_reports(store: Store, question: LagQuestion, times: Times) -> DiskRepor
         sorted(log_dirs, key=_first_full),
         topics,
         losses,
+        silent,
         [text for text in job.errors if text not in moment.failures],  # which the groups' plan tells as well
     )
+
+
+def _answered_ms(outlook: Outlook) -> dict[int, int]:
+    """When each broker last told of its log dirs."""
+    found: dict[int, int] = {}
+    replicas = ((each.broker, each.growth.last_ms) for each in outlook.disks.replicas)
+    for broker, last_ms in (*((each.broker, each.growth.last_ms) for each in outlook.disks.volumes), *replicas):
+        found[broker] = max(found.get(broker, 0), last_ms)
+    return found
 
 
 def _first_full(row: LogDirReport) -> tuple[bool, float, float, int, str]:

@@ -7,18 +7,21 @@ tasks (kctl.spark.report_source); disks, which are fewer, always here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timezone
 from typing import TypeAlias
 
 from kctl.report.findings import findings
-from kctl.report.model import Report, Span
+from kctl.report.model import Gap, Report, Span
 from kctl.report.overview import overview
+from kctl.report.silent import gaps_of
 from kctl.snapshots import schema
-from kctl.snapshots.passes import PassInfo, passes
+from kctl.snapshots.layout import hour_of
+from kctl.snapshots.passes import PassInfo, newest_ms, passes
 from kctl.snapshots.read import read_table
 from kctl.snapshots.store import Damaged, Store
 from kctl.spark.lag_planning import LagPlan
+from kctl.spark.lag_source import LagQuestion
 from kctl.spark.report_disks import disk_reports
 from kctl.spark.report_groups import GroupsPart, Most, group_reports, merged, read_part, times_of
 from kctl.spark.report_series import Times
@@ -39,21 +42,34 @@ def read_here(plan: LagPlan, times: Times, most: Most, lacking: list[str]) -> It
 
 
 def report_of(
-    plan: LagPlan, *, made_at: datetime, most: Most = DEFAULT_MOST, read_groups: ReadGroups = read_here
+    plan: LagPlan,
+    *,
+    made_at: datetime,
+    until_ms: int | None = None,
+    most: Most = DEFAULT_MOST,
+    read_groups: ReadGroups = read_here,
 ) -> Report:
-    """The report of a plan over a store (kctl.spark.lag_planning.plan_span). Raises KctlError, NotSorted, BadRows."""
+    """The report of a plan over a store (kctl.spark.lag_planning.plan_span).
+
+    until_ms: the end of the time that was asked for; None: the newest pass. Raises KctlError, NotSorted, BadRows.
+    """
     question = plan.question
-    assert question.store is not None
     assert question.store is not None
     store = store_here(question.store)
     damaged: list[Damaged] = []
     lacking = list(plan.failures)
     seen = passes(store, question.from_ms, question.to_ms, damaged=damaged.append)
     times = times_of(each.at_ms for each in seen)
+    missing = _missing_tables(store)
     groups = merged(read_groups(plan, times, most, lacking), most)
-    disks = disk_reports(store, question, times)
+    disks = disk_reports(store, question, times, seen)
     missed = _missed(store, question.from_ms, question.to_ms, damaged)
-    span = _span(seen, times, missed)
+    from_ms = question.from_ms if _has_earlier(store, question) else None
+    last_ms = seen[-1].at_ms
+    now_ms = min(last_ms if until_ms is None else until_ms - 1, round(made_at.timestamp() * 1000))
+    gaps = gaps_of(seen, missed, from_ms=from_ms, until_ms=max(now_ms, last_ms), ended=newest_ms(store) == last_ms)
+    span = _span(seen, times, sum(missed.values()), gaps)
+    told = [*lacking, *disks.errors, *map(str, damaged)]
     listed = group_reports(groups, most)
     topics = [row for row in disks.topics if row.now.topic in question.topics]
     return Report(
@@ -61,15 +77,36 @@ def report_of(
         made_at=made_at,
         span=span,
         overview=overview(groups.listed, disks.log_dirs, disks.topics),
-        findings=findings(span, listed, groups.worst, disks.log_dirs, topics),
+        findings=findings(span, listed, groups.worst, disks.log_dirs, topics, disks.silent),
         groups=listed,
         partitions=groups.worst,
         brokers=disks.brokers,
         log_dirs=disks.log_dirs,
         topics=topics[: most.topics],
         losses=disks.losses[: most.losses],
-        lacking=_some([*lacking, *disks.errors, *map(str, damaged)]),
+        lacking=_some(_without_tables(str(plan.root or store.root), missing, plan.lacking(told))),
+        silent_brokers=disks.silent,
+        missing_tables=missing,
     )
+
+
+def _has_earlier(store: Store, question: LagQuestion) -> bool:
+    """Whether there were passes before the span: in what was read as history, or in hours before."""
+    return question.began_ms < question.from_ms or newest_ms(store, hour_of(question.from_ms).start_ms) is not None
+
+
+def _missing_tables(store: Store) -> list[str]:
+    """The tables that a store with passes has no folder of."""
+    return [table for table in schema.TABLES if not store.hours(table)]
+
+
+def _without_tables(root: str, missing: Sequence[str], lacking: Sequence[str]) -> list[str]:
+    """A table that is missing as one thing, instead of each of its files."""
+    found = []
+    for text in lacking:
+        table = next((name for name in missing if text.startswith(f"{root}/{name}/")), None)
+        found.append(text if table is None else f"{root}/{table} is missing")
+    return found
 
 
 def _some(lacking: Iterable[str]) -> list[str]:
@@ -79,7 +116,7 @@ def _some(lacking: Iterable[str]) -> list[str]:
     return told if more <= 0 else [*told[:MOST_LACKING], f"and {more} more"]
 
 
-def _span(seen: list[PassInfo], times: Times, missed: int) -> Span:
+def _span(seen: list[PassInfo], times: Times, missed: int, gaps: list[Gap]) -> Span:
     return Span(
         from_at=_at(seen[0].at_ms),
         to_at=_at(seen[-1].at_ms),
@@ -89,12 +126,14 @@ def _span(seen: list[PassInfo], times: Times, missed: int) -> Span:
         incomplete=sum(not each.complete for each in seen),
         failures=list(dict.fromkeys(text for each in seen for text in each.failures))[:MOST_FAILURES],
         missed=missed,
+        gaps=gaps,
     )
 
 
-def _missed(store: Store, from_ms: int, to_ms: int, damaged: list[Damaged]) -> int:
-    batches = read_table(store, schema.PASSES, from_ms, to_ms, damaged=damaged.append, columns=["missed"])
-    return sum(sum(batch.column("missed").to_pylist()) for batch in batches)
+def _missed(store: Store, from_ms: int, to_ms: int, damaged: list[Damaged]) -> dict[int, int]:
+    """By the time of a pass: how many were left out before it."""
+    batches = read_table(store, schema.PASSES, from_ms, to_ms, damaged=damaged.append, columns=["at_ms", "missed"])
+    return {row["at_ms"]: row["missed"] for batch in batches for row in batch.to_pylist() if row["missed"]}
 
 
 def _at(at_ms: int) -> datetime:

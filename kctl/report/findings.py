@@ -1,5 +1,6 @@
 """What of a report needs a person, the most urgent first. Pure.
 
+- A collector that makes no passes any more, and a broker that does not answer: all else may be old.
 - A group is named when its status is ERR or WARN, or when it will lose messages within a week.
 - A log dir is named when it is offline, or full within a week, or all but full; log dirs on one volume once.
 - A topic is named when its log cleaner stands still (kctl.lag.tombstones).
@@ -12,9 +13,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
+from kctl.grouping import grouped
 from kctl.lag.outlook import LogDirOutlook, TopicOutlook
 from kctl.lag.report import GroupStatus, PartitionStatus
-from kctl.report.model import Finding, FindingKind, GroupReport, LogDirReport, Span, State, StatusSpan, TopicReport
+from kctl.report.model import (
+    Finding,
+    FindingKind,
+    GroupReport,
+    LogDirReport,
+    SilentBroker,
+    Span,
+    State,
+    StatusSpan,
+    TopicReport,
+)
 from kctl.text import counted
 from kctl.units import format_duration, format_size
 
@@ -22,6 +34,7 @@ MOST = 200
 DAY_MS = 24 * 3_600_000
 WEEK_MS = 7 * DAY_MS
 ALL_BUT_FULL = 0.95  # of a volume
+_NEVER_DUE = {FindingKind.COLLECTOR: -3.0, FindingKind.BROKER: -2.0, FindingKind.LOG_DIR: -1.0}
 _MOST_CAUSES = 3
 _LEAST_SHARE = 0.05  # of what fills a disk: less is not named
 
@@ -32,22 +45,24 @@ def findings(
     partitions: Iterable[PartitionStatus],
     log_dirs: Iterable[LogDirReport],
     topics: Iterable[TopicReport],
+    silent: Iterable[SilentBroker] = (),
 ) -> list[Finding]:
     """At most MOST of them. groups and partitions: the worst first."""
-    worst: dict[str, PartitionStatus] = {}
-    for row in partitions:
-        worst.setdefault(row.group, row)
+    of_group = grouped(partitions, lambda row: row.group)
     found = [
+        *_collector(span),
+        *map(_silent, silent),
         *_log_dirs(log_dirs),
-        *(_group(row, worst.get(row.now.group), span) for row in groups if _needs_someone(row)),
+        *(_group(row, of_group.get(row.now.group, []), span) for row in groups if _needs_someone(row)),
         *(_topic(row.now) for row in topics if row.now.cleaner_stands_still),
     ]
     return sorted(found, key=_urgency)[:MOST]
 
 
 def _urgency(finding: Finding) -> tuple[bool, float]:
-    """Log dirs that are offline or full first, then what is due, then what is not; else they stay as they come."""
-    never = -1.0 if finding.kind is FindingKind.LOG_DIR else float("inf")
+    """What makes figures old first, then log dirs that are offline or full, what is due, and what is not; else they
+    stay as they come."""
+    never = _NEVER_DUE.get(finding.kind, float("inf"))
     return finding.severity is not State.ERR, never if finding.due_ms is None else finding.due_ms
 
 
@@ -62,18 +77,20 @@ def _needs_someone(row: GroupReport) -> bool:
     return not row.gone and (row.now.status in {State.ERR, State.WARN} or _within(row.now.loss_ms, WEEK_MS))
 
 
-def _group(row: GroupReport, worst: PartitionStatus | None, span: Span) -> Finding:
+def _group(row: GroupReport, partitions: Sequence[PartitionStatus], span: Span) -> Finding:
     now = row.now
+    since, before_span = _since(row.timeline, now.status, span)
     severe = now.status == State.ERR or bool(now.lost) or _within(now.loss_ms, DAY_MS)
     return Finding(
         severity=State.ERR if severe else State.WARN,
         kind=FindingKind.GROUP,
         name=now.group,
         broker=None,
-        what=", ".join(_of_group(now, worst)),
-        advice=_advice(now, worst),
-        since=_since(row.timeline, now.status, span),
+        what=", ".join(_of_group(now, partitions)),
+        advice=_advice(now, partitions),
+        since=since,
         due_ms=now.loss_ms,
+        before_span=before_span,
     )
 
 
@@ -85,10 +102,15 @@ _VERDICTS = {
 }
 
 
-def _of_group(now: GroupStatus, worst: PartitionStatus | None) -> Iterator[str]:
-    status = None if worst is None else worst.status
-    if now.status in {State.ERR, State.WARN}:
-        yield _VERDICTS.get(status or "", f"is in {now.status}")
+def _of_group(now: GroupStatus, partitions: Sequence[PartitionStatus]) -> Iterator[str]:
+    status = partitions[0].status if partitions else None
+    verdict = _VERDICTS.get(status or "", f"is in {now.status}")
+    if _is_held(partitions):
+        yield "waits for a transaction that is open"
+    elif _is_set_back(partitions) and status != "REWIND":
+        yield f"{_VERDICTS['REWIND']}, and since then it {verdict}"
+    elif now.status in {State.ERR, State.WARN}:
+        yield verdict
     if now.lag:
         age = now.time_lag_at_least_ms
         yield f"{counted(now.lag, 'message')} behind{f' ({format_duration(age)})' if age else ''}"
@@ -98,19 +120,40 @@ def _of_group(now: GroupStatus, worst: PartitionStatus | None) -> Iterator[str]:
         yield f"will lose {'more' if now.lost else 'messages'}"
 
 
-def _advice(now: GroupStatus, worst: PartitionStatus | None) -> str:
+def _is_held(partitions: Sequence[PartitionStatus]) -> bool:
+    """All that is unread where it stands still lies behind open transactions (isolation.level=read_committed)."""
+    still = [row for row in partitions if row.status in {"STOP", "STALL"}]
+    return bool(still) and all(row.held_by_transaction for row in still)
+
+
+def _is_set_back(partitions: Sequence[PartitionStatus]) -> bool:
+    """An offset went back in the span, and what it has to read again is not read yet."""
+    return any(
+        "REWIND" in {row.status, row.worst_status} and row.status in {"STOP", "STALL", "REWIND"} for row in partitions
+    )
+
+
+def _advice(now: GroupStatus, partitions: Sequence[PartitionStatus]) -> str:
+    worst = partitions[0] if partitions else None
     status = None if worst is None else worst.status
-    if status in {"STOP", "STALL"} and now.state == "Empty":
-        return "it has no members: start its consumers"
+    if _is_held(partitions):
+        return "its producer hangs or is gone: `kafka-transactions.sh find-hanging` names it, and `abort` ends it"
+    if _is_set_back(partitions) and status != "REWIND":
+        return f"see whether the reset was meant; {_of_consumers(now, worst)}"
     if status in {"STOP", "STALL"}:
-        return (
-            f"look at {_client(worst)}: {'stuck on a message' if status == 'STALL' else 'hung, or it cannot commit'}?"
-        )
+        return _of_consumers(now, worst)
     if status == "REWIND":
         return "its offsets were reset, or an old commit came late: see whether that was meant"
     if now.consumed_per_s is not None and now.produced_per_s is not None and now.consumed_per_s < now.produced_per_s:
         return f"it reads {_rate(now.consumed_per_s)} of {_rate(now.produced_per_s)}: give it more or faster consumers"
     return "keep its topics longer until it has caught up: `kctl spark retention --what-if` tells what that takes"
+
+
+def _of_consumers(now: GroupStatus, worst: PartitionStatus | None) -> str:
+    if now.state == "Empty":
+        return "it has no members: start its consumers"
+    stuck = worst is not None and worst.status == "STALL"
+    return f"look at {_client(worst)}: {'stuck on a message' if stuck else 'hung, or it cannot commit'}?"
 
 
 def _client(worst: PartitionStatus | None) -> str:
@@ -123,12 +166,41 @@ def _rate(per_s: float) -> str:
     return f"{per_s:,.0f}/s" if per_s >= 10 or per_s == 0 else f"{per_s:.2g}/s"
 
 
-def _since(timeline: Sequence[StatusSpan], status: str | None, span: Span) -> datetime | None:
-    """When the status began. None: before the span, or not known."""
-    last = next((each for each in reversed(timeline) if each.status is not None), None)
-    if last is None or last.status != status or last.first == 0:
-        return None
-    return span.from_at + timedelta(milliseconds=last.first * span.bucket_ms)
+def _since(timeline: Sequence[StatusSpan], status: str | None, span: Span) -> tuple[datetime | None, bool]:
+    """When the status began, and whether before the span. Gaps in which nothing else was seen do not end it."""
+    first: int | None = None
+    for each in reversed(timeline):
+        if each.status in {None, State.UNKNOWN}:
+            continue
+        if each.status != status:
+            break
+        first = each.first
+    if not first:
+        return None, first == 0
+    return span.from_at + timedelta(milliseconds=first * span.bucket_ms), False
+
+
+# --- what makes figures old -----------------------------------------------------------------------------------------
+
+
+def _collector(span: Span) -> Iterator[Finding]:
+    for gap in span.gaps:
+        if gap.open:
+            lasted = format_duration((gap.to_at - gap.from_at) // timedelta(milliseconds=1))
+            what = f"makes no snapshots: the last one is {lasted} old, and so is all that is told here"
+            advice = "start `kctl spark snapshot` again"
+            yield Finding(State.ERR, FindingKind.COLLECTOR, "of snapshots", None, what, advice, gap.from_at, None)
+
+
+def _silent(broker: SilentBroker) -> Finding:
+    what = f"did not answer: {counted(broker.log_dirs, 'log dir')} of it are shown as they were before"
+    if not broker.log_dirs:
+        what = "did not answer: nothing is known of its log dirs"
+    elif broker.log_dirs == 1:
+        what = "did not answer: its log dir is shown as it was before"
+    advice = "see whether it runs; what it leads has no leader, or another one, and its replicas fall behind"
+    name, before = str(broker.broker), broker.since is None
+    return Finding(State.ERR, FindingKind.BROKER, name, None, what, advice, broker.since, None, before)
 
 
 # --- log dirs, topics -----------------------------------------------------------------------------------------------
@@ -142,7 +214,7 @@ def _log_dirs(rows: Iterable[LogDirReport]) -> Iterator[Finding]:
             what = f"is offline: {row.error}"
             advice = "its replicas are not to be had there: mend or replace the disk, and start the broker again"
             yield _log_dir(now, State.ERR, what, advice, None)
-        elif (now.broker, now.log_dir) not in seen:
+        elif row.silent_since is None and (now.broker, now.log_dir) not in seen:
             seen |= {(now.broker, other) for other in now.same_volume}
             yield from _filling(now)
 

@@ -9,7 +9,7 @@ Durations and ETAs count from the reading, in ms; None: never, or not known.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 
@@ -33,9 +33,20 @@ class State(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Gap:
+    """A time without passes: after the one of from_at (None: the span's beginning) until to_at. passes: how many were
+    due in it, by the collector's interval. open: it lasts until the end of what was asked for."""
+
+    from_at: datetime
+    to_at: datetime
+    passes: int
+    open: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Span:
     """The time that is reported. passes: read in it; incomplete: of them, those that lack something, failures: why, in
-    words; missed: passes that were due and left out."""
+    words; missed: passes that were due and left out because one took too long; gaps: when none were made."""
 
     from_at: datetime
     to_at: datetime
@@ -45,6 +56,7 @@ class Span:
     incomplete: int
     failures: list[str]
     missed: int
+    gaps: list[Gap] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +96,24 @@ class GroupReport:
 class LogDirReport:
     """A log dir, as `kctl spark retention --by log-dir` has it, and the bytes of its replicas over time.
 
-    error: why it is offline. Of the causes there are the largest alone.
+    error: why it is offline. silent_since: since when its broker did not answer: the figures are from before. Of the
+    causes there are the largest alone.
     """
 
     now: LogDirOutlook
     error: str | None
     size_over_time: Series
+    silent_since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SilentBroker:
+    """A broker that did not tell the newest pass of its log dirs, and should have. since: the first pass it did not
+    answer; None: none of the span. log_dirs: how many it had."""
+
+    broker: int
+    since: datetime | None
+    log_dirs: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +153,16 @@ class FindingKind(str, Enum):
     GROUP = "group"
     LOG_DIR = "log dir"
     TOPIC = "topic"
+    BROKER = "broker"
+    COLLECTOR = "collector"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     """Something that needs a person. severity: ERR or WARN. name: of the group, log dir (on `broker`) or topic.
 
-    what: is the matter, advice: what to do, both in words. since: when it began, as far as the span tells. due_ms: when
-    messages are lost or the disk is full.
+    what: is the matter, advice: what to do, both in words. since: when it began, as far as the span tells; None with
+    before_span: it held all the time. due_ms: when messages are lost or the disk is full.
     """
 
     severity: State
@@ -147,6 +173,7 @@ class Finding:
     advice: str
     since: datetime | None
     due_ms: int | None
+    before_span: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +182,7 @@ class Report:
 
     findings: what needs a person (kctl.report.findings). partitions: as `kctl spark lag` has them. brokers: as
     `kctl spark retention --by broker`. losses: as its `--show losses`. lacking: what could not be read, in words.
+    silent_brokers: whose figures are old. missing_tables: of which the store has nothing at all.
     """
 
     cluster_id: str | None
@@ -169,3 +197,5 @@ class Report:
     topics: list[TopicReport]
     losses: list[DiskLoss]
     lacking: list[str]
+    silent_brokers: list[SilentBroker] = field(default_factory=list)
+    missing_tables: list[str] = field(default_factory=list)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from report_stores import MESSAGE_BYTES, MINUTE_MS, PASSES, START_MS, a_pass, at
 from snapshot_stores import compact_all
 
 pytestmark = pytest.mark.usefixtures("one_command_tree")
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 SPAN = ("--from", "2026-09-21T14:00:00Z", "--to", "2026-09-21T15:00:00Z")
 
 
@@ -184,6 +186,55 @@ def test_passes_that_could_not_read_all_say_why(tmp_path: Path) -> None:
     assert (found.span.passes, found.span.incomplete) == (13, 1)
     assert found.span.failures == ["broker 3: connection refused"]
     assert len([text for text in found.lacking if "connection refused" in text]) == 1
+
+
+def test_a_broker_that_died_is_named_and_its_figures_are_marked(tmp_path: Path) -> None:
+    store = small_cluster(tmp_path / "store", passes=12)
+    for minute in (12, 13):
+        part = a_pass(minute)
+        part.failed("broker 2 is down: 4 replicas of it were not read")
+        for table in ("replicas", "log_dirs"):
+            part.rows[table] = [row for row in part.rows[table] if row[0] != 2]
+        put_pass(store, at_ms(minute), at_ms(minute) + 50, part, interval_ms=MINUTE_MS)
+    found = _report(store.root)
+    died = EPOCH + timedelta(milliseconds=at_ms(12))
+    assert [(each.broker, each.since, each.log_dirs) for each in found.silent_brokers] == [(2, died, 1)]
+    assert [(each.kind.value, each.name, each.since) for each in found.findings[:1]] == [("broker", "2", died)]
+    assert {row.now.broker: row.silent_since for row in found.log_dirs} == {1: None, 2: died, 3: None}
+
+
+def test_a_collector_that_was_off_is_told_and_ends_no_alarm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An alarm since minute 40, and nothing collected from minute 46 to 50."""
+    store = small_cluster(tmp_path / "store")
+    for minute in range(46, 50):
+        for file in store.root.glob(f"*/date=*/hour=*/pass-{at_ms(minute)}.parquet"):
+            file.unlink()
+    found = _report(store.root)
+    assert [(each.passes, each.open) for each in found.span.gaps] == [(4, False)]
+    stopped = next(each for each in found.findings if each.name == "stopped")
+    assert stopped.since is not None
+    assert (stopped.since - found.span.from_at) < timedelta(minutes=41)
+    code = main(["spark", "report", "--store", str(store.root), *SPAN])
+    out = capsys.readouterr().out
+    assert code == 0
+    assert re.search(
+        r"^lacking +nothing collected from 09-21 14:45:00 to 14:50:00 \(5m\): 4 passes missing$", out, re.MULTILINE
+    )
+
+
+def test_an_alarm_that_held_all_the_time_says_so(run: Callable[..., tuple[int, str, str]]) -> None:
+    _, out, _ = run(span=("--from", "2026-09-21T14:50:00Z", "--to", "2026-09-21T15:00:00Z"))
+    assert re.search(r"^ERR +group stopped .* before 09-21 14:50 ", out, re.MULTILINE)
+
+
+def test_a_table_that_is_missing_is_one_thing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = small_cluster(tmp_path / "store", passes=12)
+    shutil.rmtree(store.root / "commits")
+    code = main(["spark", "report", "--store", str(store.root), *SPAN])
+    out, err = capsys.readouterr()
+    assert code == 5
+    assert err.count("commits is missing") == err.count("commits/") + 1 == 1
+    assert re.search(r"^groups +not known", out, re.MULTILINE)
 
 
 # --- the command ----------------------------------------------------------------------------------------------------

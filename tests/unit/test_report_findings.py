@@ -10,7 +10,17 @@ import pytest
 
 from kctl.lag.disk_full import Cause
 from kctl.report.findings import DAY_MS, MOST, WEEK_MS, findings
-from kctl.report.model import Finding, FindingKind, GroupReport, LogDirReport, Span, State, StatusSpan
+from kctl.report.model import (
+    Finding,
+    FindingKind,
+    Gap,
+    GroupReport,
+    LogDirReport,
+    SilentBroker,
+    Span,
+    State,
+    StatusSpan,
+)
 from report_samples import BUCKETS, FROM, group_report, log_dir_report, partition_status, topic_report
 
 SPAN = Span(FROM, FROM + timedelta(hours=1), 60_000, BUCKETS, 60, 0, [], 0)
@@ -98,19 +108,80 @@ def test_what_to_do_about_a_group(row: GroupReport, partition: str, advice: str)
     assert found.advice.startswith(advice)
 
 
+def _gap_in(state: State, first: int) -> list[StatusSpan]:
+    """A state from a bucket on, not seen in ten of them and not known in five."""
+    return [
+        StatusSpan(first, 20 - first, state),
+        StatusSpan(20, 10, None),
+        StatusSpan(30, 5, State.UNKNOWN),
+        StatusSpan(35, 25, state),
+    ]
+
+
 @pytest.mark.parametrize(
-    ("timeline", "minute"),
+    ("timeline", "minute", "before_span"),
     [
-        ([StatusSpan(0, 30, State.OK), StatusSpan(30, 30, State.ERR)], 30),
-        ([StatusSpan(0, 30, State.OK), StatusSpan(30, 29, State.ERR), StatusSpan(59, 1, None)], 30),
-        ([StatusSpan(0, 60, State.ERR)], None),
-        ([StatusSpan(0, 30, State.ERR), StatusSpan(30, 30, State.OK)], None),
-        ([StatusSpan(0, 60, None)], None),
+        ([StatusSpan(0, 30, State.OK), StatusSpan(30, 30, State.ERR)], 30, False),
+        ([StatusSpan(0, 30, State.OK), StatusSpan(30, 29, State.ERR), StatusSpan(59, 1, None)], 30, False),
+        ([StatusSpan(0, 60, State.ERR)], None, True),
+        ([StatusSpan(0, 30, State.ERR), StatusSpan(30, 30, State.OK)], None, False),
+        ([StatusSpan(0, 60, None)], None, False),
+        ([StatusSpan(0, 9, State.OK), *_gap_in(State.ERR, 9)], 9, False),
+        (_gap_in(State.ERR, 0), None, True),
+        ([StatusSpan(0, 9, None), *_gap_in(State.ERR, 9)], 9, False),
+        ([*_gap_in(State.ERR, 0)[:2], StatusSpan(30, 5, State.OK), StatusSpan(35, 25, State.ERR)], 35, False),
     ],
 )
-def test_since_when(timeline: list[StatusSpan], minute: int | None) -> None:
+def test_since_when(timeline: list[StatusSpan], minute: int | None, before_span: bool) -> None:
+    """A collector that was off, and passes that could not read a group, do not end what is the matter with it."""
     (found,) = of_group(dataclasses.replace(group(), timeline=timeline))
+    assert found.before_span == before_span
     assert found.since == (None if minute is None else FROM + timedelta(minutes=minute))
+
+
+def test_a_group_that_was_set_back_is_not_only_told_to_start() -> None:
+    (found,) = of_group(group(state="Empty"), "STOP", worst_status="REWIND")
+    assert found.what.startswith("its offset went back, and since then it commits nothing, ")
+    assert found.advice == "see whether the reset was meant; it has no members: start its consumers"
+    (found,) = of_group(group(State.WARN), "WARN", worst_status="REWIND")  # it reads on
+    assert found.what.startswith("falls behind, ")
+
+
+def test_an_open_transaction_that_holds_a_group_up() -> None:
+    (found,) = of_group(group(), "STALL", lag=7, undecided=7, held_by_transaction=True)
+    assert found.what.startswith("waits for a transaction that is open, ")
+    assert "kafka-transactions.sh find-hanging" in found.advice
+    held = dataclasses.replace(partition_status("orders-reader", "t", 0, 7), status="STALL", held_by_transaction=True)
+    other = dataclasses.replace(held, partition=1, held_by_transaction=False)
+    (found,) = findings(SPAN, [group()], [held, other], [], [])
+    assert found.what.startswith("commits, but its offset stands still, ")
+
+
+def test_what_makes_figures_old_comes_first() -> None:
+    span = dataclasses.replace(
+        SPAN,
+        gaps=[
+            Gap(FROM, FROM + timedelta(minutes=4), 3, open=False),
+            Gap(SPAN.to_at, SPAN.to_at + timedelta(minutes=9), 8, open=True),
+        ],
+    )
+    silent = [SilentBroker(1, FROM + timedelta(minutes=50), 2), SilentBroker(2, None, 0)]
+    old = dataclasses.replace(log_dir(full_ms=HOUR_MS), silent_since=silent[0].since)
+    offline = log_dir(error="KAFKA_STORAGE_ERROR", log_dir="/lost")
+    found = findings(span, [group()], [], [offline, old], [], silent)
+    assert [(each.kind.value, each.name) for each in found] == [
+        ("collector", "of snapshots"),
+        ("broker", "1"),
+        ("broker", "2"),
+        ("log dir", "/lost"),
+        ("group", "orders-reader"),
+    ]
+    assert {each.severity for each in found} == {State.ERR}
+    assert found[0].what == "makes no snapshots: the last one is 9m old, and so is all that is told here"
+    assert [(each.since, each.before_span) for each in found[:3]] == [
+        (SPAN.to_at, False), (silent[0].since, False), (None, True),
+    ]  # fmt: skip
+    assert found[1].what == "did not answer: 2 log dirs of it are shown as they were before"
 
 
 CAUSES = [Cause("orders", 10, 0.6, 1.0), Cause(None, 5, 0.3, 1.0), Cause("a", 1, 0.06, 1.0), Cause("b", 1, 0.04, 1.0)]

@@ -159,13 +159,15 @@ def test_every_figure_that_a_table_of_the_page_shows_is_in_the_report(page: Page
 REPORT_KEYS: dict[type, list[str]] = {
     model.Report: [
         "cluster_id", "made_at", "span", "overview", "findings", "groups", "partitions", "brokers", "log_dirs",
-        "topics", "losses", "lacking",
+        "topics", "losses", "lacking", "silent_brokers", "missing_tables",
     ],
-    model.Finding: ["severity", "kind", "name", "broker", "what", "advice", "since", "due_ms"],
-    model.Span: ["from_at", "to_at", "bucket_ms", "buckets", "passes", "incomplete", "failures", "missed"],
+    model.Finding: ["severity", "kind", "name", "broker", "what", "advice", "since", "due_ms", "before_span"],
+    model.Span: ["from_at", "to_at", "bucket_ms", "buckets", "passes", "incomplete", "failures", "missed", "gaps"],
+    model.Gap: ["from_at", "to_at", "passes", "open"],
+    model.SilentBroker: ["broker", "since", "log_dirs"],
     model.StatusSpan: ["first", "count", "status"],
     model.GroupReport: ["now", "gone", "lag_over_time", "time_lag_over_time", "timeline"],
-    model.LogDirReport: ["now", "error", "size_over_time"],
+    model.LogDirReport: ["now", "error", "size_over_time", "silent_since"],
     model.TopicReport: ["now", "size_over_time"],
     model.Overview: [
         "groups", "groups_ok", "groups_warn", "groups_err", "groups_unknown", "partitions", "lag", "lost",

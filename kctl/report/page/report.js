@@ -16,7 +16,13 @@ const charts = [], tables = {};
 // Figures of now and series in one row.
 const flat = (rows) => rows.map((row) => ({ ...row.now, ...row, now: null }));
 const groups = flat(report.groups), topics = flat(report.topics);
-const logDirs = flat(report.log_dirs).map((row) => ({ ...row, filled_by: filledBy(row.causes) }));
+const logDirs = flat(report.log_dirs).map((row) => ({ ...row, filled_by: filledBy(row.causes), error: row.error ?? silence(row.silent_since) }));
+
+// Why a log dir's figures are old; null: they are not.
+function silence(since) {
+  if (since === null) return null;
+  return "no answer since " + (since === span.from_at ? "before " : "") + formatTime(since).slice(5);
+}
 
 function filledBy(causes) {
   const large = causes.filter((each) => each.share >= 0.05).slice(0, 3);
@@ -39,11 +45,28 @@ function showHead() {
   part("span").textContent =
     formatTime(span.from_at) + " to " + formatTime(span.to_at) + " UTC, " + passes(span.passes);
   const lacking = [...report.lacking];
-  if (span.incomplete) lacking.unshift([passes(span.incomplete) + " could not read all", ...span.failures].join(": "));
+  if (report.missing_tables.includes("commits")) lacking.push("without commits nothing is known of groups");
+  lacking.push(...span.gaps.map(gapText));
   if (span.missed) lacking.unshift(passes(span.missed) + " left out: the one before took too long");
   if (span.passes === 1 && overview.groups_unknown) lacking.unshift("one pass alone tells no status, no rates and no growth");
-  part("lacking").hidden = !lacking.length;
+  part("lacking").hidden = !lacking.length && !span.incomplete;
   part("lacking-list").append(...lacking.map((text) => element("li", "", text)));
+  if (span.incomplete) part("lacking-list").append(failuresOf(span));
+}
+
+// What passes could not read, each thing on a line of its own.
+function failuresOf(span) {
+  const line = element("li", "", passes(span.incomplete) + " could not read all" + (span.failures.length ? ":" : ""));
+  const list = element("ul");
+  list.append(...span.failures.map((text) => element("li", "", text)));
+  if (span.failures.length) line.append(list);
+  return line;
+}
+
+function gapText(gap) {
+  const lasted = formatDuration(Date.parse(gap.to_at) - Date.parse(gap.from_at));
+  return "nothing collected from " + formatTime(gap.from_at).slice(5) + " to " + formatTime(gap.to_at).slice(11) +
+    " (" + lasted + "): " + passes(gap.passes) + " missing";
 }
 
 // --- what needs somebody ---
@@ -60,6 +83,7 @@ function findingOf(finding) {
   name.type = "button";
   name.addEventListener("click", () => goTo(finding));
   if (finding.since) more.push("since " + formatTime(finding.since).slice(5, 16));
+  else if (finding.before_span) more.push("since before " + formatTime(span.from_at).slice(5, 16));
   more.push(finding.advice);
   body.append(name, element("span", "", " " + finding.what), element("div", "dim", more.join(" · ")));
   line.append(element("span", "status " + coloured(finding.severity), finding.severity), body);
@@ -69,8 +93,9 @@ function findingOf(finding) {
 
 // To the row that a finding is about.
 function goTo(finding) {
-  const id = { group: "groups", "log dir": "log-dirs", topic: "topics" }[finding.kind];
-  tables[id].look(finding.name);
+  const id = { group: "groups", "log dir": "log-dirs", topic: "topics", broker: "log-dirs" }[finding.kind];
+  if (!id) return part("lacking").scrollIntoView();
+  tables[id].look(finding.kind === "broker" ? "no answer" : finding.name);
   part(id + "-table").scrollIntoView();
   tables[id].filter.focus({ preventScroll: true });
 }
@@ -99,7 +124,7 @@ function tile(title, value, className) {
 
 function showOverview() {
   const some = (value, show) => (value === null ? "–" : show(value));
-  const alarm = (value, className) => (value ? className : "");
+  const alarm = (value, className) => (value ? className : ""), silent = report.silent_brokers.length;
   const soon = (ms) => (ms === null || ms > 7 * DAY_MS ? "" : ms <= DAY_MS ? "ERR" : "WARN");
   part("tiles").append(
     tile("groups in ERR, of " + formatCount(overview.groups), formatCount(overview.groups_err), alarm(overview.groups_err, "ERR")),
@@ -113,7 +138,7 @@ function showOverview() {
     tile("bytes of all replicas", formatSize(overview.replicas_bytes)),
     tile("growth", some(overview.growth_bytes_per_hour, KINDS.growth.show)),
     tile("topics", formatCount(overview.topics)),
-    tile("brokers", formatCount(overview.brokers)),
+    tile("brokers" + (silent ? ", " + formatCount(silent) + " without answer" : ""), formatCount(overview.brokers), alarm(silent, "ERR")),
   );
 }
 
