@@ -304,7 +304,7 @@ def test_a_time_without_snapshots(store: Store, tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="has no snapshots from") as caught:
         plan_span(store.root, _at(45), _at(100), EVERYTHING)
     assert caught.value.hint is not None
-    assert "its last one is of 20" in caught.value.hint
+    assert caught.value.hint.startswith("it has some from 20")
     with pytest.raises(NotFound, match="has no snapshots from"):
         plan_moment(store.root, _at(-1), EVERYTHING)
     with pytest.raises(NotFound, match="is no store"):

@@ -442,7 +442,7 @@ def test_the_command(fresh: Store, capsys: pytest.CaptureFixture[str], monkeypat
         "start", "group", "topic", "passes", "complete", "partitions", "lag", "peak_lag", "mean_lag", "lost",
         "consumed", "produced",
     ]  # fmt: skip
-    assert "3 hours and 0 days were rolled up" in err
+    assert "3 hours were rolled up" in err
     for of in ("groups", "topics", "log-dirs"):
         code, out, err = run(capsys, monkeypatch, "--store", str(store.root), "--of", of, "--top", "2")
         assert (code, out.count("\n")) == (0, 3), err
