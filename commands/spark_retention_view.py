@@ -34,8 +34,8 @@ def usage_table(rows: Sequence[Any], by: str, *, outlook: bool = False, wide: bo
 def losses_table(rows: Sequence[Any]) -> Table:
     """What groups stand to lose at each full disk."""
     columns = [
-        _right("broker"), Column("log_dir"), _full(), Column("group"), _right("partitions"), _count("unread"),
-        _count("sole", "ONLY HERE"), _count("deleted", "DELETED UNREAD"), _due("loss_ms", "LOSS IN"),
+        _right("broker"), Column("log_dir"), _full(), Column("group", name=True), _right("partitions", "PARTS"),
+        _count("unread"), _count("sole", "ONLY HERE"), _count("deleted"), _due("loss_ms", "LOSS IN"),
     ]  # fmt: skip
     return Table(columns, jsonable(rows), empty="no disk gets full with messages that a group has not read")
 
@@ -74,8 +74,8 @@ def what_if_tables(found: WhatIf) -> list[Table]:
         replace(_full("new_full_ms", "THEN"), key="then", show=str),
     ]  # fmt: skip
     groups = [
-        Column("group"), Column("topic"), _right("partitions"), _count("lost_at_most", "LOST AT MOST"),
-        _due("loss_ms", "LOSS IN"), _due("new_loss_ms", "THEN"),
+        Column("group", name=True), Column("topic", name=True), _right("partitions"),
+        _count("lost_at_most", "LOST AT MOST"), _due("loss_ms", "LOSS IN"), _due("new_loss_ms", "THEN"),
     ]  # fmt: skip
     return [
         Table(topics, jsonable(found.topics), title="topics", empty="no topic has that name"),

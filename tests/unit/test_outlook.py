@@ -400,6 +400,15 @@ def test_reports_and_their_keys(
         _make_type_verifier(columns)(plain(row))  # as createDataFrame does
 
 
+def test_losses_fit_into_80_columns(
+    store: Store, job: OutlookJob, outlook: Outlook, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = over_store.report_of(asked(store, show="losses"), job, outlook)
+    assert shown.rows
+    emit(shown.result, lambda: shown.tables, None)
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
 @pytest.mark.parametrize("by", ["topic", "partition", "replica", "broker", "log-dir"])
 def test_tables_fit_into_80_columns_and_wide_ones_have_everything(
     store: Store, job: OutlookJob, outlook: Outlook, capsys: pytest.CaptureFixture[str], by: str
