@@ -40,7 +40,7 @@ def explanations(rows: Sequence[Any], rules: WindowRules) -> list[Table]:
 
 
 _WIDE = frozenset({
-    "committed_offset", "log_end_offset", "shown_before", "max_lag", "control_records", "consumed_per_s",
+    "committed_offset", "log_end_offset", "shown_before", "max_lag", "undecided", "control_records", "consumed_per_s",
     "produced_per_s", "deletion_ms", "last_commit", "client_id", "host",
 })  # fmt: skip
 _ALWAYS = frozenset({"group", "topic", "topics", "partition", "partitions", "lag", "lost"})

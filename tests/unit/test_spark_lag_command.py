@@ -19,9 +19,10 @@ from typing import Any
 
 import pytest
 
-from kctl.commands import spark_lag
+from kctl.commands import output, spark_lag
 from kctl.commands.app import main
 from kctl.commands.spark_lag_view import lag_tables
+from kctl.commands.table_layout import Cells, fit
 from kctl.commands.views import By
 from kctl.lag.report import PartitionStatus
 from kctl.lag.window import MINUTE_MS
@@ -151,6 +152,22 @@ def test_a_loss_right_now_is_shown() -> None:
     assert "UNDECIDED" not in titles
     assert "DELETED IN" not in titles
     assert [column.show and column.show(0) for column in table.columns if column.title == "LOSS IN"] == ["now"]
+
+
+def test_names_are_whole_at_80_columns() -> None:
+    row = {field.name: None for field in dataclasses.fields(PartitionStatus)}
+    figures = {"lag": 1_234_567, "lost": 12, "undecided": 3, "time_lag_ms": 6_100_000, "catch_up_ms": 0, "loss_ms": 0}
+    names = {"group": '<b>x</b>" ünï', "topic": "eu/payments"}
+    status = {"partition": 11, "state": "Stable", "status": "STALL", "standing": "active"}
+    (table,) = lag_tables([PartitionStatus(**row | figures | names | status)], By.PARTITION)  # type: ignore[arg-type]
+    (texts,) = output._cells(table)
+    cells = [
+        Cells(column.title, [text], breakable=column.align == "left", whole=column.name)
+        for column, text in zip(table.columns, texts, strict=True)
+    ]
+    fitted = fit(cells, 80)
+    assert fitted.width <= 80
+    assert fitted.widths[:2] == [len(names["group"]), len(names["topic"])]
 
 
 def test_who_is_held_up_by_an_open_transaction_is_named(capsys: pytest.CaptureFixture[str]) -> None:
