@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import hashlib
+import json
 import re
 from html.parser import HTMLParser
 from importlib.resources import files
@@ -154,6 +155,15 @@ def test_every_figure_that_a_table_of_the_page_shows_is_in_the_report(page: Page
     assert used
     assert used <= known
     assert set(re.findall(r"overview\.(\w+)", script)) <= {*rows["overview"]}
+
+
+def test_all_that_lies_in_the_page_by_columns_is_made_rows_again(page: Page) -> None:
+    """Else its rows are neither counted nor shown, and nothing says so."""
+    listed = re.search(r"for \(const name of (\[[^\]]*\])\) report\[name\] = rowsOf", page.texts[3][1])
+    assert listed is not None
+    plain = {"lacking", "missing_tables"}  # of text
+    lists = {each.name for each in dataclasses.fields(model.Report) if str(each.type).startswith("list[")}
+    assert set(json.loads(listed[1])) == lists - plain
 
 
 REPORT_KEYS: dict[type, list[str]] = {

@@ -8,7 +8,7 @@ function rowsOf(table) {
 }
 
 const report = JSON.parse(document.getElementById("report").textContent);
-for (const name of ["findings", "groups", "partitions", "brokers", "log_dirs", "topics", "losses"]) report[name] = rowsOf(report[name]);
+for (const name of ["findings", "groups", "partitions", "brokers", "log_dirs", "topics", "losses", "silent_brokers"]) report[name] = rowsOf(report[name]);
 const span = report.span, overview = report.overview;
 const FIRST_FINDINGS = 8;
 const DAY_MS = 24 * 3600 * 1000;
@@ -126,9 +126,10 @@ function showOverview() {
   const some = (value, show) => (value === null ? "–" : show(value));
   const alarm = (value, className) => (value ? className : ""), silent = report.silent_brokers.length;
   const soon = (ms) => (ms === null || ms > 7 * DAY_MS ? "" : ms <= DAY_MS ? "ERR" : "WARN");
+  const groupCount = (count) => (report.missing_tables.includes("commits") ? "–" : formatCount(count));
   part("tiles").append(
-    tile("groups in ERR, of " + formatCount(overview.groups), formatCount(overview.groups_err), alarm(overview.groups_err, "ERR")),
-    tile("groups in WARN", formatCount(overview.groups_warn), alarm(overview.groups_warn, "WARN")),
+    tile("groups in ERR, of " + groupCount(overview.groups), groupCount(overview.groups_err), alarm(overview.groups_err, "ERR")),
+    tile("groups in WARN", groupCount(overview.groups_warn), alarm(overview.groups_warn, "WARN")),
     tile("next loss in", some(overview.next_loss_ms, formatEta), soon(overview.next_loss_ms)),
     tile("lost, messages", some(overview.lost, formatCount), alarm(groups.some(loses), "ERR")),
     tile("a disk is full in", some(overview.next_full_ms, formatEta), soon(overview.next_full_ms)),
