@@ -62,15 +62,21 @@ def test_the_library_prints_and_asks_nothing(path: Path) -> None:
     assert not calls
 
 
+RUNS_CODE = {"eval", "exec", "os.system", "os.popen", "pickle.loads", "yaml.load"}
+# a task unpacks what travelled inside the object that Spark itself has just unpickled: no other way in
+UNPACKS_ITS_OWN = {PACKAGE / "spark" / "task_source.py": {"pickle.loads"}}
+
+
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_no_shell_no_eval(path: Path) -> None:
+    refused = RUNS_CODE - UNPACKS_ITS_OWN.get(path, set())
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Call):
             name = ast.unparse(node.func)
             starts_process = name.rpartition(".")[2] in {"run", "Popen", "call", "check_call", "check_output"}
             uses_shell = starts_process and any(k.arg == "shell" for k in node.keywords)
             assert not uses_shell, f"{path}:{node.lineno} uses a shell"
-            assert name not in {"eval", "exec", "os.system", "os.popen", "pickle.loads", "yaml.load"}, f"{path}: {name}"
+            assert name not in refused, f"{path}: {name}"
 
 
 def _loaded_by(*argv: str) -> set[str]:
