@@ -66,7 +66,8 @@ def jsonable(value: Any) -> Any:
     if type(value) in _PLAIN:  # most values by far, and there can be a million
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: jsonable(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        own = ((f.name, getattr(value, f.name)) for f in dataclasses.fields(value))
+        return {name: each if type(each) in _PLAIN else jsonable(each) for name, each in own}
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, datetime):

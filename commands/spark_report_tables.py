@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kctl.commands.output import Column, Table, jsonable
-from kctl.commands.spark_retention_view import losses_table
+from kctl.commands.spark_retention_view import full_in, losses_table
 from kctl.commands.sparkline import WIDTH, sparkline, state_line
 from kctl.text import counted
 from kctl.units import format_duration, format_size
@@ -41,10 +41,13 @@ def report_tables(report: Report, worst: int, *, wide: bool = False) -> list[Tab
 
 
 def _log_dir_rows(report: Report, worst: int, *, wide: bool) -> Table:
-    """With what is the matter with each: that it is offline, or that its figures are old."""
+    """With what is the matter with each: that it is offline, or that its figures are old; and when it is full."""
     table = _rows("Log dirs", _log_dirs(wide), report.log_dirs, worst, len(report.log_dirs))
     begin = jsonable(report.span.from_at)
-    rows = [{**row, "error": row["error"] or _silence(row["silent_since"], begin)} for row in table.rows]
+    rows = [
+        {**row, "error": row["error"] or _silence(row["silent_since"], begin), "full": full_in(row["now"])}
+        for row in table.rows
+    ]
     return replace(table, rows=rows)
 
 
@@ -209,7 +212,7 @@ def _log_dirs(wide: bool) -> list[Column]:
         Column("now.growth_bytes_per_hour", "GROWTH", show=_growth, align="right"),
         _size("now.usable_bytes", "FREE"),
         Column("now.disk_used", "USED", show=_percent, align="right"),
-        _until("now.full_ms", "FULL IN"),
+        Column("full", "FULL IN", align="right"),
         Column("error", style=lambda _: "red"),
     ]
 

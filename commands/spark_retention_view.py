@@ -109,8 +109,7 @@ def _for_people(row: dict[str, Any]) -> dict[str, Any]:
         first = causes[0]
         row["cause"] = f"{'not Kafka' if first['topic'] is None else first['topic']} {first['share']:.0%}"
     if "full_ms" in row:
-        seen = row["disk_used"] is not None and row["growth_bytes_per_hour"] is not None
-        row["full"] = _full_in(row["full_ms"], row["full_after_ms"], "never" if seen else None)
+        row["full"] = full_in(row)
     if "ceiling_bytes" in row:
         ceiling = row["ceiling_bytes"]
         row["ceiling"] = "none" if row["unlimited"] else None if ceiling is None else show_size(ceiling)
@@ -125,6 +124,12 @@ def _with_then(row: dict[str, Any]) -> dict[str, Any]:
         "full": _full_in(old, row["full_after_ms"], None),
         "then": _full_in(new, row["new_full_after_ms"], "never" if would else None),
     }
+
+
+def full_in(row: Mapping[str, Any]) -> str | None:
+    """When a log dir or a broker's first one is full; None where that is not known."""
+    seen = row["disk_used"] is not None and row["growth_bytes_per_hour"] is not None
+    return _full_in(row["full_ms"], row["full_after_ms"], "never" if seen else None)
 
 
 def _full_in(full_ms: int | None, after_ms: int | None, otherwise: str | None) -> str | None:

@@ -211,7 +211,7 @@ function showLogDirs() {
   charts.push(chart);
   tables["log-dirs"] = new RowTable(part("log-dirs-table"), "log dirs", [
     { key: "log_dir", title: "LOG DIR", kind: "text" }, { key: "broker", title: "BROKER", kind: "count" },
-    { key: "full_ms", title: "FULL IN", kind: "eta" }, { key: "disk_used", title: "USED", kind: "share" },
+    { key: "full_ms", least: "full_after_ms", title: "FULL IN", kind: "eta" }, { key: "disk_used", title: "USED", kind: "share" },
     { key: "usable_bytes", title: "FREE", kind: "size" }, { key: "total_bytes", title: "VOLUME", kind: "size" },
     { key: "size_bytes", title: "SIZE", kind: "size" }, { key: "size_over_time", title: "SIZE OVER TIME", kind: "spark" },
     { key: "growth_bytes_per_hour", title: "GROWTH", kind: "growth" }, { key: "filled_by", title: "FILLED BY", kind: "text" },

@@ -35,13 +35,18 @@ function coloured(status) {
   return ["STOP", "STALL", "REWIND"].includes(status) ? "ERR" : status in BADNESS ? status : "UNKNOWN";
 }
 
+// What a row has in a column. least: the key of a bound, where nothing more is known.
+function valueOf(column, row) {
+  return row[column.key] ?? row[column.least] ?? null;
+}
+
 function cellOf(column, row) {
-  const kind = KINDS[column.kind], value = row[column.key];
+  const kind = KINDS[column.kind], value = valueOf(column, row);
   const cell = element("td", [kind.className, column.minor && "minor"].filter(Boolean).join(" "));
   if (column.kind === "spark") cell.append(sparkline(value));
-  else if (value === null || value === undefined) cell.textContent = "–";
+  else if (value === null) cell.textContent = "–";
   else if (column.kind === "status") cell.append(element("span", "status " + coloured(value), value));
-  else cell.textContent = printable(kind.show(value));
+  else cell.textContent = (value === row[column.key] ? "" : "> ") + printable(kind.show(value));
   return cell;
 }
 
@@ -53,7 +58,7 @@ function compare(a, b, descending) {
 }
 
 function sortKey(column, row) {
-  const value = row[column.key] ?? null;
+  const value = valueOf(column, row);
   if (column.kind === "status") return BADNESS[value] ?? -1;
   return column.kind === "spark" ? value.findLast?.((v) => v !== null) ?? null : value;
 }
