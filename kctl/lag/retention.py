@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import lru_cache
 from typing import NamedTuple
 
 DELETE = "delete"
@@ -175,6 +176,7 @@ def disk_used(total_bytes: int | None, usable_bytes: int | None) -> float | None
     return (total_bytes - usable_bytes) / total_bytes
 
 
+@lru_cache(maxsize=1024)  # the rows of a report share most of their times
 def at(timestamp_ms: int | None) -> datetime | None:
     """A record's timestamp as a time; None also beyond the years that a datetime can tell (1–9999)."""
     if timestamp_ms is None:
