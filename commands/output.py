@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from enum import Enum
+from functools import lru_cache
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TextIO
 
@@ -61,17 +62,30 @@ class Table:
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
+@lru_cache(maxsize=256)
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
+
+
+@lru_cache(maxsize=1024)
+def _iso(time_: datetime) -> str:
+    return time_.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def jsonable(value: Any) -> Any:
     """`value` as JSON has it: dataclasses as objects, times as ISO 8601 UTC, enums as values, paths as text."""
     if type(value) in _PLAIN:  # most values by far, and there can be a million
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        own = ((f.name, getattr(value, f.name)) for f in dataclasses.fields(value))
-        return {name: each if type(each) in _PLAIN else jsonable(each) for name, each in own}
+        found = {}
+        for name in _field_names(type(value)):
+            each = getattr(value, name)
+            found[name] = each if type(each) in _PLAIN else jsonable(each)
+        return found
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, datetime):
-        return value.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return _iso(value)
     if isinstance(value, Mapping):
         return {str(k): jsonable(v) for k, v in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
@@ -348,6 +362,8 @@ def _flatten(row: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def _lookup(row: Mapping[str, Any], key: str) -> Any:
+    if "." not in key:
+        return row.get(key)
     value: Any = row
     for part in key.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
