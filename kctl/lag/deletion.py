@@ -32,7 +32,9 @@ class Deletion(NamedTuple):
     @property
     def eta_ms(self) -> int | None:
         """The sooner of both."""
-        return min((ms for ms in self if ms is not None), default=None)
+        if self.by_time_ms is None or self.by_bytes_ms is None:
+            return self.by_bytes_ms if self.by_time_ms is None else self.by_time_ms
+        return min(self.by_time_ms, self.by_bytes_ms)
 
 
 NEVER = Deletion(None, None)
