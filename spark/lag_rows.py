@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
 from itertools import groupby
 from pathlib import Path
@@ -183,8 +183,8 @@ def _inside(text: str, groups: GroupRange) -> bool:
 
 def _beside(
     question: LagQuestion, store: Store | None, table: str, groups: GroupRange, damaged: list[Damaged]
-) -> Iterator[Mapping[str, Any]]:
-    """The rows of a table that tells of the cluster, of chosen groups and topics."""
+) -> Iterator[tuple[Any, ...]]:
+    """The rows of a table that tells of the cluster, of chosen groups and topics, as moment_of takes them."""
     columns = COLUMNS[table]
     of_groups = table in {schema.GROUPS, schema.OWNERS}
     bounds = groups if of_groups else question.topics.bounds
@@ -204,12 +204,12 @@ def _beside(
             lower=lower,
             upper=upper,
         )
+    group, topic = (columns.index(name) if name in columns else None for name in ("group", "topic"))
     for batch in batches:
-        for values in zip(*(batch.column(name).to_pylist() for name in columns), strict=True):
-            row = dict(zip(columns, values, strict=True))
-            if "group" in row and not (row["group"] in question.groups and _inside(row["group"], groups)):
+        for row in zip(*(batch.column(name).to_pylist() for name in columns), strict=True):
+            if group is not None and not (row[group] in question.groups and _inside(row[group], groups)):
                 continue
-            if "topic" not in row or row["topic"] in question.topics:
+            if topic is None or row[topic] in question.topics:
                 yield row
 
 

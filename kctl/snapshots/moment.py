@@ -6,7 +6,7 @@ the newest row of a group says of its members holds for all owners: older ones h
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from kctl.lag.deletion import Limits
 from kctl.lag.report import Owner
 from kctl.snapshots import schema
 
-Row = Mapping[str, Any]
+Row = tuple[Any, ...]
 
 
 class TopicPartitionLog(NamedTuple):
@@ -40,60 +40,48 @@ class Moment:
 
 
 TABLES = (schema.GROUPS, schema.OWNERS, schema.LOGS, schema.REPLICAS, schema.CONFIGS)
-COLUMNS: dict[str, tuple[str, ...]] = {
+COLUMNS: dict[str, tuple[str, ...]] = {  # the time, the key, the rest
     schema.GROUPS: ("at_ms", "group", "state"),
     schema.OWNERS: ("at_ms", "group", "topic", "partition", "client_id", "host"),
     schema.LOGS: ("at_ms", "topic", "partition", "leader", "last_stable_offset", "oldest_timestamp_ms"),
-    schema.REPLICAS: ("at_ms", "broker", "topic", "partition", "size_bytes", "future"),
+    schema.REPLICAS: ("at_ms", "topic", "partition", "broker", "size_bytes", "future"),
     schema.CONFIGS: ("at_ms", "topic", "cleanup_policy", "retention_ms", "retention_bytes"),
 }
 
 
 def moment_of(rows: Mapping[str, Iterable[Row]]) -> Moment:
-    """The moment that rows of TABLES tell of, with at least the columns COLUMNS, in any order."""
-    groups = _newest(rows.get(schema.GROUPS, ()), ("group",))
-    at = {key[0]: row["at_ms"] for key, row in groups.items()}
+    """The moment that rows of TABLES tell of, each with the values of COLUMNS, in any order."""
+    groups = _newest(rows.get(schema.GROUPS, ()), 1)
     owners = {
-        (str(group), str(topic), int(partition)): Owner(row["client_id"], row["host"])
-        for (group, topic, partition), row in _newest(
-            rows.get(schema.OWNERS, ()), ("group", "topic", "partition")
-        ).items()
-        if row["at_ms"] >= at.get(group, 0)
+        key: Owner(client_id, host)
+        for key, (at_ms, *_, client_id, host) in _newest(rows.get(schema.OWNERS, ()), 3).items()
+        if key[:1] not in groups or at_ms >= groups[key[:1]][0]
     }
     return Moment(
-        states={key[0]: row["state"] for key, row in groups.items()},
+        states={group: state for _, group, state in groups.values()},
         owners=owners,
         owned={(group, topic) for group, topic, _ in owners},
         logs=_logs(rows),
-        limits={
-            key[0]: Limits(row["cleanup_policy"], row["retention_ms"], row["retention_bytes"])
-            for key, row in _newest(rows.get(schema.CONFIGS, ()), ("topic",)).items()
-        },
+        limits={topic: Limits(*configs) for _, topic, *configs in _newest(rows.get(schema.CONFIGS, ()), 1).values()},
     )
 
 
 def _logs(rows: Mapping[str, Iterable[Row]]) -> dict[tuple[str, int], TopicPartitionLog]:
-    sizes = {
-        key: row["size_bytes"]
-        for key, row in _newest(_present(rows.get(schema.REPLICAS, ())), ("topic", "partition", "broker")).items()
-    }
+    replicas = (row for row in rows.get(schema.REPLICAS, ()) if not row[-1])
+    sizes = {key: size_bytes for key, (*_, size_bytes, _) in _newest(replicas, 3).items()}
     return {
-        (topic, partition): TopicPartitionLog(
-            row["last_stable_offset"], row["oldest_timestamp_ms"], sizes.get((topic, partition, row["leader"]))
-        )
-        for (topic, partition), row in _newest(rows.get(schema.LOGS, ()), ("topic", "partition")).items()
+        key: TopicPartitionLog(stable, oldest_ms, sizes.get((*key, leader)))
+        for key, (*_, leader, stable, oldest_ms) in _newest(rows.get(schema.LOGS, ()), 2).items()
     }
 
 
-def _present(replicas: Iterable[Row]) -> Iterator[Row]:
-    return (row for row in replicas if not row["future"])
-
-
-def _newest(rows: Iterable[Row], key: tuple[str, ...]) -> dict[tuple[Any, ...], Row]:
+def _newest(rows: Iterable[Row], key_columns: int) -> dict[tuple[Any, ...], Row]:
     """The newest row of each key."""
     found: dict[tuple[Any, ...], Row] = {}
+    until = 1 + key_columns
     for row in rows:
-        name = tuple(row[column] for column in key)
-        if name not in found or found[name]["at_ms"] <= row["at_ms"]:
-            found[name] = row
+        key = row[1:until]
+        before = found.get(key)
+        if before is None or before[0] <= row[0]:
+            found[key] = row
     return found

@@ -28,7 +28,7 @@ from kctl.lag.selection import names_of
 from kctl.lag.span import span_of
 from kctl.lag.status import Status
 from kctl.lag.window import DEFAULT_RULES, MINUTE_MS, Observation, Reading, judge
-from kctl.snapshots.moment import moment_of
+from kctl.snapshots.moment import COLUMNS, moment_of
 
 NOW = 1_790_000_000_000
 HOUR_MS = 60 * MINUTE_MS
@@ -425,25 +425,24 @@ def test_the_newest_row_of_each_key_counts() -> None:
             "oldest_timestamp_ms": stable * 10,
         }  # fmt: skip
 
-    moment = moment_of(
-        {
-            "groups": [
-                {"at_ms": 2, "group": "g", "state": "Stable"},
-                {"at_ms": 1, "group": "g", "state": "Empty"},
-                {"at_ms": 1, "group": "h", "state": "Empty"},
-            ],
-            "owners": [owner(1, "g", 0, "old"), owner(2, "g", 1, "new"), owner(1, "h", 0, "h")],
-            "logs": [
-                log(1, 1, 4),
-                log(2, 2, 5),
-            ],
-            "replicas": [replica(1, 10), replica(2, 20), replica(2, 25, at_ms=2), replica(2, 3, future=True, at_ms=2)],
-            "configs": [
-                {"at_ms": 1, "topic": "t", "cleanup_policy": "delete", "retention_ms": 5, "retention_bytes": -1},
-                {"at_ms": 2, "topic": "t", "cleanup_policy": "delete", "retention_ms": 6, "retention_bytes": -1},
-            ],
-        }
-    )
+    rows: dict[str, list[dict[str, Any]]] = {
+        "groups": [
+            {"at_ms": 2, "group": "g", "state": "Stable"},
+            {"at_ms": 1, "group": "g", "state": "Empty"},
+            {"at_ms": 1, "group": "h", "state": "Empty"},
+        ],
+        "owners": [owner(1, "g", 0, "old"), owner(2, "g", 1, "new"), owner(1, "h", 0, "h")],
+        "logs": [
+            log(1, 1, 4),
+            log(2, 2, 5),
+        ],
+        "replicas": [replica(1, 10), replica(2, 20), replica(2, 25, at_ms=2), replica(2, 3, future=True, at_ms=2)],
+        "configs": [
+            {"at_ms": 1, "topic": "t", "cleanup_policy": "delete", "retention_ms": 5, "retention_bytes": -1},
+            {"at_ms": 2, "topic": "t", "cleanup_policy": "delete", "retention_ms": 6, "retention_bytes": -1},
+        ],
+    }
+    moment = moment_of({table: [tuple(row[name] for name in COLUMNS[table]) for row in rows[table]] for table in rows})
     assert moment.states == {"g": "Stable", "h": "Empty"}
     # What the newest look at group g does not tell of is not assigned any more.
     assert set(moment.owners) == {("g", "t", 1), ("h", "t", 0)}
