@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from kctl.durable import sync_folder
 from kctl.snapshots import files, schema
 from kctl.snapshots.layout import Hour, hour_of, parse_hour, parse_name
 from kctl.snapshots.store import Store
@@ -30,7 +31,7 @@ def expire(store: Store, before_ms: int) -> Iterator[Hour]:
         folder = store.folder(schema.PASSES, hour)
         try:
             os.replace(folder, folder.parent / f"{_EXPIRED}{folder.name}")  # noqa: PTH105
-            files.sync_folder(folder.parent)
+            sync_folder(folder.parent)
         except OSError as exc:
             raise files.failed("remove", folder, exc) from exc
         _finish_hour(store, folder.parent, folder.name)

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from kctl.durable import sync_folder
 from kctl.errors import NotAuthorized, OperationFailed
 from kctl.snapshots.remote import RemotePath
 
@@ -43,15 +44,6 @@ def make_folder(root: Path, folder: Path) -> None:
                 raise NotPlain(f"{here} is no folder") from None
         else:
             sync_folder(parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Force a folder's names to the disk."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 @contextmanager
