@@ -48,8 +48,8 @@ TITLES = {
 NOTES = {
     "spark": (
         "The aim was an answer within 12 s with the class archive and 18 s without it. Most of it is the start of the"
-        " JVM and of Python workers: a bare data source and an aggregate took 10 and 19 s. `kctl lag` is the tool for at"
-        " once."
+        " JVM and of Python workers: a bare data source and an aggregate took 10 and 19 s. `kctl lag` is the tool for"
+        " at once."
     ),
     "spark-window": (
         "The aims were 0.7 million rows a CPU second and three times what Spark SQL gives. kctl's lines also tell time"
