@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.deadline import Deadline
 from kctl.deploy.java import find_java
-from kctl.errors import ConnectionFailed, OperationFailed
+from kctl.errors import ConnectionFailed, OperationFailed, TimedOut
 from kctl.spark import failures
 from kctl.spark.class_archive import class_archive
 from kctl.spark.gateway import Gateway
@@ -33,6 +33,7 @@ from kctl.spark.java_command import (
     packages_folders,
     properties,
     submit_command,
+    submit_conf,
     submit_environment,
     write_private,
 )
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _MASTER_TIMEOUT_S = 5.0
+_JVM_TIMEOUT_S = 120.0  # until the JVM listens; a cluster may take longer to take the application
 
 
 class SparkDriver:
@@ -120,8 +122,9 @@ class SparkDriver:
         if self._session is None:
             deadline = Deadline(self.settings.start_timeout_s)
             with self.explained():
-                gateway = self._gateway.connect(deadline)
-                self._session = self._connected(gateway)
+                gateway = self._gateway.connect(deadline.at_most(_JVM_TIMEOUT_S))
+                with self._started_within(deadline):
+                    self._session = self._connected(gateway)
         return self._session
 
     def log(self) -> str:
@@ -151,11 +154,29 @@ class SparkDriver:
                 raise failures.died(self._gateway.returncode, self._gateway.log()) from exc
             raise
 
+    @contextmanager
+    def _started_within(self, deadline: Deadline) -> Iterator[None]:
+        """Kill the JVM when the block, in which Java waits for a cluster, takes longer. Raises TimedOut then."""
+        timer = threading.Timer(deadline.left_s, self.abort)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except Exception as exc:
+            if not deadline.expired:
+                raise
+            raise TimedOut(
+                f"Spark did not start within {deadline.seconds:g} s (master {self.settings.master})",
+                hint="is the master well, and of this Spark's version? --timeout gives it more time",
+            ) from exc
+        finally:
+            timer.cancel()
+
     def _command(self) -> tuple[list[str], dict[str, str]]:
         if not self.settings.embedded:
             from kctl.deploy.java_launcher import java_home_for_spark
 
-            write_private(self._folder / "spark.properties", properties(self._conf()))
+            write_private(self._folder / "spark.properties", properties(submit_conf(self._conf(), folder=self._folder)))
             environment = submit_environment(os.environ, java_home_for_spark())
             environment.setdefault("SPARK_LOCAL_DIRS", str(self._folder))  # the driver's; its own would outlive a kill
             return submit_command(self.settings, folder=self._folder, environ=os.environ), environment

@@ -24,6 +24,7 @@ from consumer_groups_tool import described
 from kctl.client import connect
 from kctl.commands.output import jsonable
 from kctl.context import Security, Target
+from kctl.deadline import Deadline
 from kctl.deploy.class_archive import ClassArchive
 from kctl.deploy.java import find_java
 from kctl.errors import OperationFailed, TimedOut
@@ -373,7 +374,7 @@ def run_into_a_timeout() -> None:
         with SparkDriver(SparkSettings()) as driver:
             frame = sources.load(driver.session(), kind, Target("nobody", ()), [0, 1])
             started = time.monotonic()
-            with watched(driver, "reading", timeout_s=3):
+            with watched(driver, "reading", deadline=Deadline(3)):
                 frame.collect()
     except TimedOut as exc:
         assert time.monotonic() - started < 30
