@@ -13,7 +13,7 @@ import struct
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -123,7 +123,8 @@ class Gateway:
             # Python objects that stand for Java's would still be given back, one by one.
             self._py4j._gateway_client.is_connected = False  # noqa: SLF001 - shutdown() needs a JVM that answers
         if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)  # spark-submit's shell has a child before it becomes the JVM
+            with suppress(ProcessLookupError):  # another thread was first
+                os.killpg(process.pid, signal.SIGKILL)  # spark-submit's shell has a child before it becomes the JVM
         process.wait()
         if self._py4j is not None:
             self._py4j.shutdown()

@@ -75,6 +75,7 @@ class SparkDriver:
         self.archived = False  # whether the class archive is used
 
     def __enter__(self) -> SparkDriver:
+        self._deadline = Deadline(self.settings.start_timeout_s)
         with ExitStack() as stack:
             if submitted_master() is not None:
                 self._gateway = stack.enter_context(SubmittedGateway())
@@ -120,11 +121,9 @@ class SparkDriver:
     def session(self) -> SparkSession:
         """The session, once the JVM is up. Raises TimedOut, and what Spark failed of."""
         if self._session is None:
-            deadline = Deadline(self.settings.start_timeout_s)
-            with self.explained():
-                gateway = self._gateway.connect(deadline.at_most(_JVM_TIMEOUT_S))
-                with self._started_within(deadline):
-                    self._session = self._connected(gateway)
+            with self.explained(), self._started_within(self._deadline):
+                gateway = self._gateway.connect(Deadline(_JVM_TIMEOUT_S))
+                self._session = self._connected(gateway)
         return self._session
 
     def log(self) -> str:
@@ -149,6 +148,8 @@ class SparkDriver:
         try:
             with failures.told(self._gateway.log):
                 yield
+        except TimedOut:  # kctl has killed the JVM itself
+            raise
         except OperationFailed as exc:
             if self._gateway.returncode is not None:
                 raise failures.died(self._gateway.returncode, self._gateway.log()) from exc
@@ -157,7 +158,7 @@ class SparkDriver:
     @contextmanager
     def _started_within(self, deadline: Deadline) -> Iterator[None]:
         """Kill the JVM when the block, in which Java waits for a cluster, takes longer. Raises TimedOut then."""
-        timer = threading.Timer(deadline.left_s, self.abort)
+        timer = threading.Timer(deadline.left_s, self.abort)  # at once when there is none left
         timer.daemon = True
         timer.start()
         try:
@@ -167,7 +168,8 @@ class SparkDriver:
                 raise
             raise TimedOut(
                 f"Spark did not start within {deadline.seconds:g} s (master {self.settings.master})",
-                hint="is the master well, and of this Spark's version? --timeout gives it more time",
+                hint="--timeout gives it more time; -v shows what it does"
+                + ("" if self.settings.embedded else "; is the master well, and of this Spark's version?"),
             ) from exc
         finally:
             timer.cancel()

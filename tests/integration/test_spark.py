@@ -8,13 +8,15 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,7 @@ from kctl.spark.session import SparkDriver
 from kctl.spark.settings import SparkSettings
 from kctl.spark.watching import watched
 from kctl_testing import Kctl, TestCluster, eventually
+from report_stores import at_ms, small_cluster
 
 SECRET = "s3cret-that-must-not-leak"
 MARK = "KCTL_TEST_MARK"
@@ -501,6 +504,19 @@ def test_ctrl_c_ends_everything(marked: Kctl, cluster: TestCluster, warmed: Mapp
     assert process.returncode == 130, err
     assert err.strip() in {"", "interrupted"}
     _nothing_left(marked, seconds=5)
+
+
+@pytest.mark.long
+def test_a_master_that_never_answers_is_waited_for_as_long_as_asked(marked: Kctl, tmp_path: Path) -> None:
+    store = small_cluster(tmp_path / "store")
+    span = ("--from", datetime.fromtimestamp(at_ms(0) / 1000, timezone.utc).isoformat())
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        master = f"spark://127.0.0.1:{silent.getsockname()[1]}"
+        options = ("--master", master, "--driver-memory", "512m", "--timeout", "6s")
+        result = marked("spark", "lag", "--store", str(store.root), *span, *options, timeout=HEAVY_S)
+    assert result.code == 5, str(result)
+    assert re.fullmatch(r"error: Spark(?:'s JVM)? did not start within 6 s.*\n  .*--timeout.*\n", result.err)
+    _nothing_left(marked, seconds=2)
 
 
 @pytest.mark.long
