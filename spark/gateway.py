@@ -122,15 +122,19 @@ class Gateway:
         if self._py4j is not None:
             # Python objects that stand for Java's would still be given back, one by one.
             self._py4j._gateway_client.is_connected = False  # noqa: SLF001 - shutdown() needs a JVM that answers
-        if process.poll() is None:
-            with suppress(ProcessLookupError):  # another thread was first
-                os.killpg(process.pid, signal.SIGKILL)  # spark-submit's shell has a child before it becomes the JVM
+        self.kill_process()
         process.wait()
         if self._py4j is not None:
             self._py4j.shutdown()
             self._py4j = None
         if process.stdin is not None:
             process.stdin.close()
+
+    def kill_process(self) -> None:
+        """The part of `kill` that a signal handler can do: no lock, no waiting."""
+        if self._process is not None and self._process.returncode is None:
+            with suppress(ProcessLookupError):  # another thread was first
+                os.killpg(self._process.pid, signal.SIGKILL)  # spark-submit's shell has a child before it is the JVM
 
     def _running(self) -> subprocess.Popen[bytes]:
         assert self._process is not None

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.deadline import Deadline
 from kctl.deploy.java import find_java
-from kctl.errors import ConnectionFailed, OperationFailed, TimedOut
+from kctl.errors import ConnectionFailed, KctlError, OperationFailed, TimedOut
 from kctl.spark import failures
 from kctl.spark.class_archive import class_archive
 from kctl.spark.gateway import Gateway
@@ -42,7 +42,7 @@ from kctl.spark.settings import SparkSettings, checked, standalone_masters
 from kctl.spark.submitted import SubmittedGateway, submitted_master
 
 if TYPE_CHECKING:
-    from types import TracebackType
+    from types import FrameType, TracebackType
 
     from pyspark.sql import SparkSession
 
@@ -72,6 +72,7 @@ class SparkDriver:
         self._stack = ExitStack()
         self._session: SparkSession | None = None
         self._gateway: Gateway | SubmittedGateway
+        self._interrupted = False
         self.archived = False  # whether the class archive is used
 
     def __enter__(self) -> SparkDriver:
@@ -91,6 +92,7 @@ class SparkDriver:
             stack.enter_context(_quiet_logging())
             gateway = Gateway(argv, environment, self._folder, verbose=self._verbose)
             self._gateway = stack.enter_context(gateway)
+            stack.enter_context(self._killed_by_signals(gateway))
             self._stack = stack.pop_all()
         return self
 
@@ -103,10 +105,40 @@ class SparkDriver:
                     self._session.stop()
                 if not self.settings.embedded:  # what is left of an embedded one is its JVM, and that goes below
                     self._gateway.end()
+        except KctlError:
+            if not self._interrupted:
+                raise
         finally:
             self._session = None
             _forget()
             self._stack.close()
+        if self._interrupted:  # what failed then, failed of the JVM's end
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def _killed_by_signals(self, gateway: Gateway) -> Iterator[None]:
+        """Let Ctrl-C and what else interrupts the main thread kill the JVM first: pyspark talks to it while an exception
+        passes (SCCallSiteSync), over a connection that answers only when the job is done."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+
+        def interrupted(number: int, frame: FrameType | None) -> None:
+            self._interrupted = True
+            gateway.kill_process()
+            handler = before[signal.Signals(number)]
+            assert callable(handler)
+            handler(number, frame)
+
+        for number, handler in before.items():
+            if callable(handler):
+                signal.signal(number, interrupted)
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     @property
     def pid(self) -> int:

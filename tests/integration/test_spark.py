@@ -18,12 +18,14 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from consumer_groups_tool import described
 from kctl.client import connect
+from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.output import jsonable
 from kctl.context import Security, Target
 from kctl.deadline import Deadline
@@ -382,6 +384,42 @@ def run_into_a_timeout() -> None:
     except TimedOut as exc:
         assert time.monotonic() - started < 30
         sys.stdout.write(exc.message)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_job_that_runs_is_interrupted_at_once(cluster: TestCluster, number: signal.Signals) -> None:
+    environment = {**os.environ, MARK: uuid.uuid4().hex, "PYTHONPATH": os.pathsep.join(map(str, _IMPORTS))}
+    with subprocess.Popen(
+        [sys.executable, "-c", "import test_spark; test_spark.run_until_interrupted()"],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.readline() == "the task runs\n"
+        process.send_signal(number)
+        out, err = process.communicate(timeout=30)  # the task would take ten minutes
+    assert (process.returncode, out, err) == (0, "interrupted", "")
+    eventually(lambda: not _marked(environment[MARK]), seconds=10, what="the JVM and its workers are gone")
+
+
+def run_until_interrupted() -> None:
+    """A job that does not end; tells when its tasks run, and that it was interrupted."""
+
+    def told(message: str, _done: float | None = None, total: float | None = None) -> None:
+        if total:
+            sys.stdout.write("the task runs\n")
+            sys.stdout.flush()
+            progress.update = lambda *_: None
+
+    progress = SimpleNamespace(update=told)
+    kind = sources.LOGS._replace(read=_Sleeper())
+    try:
+        with undone_when_terminated(), SparkDriver(SparkSettings()) as driver:
+            frame = sources.load(driver.session(), kind, Target("nobody", ()), [0, 1])
+            with watched(driver, "reading", deadline=Deadline(HEAVY_S), progress=progress):
+                frame.collect()
+    except KeyboardInterrupt:
+        sys.stdout.write("interrupted")
 
 
 # --- the command ----------------------------------------------------------------------------------------------------
