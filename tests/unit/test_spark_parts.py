@@ -217,6 +217,10 @@ def test_arrow_columns_need_no_pandas() -> None:
         ("SparkException: Python worker exited unexpectedly (crashed)", OperationFailed, "a Python worker died"),
         ("ModuleNotFoundError: No module named 'kctl.spark.stores'", NotSupported, "another version of kctl"),
         ("Can't get attribute 'A' on <module 'kctl.spark.b' from", NotSupported, "another version of kctl"),
+        ("[INVALID_CONF_VALUE.TYPE_MISMATCH] 'foo' is no int. SQLSTATE: 22022", UsageError, "'foo' is no int."),
+        ("[CODEC_NOT_AVAILABLE.WITH_CONF_SUGGESTION] The codec foo\n", UsageError, "a setting: The codec foo"),
+        ("x\n: java.lang.ClassNotFoundException: no.such.Thing\n\tat", UsageError, "no class no.such.Thing"),
+        ("[SOME_ERROR] what is wrong\n\tat x", OperationFailed, "something failed: [SOME_ERROR] what is wrong"),
         ("", OperationFailed, "something failed"),
     ],
 )  # fmt: skip
