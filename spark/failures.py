@@ -65,6 +65,11 @@ _RULES: tuple[tuple[re.Pattern[str], type[KctlError], str, str | None], ...] = t
             "set PYSPARK_PYTHON, or --conf spark.pyspark.python=…, to a Python that is on every node",
         ),
         (
+            r"port number from pyspark\.daemon's stdout",
+            NotSupported, "the Python that Spark was told to run ends at once",
+            "PYSPARK_PYTHON, or --conf spark.pyspark.python=…, is a Python of kctl's version; -v shows what it says",
+        ),
+        (
             r"Master removed our application: FAILED",
             OperationFailed, "the Spark cluster cannot run executors",
             "the worker's log, and the application's stderr in its web page, say why",

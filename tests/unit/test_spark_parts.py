@@ -221,6 +221,7 @@ def test_arrow_columns_need_no_pandas() -> None:
         ("[CODEC_NOT_AVAILABLE.WITH_CONF_SUGGESTION] The codec foo\n", UsageError, "a setting: The codec foo"),
         ("x\n: java.lang.ClassNotFoundException: no.such.Thing\n\tat", UsageError, "no class no.such.Thing"),
         ("[SOME_ERROR] what is wrong\n\tat x", OperationFailed, "something failed: [SOME_ERROR] what is wrong"),
+        ("EOFException while reading the port number from pyspark.daemon's stdout.", NotSupported, "ends at once"),
         ("", OperationFailed, "something failed"),
     ],
 )  # fmt: skip
