@@ -59,7 +59,8 @@ def _timed_out(driver: SparkDriver, message: str, timeout_s: float) -> TimedOut:
         )
     return TimedOut(
         f"Spark was not done within {timeout_s:g} s ({message})",
-        hint="--timeout gives it more time; -v shows what it does",
+        hint="--timeout gives it more time; -v shows what it does"
+        + ("" if driver.settings.embedded else "; has the cluster executors free, as large as spark.executor.* asks?"),
     )
 
 
