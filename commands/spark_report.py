@@ -15,7 +15,7 @@ from kctl.commands.invocation import Invocation, invocation, more_formats
 from kctl.commands.out_file import check_out, write_whole
 from kctl.commands.spark_run import Conf, Memory, Store, check_span, running, settings_of
 from kctl.commands.views import incomplete
-from kctl.errors import NotSupported, OperationFailed, UsageError
+from kctl.errors import OperationFailed, UsageError
 
 if TYPE_CHECKING:
     from kctl.report.model import Report
@@ -57,6 +57,8 @@ def report(
 
     Example: kctl spark report --store ./snapshots --last 24h --html report.html
     """
+    from kctl.spark.settings import need_packages
+
     inv = invocation(ctx)
     if inv.output == "csv":
         raise UsageError(
@@ -65,7 +67,7 @@ def report(
     from_ms, to_ms = _span(last, from_, to)
     if html is not None:
         check_out(html)
-    _need_pyarrow()
+    need_packages()
     if master is None and (conf or driver_memory != "1g"):
         raise UsageError("--conf and --driver-memory are Spark's: they need --master")
     wanted = _wanted(group, topic, window, allowed_lag)
@@ -140,12 +142,3 @@ def _wanted(group: list[str] | None, topic: list[str] | None, window: int, allow
     from kctl.spark.lag_planning import Wanted
 
     return Wanted(groups=names_of(group), topics=names_of(topic), observations=window, allowed_lag=allowed_lag)
-
-
-def _need_pyarrow() -> None:
-    from importlib.util import find_spec
-
-    if find_spec("pyarrow") is None or find_spec("pyspark") is None:
-        raise NotSupported(
-            "reports need pyarrow and pyspark, which are not installed", hint="pip install 'kctl[spark]'"
-        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from kctl.commands.output import Table
 from kctl.errors import UsageError
 
 if TYPE_CHECKING:
+    from kctl.deadline import Deadline
     from kctl.spark.session import SparkDriver
     from kctl.spark.settings import SparkSettings
 
@@ -65,13 +67,13 @@ class Run:
         self,
         driver: SparkDriver,
         progress: output.Progress | None,
-        timeout_s: float,
+        deadline: Deadline,
         parquet: str | None,
         overwrite: bool,
     ) -> None:
         self.driver = driver
         self._progress = progress
-        self._timeout_s = timeout_s
+        self._deadline = deadline
         self._parquet = parquet
         self._overwrite = overwrite
         self._emit: Callable[[], None] | None = None
@@ -79,7 +81,7 @@ class Run:
     def watched(self, message: str) -> Any:
         from kctl.spark.watching import watched
 
-        return watched(self.driver, message, timeout_s=self._timeout_s, progress=self._progress)
+        return watched(self.driver, message, deadline=self._deadline, progress=self._progress)
 
     def write(self, frame: Any) -> None:
         """The rows as Parquet, when that was asked for."""
@@ -108,14 +110,17 @@ def running(
 
     cluster: a Kafka cluster will be asked.
     """
+    from kctl.deadline import Deadline
     from kctl.spark.session import SparkDriver
 
     check_parquet(parquet, overwrite=overwrite, embedded=settings.embedded)
     # A wrong context is told before anything starts.
     secrets = inv.target().security.secrets if cluster else frozenset[str]()
+    deadline = Deadline(inv.timeout_s(JOB_TIMEOUT_S))
+    settings = dataclasses.replace(settings, start_timeout_s=deadline.seconds)
     with undone_when_terminated(), SparkDriver(settings, verbose=inv.verbose, withheld=secrets) as driver:
         with starting(inv) as progress:
-            run = Run(driver, progress, inv.timeout_s(JOB_TIMEOUT_S), parquet, overwrite)
+            run = Run(driver, progress, deadline, parquet, overwrite)
             yield run
         run.show()
 

@@ -84,6 +84,7 @@ def trends(
     """
     from kctl.lag.selection import names_of
     from kctl.snapshots.store import open_store
+    from kctl.spark.settings import need_packages
     from kctl.units import parse_duration_ms
 
     inv = invocation(ctx)
@@ -97,6 +98,7 @@ def trends(
     if every is None:
         every = Every.HOUR if span_ms <= _MOST_HOURLY_MS else Every.DAY
     check_parquet(parquet, overwrite=overwrite, embedded=True)
+    need_packages()
     found = open_store(store)
     made = _catch_up(inv, found, master, conf, driver_memory)
     # A table needs few columns of what can be a million rows.

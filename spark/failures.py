@@ -65,6 +65,11 @@ _RULES: tuple[tuple[re.Pattern[str], type[KctlError], str, str | None], ...] = t
             "set PYSPARK_PYTHON, or --conf spark.pyspark.python=…, to a Python that is on every node",
         ),
         (
+            r"port number from pyspark\.daemon's stdout",
+            NotSupported, "the Python that Spark was told to run ends at once",
+            "PYSPARK_PYTHON, or --conf spark.pyspark.python=…, is a Python of kctl's version; -v shows what it says",
+        ),
+        (
             r"Master removed our application: FAILED",
             OperationFailed, "the Spark cluster cannot run executors",
             "the worker's log, and the application's stderr in its web page, say why",
@@ -85,6 +90,14 @@ _RULES: tuple[tuple[re.Pattern[str], type[KctlError], str, str | None], ...] = t
             r"UnsupportedClassVersionError|has been compiled by a more recent version of the Java",
             NotSupported, "Spark needs Java 17 or newer", "set JAVA_HOME to one",
         ),
+        (
+            r"\[(?:INVALID_CONF_VALUE|CODEC_)[\w.]*\] ([^\n]+?)(?: SQLSTATE: \w+)?(?:\n|$)",
+            UsageError, "Spark refuses a setting: {0}", "look at --conf, and spark-defaults.conf",
+        ),
+        (
+            r"(?:\n|Caused by): java\.lang\.ClassNotFoundException: ([\w.$]+)",
+            UsageError, "Spark has no class {0}", "look at the names in --conf; jars go by --conf spark.jars=…",
+        ),
         (r"No space left on device", OperationFailed, "the disk is full", "set TMPDIR to a folder with some room"),
         (r"ModuleNotFoundError: No module named '([^']+)'", NotSupported, "Python has no {0}", EXTRA_HINT),
     )
@@ -103,7 +116,8 @@ def explain(text: str, *, fallback: str, log: str = "") -> KctlError:
             if match:
                 return error(message.format(*match.groups()), hint=hint)
     causes = _JAVA_CAUSE.findall(text) or _JAVA_CAUSE.findall(log)
-    cause = f": {causes[-1][1].strip()[:_MAX_MESSAGE]}" if causes else ""
+    told = causes[-1][1] if causes else text.partition("\n")[0]  # pyspark's own exceptions begin with what is wrong
+    cause = f": {told.strip()[:_MAX_MESSAGE]}" if told.strip() else ""
     return OperationFailed(f"{fallback}{cause}", hint="run it again with -v to see Spark's log")
 
 

@@ -8,11 +8,12 @@ in its temporary folder, for the error message if there is to be one.
 from __future__ import annotations
 
 import os
+import signal
 import struct
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,7 +76,10 @@ class Gateway:
             if process.poll() is not None:
                 raise failures.died(process.returncode, self.log())
             if deadline.expired:
-                raise TimedOut(f"Spark's JVM did not start within {deadline.seconds:g} s", hint="run it again with -v")
+                raise TimedOut(
+                    f"Spark's JVM did not start within {deadline.seconds:.3g} s",
+                    hint="--timeout gives it more time; -v shows what it does",
+                )
             time.sleep(_POLL_S)
         with _announced(*_read_address(self._where)):
             from pyspark.java_gateway import launch_gateway
@@ -118,13 +122,19 @@ class Gateway:
         if self._py4j is not None:
             # Python objects that stand for Java's would still be given back, one by one.
             self._py4j._gateway_client.is_connected = False  # noqa: SLF001 - shutdown() needs a JVM that answers
-        process.kill()
+        self.kill_process()
         process.wait()
         if self._py4j is not None:
             self._py4j.shutdown()
             self._py4j = None
         if process.stdin is not None:
             process.stdin.close()
+
+    def kill_process(self) -> None:
+        """The part of `kill` that a signal handler can do: no lock, no waiting."""
+        if self._process is not None and self._process.returncode is None:
+            with suppress(ProcessLookupError):  # another thread was first
+                os.killpg(self._process.pid, signal.SIGKILL)  # spark-submit's shell has a child before it is the JVM
 
     def _running(self) -> subprocess.Popen[bytes]:
         assert self._process is not None

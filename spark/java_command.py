@@ -15,7 +15,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kctl.errors import NotSupported
+from kctl.errors import NotSupported, UsageError
 from kctl.spark.settings import EXTRA_HINT, SparkSettings
 
 # What Spark's own launcher adds (org.apache.spark.launcher.JavaModuleOptions), less --add-modules=
@@ -104,9 +104,17 @@ def embedded_command(java: Path, settings: SparkSettings, *, folder: Path, archi
         *archive_options,
         f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}",
         f"-Djava.io.tmpdir={folder}",
-        *shlex.split(settings.conf.get("spark.driver.extraJavaOptions", "")),
+        *_words(settings.conf, "spark.driver.extraJavaOptions"),
         GATEWAY_CLASS,
     ]
+
+
+def _words(conf: Mapping[str, str], key: str) -> list[str]:
+    """A setting as a shell takes it apart. Raises UsageError; its value is not repeated."""
+    try:
+        return shlex.split(conf.get(key, ""))
+    except ValueError as exc:
+        raise UsageError(f"--conf {key} cannot be taken apart: {exc}", hint="close its quotes") from exc
 
 
 def embedded_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -133,9 +141,15 @@ def submit_command(settings: SparkSettings, *, folder: Path, environ: Mapping[st
         "--driver-memory", settings.driver_memory,
         "--properties-file", str(folder / "spark.properties"),
         "--load-spark-defaults",
-        "--driver-java-options", f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}",
         "pyspark-shell",
     ]  # fmt: skip
+
+
+def submit_conf(conf: Mapping[str, str], *, folder: Path) -> dict[str, str]:
+    """`conf` with Java options of kctl's own, in the setting that leaves spark.driver.extraJavaOptions to the user and
+    to spark-defaults.conf."""
+    own = ("-XX:+ExitOnOutOfMemoryError", f'"-Dlog4j2.configurationFile={folder / "log4j2.properties"}"')
+    return {**conf, _DEFAULT_OPTIONS: " ".join([*own, conf.get(_DEFAULT_OPTIONS, "")]).rstrip()}
 
 
 def submit_environment(environ: Mapping[str, str], java_home: Path) -> dict[str, str]:
@@ -155,6 +169,7 @@ def packages_folders() -> list[str]:
     return list(dict.fromkeys(str(origin.parent.parent) for origin in origins))
 
 
+_DEFAULT_OPTIONS = "spark.driver.defaultJavaOptions"
 _CLUSTERS_OWN = frozenset({"SPARK_HOME", "SPARK_CONF_DIR", "SPARK_LOCAL_DIRS"})
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.deadline import Deadline
 from kctl.deploy.java import find_java
-from kctl.errors import ConnectionFailed, OperationFailed
+from kctl.errors import ConnectionFailed, KctlError, OperationFailed, TimedOut
 from kctl.spark import failures
 from kctl.spark.class_archive import class_archive
 from kctl.spark.gateway import Gateway
@@ -33,6 +33,7 @@ from kctl.spark.java_command import (
     packages_folders,
     properties,
     submit_command,
+    submit_conf,
     submit_environment,
     write_private,
 )
@@ -41,11 +42,12 @@ from kctl.spark.settings import SparkSettings, checked, standalone_masters
 from kctl.spark.submitted import SubmittedGateway, submitted_master
 
 if TYPE_CHECKING:
-    from types import TracebackType
+    from types import FrameType, TracebackType
 
     from pyspark.sql import SparkSession
 
 _MASTER_TIMEOUT_S = 5.0
+_JVM_TIMEOUT_S = 120.0  # until the JVM listens; a cluster may take longer to take the application
 
 
 class SparkDriver:
@@ -70,9 +72,11 @@ class SparkDriver:
         self._stack = ExitStack()
         self._session: SparkSession | None = None
         self._gateway: Gateway | SubmittedGateway
+        self._interrupted = False
         self.archived = False  # whether the class archive is used
 
     def __enter__(self) -> SparkDriver:
+        self._deadline = Deadline(self.settings.start_timeout_s)
         with ExitStack() as stack:
             if submitted_master() is not None:
                 self._gateway = stack.enter_context(SubmittedGateway())
@@ -88,6 +92,7 @@ class SparkDriver:
             stack.enter_context(_quiet_logging())
             gateway = Gateway(argv, environment, self._folder, verbose=self._verbose)
             self._gateway = stack.enter_context(gateway)
+            stack.enter_context(self._killed_by_signals(gateway))
             self._stack = stack.pop_all()
         return self
 
@@ -100,10 +105,40 @@ class SparkDriver:
                     self._session.stop()
                 if not self.settings.embedded:  # what is left of an embedded one is its JVM, and that goes below
                     self._gateway.end()
+        except KctlError:
+            if not self._interrupted:
+                raise
         finally:
             self._session = None
             _forget()
             self._stack.close()
+        if self._interrupted:  # what failed then, failed of the JVM's end
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def _killed_by_signals(self, gateway: Gateway) -> Iterator[None]:
+        """Let Ctrl-C and what else interrupts the main thread kill the JVM first: pyspark talks to it while an
+        exception passes (SCCallSiteSync), over a connection that answers only when the job is done."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+
+        def interrupted(number: int, frame: FrameType | None) -> None:
+            self._interrupted = True
+            gateway.kill_process()
+            handler = before[signal.Signals(number)]
+            assert callable(handler)
+            handler(number, frame)
+
+        for number, handler in before.items():
+            if callable(handler):
+                signal.signal(number, interrupted)
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     @property
     def pid(self) -> int:
@@ -118,9 +153,8 @@ class SparkDriver:
     def session(self) -> SparkSession:
         """The session, once the JVM is up. Raises TimedOut, and what Spark failed of."""
         if self._session is None:
-            deadline = Deadline(self.settings.start_timeout_s)
-            with self.explained():
-                gateway = self._gateway.connect(deadline)
+            with self.explained(), self._started_within(self._deadline):
+                gateway = self._gateway.connect(Deadline(_JVM_TIMEOUT_S))
                 self._session = self._connected(gateway)
         return self._session
 
@@ -146,16 +180,37 @@ class SparkDriver:
         try:
             with failures.told(self._gateway.log):
                 yield
+        except TimedOut:  # kctl has killed the JVM itself
+            raise
         except OperationFailed as exc:
             if self._gateway.returncode is not None:
                 raise failures.died(self._gateway.returncode, self._gateway.log()) from exc
             raise
 
+    @contextmanager
+    def _started_within(self, deadline: Deadline) -> Iterator[None]:
+        """Kill the JVM when the block, in which Java waits for a cluster, takes longer. Raises TimedOut then."""
+        timer = threading.Timer(deadline.left_s, self.abort)  # at once when there is none left
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except Exception as exc:
+            if not deadline.expired:
+                raise
+            raise TimedOut(
+                f"Spark did not start within {deadline.seconds:g} s (master {self.settings.master})",
+                hint="--timeout gives it more time; -v shows what it does"
+                + ("" if self.settings.embedded else "; is the master well, and of this Spark's version?"),
+            ) from exc
+        finally:
+            timer.cancel()
+
     def _command(self) -> tuple[list[str], dict[str, str]]:
         if not self.settings.embedded:
             from kctl.deploy.java_launcher import java_home_for_spark
 
-            write_private(self._folder / "spark.properties", properties(self._conf()))
+            write_private(self._folder / "spark.properties", properties(submit_conf(self._conf(), folder=self._folder)))
             environment = submit_environment(os.environ, java_home_for_spark())
             environment.setdefault("SPARK_LOCAL_DIRS", str(self._folder))  # the driver's; its own would outlive a kill
             return submit_command(self.settings, folder=self._folder, environ=os.environ), environment

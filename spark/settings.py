@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import os
 import re
@@ -14,9 +15,11 @@ from kctl.spark.submitted import submitted_master, submitted_tasks, tasks_of
 
 EMBEDDED = "local"  # `--master` when nothing is said: the driver's own threads, as many as there are CPUs
 EXTRA_HINT = "install Spark with `pip install 'kctl[spark]'`, or run kctl's install.sh again"
-_NEEDED = ("pyspark", "pyarrow", "pandas")
+OLDEST_PYSPARK = (4, 2)  # as pyproject.toml has it; its data sources are what kctl is made of
+_NEEDED = ("pyspark", "py4j", "pyarrow", "pandas")
 _MEMORY = re.compile(r"[1-9]\d{0,8}[kmgt]b?", re.IGNORECASE)
-_MASTERS = ("local", "spark://", "yarn", "k8s://")
+_MASTER = re.compile(r"local(\[(\*|[1-9]\d{0,3})(,\d+)?\])?|spark://.+|yarn|k8s://.+")
+_MASTERS_HINT = "use local, local[4], spark://host:7077, yarn or k8s://https://host:6443"
 _RESERVED = {"spark.master": "--master", "spark.driver.memory": "--driver-memory"}
 
 
@@ -25,14 +28,14 @@ class SparkSettings:
     """master: «local», «local[N]», spark://…, yarn, k8s://… driver_memory: as Java's -Xmx takes it.
 
     conf: Spark's own settings, which win over kctl's; may hold secrets of the user's. use_archive: start the
-    embedded Spark with the class archive when there is one that fits.
+    embedded Spark with the class archive when there is one that fits. start_timeout_s: until there is a session.
     """
 
     master: str = EMBEDDED
     conf: Mapping[str, str] = field(default_factory=dict, repr=False)
     driver_memory: str = "1g"
     use_archive: bool = True
-    start_timeout_s: float = 120.0
+    start_timeout_s: float = 600.0
 
     @property
     def embedded(self) -> bool:
@@ -75,10 +78,8 @@ def parse_conf(pairs: list[str] | None) -> dict[str, str]:
     for pair in pairs or []:
         key, separator, value = pair.partition("=")
         if not separator or not re.fullmatch(r"spark\.[A-Za-z0-9_.\-]+", key):
-            shown = key if separator else "the value given"
-            raise UsageError(
-                f"--conf takes spark.KEY=VALUE, not {shown!r}", hint="for example --conf spark.ui.port=4040"
-            )
+            shown = f"{key!r}" if separator else "what was given"
+            raise UsageError(f"--conf takes spark.KEY=VALUE, not {shown}", hint="for example --conf spark.ui.port=4040")
         if key in _RESERVED:
             raise UsageError(f"--conf {key} has an option of its own", hint=f"use {_RESERVED[key]}")
         conf[key] = value
@@ -95,23 +96,39 @@ def checked(settings: SparkSettings) -> SparkSettings:
         if settings.master not in {EMBEDDED, submitted}:
             raise UsageError(f"--master {settings.master}, and spark-submit's is {submitted}", hint="leave it out here")
         return replace(settings, master=submitted)
-    if not settings.master.startswith(_MASTERS):
-        raise UsageError(
-            f"--master {settings.master} is not a Spark master",
-            hint="use local, local[4], spark://host:7077, yarn or k8s://https://host:6443",
-        )
-    if settings.embedded and not re.fullmatch(r"local(\[(\*|[1-9]\d{0,3})(,\d+)?\])?", settings.master):
-        raise UsageError(f"--master {settings.master} is not a Spark master", hint="use local or local[4]")
+    if not _MASTER.fullmatch(settings.master):
+        raise UsageError(f"--master {settings.master} is not a Spark master", hint=_MASTERS_HINT)
+    standalone_masters(settings.master)
     if not _MEMORY.fullmatch(settings.driver_memory):
         raise UsageError(f"--driver-memory {settings.driver_memory} is not a size", hint="write for example 512m or 4g")
+    need_packages()
+    return settings
+
+
+def need_packages() -> None:
+    """Raise NotSupported when a Python package is missing, or pyspark is too old."""
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        raise NotSupported(f"Spark needs Python packages that are not installed: {', '.join(missing)}", hint=EXTRA_HINT)
-    return settings
+        raise NotSupported(
+            f"kctl spark needs Python packages that are not installed: {', '.join(missing)}", hint=EXTRA_HINT
+        )
+    try:
+        found = importlib.metadata.version("pyspark")
+    except importlib.metadata.PackageNotFoundError:  # spark-submit's own, a folder without metadata
+        return
+    numbers = tuple(int(text) for text in re.findall(r"\d+", found)[:2])
+    if numbers < OLDEST_PYSPARK:
+        oldest = ".".join(map(str, OLDEST_PYSPARK))
+        raise NotSupported(f"kctl spark needs pyspark {oldest} or newer; {found} is installed", hint=EXTRA_HINT)
 
 
 def standalone_masters(master: str) -> list[Address]:
     """The addresses in spark://host:port[,host:port…]; empty for other masters. Raises UsageError."""
     if not master.startswith("spark://"):
         return []
-    return [parse_address(text, default_port=STANDALONE_PORT) for text in master.removeprefix("spark://").split(",")]
+    try:
+        return [
+            parse_address(text, default_port=STANDALONE_PORT) for text in master.removeprefix("spark://").split(",")
+        ]
+    except UsageError as exc:
+        raise UsageError(f"--master {master} is not a Spark master: {exc.message}", hint=_MASTERS_HINT) from exc

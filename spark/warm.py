@@ -67,7 +67,7 @@ def warm(
         made = force or not archive.whole
         if made:
             try:
-                _train(checked, partial, timeout_s=deadline.left_s, verbose=verbose, progress=progress)
+                _train(checked, partial, deadline, verbose=verbose, progress=progress)
                 archive.adopt(partial)
             finally:
                 partial.unlink(missing_ok=True)
@@ -87,11 +87,11 @@ def _result(archive: ClassArchive, made: bool, seconds: float) -> WarmResult:
 
 
 def _train(
-    settings: SparkSettings, partial: Path, *, timeout_s: float, verbose: bool, progress: Progress | None
+    settings: SparkSettings, partial: Path, deadline: Deadline, *, verbose: bool, progress: Progress | None
 ) -> None:
     with SparkDriver(settings, verbose=verbose, archive_to=partial) as driver:
         spark = driver.session()
-        with watched(driver, "using Spark", timeout_s=timeout_s, progress=progress):
+        with watched(driver, "using Spark", deadline=deadline, progress=progress):
             exercise(spark)
         if progress is not None:
             progress.update("writing the class archive")

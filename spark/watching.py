@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from kctl.deadline import Deadline
 from kctl.errors import KctlError, TimedOut
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
+    from kctl.deadline import Deadline
     from kctl.spark.session import SparkDriver
 
 _POLL_S = 0.25
@@ -30,19 +30,21 @@ class Progress(Protocol):
 
 
 @contextmanager
-def watched(driver: SparkDriver, message: str, *, timeout_s: float, progress: Progress | None = None) -> Iterator[None]:
+def watched(
+    driver: SparkDriver, message: str, *, deadline: Deadline, progress: Progress | None = None
+) -> Iterator[None]:
     """Watch what the block makes Spark do. Raises TimedOut, and KctlError for what Spark fails of.
 
     progress: told about the running stages while they run; None spares the asking.
     """
-    watcher = _Watcher(driver, message, Deadline(timeout_s), progress)
+    watcher = _Watcher(driver, message, deadline, progress)
     watcher.start()
     try:
         with driver.explained():
             yield
     except KctlError as exc:
         if watcher.timed_out:
-            raise _timed_out(driver, message, timeout_s) from exc
+            raise _timed_out(driver, message, deadline.seconds) from exc
         raise
     finally:
         watcher.stop()
@@ -57,7 +59,8 @@ def _timed_out(driver: SparkDriver, message: str, timeout_s: float) -> TimedOut:
         )
     return TimedOut(
         f"Spark was not done within {timeout_s:g} s ({message})",
-        hint="--timeout gives it more time; -v shows what it does",
+        hint="--timeout gives it more time; -v shows what it does"
+        + ("" if driver.settings.embedded else "; has the cluster executors free, as large as spark.executor.* asks?"),
     )
 
 

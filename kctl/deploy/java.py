@@ -134,9 +134,8 @@ def find_java(
     Raises NotSupported, which names the newest one that was found when all are too old.
     """
     newest: Java | None = None
-    for candidate in java_candidates(
-        os.environ if environ is None else environ, well_known=well_known, bundled=bundled
-    ):
+    environ = os.environ if environ is None else environ
+    for candidate in java_candidates(environ, well_known=well_known, bundled=bundled):
         java = inspect_java(candidate)
         if java is None:
             continue
@@ -145,6 +144,8 @@ def find_java(
         if newest is None or java.version > newest.version:
             newest = java
     found = f"only Java {newest.version} was found, in {newest.home}" if newest else "none was found"
+    if newest is None and environ.get("JAVA_HOME"):
+        found += f", and {environ['JAVA_HOME']}, which JAVA_HOME names, has none that runs"
     raise NotSupported(
         f"Java {minimum} or newer is needed; {found}",
         hint="set JAVA_HOME to a newer one, or install it (Debian, Ubuntu: apt install openjdk-17-jre-headless)"

@@ -8,22 +8,27 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timezone
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from consumer_groups_tool import described
 from kctl.client import connect
+from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.output import jsonable
 from kctl.context import Security, Target
+from kctl.deadline import Deadline
 from kctl.deploy.class_archive import ClassArchive
 from kctl.deploy.java import find_java
 from kctl.errors import OperationFailed, TimedOut
@@ -38,6 +43,7 @@ from kctl.spark.session import SparkDriver
 from kctl.spark.settings import SparkSettings
 from kctl.spark.watching import watched
 from kctl_testing import Kctl, TestCluster, eventually
+from report_stores import at_ms, small_cluster
 
 SECRET = "s3cret-that-must-not-leak"
 MARK = "KCTL_TEST_MARK"
@@ -373,11 +379,47 @@ def run_into_a_timeout() -> None:
         with SparkDriver(SparkSettings()) as driver:
             frame = sources.load(driver.session(), kind, Target("nobody", ()), [0, 1])
             started = time.monotonic()
-            with watched(driver, "reading", timeout_s=3):
+            with watched(driver, "reading", deadline=Deadline(3)):
                 frame.collect()
     except TimedOut as exc:
         assert time.monotonic() - started < 30
         sys.stdout.write(exc.message)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_job_that_runs_is_interrupted_at_once(cluster: TestCluster, number: signal.Signals) -> None:
+    environment = {**os.environ, MARK: uuid.uuid4().hex, "PYTHONPATH": os.pathsep.join(map(str, _IMPORTS))}
+    with subprocess.Popen(
+        [sys.executable, "-c", "import test_spark; test_spark.run_until_interrupted()"],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.readline() == "the task runs\n"
+        process.send_signal(number)
+        out, err = process.communicate(timeout=30)  # the task would take ten minutes
+    assert (process.returncode, out, err) == (0, "interrupted", "")
+    eventually(lambda: not _marked(environment[MARK]), seconds=10, what="the JVM and its workers are gone")
+
+
+def run_until_interrupted() -> None:
+    """A job that does not end; tells when its tasks run, and that it was interrupted."""
+
+    def told(message: str, _done: float | None = None, total: float | None = None) -> None:
+        if total:
+            sys.stdout.write("the task runs\n")
+            sys.stdout.flush()
+            progress.update = lambda *_: None
+
+    progress = SimpleNamespace(update=told)
+    kind = sources.LOGS._replace(read=_Sleeper())
+    try:
+        with undone_when_terminated(), SparkDriver(SparkSettings()) as driver:
+            frame = sources.load(driver.session(), kind, Target("nobody", ()), [0, 1])
+            with watched(driver, "reading", deadline=Deadline(HEAVY_S), progress=progress):
+                frame.collect()
+    except KeyboardInterrupt:
+        sys.stdout.write("interrupted")
 
 
 # --- the command ----------------------------------------------------------------------------------------------------
@@ -500,6 +542,19 @@ def test_ctrl_c_ends_everything(marked: Kctl, cluster: TestCluster, warmed: Mapp
     assert process.returncode == 130, err
     assert err.strip() in {"", "interrupted"}
     _nothing_left(marked, seconds=5)
+
+
+@pytest.mark.long
+def test_a_master_that_never_answers_is_waited_for_as_long_as_asked(marked: Kctl, tmp_path: Path) -> None:
+    store = small_cluster(tmp_path / "store")
+    span = ("--from", datetime.fromtimestamp(at_ms(0) / 1000, timezone.utc).isoformat())
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        master = f"spark://127.0.0.1:{silent.getsockname()[1]}"
+        options = ("--master", master, "--driver-memory", "512m", "--timeout", "6s")
+        result = marked("spark", "lag", "--store", str(store.root), *span, *options, timeout=HEAVY_S)
+    assert result.code == 5, str(result)
+    assert re.fullmatch(r"error: Spark(?:'s JVM)? did not start within 6 s.*\n  .*--timeout.*\n", result.err)
+    _nothing_left(marked, seconds=2)
 
 
 @pytest.mark.long

@@ -66,6 +66,8 @@ def test_none_and_too_old_are_told_apart(tmp_path: Path) -> None:
     assert caught.value.hint is not None
     assert "JAVA_HOME" in caught.value.hint
     assert "kctl[jre]" in caught.value.hint
+    with pytest.raises(NotSupported, match="none was found, and /nowhere, which JAVA_HOME names, has none that runs"):
+        find({"JAVA_HOME": "/nowhere", "PATH": ""})
     old = fake_java(tmp_path / "old", "1.8.0_402")
     with pytest.raises(NotSupported, match=f"only Java 8 was found, in {old}"):
         find({"JAVA_HOME": str(old), "PATH": ""})

@@ -32,7 +32,14 @@ from kctl.snapshots.columns import column
 from kctl.spark import failures, java_command, parquet, retention_job, scratch
 from kctl.spark.class_archive import class_archive
 from kctl.spark.planning import deal, plan_retention
-from kctl.spark.settings import SparkSettings, available_cpus, checked, parse_conf, standalone_masters
+from kctl.spark.settings import (
+    OLDEST_PYSPARK,
+    SparkSettings,
+    available_cpus,
+    checked,
+    parse_conf,
+    standalone_masters,
+)
 
 # --- settings -------------------------------------------------------------------------------------------------------
 
@@ -44,10 +51,23 @@ def test_masters_that_spark_knows(master: str) -> None:
     assert checked(SparkSettings(master=master)).master == master
 
 
-@pytest.mark.parametrize("master", ["", "localhost", "local[0]", "local[two]", "local[2", "mesos://h:5050", "http://h"])
+@pytest.mark.parametrize(
+    "master",
+    ["", "localhost", "local[0]", "local[two]", "local[2", "mesos://h:5050", "http://h", "yarnx", "k8s://", "spark://",
+     "spark://h:port", "spark://h:1,"],
+)  # fmt: skip
 def test_masters_that_it_does_not_know(master: str) -> None:
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match="is not a Spark master"):
         checked(SparkSettings(master=master))
+
+
+def test_an_old_pyspark_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One is not installed beside the other: its metadata stands in."""
+    oldest = ".".join(map(str, OLDEST_PYSPARK))
+    assert f'"pyspark>={oldest},' in (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    monkeypatch.setattr("importlib.metadata.version", {"pyspark": "3.5.1"}.__getitem__)
+    with pytest.raises(NotSupported, match=f"needs pyspark {oldest} or newer; 3.5.1 is installed"):
+        checked(SparkSettings())
 
 
 @pytest.mark.parametrize("size", ["1g", "512m", "2G", "1048576k", "1gb"])
@@ -197,6 +217,11 @@ def test_arrow_columns_need_no_pandas() -> None:
         ("SparkException: Python worker exited unexpectedly (crashed)", OperationFailed, "a Python worker died"),
         ("ModuleNotFoundError: No module named 'kctl.spark.stores'", NotSupported, "another version of kctl"),
         ("Can't get attribute 'A' on <module 'kctl.spark.b' from", NotSupported, "another version of kctl"),
+        ("[INVALID_CONF_VALUE.TYPE_MISMATCH] 'foo' is no int. SQLSTATE: 22022", UsageError, "'foo' is no int."),
+        ("[CODEC_NOT_AVAILABLE.WITH_CONF_SUGGESTION] The codec foo\n", UsageError, "a setting: The codec foo"),
+        ("x\n: java.lang.ClassNotFoundException: no.such.Thing\n\tat", UsageError, "no class no.such.Thing"),
+        ("[SOME_ERROR] what is wrong\n\tat x", OperationFailed, "something failed: [SOME_ERROR] what is wrong"),
+        ("EOFException while reading the port number from pyspark.daemon's stdout.", NotSupported, "ends at once"),
         ("", OperationFailed, "something failed"),
     ],
 )  # fmt: skip
@@ -355,6 +380,18 @@ def test_settings_of_the_user_stay_out_of_argv(tmp_path: Path) -> None:
     argv = java_command.embedded_command(tmp_path / "java", local, folder=tmp_path, archive_options=[])
     assert "s3cret" not in " ".join(argv)
     assert argv[-3:-1] == ["-Xss4m", "-Da=b c"]
+    bad = SparkSettings(conf={"spark.driver.extraJavaOptions": "-Da='s3cret"})
+    with pytest.raises(UsageError, match="cannot be taken apart") as caught:
+        java_command.embedded_command(tmp_path / "java", bad, folder=tmp_path, archive_options=[])
+    assert "s3cret" not in caught.value.message
+
+
+def test_java_options_of_the_user_and_of_spark_defaults_stay(tmp_path: Path) -> None:
+    own = {"spark.driver.extraJavaOptions": "-Da=b", "spark.driver.defaultJavaOptions": "-Dc=d"}
+    found = java_command.submit_conf(own, folder=tmp_path)
+    assert found["spark.driver.extraJavaOptions"] == "-Da=b"
+    assert found["spark.driver.defaultJavaOptions"].endswith('log4j2.properties" -Dc=d')
+    assert "--driver-java-options" not in java_command.submit_command(SparkSettings(), folder=tmp_path, environ={})
 
 
 def test_another_sparks_environment_is_not_taken_over() -> None:
