@@ -191,12 +191,13 @@ def _when(
         )
     now_ms = _now_ms()
     if at is not None:
-        return _When(store, at_ms=parse_time(at))
+        return _When(store, at_ms=parse_time(at, now_ms=now_ms))
     if last is not None:
         from_ms, to_ms = now_ms - parse_duration_ms(last), now_ms + 1
     else:
         assert from_ is not None
-        from_ms, to_ms = parse_time(from_), now_ms + 1 if to is None else parse_time(to)
+        from_ms = parse_time(from_, now_ms=now_ms)
+        to_ms = now_ms + 1 if to is None else parse_time(to, now_ms=now_ms)
     check_span(from_ms, to_ms, now_ms, last=last)
     return _When(store, from_ms=max(from_ms, 0), to_ms=to_ms)
 

@@ -132,7 +132,8 @@ def _span(last: str | None, from_: str | None, to: str | None) -> tuple[int, int
     if from_ is None:
         from_ms, to_ms = now_ms - parse_duration_ms(last or "24h"), now_ms + 1
     else:
-        from_ms, to_ms = parse_time(from_), now_ms + 1 if to is None else parse_time(to)
+        from_ms = parse_time(from_, now_ms=now_ms)
+        to_ms = now_ms + 1 if to is None else parse_time(to, now_ms=now_ms)
     check_span(from_ms, to_ms, now_ms, last=last)
     return max(from_ms, 0), to_ms
 

@@ -77,11 +77,12 @@ def asked_of(
     if explain and (show != "usage" or change is not None or by in {"broker", "replica"}):
         raise UsageError("--explain tells of topics, partitions and log dirs", hint="use it with --by topic or log-dir")
     now_ms, opened = time.time_ns() // 1_000_000, open_store(store)
-    newest = latest_ms(opened, now_ms) if to is None else newest_ms(opened, parse_time(to))
+    until_ms = None if to is None else parse_time(to, now_ms=now_ms)
+    newest = latest_ms(opened, now_ms) if until_ms is None else newest_ms(opened, until_ms)
     if newest is None:
         raise NotFound(f"{store} has no snapshot of that time", hint="`kctl spark snapshot` collects them")
-    to_ms = newest + 1 if to is None else parse_time(to)
-    from_ms = max(to_ms - parse_duration_ms(last), 0) if from_ is None else parse_time(from_)
+    to_ms = newest + 1 if until_ms is None else until_ms
+    from_ms = max(to_ms - parse_duration_ms(last), 0) if from_ is None else parse_time(from_, now_ms=now_ms)
     if from_ is None:
         check_span(0, now_ms, now_ms, last=last)
     else:

@@ -26,8 +26,8 @@ def parse_offsets(text: str) -> tuple[int | None, int | None]:
     return first, last
 
 
-def parse_time(text: str, *, now: datetime | None = None) -> int:
-    """A moment in ms since 1970: ISO 8601 (UTC without a zone), milliseconds, or «-90m» for so long ago.
+def parse_time(text: str, *, now_ms: int | None = None) -> int:
+    """A moment in ms since 1970: ISO 8601 (UTC without a zone), milliseconds, or «-90m» for so long before now_ms.
 
     Raises UsageError.
     """
@@ -36,7 +36,8 @@ def parse_time(text: str, *, now: datetime | None = None) -> int:
     ago = _AGO.fullmatch(text)
     try:
         if ago is not None:
-            moment = (now or datetime.now(timezone.utc)) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+            now = datetime.now(timezone.utc) if now_ms is None else datetime.fromtimestamp(now_ms / 1000, timezone.utc)
+            moment = now - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
         else:
             moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except (ValueError, OverflowError):
