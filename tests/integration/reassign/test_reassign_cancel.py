@@ -109,7 +109,7 @@ def test_paused_and_resumed(arena: Arena) -> None:
     assert sorted(arena.replicas(topic).values()) == [(1, 2), (1, 3)], "one batch is done, the other not begun"
     assert arena.configs() == configs
 
-    with arena.running("resume", *SLOW) as process:
+    with arena.running("resume", "--throttle", "40kB/s") as process:  # it is still under way when «pause» has started
         arena.wait_moving(topic)
         paused = arena.reassign("pause", "--now")
         _, err = process.communicate(timeout=30)
