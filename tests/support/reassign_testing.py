@@ -322,13 +322,17 @@ class Arena:
             admin.elect_leaders(0, {t: list(self.replicas(t)) for t in topics}, raise_errors=False)
 
     def delete_topic(self, topic: str) -> None:
-        """Until ZooKeeper has it no more; that takes until all its replicas are back."""
+        """Until ZooKeeper has it no more; that takes until all its replicas are back. Its configs go after it."""
         from kafka.protocol.admin import DeleteTopicsRequest
 
         row = DeleteTopicsRequest.DeleteTopicState(name=topic)
         with self.connect() as client:
             client.send_to_controller(DeleteTopicsRequest(topics=[row], timeout_ms=1_000))
-        self.wait_until(lambda: topic not in self.topics(), what=f"{topic} is deleted", seconds=60)
+        self.wait_until(
+            lambda: topic not in self.topics() and f"topics/{topic}" not in self.configs(),
+            what=f"{topic} is deleted",
+            seconds=60,
+        )
         if topic in self._topics:
             self._topics.remove(topic)
 
