@@ -20,9 +20,9 @@ from kctl.commands.spark_run import (
     Overwrite,
     Parquet,
     StoreIfAny,
-    check_span,
     running,
     settings_of,
+    span_of,
 )
 from kctl.commands.views import By, judge, row_name, told_if_incomplete
 from kctl.errors import UsageError
@@ -175,7 +175,6 @@ def _when(
     store: Path | None, *, now: bool, last: str | None, from_: str | None, to: str | None, at: str | None
 ) -> _When:
     from kctl.segment.ranges import parse_time
-    from kctl.units import parse_duration_ms
 
     chosen = [name for name, given in (("--now", now), ("--last", last), ("--from", from_), ("--at", at)) if given]
     if len(chosen) > 1:
@@ -192,14 +191,8 @@ def _when(
     now_ms = _now_ms()
     if at is not None:
         return _When(store, at_ms=parse_time(at, now_ms=now_ms))
-    if last is not None:
-        from_ms, to_ms = now_ms - parse_duration_ms(last), now_ms + 1
-    else:
-        assert from_ is not None
-        from_ms = parse_time(from_, now_ms=now_ms)
-        to_ms = now_ms + 1 if to is None else parse_time(to, now_ms=now_ms)
-    check_span(from_ms, to_ms, now_ms, last=last)
-    return _When(store, from_ms=max(from_ms, 0), to_ms=to_ms)
+    from_ms, to_ms = span_of(now_ms, last=last, from_=from_, to=to)
+    return _When(store, from_ms=from_ms, to_ms=to_ms)
 
 
 def _now_ms() -> int:

@@ -13,7 +13,7 @@ import typer
 from kctl.commands import output
 from kctl.commands.invocation import Invocation, invocation, more_formats
 from kctl.commands.out_file import check_out, write_whole
-from kctl.commands.spark_run import Conf, Memory, Store, check_span, running, settings_of
+from kctl.commands.spark_run import Conf, Memory, Store, running, settings_of, span_of
 from kctl.commands.views import incomplete
 from kctl.errors import OperationFailed, UsageError
 
@@ -121,21 +121,13 @@ def _report(store: Path, from_ms: int, to_ms: int, wanted: Wanted, read_groups: 
 
 def _span(last: str | None, from_: str | None, to: str | None) -> tuple[int, int]:
     """from_ms and to_ms, of the passes with from_ms ≤ at_ms < to_ms."""
-    from kctl.segment.ranges import parse_time
-    from kctl.units import parse_duration_ms
-
     if last is not None and from_ is not None:
         raise UsageError("--last and --from do not go together", hint="choose one of them")
     if to is not None and from_ is None:
         raise UsageError("--to needs --from")
-    now_ms = time.time_ns() // 1_000_000
-    if from_ is None:
-        from_ms, to_ms = now_ms - parse_duration_ms(last or "24h"), now_ms + 1
-    else:
-        from_ms = parse_time(from_, now_ms=now_ms)
-        to_ms = now_ms + 1 if to is None else parse_time(to, now_ms=now_ms)
-    check_span(from_ms, to_ms, now_ms, last=last)
-    return max(from_ms, 0), to_ms
+    if last is None and from_ is None:
+        last = "24h"
+    return span_of(time.time_ns() // 1_000_000, last=last, from_=from_, to=to)
 
 
 def _wanted(group: list[str] | None, topic: list[str] | None, window: int, allowed_lag: int) -> Wanted:

@@ -151,6 +151,24 @@ def settings_of(master: str, conf: list[str] | None, driver_memory: str) -> Spar
     return checked(SparkSettings(master=master, conf=parse_conf(conf), driver_memory=driver_memory))
 
 
+def span_of(now_ms: int, *, last: str | None, from_: str | None, to: str | None) -> tuple[int, int]:
+    """from_ms and to_ms, of the passes with from_ms ≤ at_ms < to_ms: the last while, or from a time on.
+
+    All count from now_ms. One of `last` and `from_` is given. Raises UsageError.
+    """
+    from kctl.segment.ranges import parse_time
+    from kctl.units import parse_duration_ms
+
+    if last is not None:
+        from_ms, to_ms = now_ms - parse_duration_ms(last), now_ms + 1
+    else:
+        assert from_ is not None
+        from_ms = parse_time(from_, now_ms=now_ms)
+        to_ms = now_ms + 1 if to is None else parse_time(to, now_ms=now_ms)
+    check_span(from_ms, to_ms, now_ms, last=last)
+    return max(from_ms, 0), to_ms
+
+
 def check_span(from_ms: int, to_ms: int, now_ms: int, *, last: str | None = None) -> None:
     """Raise UsageError for a span that no pass can lie in. to_ms: the first moment after it; last: what --last says."""
     from kctl.units import parse_duration_ms
