@@ -15,6 +15,11 @@ from kctl.errors import UsageError
 if TYPE_CHECKING:
     from kctl.access.rights import Right
 
+_LIMITS = (
+    "by ACLs alone: super users may do everything, and with allow.everyone.if.no.acl.found everybody may do what no ACL"
+    " is about; no request tells either setting"
+)
+
 
 @dataclass(frozen=True)
 class Explained:
@@ -69,8 +74,7 @@ def explain(
         *([Column("exceptions", "EXCEPT", show="; ".join)] if any(r.exceptions for r in found.rights) else []),
     ]
     inv.emit(found, lambda: [Table(columns, jsonable(found.rights), empty=f"no ACL allows {principal} anything here")])
-    output.note("by ACLs alone: super users may do everything, and with allow.everyone.if.no.acl.found everybody may do "
-                "what no ACL is about; no request tells either setting")  # fmt: skip
+    output.note(_LIMITS)
 
 
 def _words(operations: list[str]) -> str:

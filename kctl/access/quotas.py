@@ -66,8 +66,8 @@ class Quota:
 
 @dataclass(frozen=True)
 class QuotaChange:
-    """before, after: null where there is none. result: would set, would unset, unchanged, set, unset, failed (error says
-    why)."""
+    """before, after: null where there is none. result: would set, would unset, unchanged, set, unset, failed (error
+    says why)."""
 
     entity: str
     user: str | None
@@ -183,7 +183,7 @@ def carry_out(client: ClusterClient, plan: Sequence[QuotaChange], *, validate_on
             todo.setdefault(_of(row), []).append(row)
     if not todo:
         return list(plan)
-    answer = client.send_to_controller(_request(todo, validate_only), changes=not validate_only)
+    answer = client.send_to_controller(_request(todo, validate_only))
     errors = _errors(answer, todo)
     if len(errors) == len(todo):
         raise next(iter(errors.values()))
