@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +13,7 @@ from kctl.commands.acl import changes_table, confirm_removals, raise_failed
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.quota import confirm_quotas, quotas_table
 from kctl.commands.quota import raise_failed as raise_failed_quotas
+from kctl.errors import KctlError
 
 if TYPE_CHECKING:
     from kctl.access.access_file import AccessFile
@@ -105,6 +106,13 @@ def _carry_out(inv: Invocation, client: ClusterClient, plan: Applied) -> Applied
 
     confirm_removals(inv, plan.acls, dry_run=False, cluster=client.target)
     confirm_quotas(inv, plan.quotas, cluster=client.target)
-    done_acls = changes.carry_out(client, plan.acls) if plan.acls else []
-    done_quotas = quotas.carry_out(client, plan.quotas) if plan.quotas else []
-    return Applied(done_acls, done_quotas, plan.unlisted_acls, plan.unlisted_quotas)
+    acls = changes.carry_out(client, plan.acls) if plan.acls else []
+    try:
+        done = quotas.carry_out(client, plan.quotas) if plan.quotas else []
+    except KctlError as exc:
+        if not acls:
+            raise
+        done = [
+            replace(row, result="failed", error=exc.message) for row in plan.quotas
+        ]  # ACLs were changed: no refusal
+    return Applied(acls, done, plan.unlisted_acls, plan.unlisted_quotas)

@@ -87,7 +87,12 @@ def carry_out(client: ClusterClient, plan: Sequence[AclChange]) -> list[AclChang
     if adding:
         outcomes.update(add_acls(client, adding))
     if removing:
-        outcomes.update(remove_acls(client, removing))
+        try:
+            outcomes.update(remove_acls(client, removing))
+        except KctlError as exc:
+            if all(error is not None for error in outcomes.values()):
+                raise
+            outcomes.update(dict.fromkeys(removing, exc))
     _raise_if_all_failed_alike(outcomes)
     there = _read_back(client, outcomes, adding)
     return [_outcome(row, outcomes, there) if row.result in TODO else row for row in plan]
