@@ -17,6 +17,7 @@ import pytest
 
 import kctl as package
 from kctl_testing import Kctl, TestCluster
+from kraft_broker import kraft_broker
 
 NAME = "tests"
 _numbers = itertools.count(1)
@@ -88,6 +89,18 @@ def cluster(kctl: Kctl) -> Iterator[TestCluster]:
     finally:
         destroyed = kctl("cluster", "destroy", NAME, "--yes", "--confirm-cluster", NAME, timeout=180)
         assert destroyed.code == 0, str(destroyed)
+
+
+@pytest.fixture(scope="session")
+def kraft(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The bootstrap server of a broker of Kafka 4.x without ZooKeeper, with every kind of group; started when a test
+    asks for it. KCTL_TEST_KRAFT names a running one instead (development)."""
+    running = os.environ.get("KCTL_TEST_KRAFT")
+    if running:
+        yield running
+        return
+    with kraft_broker(tmp_path_factory.mktemp("kraft")) as broker:
+        yield broker.bootstrap
 
 
 @pytest.fixture(scope="module")
