@@ -89,7 +89,7 @@ def principal_words(principal: str) -> str:
     kind, colon, name = principal.partition(":")
     if principal == EVERYBODY:
         return WILDCARD
-    if colon and kind == "User" and name and ":" not in name:
+    if colon and kind == "User" and name.strip() and ":" not in name:
         return quoted_name(name)
     return quoted_name(principal)
 
