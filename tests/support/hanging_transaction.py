@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 
 from kctl.client import ClusterClient
+from kctl_testing import eventually
 from segment_files import batch
 
 
@@ -15,8 +16,16 @@ def hang(client: ClusterClient, topic: str, *, minutes: float) -> tuple[int, int
     """Write it to partition 0, as of so many minutes ago; its producer id and the offset at which it begins."""
     from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
 
-    made = client.send(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000))
-    assert not made.error_code, made
+    made = None
+
+    def ready() -> bool:
+        """A broker that has just started has no ids to give yet (COORDINATOR_LOAD_IN_PROGRESS)."""
+        nonlocal made
+        made = client.send(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000))
+        return not made.error_code
+
+    eventually(ready, what="a producer id")
+    assert made is not None
     at_ms = round((time.time() - 60 * minutes) * 1000)
     records = batch(0, 1, producer=(made.producer_id, made.producer_epoch, 0), transactional=True, base_timestamp=at_ms)
     data = ProduceRequest.TopicProduceData
