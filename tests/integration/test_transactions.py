@@ -145,7 +145,7 @@ def test_a_hanging_one_is_found_and_ended(own_kctl: Kctl, secure: SecureCluster,
         producer_id, start = hang(client, mine, minutes=20)
         _, young = hang(client, mine, minutes=1)
     own_kctl.ok("produce", mine, *admin, stdin="after\n")
-    read = ("consume", mine, "--from-beginning", "--exit-eof", "--isolation-level", "read_committed", *admin)
+    read = ("consume", mine, "--from-beginning", "--exit-eof", "--read-committed", *admin)
 
     found = own_kctl("transaction", "hanging", "-o", "json", *admin)
     assert found.code == 1, str(found)
