@@ -79,7 +79,7 @@ def add(
     password = None if dry_run else _password(name, password_file, password_env)
     with inv.connect() as client:
         plan = plan_add(list_users(client, [name]), name, mechanisms, iterations)
-        replaced = [row.mechanism for row in plan if row.result == "would replace"]
+        replaced = [str(row.mechanism) for row in plan if row.result == "would replace"]
         if replaced and not dry_run:
             inv.confirm(f"Replace the password of {name} ({', '.join(replaced)})?", target=client.target)
         _finish(inv, plan if dry_run else carry_out(client, plan, password))

@@ -63,9 +63,10 @@ def _refuse_unknown(found: YamlMap, known: Iterable[str]) -> None:
 
 def _list(top: YamlMap, key: str) -> YamlList:
     """An empty section is an empty list only when it says so ([]): with --prune it would remove everything."""
-    if not isinstance(top[key], YamlList):
+    found = top[key]
+    if not isinstance(found, YamlList):
         raise InvalidFile(f"{top.where(key)}: {key} is a list", hint=f"{key}: [] for none")
-    return top[key]
+    return found
 
 
 def _acls(rows: YamlList) -> list[Acl]:

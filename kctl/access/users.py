@@ -101,7 +101,9 @@ def plan_remove(present: Iterable[ScramUser], names: Sequence[str], mechanisms: 
         for mechanism in mechanisms or sorted(mine):
             there = mine.get(mechanism)
             rows.append(
-                UserChange(name, mechanism, there and there.iterations, "would remove" if there else "not there")
+                UserChange(
+                    name, mechanism, there.iterations if there else None, "would remove" if there else "not there"
+                )
             )
         if not (mechanisms or mine):
             rows.append(UserChange(name, None, None, "not there"))
@@ -158,20 +160,25 @@ def _request(todo: Sequence[UserChange], password: str | None) -> Any:
     upsertions = [
         AlterUserScramCredentialsRequest.ScramCredentialUpsertion(
             name=row.user,
-            mechanism=MECHANISMS[row.mechanism],
+            mechanism=MECHANISMS[_mechanism(row)],
             iterations=row.iterations or MIN_ITERATIONS,
             salt=(salt := os.urandom(_SALT_BYTES)),
-            salted_password=salted_password(password or "", row.mechanism, salt, row.iterations or MIN_ITERATIONS),
+            salted_password=salted_password(password or "", _mechanism(row), salt, row.iterations or MIN_ITERATIONS),
         )
         for row in todo
         if row.result != "would remove"
     ]
     deletions = [
-        AlterUserScramCredentialsRequest.ScramCredentialDeletion(name=row.user, mechanism=MECHANISMS[row.mechanism])
+        AlterUserScramCredentialsRequest.ScramCredentialDeletion(name=row.user, mechanism=MECHANISMS[_mechanism(row)])
         for row in todo
         if row.result == "would remove"
     ]
     return AlterUserScramCredentialsRequest(deletions=deletions, upsertions=upsertions)
+
+
+def _mechanism(row: UserChange) -> str:
+    assert row.mechanism is not None, "only a user who has no credential has no mechanism"
+    return row.mechanism
 
 
 def salted_password(password: str, mechanism: str, salt: bytes, iterations: int) -> bytes:
@@ -195,7 +202,7 @@ def _read_back(client: ClusterClient, done: Sequence[UserChange]) -> dict[tuple[
 
 
 def _as_wanted(row: UserChange, there: dict[tuple[str, str], int]) -> bool:
-    found = there.get((row.user, row.mechanism))
+    found = there.get((row.user, _mechanism(row)))
     return found is None if row.result == "would remove" else found == row.iterations
 
 

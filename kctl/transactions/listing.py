@@ -79,7 +79,8 @@ def list_transactions(
         node: ListTransactionsRequest(
             state_filters=list(states),
             producer_id_filters=sorted(producer_ids),
-            **({} if duration_ms is None else {"duration_filter": duration_ms, "min_version": 1}),
+            duration_filter=-1 if duration_ms is None else duration_ms,
+            min_version=0 if duration_ms is None else 1,
         )
         for node in brokers
     }
