@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.commands import output
 from kctl.commands.invocation import CommandGroup, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.errors import KctlError, NotFound, NotHealthy, OperationFailed, UsageError
@@ -37,12 +38,12 @@ def list_(
 ) -> None:
     """List transactional ids with their coordinator, producer id and state.
 
-    Brokers leave out, without a word, the ids that you may not describe.
+    Brokers leave out the ids that you may not describe; that there may be such is said.
 
     Example: kctl transaction list --state Ongoing --duration-filter 5m
     """
     from kctl.name_patterns import matches, parse_patterns
-    from kctl.transactions.listing import list_transactions, parse_states
+    from kctl.transactions.listing import NEEDS_ALL, all_can_be_listed, list_transactions, parse_states
     from kctl.units import parse_duration_ms
 
     inv = invocation(ctx)
@@ -51,6 +52,7 @@ def list_(
     duration_ms = parse_duration_ms(duration_filter) if duration_filter is not None else None
     with inv.connect() as client:
         rows, failed = list_transactions(client, states=states, producer_ids=producer_id or [], duration_ms=duration_ms)
+        complete = all_can_be_listed(client)
     if patterns:
         rows = [row for row in rows if matches(row.transactional_id, patterns)]
     columns = [
@@ -59,7 +61,9 @@ def list_(
         Column("producer_id", align="right"),
         Column("transaction_state", "STATE"),
     ]
-    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty="no transactions that you may describe")])
+    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty="no such transactions")])
+    if not complete:
+        output.warn(f"there may be more: not every transactional id may be described; {NEEDS_ALL}")
     _raise_unseen({f"broker {node}": error for node, error in failed.items()}, "broker")
 
 

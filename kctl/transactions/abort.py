@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kctl.errors import KctlError, NotFound, OperationFailed, OutcomeUnknown, Refused
 from kctl.model import PartitionState
 from kctl.transactions.hanging import holds
-from kctl.transactions.listing import describe_transactions, list_transactions
+from kctl.transactions.listing import NEEDS_ALL, all_can_be_listed, describe_transactions, list_transactions
 from kctl.transactions.producers import Producer, describe_producers
 
 if TYPE_CHECKING:
@@ -47,6 +47,11 @@ def refuse_live(client: ClusterClient, producer: Producer) -> None:
         raise Refused(
             f"whether a coordinator knows of the transaction cannot be told: broker {node}: {error.message}",
             hint="--force ends it all the same",
+        )
+    if not listed and not all_can_be_listed(client):
+        raise Refused(
+            "whether a coordinator knows of it cannot be told: not every transactional id may be described",
+            hint=f"{NEEDS_ALL}; --force ends it all the same",
         )
     for name, state in describe_transactions(client, [row.transactional_id for row in listed]).items():
         if isinstance(state, KctlError):

@@ -12,9 +12,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from kctl.errors import KctlError, OperationFailed
+from kctl.errors import KctlError, NotAuthorized, OperationFailed
 from kctl.model import TopicPartition
-from kctl.transactions.listing import Transaction, TransactionListing, describe_transactions, list_transactions
+from kctl.transactions.listing import (
+    NEEDS_ALL,
+    Transaction,
+    TransactionListing,
+    all_can_be_listed,
+    describe_transactions,
+    list_transactions,
+)
 from kctl.transactions.producers import Producer
 
 if TYPE_CHECKING:
@@ -56,8 +63,11 @@ def old_transactions(producers: Iterable[Producer], *, now: datetime, longer_tha
 
 
 def find_hanging(client: ClusterClient, old: Sequence[Producer], *, now: datetime) -> list[Hanging]:
-    """Those of `old` of which no coordinator says that they are open. None is called hanging on the word of a part of
-    the coordinators: raises the error of one that could not be asked."""
+    """Those of `old` of which no coordinator says that they are open.
+
+    None is called hanging on the word of a part of the coordinators, or of a part of their transactional ids: raises
+    OperationFailed, NotAuthorized.
+    """
     if not old:
         return []
     listed, failed = list_transactions(client, producer_ids={producer.producer_id for producer in old})
@@ -66,6 +76,11 @@ def find_hanging(client: ClusterClient, old: Sequence[Producer], *, now: datetim
         raise OperationFailed(
             f"whether transactions hang cannot be told: broker {node} could not be asked: {error.message}",
             hint=error.hint,
+        )
+    known = {row.producer_id for row in listed}
+    if any(producer.producer_id not in known for producer in old) and not all_can_be_listed(client):
+        raise NotAuthorized(
+            "whether transactions hang cannot be told: not every transactional id may be described", hint=NEEDS_ALL
         )
     described = describe_transactions(client, [row.transactional_id for row in listed])
     return map_hanging(old, listed, described, now=now)

@@ -21,6 +21,9 @@ STATES = (
     "Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead",
     "PrepareEpochFence",
 )  # fmt: skip
+NEEDS_ALL = "it needs an ACL for Describe on transactional-id *"
+_ANY_NAME = "kctl-may-describe-any"
+_TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
 
 
 @dataclass(frozen=True)
@@ -69,8 +72,8 @@ def list_transactions(
 ) -> tuple[list[TransactionListing], dict[int, KctlError]]:
     """The transactions of all coordinators, sorted, and the brokers that could not be asked.
 
-    Brokers leave out the transactional ids that may not be described, without a word. duration_ms: only those that have
-    been open for longer (KIP-994, brokers ≥ 3.8). Raises NotSupported; the error of the brokers when all failed.
+    Brokers leave out the transactional ids that may not be described (`all_can_be_listed`). duration_ms: only those
+    that have been open for longer (KIP-994, brokers ≥ 3.8). Raises NotSupported; the brokers' error when all failed.
     """
     from kafka.protocol.admin import ListTransactionsRequest
 
@@ -104,6 +107,15 @@ def _error(answer: Any, node: int) -> KctlError | None:
     from kctl.client import error_for
 
     return error_for(answer.error_code, None, subject=f"transactions of broker {node}") if answer.error_code else None
+
+
+def all_can_be_listed(client: ClusterClient) -> bool:
+    """Whether ids of any name may be described: those that may not are left out of lists without a word.
+
+    Any broker tells, before it looks whether it is the coordinator; so nothing is made by asking.
+    """
+    answer = client.send(_request([_ANY_NAME]))
+    return all(row.error_code != _TRANSACTIONAL_ID_AUTHORIZATION_FAILED for row in answer.transaction_states)
 
 
 def describe_transactions(client: ClusterClient, ids: Iterable[str]) -> dict[str, Transaction | KctlError]:
