@@ -16,6 +16,8 @@ from kctl.text import counted
 if TYPE_CHECKING:
     from kctl.access.changes import AclChange
     from kctl.access.model import AclFilter
+    from kctl.client import ClusterClient
+    from kctl.context import Target
 
 app = CommandGroup("List, add, remove and explain ACLs, written in words.")
 app.command_of("apply", "kctl.commands.acl_apply")
@@ -130,13 +132,13 @@ def remove(
         finish(inv, plan if dry_run else _carry_out(client, plan))
 
 
-def _carry_out(client: Any, plan: Sequence[AclChange]) -> Sequence[AclChange]:
+def _carry_out(client: ClusterClient, plan: Sequence[AclChange]) -> Sequence[AclChange]:
     from kctl.access.changes import TODO, carry_out
 
     return carry_out(client, plan) if any(row.result in TODO for row in plan) else plan
 
 
-def confirm_removals(inv: Invocation, plan: Sequence[AclChange], *, dry_run: bool, cluster: Any) -> None:
+def confirm_removals(inv: Invocation, plan: Sequence[AclChange], *, dry_run: bool, cluster: Target) -> None:
     """Show what would be removed, and ask; adding asks nothing."""
     removals = [row for row in plan if row.result == "would remove"]
     if dry_run or not removals:

@@ -11,8 +11,8 @@ import typer
 from kctl.commands import output
 from kctl.commands.acl import changes_table, confirm_removals, raise_failed
 from kctl.commands.invocation import Invocation, invocation
-from kctl.commands.quota import confirm_quotas, quotas_table
-from kctl.commands.quota import raise_failed as raise_failed_quotas
+from kctl.commands.quota_tables import confirm_quotas, quotas_table
+from kctl.commands.quota_tables import raise_failed as raise_failed_quotas
 from kctl.errors import KctlError
 
 if TYPE_CHECKING:
@@ -69,8 +69,9 @@ def _plan(client: ClusterClient, wanted: AccessFile, *, prune: bool) -> Applied:
     from kctl.access.acls import list_acls
     from kctl.access.quotas import list_quotas
 
-    acls, other_acls = [], 0
-    quotas, other_quotas = [], 0
+    acls: list[AclChange] = []
+    quotas: list[QuotaChange] = []
+    other_acls = other_quotas = 0
     if wanted.acls is not None:
         acls, other_acls = _acl_changes(list_acls(client), wanted.acls, prune=prune)
     if wanted.quotas is not None:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kctl.commands import output
 from kctl.commands.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.errors import OperationFailed, UsageError
-from kctl.text import counted
+from kctl.commands.quota_tables import confirm_quotas, number_text, quotas_table, raise_failed
+from kctl.errors import UsageError
 
 if TYPE_CHECKING:
-    from kctl.access.quotas import Entity, QuotaChange
+    from kctl.access.quotas import Entity
 
 app = CommandGroup("List, set and unset quotas of clients.")
 
@@ -130,40 +129,3 @@ def _change(inv: Invocation, who: Entity, wanted: Mapping[str, float | None], *,
         rows = carry_out(client, plan, validate_only=dry_run)
     inv.emit(rows, lambda: [quotas_table(rows)])
     raise_failed(rows)
-
-
-def confirm_quotas(inv: Invocation, plan: Sequence[QuotaChange], *, cluster: Any) -> None:
-    """Ask before a value that is there is replaced or taken away."""
-    changed = [row for row in plan if row.before is not None and row.result.startswith("would ")]
-    if not changed:
-        return
-    if not inv.yes:
-        for row in changed:
-            output.note(f"{row.entity}: {row.key} {number_text(row.before)} → {number_text(row.after)}")
-    inv.confirm(f"Change {counted(len(changed), 'quota')} of {cluster.name}?", target=cluster)
-
-
-def quotas_table(rows: Sequence[QuotaChange]) -> Table:
-    """Each key before and after."""
-    columns = [
-        Column("entity", name=True),
-        Column("key"),
-        Column("before", show=number_text, align="right"),
-        Column("after", show=number_text, align="right"),
-        Column("result", style=lambda row: "red" if row["result"] == "failed" else None),
-    ]
-    return Table(columns, jsonable(rows))
-
-
-def number_text(value: float | None) -> str:
-    """«10,485,760», «12.5»; a dash for none."""
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if value % 1 == 0 else f"{value:,}"
-
-
-def raise_failed(rows: Sequence[QuotaChange]) -> None:
-    """Raise OperationFailed when some rows failed."""
-    failed = [f"{row.entity}, {row.key}: {row.error}" for row in rows if row.result == "failed"]
-    if failed:
-        raise OperationFailed(f"{len(failed)} of {counted(len(rows), 'quota')} failed: {'; '.join(failed[:3])}")

@@ -1,0 +1,53 @@
+"""Changes of quotas: shown, confirmed, told when they failed. For `kctl quota` and `kctl acl apply`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kctl.commands import output
+from kctl.commands.output import Column, Table, jsonable
+from kctl.errors import OperationFailed
+from kctl.text import counted
+
+if TYPE_CHECKING:
+    from kctl.access.quotas import QuotaChange
+    from kctl.commands.invocation import Invocation
+    from kctl.context import Target
+
+
+def confirm_quotas(inv: Invocation, plan: Sequence[QuotaChange], *, cluster: Target) -> None:
+    """Ask before a value that is there is replaced or taken away."""
+    changed = [row for row in plan if row.before is not None and row.result.startswith("would ")]
+    if not changed:
+        return
+    if not inv.yes:
+        for row in changed:
+            output.note(f"{row.entity}: {row.key} {number_text(row.before)} → {number_text(row.after)}")
+    inv.confirm(f"Change {counted(len(changed), 'quota')} of {cluster.name}?", target=cluster)
+
+
+def quotas_table(rows: Sequence[QuotaChange]) -> Table:
+    """Each key before and after."""
+    columns = [
+        Column("entity", name=True),
+        Column("key"),
+        Column("before", show=number_text, align="right"),
+        Column("after", show=number_text, align="right"),
+        Column("result", style=lambda row: "red" if row["result"] == "failed" else None),
+    ]
+    return Table(columns, jsonable(rows))
+
+
+def number_text(value: float | None) -> str:
+    """«10,485,760», «12.5»; a dash for none."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value % 1 == 0 else f"{value:,}"
+
+
+def raise_failed(rows: Sequence[QuotaChange]) -> None:
+    """Raise OperationFailed when some rows failed."""
+    failed = [f"{row.entity}, {row.key}: {row.error}" for row in rows if row.result == "failed"]
+    if failed:
+        raise OperationFailed(f"{len(failed)} of {counted(len(rows), 'quota')} failed: {'; '.join(failed[:3])}")
