@@ -64,7 +64,7 @@ def list_(
     inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty="no such transactions")])
     if not complete:
         output.warn(f"there may be more: not every transactional id may be described; {NEEDS_ALL}")
-    _raise_unseen({f"broker {node}": error for node, error in failed.items()}, "broker")
+    _raise_unseen(failed, "coordinator")
 
 
 def _raise_unseen(failed: Mapping[Any, KctlError], noun: str) -> None:

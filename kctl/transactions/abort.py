@@ -43,9 +43,9 @@ def refuse_live(client: ClusterClient, producer: Producer) -> None:
     commit of it would be half."""
     listed, failed = list_transactions(client, producer_ids=[producer.producer_id])
     if failed:
-        node, error = next(iter(failed.items()))
+        error = next(iter(failed.values()))
         raise Refused(
-            f"whether a coordinator knows of the transaction cannot be told: broker {node}: {error.message}",
+            f"whether a coordinator knows of it cannot be told: {error.message}",
             hint="--force ends it all the same",
         )
     if not listed and not all_can_be_listed(client):

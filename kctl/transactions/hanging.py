@@ -72,9 +72,9 @@ def find_hanging(client: ClusterClient, old: Sequence[Producer], *, now: datetim
         return []
     listed, failed = list_transactions(client, producer_ids={producer.producer_id for producer in old})
     if failed:
-        node, error = next(iter(failed.items()))
+        error = next(iter(failed.values()))
         raise OperationFailed(
-            f"whether transactions hang cannot be told: broker {node} could not be asked: {error.message}",
+            f"whether transactions hang cannot be told: {error.message}",
             hint=error.hint,
         )
     known = {row.producer_id for row in listed}

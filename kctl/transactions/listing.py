@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from kctl.errors import KctlError, UsageError
+from kctl.errors import KctlError, NotAuthorized, OperationFailed, UsageError
 from kctl.groups.coordinators import TRANSACTION, ByCoordinator, ask_coordinators, failure, send_in_chunks
 from kctl.model import TopicPartition
 from kctl.suggestions import did_you_mean
@@ -22,6 +22,7 @@ STATES = (
     "PrepareEpochFence",
 )  # fmt: skip
 NEEDS_ALL = "it needs an ACL for Describe on transactional-id *"
+_STATES_TOPIC = "__transaction_state"
 _ANY_NAME = "kctl-may-describe-any"
 _TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
 
@@ -69,15 +70,15 @@ def list_transactions(
     states: Sequence[str] = (),
     producer_ids: Collection[int] = (),
     duration_ms: int | None = None,
-) -> tuple[list[TransactionListing], dict[int, KctlError]]:
-    """The transactions of all coordinators, sorted, and the brokers that could not be asked.
+) -> tuple[list[TransactionListing], dict[str, KctlError]]:
+    """The transactions of all coordinators, sorted, and what could not be seen: «broker 3», «__transaction_state-5».
 
     Brokers leave out the transactional ids that may not be described (`all_can_be_listed`). duration_ms: only those
     that have been open for longer (KIP-994, brokers ≥ 3.8). Raises NotSupported; the brokers' error when all failed.
     """
     from kafka.protocol.admin import ListTransactionsRequest
 
-    brokers = sorted(client.metadata(()).brokers)
+    brokers, failed = _coordinators(client)
     request = {
         node: ListTransactionsRequest(
             state_filters=list(states),
@@ -88,19 +89,30 @@ def list_transactions(
         for node in brokers
     }
     found: list[TransactionListing] = []
-    failed: dict[int, KctlError] = {}
     for node, answer in client.send_each(request).items():
         error = answer if isinstance(answer, KctlError) else _error(answer, node)
         if error is not None:
-            failed[node] = error
+            failed[f"broker {node}"] = error
             continue
         found += [
             TransactionListing(row.transactional_id, node, row.producer_id, row.transaction_state)
             for row in answer.transaction_states
         ]
-    if failed and len(failed) == len(brokers):
+    if all(f"broker {node}" in failed for node in brokers):
         raise next(iter(failed.values()))
     return sorted(found, key=lambda row: (row.transactional_id, row.coordinator)), failed
+
+
+def _coordinators(client: ClusterClient) -> tuple[list[int], dict[str, KctlError]]:
+    """The brokers, and the partitions of transactions' states without a leader: nobody tells what is in those."""
+    try:
+        state = client.metadata([_STATES_TOPIC])
+    except NotAuthorized:
+        return sorted(client.metadata(()).brokers), {}
+    topic = state.topics.get(_STATES_TOPIC)
+    lost = [partition.tp for partition in topic.partitions if partition.leader < 0] if topic else []
+    hint = "start the brokers that have it: kctl topic describe --internal"
+    return sorted(state.brokers), {str(tp): OperationFailed(f"{tp} has no leader", hint=hint) for tp in lost}
 
 
 def _error(answer: Any, node: int) -> KctlError | None:

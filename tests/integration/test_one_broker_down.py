@@ -70,6 +70,12 @@ def _look(kctl: Kctl) -> None:
     assert "broker 3 is down" in json.loads(same.err.splitlines()[-1])["message"]
     assert "partition single-2: no leader" in same.err
 
+    producers = kctl("transaction", "producers", "single", "-o", "json")
+    assert (producers.code, "single-2 has no leader" in producers.err) == (5, True), str(producers)
+    assert {row["partition"] for row in json.loads(producers.out)} == {0, 1}
+    hanging = kctl("transaction", "hanging")
+    assert (hanging.code, "single-2 has no leader" in hanging.err) == (5, True), str(hanging)
+
     exported = kctl.ok("cluster", "export")
     document = json.loads(exported.out)
     assert [(b["id"], "log_dirs" in b) for b in document["brokers"]] == [(1, True), (2, True), (3, False)]
