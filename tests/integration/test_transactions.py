@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,7 +43,7 @@ def test_of_a_live_producer(kctl: Kctl, cluster: TestCluster, topic: Callable[..
     one, two = topic(partitions=2), topic()
     name = f"access-{one}"
     with _open_transaction(cluster.bootstrap, name, one, two):
-        (listed,) = kctl.json("transaction", "list", "--match", "access-.*")
+        (listed,) = kctl.json("transaction", "list", "--match", f"{re.escape(name[:-1])}.")
         assert (listed["transactional_id"], listed["transaction_state"]) == (name, "Ongoing")
         assert list(listed) == ["transactional_id", "coordinator", "producer_id", "transaction_state"]
         producer_id = listed["producer_id"]
