@@ -7,11 +7,11 @@ named stays as it is.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from kctl.configs.describe import Config, by_name, describe, describe_each
+from kctl.configs.describe import OWN_SOURCE, Config, by_name, describe, describe_each
 from kctl.configs.keys import find_key, unknown
 from kctl.configs.resources import Resource
 from kctl.configs.values import fault_of, items, number_for
@@ -66,13 +66,18 @@ class Plan:
     before: Mapping[str, Config]
 
 
-def plan_changes(client: ClusterClient, resource: Resource, edits: Sequence[Edit]) -> Plan:
-    """What `edits` would do, checked here and then by the brokers (validate_only). Nothing is changed.
+def plan_changes(
+    client: ClusterClient, resource: Resource, make_edits: Callable[[Mapping[str, Config]], Sequence[Edit]]
+) -> Plan:
+    """What edits would do, checked here and then by the brokers (validate_only). Nothing is changed.
+
+    make_edits: the edits, once the resource's configs are known: only then it is known what is a secret.
 
     Raises NotFound for an unknown config or resource, Refused for a value of another type, for one that a broker reads
     only when it starts, and for what the brokers refuse.
     """
     known = by_name(describe(client, resource))
+    edits = make_edits(known)
     check(resource, edits, known)
     before = {edit.name: find_key(known, edit.name) or _leftover(edit.name) for edit in edits}
     todo = [edit for edit in edits if not _holds(resource, edit, before[edit.name])]
@@ -166,8 +171,6 @@ def _expected(resource: Resource, edit: Edit, config: Config) -> tuple[str | Non
         if resource.kind == "brokers" or not below:
             return None, None
         return below[0].value, below[0].source.value
-    from kctl.configs.describe import OWN_SOURCE
-
     source = OWN_SOURCE[resource.kind].value
     if edit.operation == "set":
         return (edit.value or "").strip(), source
