@@ -116,6 +116,8 @@ def _side(row: ChangedConfig, side: str) -> str:
     value, source = getattr(row, side), getattr(row, f"{side}_source")
     if row.sensitive and source not in (None, "default"):
         return HIDDEN
+    if value is None and row.result == "would unset" and row.resource != "brokers":
+        return "the brokers' value"  # not every chain has it: retention.ms comes of log.retention.hours
     return shown(value, False) or "not set"
 
 

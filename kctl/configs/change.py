@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from kctl.configs.describe import OWN_SOURCE, Config, by_name, describe, describe_each
+from kctl.configs.describe import OWN_SOURCE, Config, by_name, describe, describe_brokers_on_each, describe_each
 from kctl.configs.keys import find_key, unknown
 from kctl.configs.resources import Resource
 from kctl.configs.values import fault_of, items, number_for
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
 _READ_BACK_S = 15.0  # brokers hear of a change from ZooKeeper or the metadata log
+_SETTLE_S = 3.0
 _POLL_S = 0.1
 
 Operation = Literal["set", "unset", "append", "subtract"]
@@ -225,7 +226,9 @@ def apply_changes(client: ClusterClient, plan: Plan, *, timeout_s: float) -> lis
 
 
 def _read_back(client: ClusterClient, plan: Plan, deadline: Deadline) -> dict[str, Config]:
+    """The changed configs as the brokers show them. A broker lists a value before it works by it: both are awaited."""
     names = [edit.name for edit in plan.edits]
+    patience = Deadline(deadline.at_most(_SETTLE_S).left_s)
     while True:
         found = describe_each(client, [plan.resource], names=names)[plan.resource]
         if isinstance(found, KctlError):
@@ -236,17 +239,39 @@ def _read_back(client: ClusterClient, plan: Plan, deadline: Deadline) -> dict[st
         known = by_name(found)
         after = {name: known.get(name) or _leftover(name) for name in names}
         late = [e.name for e in plan.edits if not _done(plan.resource, e, after[e.name])]
-        if not late:
+        if not late and plan.resource.kind == "brokers":
+            late = _late_brokers(client, plan)
+        if not late and (patience.expired or all(_settled(config) for config in after.values())):
             return after
         if deadline.expired:
             raise OutcomeUnknown(
                 f"the brokers took the change of {plan.resource}, but do not show it yet: {', '.join(late)}",
-                hint=f"kctl config get {plan.resource.path} {' '.join(late)} shows it when they do",
+                hint=f"kctl config get {plan.resource.path} {' '.join(names)} shows it when they do",
             )
         time.sleep(_POLL_S)
+
+
+def _late_brokers(client: ClusterClient, plan: Plan) -> list[str]:
+    """The brokers that do not show a change for all brokers. One that went away reads it when it comes back."""
+    late = []
+    for node, found in describe_brokers_on_each(client, [edit.name for edit in plan.edits]).items():
+        if isinstance(found, KctlError):
+            continue
+        known = by_name(found)
+        if not all(_done(plan.resource, edit, known.get(edit.name) or _leftover(edit.name)) for edit in plan.edits):
+            late.append(f"broker {node}")
+    return late
 
 
 def _done(resource: Resource, edit: Edit, config: Config) -> bool:
     if config.sensitive and edit.operation != "unset":
         return config.own(resource.kind) is not None
     return _holds(resource, edit, config)
+
+
+def _settled(config: Config) -> bool:
+    """Whether the value that a broker works by is the first of the chain, however either is written."""
+    first = config.synonyms[0] if config.synonyms else None
+    if config.sensitive or first is None or first.name != config.name:
+        return True
+    return items((config.value or "").lower()) == items((first.value or "").lower())

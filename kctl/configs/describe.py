@@ -131,6 +131,13 @@ def describe_each(
     return found
 
 
+def describe_brokers_on_each(client: ClusterClient, names: Collection[str]) -> dict[int, list[Config] | KctlError]:
+    """What each broker knows to be set for all brokers: node → its configs of these names, or why it does not tell."""
+    resource, keys = Resource.brokers(), sorted(names)
+    answers = client.send_each({node: _request([resource], keys, False) for node in client.metadata(()).brokers})
+    return {node: _configs_of(resource, answer, keys) for node, answer in answers.items()}
+
+
 def _request(resources: Iterable[Resource], keys: list[str] | None, documentation: bool) -> Any:
     from kafka.protocol.admin import DescribeConfigsRequest
 

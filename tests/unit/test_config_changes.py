@@ -285,7 +285,7 @@ def test_explanations() -> None:
     one, other = explanations(["retention.ms", "log.dirs"], known, TOPIC)  # type: ignore[arg-type]  # a plain dict
     assert (one.of, one.default, one.server_config) == ("topic", "7", "log.retention.ms")
     assert (other.of, other.read_only, other.server_config) == ("broker", True, None)
-    with pytest.raises(NotFound, match="retention.mss"):
+    with pytest.raises(NotFound, match=r"retention\.mss"):
         explanations(["retention.mss"], known, TOPIC)  # type: ignore[arg-type]  # a plain dict
 
 
