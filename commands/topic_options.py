@@ -1,0 +1,17 @@
+"""Options that several commands of `kctl topic` have."""
+
+from __future__ import annotations
+
+import typer
+
+INTERNAL = typer.Option("--internal", help="Kafka's own topics as well.")
+MATCH = typer.Option("--match", metavar="REGEX", help="Topics whose whole name it matches; repeatable.")
+EXPECT = typer.Option(
+    "--expect", metavar="N", min=0, help="With --match: refuse unless it selects so many; needed with --yes."
+)
+UNDER_REPLICATED = typer.Option(
+    "--under-replicated", "--under-replicated-partitions", help="Only with fewer replicas in sync than assigned."
+)
+UNAVAILABLE = typer.Option("--unavailable", "--unavailable-partitions", help="Only without a leader.")
+NAMES = typer.Argument(metavar="[NAME]…")
+ALL_NAMES = typer.Argument(metavar="[NAME]…", help="All topics when none is named.")
