@@ -32,7 +32,9 @@ def describe(
     ] = False,
     at_min_isr: Annotated[
         bool,
-        typer.Option("--at-min-isr", "--at-min-isr-partitions", help="Only those that lose that with one replica more."),
+        typer.Option(
+            "--at-min-isr", "--at-min-isr-partitions", help="Only those that lose that with one replica more."
+        ),
     ] = False,
     with_overrides: Annotated[
         bool, typer.Option("--with-overrides", "--topics-with-overrides", help="Only topics with configs of their own.")

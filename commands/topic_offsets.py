@@ -52,14 +52,17 @@ def offsets(
         if chosen and not tps:
             raise NotFound(f"none of the topics has partition {partitions}")
         rows, failures = offset_rows(client, state, tps, place)
-    _emit(inv.output, rows) if inv.output == "kafka" else inv.emit(rows, lambda: [_table(rows)])
+    if inv.output == "kafka":
+        output.write_text("\n".join(map(_as_kafka, rows)))
+    else:
+        inv.emit(rows, lambda: [_table(rows)])
     with told_if_incomplete(failures):
         pass
 
 
-def _emit(_format: str, rows: Sequence[OffsetRow]) -> None:
-    """As kafka-get-offsets writes them; an offset that is not there is left out, as there."""
-    output.write_text("\n".join(f"{row.topic}:{row.partition}:{'' if row.offset is None else row.offset}" for row in rows))
+def _as_kafka(row: OffsetRow) -> str:
+    """As kafka-get-offsets writes it; nothing where there is no offset."""
+    return f"{row.topic}:{row.partition}:{'' if row.offset is None else row.offset}"
 
 
 def _table(rows: Sequence[OffsetRow]) -> Table:

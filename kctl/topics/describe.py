@@ -140,9 +140,7 @@ def describe_topics(
     return describe_chosen(client, state, chosen)
 
 
-def describe_chosen(
-    client: ClusterClient, state: ClusterState, chosen: Sequence[TopicState]
-) -> list[TopicDescription]:
+def describe_chosen(client: ClusterClient, state: ClusterState, chosen: Sequence[TopicState]) -> list[TopicDescription]:
     """`chosen`, which are of `state`, in their order."""
     if not chosen:
         return []
@@ -153,6 +151,7 @@ def describe_chosen(
 
 def with_sizes(topic: TopicDescription, sizes: Sizes) -> TopicDescription:
     """The topic with the sizes of its partitions."""
+
     def sized(partition: PartitionDescription) -> PartitionDescription:
         size = sizes.by_partition[TopicPartition(topic.name, partition.partition)]
         return replace(partition, size_bytes=size.bytes, leader_size_bytes=size.leader_bytes)

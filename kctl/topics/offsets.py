@@ -143,9 +143,7 @@ def log_spans(
     failed: Failures = {**unread, **{tp: OperationFailed(f"{tp} does not exist any more") for tp in gone}}
     first, _ = list_offsets(client, list(ends), 0, listed, state=state)
     newest, notes = newest_records(client, list(ends), state=state)
-    spans = {
-        tp: _span(end.start, end.end, first.get(tp), newest.get(tp)) for tp, end in ends.items()
-    }
+    spans = {tp: _span(end.start, end.end, first.get(tp), newest.get(tp)) for tp, end in ends.items()}
     return spans, [*failure_lines(failed), *notes]
 
 

@@ -50,7 +50,7 @@ class Sizes:
 
 
 def fetch_sizes(client: ClusterClient, state: ClusterState, topics: Iterable[TopicState]) -> Sizes:
-    """The sizes of `topics`, which `state` is of: one DescribeLogDirs to each broker. Raises nothing of single brokers."""
+    """The sizes of `topics`, which are of `state`: one DescribeLogDirs to each broker."""
     chosen = list(topics)
     if not chosen:
         return Sizes({}, [])
@@ -70,7 +70,9 @@ def fetch_sizes(client: ClusterClient, state: ClusterState, topics: Iterable[Top
                 by_broker[node] = by_broker.get(node, 0) + replica.size_bytes
     absent = {node for t in chosen for p in t.partitions for node in p.replicas} - state.brokers.keys()
     failures += [f"sizes of broker {node}: it is not there" for node in sorted(absent)]
-    return Sizes({p.tp: size_of(found.get(p.tp, {}), p.replicas, p.leader) for t in chosen for p in t.partitions}, failures)
+    return Sizes(
+        {p.tp: size_of(found.get(p.tp, {}), p.replicas, p.leader) for t in chosen for p in t.partitions}, failures
+    )
 
 
 def size_of(by_broker: dict[int, int], replicas: Iterable[int], leader: int) -> Size:
