@@ -46,9 +46,3 @@ def choose_to_change(
     if own:
         raise Refused(f"{', '.join(own)} is Kafka's own", hint="it holds the groups' offsets or transactions")
     return state, chosen
-
-
-def check_expected(chosen: Sequence[TopicState], expected: int | None) -> None:
-    """Raise Refused when patterns chose another number of topics than was expected."""
-    if expected is not None and len(chosen) != expected:
-        raise Refused(f"{len(chosen)} topics match, not {expected}", hint="nothing was changed; --dry-run shows them")
