@@ -12,6 +12,7 @@ from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.errors import NotHealthy, OperationFailed, UsageError
 from kctl.text import counted
+from kctl.topics.partition_numbers import MOST
 
 if TYPE_CHECKING:
     from kctl.topics.create import CreatedTopic, NewTopic
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 def create(
     ctx: typer.Context,
     names: Annotated[list[str], typer.Argument(metavar="NAME…")],
-    partitions: Annotated[int | None, typer.Option(min=1, help="How many; the brokers' default without.")] = None,
+    partitions: Annotated[
+        int | None, typer.Option(min=1, max=MOST, help="How many; the brokers' default without.")
+    ] = None,
     replication_factor: Annotated[
         int | None, typer.Option(min=1, max=32767, help="How many; the brokers' default without.")
     ] = None,

@@ -6,7 +6,7 @@ import re
 
 from kctl.errors import UsageError
 
-MOST = 100_000
+MOST = 100_000  # of a topic: 200 million took a controller's memory, although it should only check them
 _PART = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?")
 
 

@@ -34,7 +34,7 @@ class Reader:
 
 
 def fetch_readers(client: ClusterClient, topics: Collection[str]) -> tuple[dict[str, list[Reader]] | None, list[str]]:
-    """The readers of each topic by name of the group, None when no groups could be listed; and what could not be read, a
+    """The readers of each topic by name of the group, None when none could be listed; and what could not be read, a
     line each. Raises nothing.
     """
     try:
