@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.configs.change import ChangedConfig, Edit, check
 from kctl.configs.describe import OWN_SOURCE, Config, by_name, describe_each
+from kctl.configs.keys import unknown
 from kctl.configs.resources import Resource
 from kctl.deadline import Deadline
 from kctl.dynamic_configs import alter_dynamic
@@ -84,16 +85,9 @@ def _check_partitions(topic: TopicState, change: TopicChange, brokers: Collectio
             f"topic {topic.name} has {count} partitions, and they cannot become {change.partitions}: they only grow",
             hint="make a topic with fewer, and copy the records; `kctl topic clone` keeps the number",
         )
-    if change.assignment is None or change.partitions is None:
-        return
-    if len(change.assignment) != change.partitions - count:
-        raise Refused(
-            f"the replica assignment is for {len(change.assignment)} new partitions of {topic.name}, and there would be "
-            f"{change.partitions - count}"
-        )
-    unknown = sorted({node for replicas in change.assignment for node in replicas} - set(brokers))
-    if unknown:
-        raise Refused(f"the replica assignment names brokers that are not there: {', '.join(map(str, unknown))}")
+    absent = sorted({node for replicas in change.assignment or () for node in replicas} - set(brokers))
+    if absent:
+        raise Refused(f"the replica assignment names brokers that are not there: {', '.join(map(str, absent))}")
 
 
 def _read_configs(client: ClusterClient, changes: Sequence[TopicChange]) -> dict[str, Mapping[str, Config]]:
@@ -104,10 +98,11 @@ def _read_configs(client: ClusterClient, changes: Sequence[TopicChange]) -> dict
         if isinstance(configs, KctlError):
             raise configs
         known = by_name(configs)
-        edits = [
-            Edit(key, "unset" if value is None else "set", value) for key, value in wanted[resource].configs.items()
-        ]
-        check(resource, edits, known)
+        values = wanted[resource].configs
+        wrong = [name for name in values if name not in known]
+        if wrong:
+            raise unknown(resource, wrong, known)
+        check(resource, [Edit(k, "unset" if v is None else "set", v) for k, v in values.items()], known)
         found[resource.name] = known
     return found
 
@@ -255,7 +250,7 @@ def _await_configs(
     failed: Mapping[str, KctlError],
     deadline: Deadline,
 ) -> dict[str, Mapping[str, Config]]:
-    """The configs as they hold now, as soon as all are as wanted or when time is up; none of a topic that is not read."""
+    """The configs as they hold now, as soon as all are as wanted or when time is up; none when not read."""
     wanted = {resource: values for resource, values in changes.items() if resource.name not in failed}
     found: dict[str, Mapping[str, Config]] = {}
     while wanted:
