@@ -10,18 +10,17 @@ from kctl.dynamic_configs import Resource, alter_dynamic
 from kctl.errors import AlreadyExists, KctlError, OperationFailed, Refused, UsageError
 from kctl.lag.collect import LogOffsets, read_log_offsets
 from kctl.model import TopicPartition
-from kctl.topics.configs import ConfigSource, fetch_topic_configs
+from kctl.topics.configs import fetch_topic_configs
 from kctl.topics.create import NewTopic, create_topics, plan_create
 from kctl.topics.describe import hidden, known_topics
 from kctl.topics.names import check_name
 from kctl.topics.offsets import failure_lines
+from kctl.topics.own_configs import set_on_topic
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
 _TIMESTAMP_TYPE = "message.timestamp.type"
-# They name partitions and brokers of the source's own moves.
-MOVING = frozenset({"leader.replication.throttled.replicas", "follower.replication.throttled.replicas"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +68,8 @@ class ClonePlan:
 
 
 def plan_clone(client: ClusterClient, source: str, name: str, *, data: bool) -> ClonePlan:
-    """Checked by the controller without doing it. Raises NotFound for an unknown source, AlreadyExists for a target that
-    is there, Refused for what the controller refuses, for records or configs that cannot be read.
+    """Checked by the controller without doing it. Raises NotFound for an unknown source, AlreadyExists for a target
+    that is there, Refused for what the controller refuses, for records or configs that cannot be read.
     """
     if source == name:
         raise UsageError(f"{source} cannot be cloned into itself")
@@ -82,8 +81,7 @@ def plan_clone(client: ClusterClient, source: str, name: str, *, data: bool) -> 
     configs = fetch_topic_configs(client, [source], state.brokers)[source]
     if isinstance(configs, KctlError):
         raise configs
-    set_here = (entry for entry in configs if entry.source is ConfigSource.TOPIC and entry.name not in MOVING)
-    own = {entry.name: entry.value or "" for entry in set_here}
+    own = set_on_topic(configs)
     new = NewTopic(name, len(topic.partitions), topic.replication_factor, None, own)
     try:
         plan_create(client, [new])
