@@ -199,3 +199,49 @@ class DescribeLogDirsResponse(ApiMessage):
 
 class ListPartitionReassignmentsResponse(ApiMessage):
     def __init__(self, **fields: Any) -> None: ...
+
+class CreatePartitionsRequest(ApiMessage):
+    class CreatePartitionsTopic(DataContainer):
+        class CreatePartitionsAssignment(DataContainer):
+            def __init__(self, *, broker_ids: Sequence[int]) -> None: ...
+
+        def __init__(
+            self,
+            *,
+            name: str,
+            count: int | None,
+            assignments: Sequence[CreatePartitionsRequest.CreatePartitionsTopic.CreatePartitionsAssignment] | None,
+        ) -> None: ...
+
+    def __init__(
+        self,
+        *,
+        topics: Sequence[CreatePartitionsRequest.CreatePartitionsTopic],
+        timeout_ms: int,
+        validate_only: bool,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
+class DeleteRecordsRequest(ApiMessage):
+    class DeleteRecordsTopic(DataContainer):
+        class DeleteRecordsPartition(DataContainer):
+            def __init__(self, *, partition_index: int, offset: int) -> None: ...
+
+        def __init__(
+            self,
+            *,
+            name: str,
+            partitions: Sequence[DeleteRecordsRequest.DeleteRecordsTopic.DeleteRecordsPartition],
+        ) -> None: ...
+
+    def __init__(
+        self,
+        *,
+        topics: Sequence[DeleteRecordsRequest.DeleteRecordsTopic],
+        timeout_ms: int,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
