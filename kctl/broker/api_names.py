@@ -1,4 +1,4 @@
-"""Names of Kafka's requests by api key. Source: org.apache.kafka.common.protocol.ApiKeys (4.1)."""
+"""Names of Kafka's requests by api key. Source: org.apache.kafka.common.protocol.ApiKeys (4.3)."""
 
 from __future__ import annotations
 

@@ -65,11 +65,11 @@ class BrokersVersions:
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerFeature:
-    """A feature as one broker has it; see Feature."""
+class FeatureOfBrokers:
+    """A feature, and the brokers that have it alike; see Feature. finalized_epoch: the newest that they know."""
 
-    broker: int
     feature: str
+    brokers: tuple[int, ...]
     min_version: int | None
     max_version: int | None
     finalized_version: int | None
@@ -138,14 +138,23 @@ def _compared(key: int, apis: Mapping[int, BrokerApis]) -> ApiOfBrokers:
     return ApiOfBrokers(key, api_name(key), len(rows) == 1, rows)
 
 
-def features_of(apis: Mapping[int, BrokerApis]) -> list[BrokerFeature]:
-    """Each broker's features, by name and then by broker."""
-    rows = [
-        BrokerFeature(node, f.feature, f.min_version, f.max_version, f.finalized_version, found.finalized_epoch)
-        for node, found in apis.items()
-        for f in found.features
+def features_of(apis: Mapping[int, BrokerApis]) -> list[FeatureOfBrokers]:
+    """Every feature, by name; several rows where brokers differ."""
+    holders: dict[Feature, list[int]] = {}
+    for node in sorted(apis):
+        for feature in apis[node].features:
+            holders.setdefault(feature, []).append(node)
+    return [
+        FeatureOfBrokers(
+            found.feature,
+            tuple(nodes),
+            found.min_version,
+            found.max_version,
+            found.finalized_version,
+            max((epoch for node in nodes if (epoch := apis[node].finalized_epoch) is not None), default=None),
+        )
+        for found, nodes in sorted(holders.items(), key=lambda item: (item[0].feature, item[1]))
     ]
-    return sorted(rows, key=lambda row: (row.feature, row.broker))
 
 
 def release_of(versions: Mapping[int, VersionRange]) -> str | None:

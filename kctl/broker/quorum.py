@@ -17,7 +17,7 @@ class QuorumReplica:
     """A voter or an observer. lag: records of the metadata log that it has not fetched; None when it is not known.
 
     last_fetch_timestamp_ms, last_caught_up_timestamp_ms: by the leader's clock, ms since epoch; None where the leader
-    does not tell (of itself, or of a voter that has not fetched since it leads).
+    does not tell (before 3.3), or of a voter that has not fetched since it leads.
     """
 
     id: int
@@ -84,13 +84,13 @@ def parse_quorum(row: Any, nodes: Any) -> Quorum:
         leader_id=leader,
         leader_epoch=row.leader_epoch,
         high_watermark=row.high_watermark,
-        voters=tuple(_replica(r, leader, leader_end) for r in row.current_voters),
-        observers=tuple(_replica(r, leader, leader_end) for r in row.observers),
+        voters=tuple(_replica(r, leader_end) for r in row.current_voters),
+        observers=tuple(_replica(r, leader_end) for r in row.observers),
         nodes=tuple(QuorumNode(n.node_id, each.name, each.host, each.port) for n in nodes for each in n.listeners),
     )
 
 
-def _replica(row: Any, leader: int | None, leader_end: int | None) -> QuorumReplica:
+def _replica(row: Any, leader_end: int | None) -> QuorumReplica:
     end = _known(row.log_end_offset)
     directory = getattr(row, "replica_directory_id", None)
     return QuorumReplica(
@@ -98,7 +98,7 @@ def _replica(row: Any, leader: int | None, leader_end: int | None) -> QuorumRepl
         directory_id=None if directory is None or not directory.int else _kafka_uuid(directory),
         log_end_offset=end,
         lag=None if end is None or leader_end is None else max(0, leader_end - end),
-        last_fetch_timestamp_ms=None if row.replica_id == leader else _known(row.last_fetch_timestamp),
+        last_fetch_timestamp_ms=_known(row.last_fetch_timestamp),
         last_caught_up_timestamp_ms=_known(row.last_caught_up_timestamp),
     )
 

@@ -13,7 +13,7 @@ from kctl.leader.status import leader_status
 from kctl.text import counted
 
 _FEW_REPLICAS = 10  # that a broker may have more or fewer, whatever the percentage: small clusters are never even
-_SILENT_VOTER_MS = 10_000  # a voter that has not fetched for 2 s gives the leader up (controller.quorum.fetch.timeout.ms)
+_SILENT_VOTER_MS = 10_000  # a voter that cannot fetch for 2 s (controller.quorum.fetch.timeout.ms) calls an election
 
 
 def missing_brokers(facts: Facts) -> list[int]:

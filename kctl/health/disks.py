@@ -25,9 +25,7 @@ def _unreadable(facts: Facts) -> tuple[str, ...]:
 
 def check_log_dirs(facts: Facts) -> Check:
     """Log dirs that their broker has given up on after an I/O error."""
-    rows = [
-        (node, found) for node, dirs in facts.log_dirs.items() if not isinstance(dirs, KctlError) for found in dirs
-    ]
+    rows = [(node, found) for node, dirs in facts.log_dirs.items() if not isinstance(dirs, KctlError) for found in dirs]
     offline = [(node, found.path) for node, found in rows if found.error]
     reasons = _unreadable(facts)
     if offline:
