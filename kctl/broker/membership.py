@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kctl.errors import KctlError, NotSupported
+from kctl.model import Broker
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -35,7 +36,7 @@ def read_views(client: ClusterClient, brokers: Collection[int]) -> dict[int, Bro
     return found
 
 
-def fenced_brokers(client: ClusterClient) -> tuple[int, ...]:
+def fenced_brokers(client: ClusterClient) -> dict[int, Broker]:
     """Brokers that are registered with a KRaft controller and not alive (KIP-1073, brokers ≥ 4.0); else none.
 
     Raises ConnectionFailed's subclasses.
@@ -45,7 +46,7 @@ def fenced_brokers(client: ClusterClient) -> tuple[int, ...]:
     try:
         answer = client.send(DescribeClusterRequest(include_fenced_brokers=True, min_version=2))
     except NotSupported:
-        return ()
+        return {}
     if answer.error_code:
-        return ()
-    return tuple(sorted(broker.broker_id for broker in answer.brokers if broker.is_fenced))
+        return {}
+    return {b.broker_id: Broker(b.broker_id, b.host, b.port, b.rack) for b in answer.brokers if b.is_fenced}

@@ -13,7 +13,7 @@ from kctl.broker.quorum import describe_quorum
 from kctl.errors import ConnectionFailed, KctlError, NotFound
 from kctl.health.partitions import partitions_of
 from kctl.log_dirs import LogDir, fetch_log_dirs
-from kctl.model import ClusterState, PartitionState
+from kctl.model import Broker, ClusterState, PartitionState
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class BrokerSummary:
     """A broker. state: «up»; «silent», registered but without an answer; «down», others hold it for a replica's broker.
 
-    host, port, rack: None when it is down. controller: with KRaft, whether the active controller has this id.
+    host, port, rack: None when it is down and nobody tells. controller: with KRaft, whether the active one has this id.
     leaders, replicas: of all topics; not_in_sync: of its replicas. size_bytes: all its replicas; used_percent: of the
     fullest log dir's disk; release: see release_of. None where it could not be read: error says why.
     """
@@ -70,7 +70,7 @@ class BrokerFacts:
 
     state: ClusterState
     controller: int | None
-    fenced: tuple[int, ...]
+    fenced: Mapping[int, Broker]
     apis: Mapping[int, BrokerApis | KctlError]
     log_dirs: Mapping[int, Sequence[LogDir] | KctlError]
 
@@ -78,7 +78,11 @@ class BrokerFacts:
     def ids(self) -> list[int]:
         """Brokers that are up, registered, or said to hold a replica."""
         holding = {node for p in partitions_of(self.state) for node in p.replicas}
-        return sorted(holding | self.state.brokers.keys() | set(self.fenced))
+        return sorted(holding | self.state.brokers.keys() | self.fenced.keys())
+
+    def broker(self, node: int) -> Broker | None:
+        """Where a broker is, or was; None when nobody tells of one that is down."""
+        return self.state.brokers.get(node) or self.fenced.get(node)
 
 
 def read_brokers(client: ClusterClient, wanted: Collection[int] | None = None) -> BrokerFacts:
@@ -141,7 +145,7 @@ class _Counts:
 
 
 def _summary(node: int, facts: BrokerFacts, counts: _Counts) -> BrokerSummary:
-    broker = facts.state.brokers.get(node)
+    broker = facts.broker(node)
     rows = _rows(facts, node)
     used = [row.used_percent for row in rows or () if row.used_percent is not None]
     return BrokerSummary(
@@ -170,7 +174,7 @@ def descriptions(facts: BrokerFacts, wanted: Collection[int]) -> list[BrokerDesc
 
 
 def _description(node: int, facts: BrokerFacts, counts: _Counts) -> BrokerDescription:
-    broker = facts.state.brokers.get(node)
+    broker = facts.broker(node)
     rows = _rows(facts, node)
     return BrokerDescription(
         id=node,

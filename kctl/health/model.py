@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from kctl.errors import KctlError
-from kctl.model import ClusterState, TopicPartition
+from kctl.model import Broker, ClusterState, TopicPartition
 
 if TYPE_CHECKING:
     from kctl.broker.membership import BrokerView
@@ -54,7 +54,7 @@ class Facts:
     min_isr: Mapping[str, int | KctlError]
     adding: Mapping[TopicPartition, Collection[int]] | None = None
     quorum: Quorum | KctlError | None = None
-    fenced: tuple[int, ...] = ()
+    fenced: Mapping[int, Broker] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
