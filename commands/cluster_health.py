@@ -12,7 +12,8 @@ from kctl.commands import output
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.views import told_if_incomplete
-from kctl.errors import AuthenticationFailed, ConnectionFailed, NotHealthy
+from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
+from kctl.errors import AuthenticationFailed, ConnectionFailed, NotHealthy, UsageError
 from kctl.text import counted
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ def health(
     max_disk_percent: Annotated[
         float, typer.Option(metavar="PERCENT", min=0, max=100, help="Not healthy when a log dir's disk is fuller.")
     ] = 90.0,
+    watch: Annotated[bool, WATCH] = False,
+    interval: Annotated[str, INTERVAL] = "5s",
 ) -> None:
     """Check brokers, controller, partitions and disks; exit 1 when something is not healthy.
 
@@ -44,6 +47,12 @@ def health(
 
     inv = invocation(ctx)
     limits = Limits(brokers=brokers, disk_percent=max_disk_percent)
+    if watch and wait:
+        raise UsageError("--watch never ends, --wait ends when the cluster is healthy: one of them")
+    if watch:
+        Watching(inv, interval).run(
+            lambda: _look(inv, limits), lambda found: Shown(found, [_table(found)], failures=found.unknown)
+        )
     found = _wait(inv, limits) if wait else _look(inv, limits)
     inv.emit(found, lambda: [_table(found)])
     with told_if_incomplete(found.unknown):

@@ -62,7 +62,7 @@ def find_suspects(
 ) -> list[Suspect]:
     """Every place where a replica is missing, the most suspect first. fenced: brokers that are down whose rack is known
     all the same. Pure."""
-    racks = {node: broker.rack for node, broker in ((fenced or {}) | state.brokers).items()}
+    racks = {node: broker.rack for node, broker in {**(fenced or {}), **state.brokers}.items()}
     problems = troubled(state, adding)
     wrong = {p.tp for p in problems}
     counts: dict[_Key, _Count] = {}
