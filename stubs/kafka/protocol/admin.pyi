@@ -89,6 +89,36 @@ class DeleteTopicsRequest(ApiMessage):
         max_version: int | None = ...,
     ) -> None: ...
 
+class DescribeClusterRequest(ApiMessage):
+    def __init__(
+        self,
+        *,
+        include_cluster_authorized_operations: bool = ...,
+        endpoint_type: int = ...,
+        include_fenced_brokers: bool = ...,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
+class DescribeQuorumRequest(ApiMessage):
+    class TopicData(DataContainer):
+        class PartitionData(DataContainer):
+            def __init__(self, *, partition_index: int) -> None: ...
+
+        def __init__(
+            self, *, topic_name: str, partitions: Sequence[DescribeQuorumRequest.TopicData.PartitionData]
+        ) -> None: ...
+
+    def __init__(
+        self,
+        *,
+        topics: Sequence[DescribeQuorumRequest.TopicData],
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
 class DescribeConfigsRequest(ApiMessage):
     class DescribeConfigsResource(DataContainer):
         def __init__(
