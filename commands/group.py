@@ -13,7 +13,7 @@ from kctl.commands.views import incomplete, lag_columns, ranges
 if TYPE_CHECKING:
     from kctl.groups.overview import GroupDescription
 
-app = CommandGroup("List and describe consumer groups.")
+app = CommandGroup("List, describe and change consumer groups.")
 
 
 @app.command("list")
@@ -93,3 +93,11 @@ def _assigned(row: dict[str, Any]) -> str:
     if row["assignments"] is None:
         return "not a consumer's"
     return " ".join(f"{a['topic']}:{ranges(a['partitions'])}" for a in row["assignments"]) or "-"
+
+
+for _name, _module in (
+    ("reset-offsets", "group_reset_offsets"),
+    ("export", "group_export"),
+    ("import", "group_export"),
+):
+    app.command_of(_name, f"kctl.commands.{_module}")

@@ -84,3 +84,36 @@ class FetchRequest(ApiMessage):
         min_version: int | None = ...,
         max_version: int | None = ...,
     ) -> None: ...
+
+class OffsetCommitRequest(ApiMessage):
+    class OffsetCommitRequestTopic(DataContainer):
+        class OffsetCommitRequestPartition(DataContainer):
+            def __init__(
+                self,
+                *,
+                partition_index: int,
+                committed_offset: int,
+                committed_leader_epoch: int = ...,
+                committed_metadata: str | None,
+            ) -> None: ...
+
+        def __init__(
+            self,
+            *,
+            name: str,
+            partitions: Sequence[OffsetCommitRequest.OffsetCommitRequestTopic.OffsetCommitRequestPartition],
+        ) -> None: ...
+
+    def __init__(
+        self,
+        *,
+        group_id: str,
+        generation_id_or_member_epoch: int = ...,
+        member_id: str = ...,
+        group_instance_id: str | None = ...,
+        retention_time_ms: int = ...,
+        topics: Sequence[OffsetCommitRequest.OffsetCommitRequestTopic],
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
