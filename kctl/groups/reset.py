@@ -151,8 +151,8 @@ def _described(client: ClusterClient, groups: Sequence[str], *, create: bool) ->
     found = describe_groups(client, groups)
     missing = [name for name in groups if isinstance(found.failed_groups.get(name), NotFound)]
     if missing and not create:
-        error = missing_groups(client, missing)
-        raise NotFound(error.message, hint=f"{error.hint}; --create makes a group")
+        unknown = missing_groups(client, missing)
+        raise NotFound(unknown.message, hint=f"{unknown.hint}; --create makes a group")
     for name, error in found.failed_groups.items():
         if name not in missing:
             raise error
