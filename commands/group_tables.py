@@ -12,6 +12,7 @@ from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.commands.invocation import Invocation
+    from kctl.groups.delete import DeletedOffset
     from kctl.groups.reset import OffsetChange
 
 
@@ -64,7 +65,9 @@ def effect(rows: Sequence[OffsetChange]) -> str:
     return ", ".join([*parts, *([f"{counted(first, 'partition')} without a commit until now"] if first else [])])
 
 
-def judge_changes(rows: Sequence[OffsetChange], errors: Sequence[KctlError], *, what: str) -> None:
+def judge_changes(
+    rows: Sequence[OffsetChange] | Sequence[DeletedOffset], errors: Sequence[KctlError], *, what: str
+) -> None:
     """Raise when something was not done: Refused (4) when nothing was, and was refused; else OperationFailed (5)."""
     failed = [row for row in rows if row.result == "failed"]
     if not failed:

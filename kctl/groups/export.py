@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kctl.errors import KctlError, NotFound, Refused
-from kctl.groups.describe import describe_groups
-from kctl.groups.names import missing_groups
-from kctl.groups.reset import SHARE, fetch_commits
+from kctl.errors import KctlError, Refused
+from kctl.groups.model import SHARE
+from kctl.groups.names import describe_existing
+from kctl.groups.reset import fetch_commits
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -30,16 +30,11 @@ class ExportedOffset:
 def exported(client: ClusterClient, groups: Sequence[str]) -> list[ExportedOffset]:
     """The offsets of all groups named, sorted. Raises NotFound for a group that is not there, and any error: an export
     with a hole is none."""
-    found = describe_groups(client, groups)
-    missing = [name for name, error in found.failed_groups.items() if isinstance(error, NotFound)]
-    if missing:
-        raise missing_groups(client, missing)
-    for error in found.failed_groups.values():
-        raise error
-    for group in found.groups.values():
+    found = describe_existing(client, groups)
+    for group in found.values():
         if group.type == SHARE:
             raise Refused(f"{group.group!r} is a share group, which has no committed offsets")
-    known = {name: group.coordinator for name, group in found.groups.items()}
+    known = {name: group.coordinator for name, group in found.items()}
     rows: list[ExportedOffset] = []
     for name, commits in sorted(fetch_commits(client, groups, known=known).items()):
         if isinstance(commits, KctlError):

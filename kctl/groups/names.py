@@ -13,6 +13,7 @@ from kctl.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
+    from kctl.groups.model import Group
 
 MAX_ID_BYTES = 32_767
 
@@ -66,3 +67,16 @@ def missing_groups(client: ClusterClient, names: Sequence[str]) -> NotFound:
     named = ", ".join(repr(name) for name in names)
     text = f"group {named} does not exist" if len(names) == 1 else f"groups {named} do not exist"
     return NotFound(text, hint=hint)
+
+
+def describe_existing(client: ClusterClient, names: Sequence[str]) -> dict[str, Group]:
+    """The groups named, each of which must be there and answer. Raises NotFound, and the error of one that does not."""
+    from kctl.groups.describe import describe_groups
+
+    found = describe_groups(client, [check_group_id(name) for name in names])
+    missing = [name for name, error in found.failed_groups.items() if isinstance(error, NotFound)]
+    if missing:
+        raise missing_groups(client, missing)
+    for error in found.failed_groups.values():
+        raise error
+    return found.groups

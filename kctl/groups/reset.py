@@ -10,7 +10,8 @@ from kctl.errors import KctlError, NotFound, Refused
 from kctl.grouping import grouped
 from kctl.groups.commit import OffsetToCommit, commit_offsets
 from kctl.groups.coordinators import ask_coordinators
-from kctl.groups.describe import Group, describe_groups
+from kctl.groups.describe import describe_groups
+from kctl.groups.model import SHARE, WITHOUT_MEMBERS, Group
 from kctl.groups.names import missing_groups
 from kctl.groups.reset_rules import Target, To, new_offset, read_again, skipped
 from kctl.groups.topic_choice import TopicChoice, chosen_partitions, matching
@@ -21,8 +22,6 @@ from kctl.model import TopicPartition
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
-SHARE = "share"
-_WITHOUT_MEMBERS = frozenset({"Empty", "Dead"})
 _NAMED = 5
 
 Given = Mapping[str, Mapping[TopicPartition, OffsetToCommit]]
@@ -103,7 +102,7 @@ def _members(group: Group) -> str:
 
 def is_active(group: Group) -> bool:
     """Whether the group has members, by its state: what commits for a group are refused for."""
-    return group.state not in _WITHOUT_MEMBERS
+    return group.state not in WITHOUT_MEMBERS
 
 
 def plan_reset(
@@ -131,6 +130,7 @@ def plan_reset(
         else:
             partitions[group] = matching(committed[group] if given is None else given.get(group, {}), choices)
         if not partitions[group]:
+            refuse_active({name: each for name, each in found.items() if is_active(each)})
             raise Refused(f"there is nothing to reset for group {group!r}", hint=_nothing(choices, given))
     logs = _Logs(client, {tp for tps in partitions.values() for tp in tps}, target)
     rows = [
