@@ -84,7 +84,7 @@ def refuse_active(active: Mapping[str, Group]) -> None:
     told = [_members(group) for group in active.values()]
     raise Refused(
         "; ".join(told[:_NAMED]) + (f"; and {len(told) - _NAMED} more groups" if len(told) > _NAMED else ""),
-        hint="nothing was changed; stop its consumers first, their offsets are committed by them alone",
+        hint="nothing was changed; stop its consumers first",
         details={
             "groups": [{"group": g.group, "state": g.state, "members": list(g.members or ())} for g in active.values()]
         },

@@ -1,8 +1,8 @@
 """Which offset a partition gets, and what that means for whoever reads on. Pure rules.
 
-As Kafka's own tool has them (org.apache.kafka.tools.OffsetsUtils): an offset outside of the log becomes the end of the
-log that is nearer; a time after the last message is the log's end; a partition without a commit has no offset to shift,
-and the log's end as its current one.
+As Kafka's own tool has them (ConsumerGroupCommand.prepareOffsetsToReset): an offset outside of the log becomes the end
+of the log that is nearer; a time after the last message is the log's end; a partition without a commit has no offset to
+shift, and the log's end as its current one.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def new_offset(
     if target.to is To.LATEST:
         return NewOffset(log.end)
     if target.to is To.CURRENT:
-        return within_log(committed, log) if committed is not None else NewOffset(log.end, "no commit: the log's end")
+        return NewOffset(committed) if committed is not None else NewOffset(log.end, "no commit: the log's end")
     if target.to is To.TIME:
         return _at(target.value, at_time, log)
     if target.to is To.SHIFT:
