@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from importlib import import_module
+from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
@@ -231,7 +232,10 @@ class CommandGroup(typer.Typer):
         self._groups: dict[str, str] = {}
 
     def command_of(self, name: str, module: str) -> None:
-        """A command that is the function of its name in a module, which is imported when it is asked for."""
+        """A command that is the function of its name in a module, which is imported when it is asked for.
+
+        `take-over` is take_over, and `import`, which Python keeps for itself, import_.
+        """
         self._modules[name] = module
 
     def group_of(self, name: str, module: str) -> None:
@@ -271,7 +275,7 @@ class _Commands(MutableMapping[str, Any]):
                 self._made[name] = import_module(info).app.group(name)
                 return self._made[name]
             if isinstance(info, str):
-                info = CommandInfo(name, cls=KctlCommand, callback=getattr(import_module(info), name))
+                info = CommandInfo(name, cls=KctlCommand, callback=getattr(import_module(info), _identifier(name)))
             self._made[name] = typer.main.get_command_from_info(
                 info, pretty_exceptions_short=False, rich_markup_mode=None
             )
@@ -293,6 +297,10 @@ class _Commands(MutableMapping[str, Any]):
 def _name(info: CommandInfo) -> str:
     assert info.callback is not None
     return info.name or typer.main.get_command_name(info.callback.__name__)
+
+
+def _identifier(name: str) -> str:
+    return name.replace("-", "_") + ("_" if iskeyword(name) else "")
 
 
 def _nothing() -> None:

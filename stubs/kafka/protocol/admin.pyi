@@ -373,6 +373,16 @@ class IncrementalAlterConfigsRequest(ApiMessage):
         max_version: int | None = ...,
     ) -> None: ...
 
+class DeleteGroupsRequest(ApiMessage):
+    def __init__(
+        self,
+        *,
+        groups_names: Sequence[str],
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
 class ListGroupsRequest(ApiMessage):
     def __init__(
         self,
