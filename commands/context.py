@@ -9,6 +9,7 @@ import typer
 
 from kctl.commands import output
 from kctl.commands.complete import context_names
+from kctl.commands.context_import import import_
 from kctl.commands.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.errors import NotHealthy, UsageError
@@ -233,6 +234,9 @@ def add(
         if path is not None and not Path(path).is_file():
             output.warn(f"{path} is not there yet")
     _show(inv, _view(name, added.entry, added.current_context))
+
+
+app.command("import")(import_)
 
 
 @app.command()
