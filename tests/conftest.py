@@ -18,6 +18,7 @@ import pytest
 import kctl as package
 from kctl_testing import Kctl, TestCluster
 from kraft_broker import kraft_broker
+from secure_cluster import SecureCluster, secure_cluster
 
 NAME = "tests"
 _numbers = itertools.count(1)
@@ -99,8 +100,17 @@ def kraft(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if running:
         yield running
         return
-    with kraft_broker(tmp_path_factory.mktemp("kraft")) as broker:
-        yield broker.bootstrap
+    with kraft_broker(tmp_path_factory.mktemp("kraft")) as bootstrap:
+        yield bootstrap
+
+
+@pytest.fixture(scope="session")
+def secure(tmp_path_factory: pytest.TempPathFactory, kafka_home: Path) -> Iterator[SecureCluster]:
+    """A cluster with an authorizer, its super user and a user without rights: one KRaft broker."""
+    from kctl.deploy.java import find_java
+
+    with secure_cluster(tmp_path_factory.mktemp("secure"), find_java().executable, kafka_home / "libs") as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
