@@ -42,6 +42,14 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("KCTL_FUZZ_SHARE", "8")  # of the fuzz tests' inputs, where time is short
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What one process runs (`--dist loadgroup`): a file, or a whole folder of integration tests, whose tests share a
+    cluster that takes long to start."""
+    for item in items:
+        group = item.path.parent if item.path.parent.parent.name == "integration" else item.path
+        item.add_marker(pytest.mark.xdist_group(f"{group.parent.name}-{group.name}"))
+
+
 @pytest.fixture(scope="session")
 def kafka_home() -> Path:
     """A folder with Kafka's jars under libs/, provisioned once."""
@@ -93,6 +101,15 @@ def cluster(kctl: Kctl) -> Iterator[TestCluster]:
 
 
 @pytest.fixture(scope="session")
+def secure(tmp_path_factory: pytest.TempPathFactory, kafka_home: Path) -> Iterator[SecureCluster]:
+    """A cluster with an authorizer, its super user and a user without rights: one KRaft broker."""
+    from kctl.deploy.java import find_java
+
+    with secure_cluster(tmp_path_factory.mktemp("secure"), find_java().executable, kafka_home / "libs") as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
 def kraft(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The bootstrap server of a broker of Kafka 4.x without ZooKeeper, with every kind of group; started when a test
     asks for it. KCTL_TEST_KRAFT names a running one instead (development)."""
@@ -100,17 +117,8 @@ def kraft(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if running:
         yield running
         return
-    with kraft_broker(tmp_path_factory.mktemp("kraft")) as bootstrap:
-        yield bootstrap
-
-
-@pytest.fixture(scope="session")
-def secure(tmp_path_factory: pytest.TempPathFactory, kafka_home: Path) -> Iterator[SecureCluster]:
-    """A cluster with an authorizer, its super user and a user without rights: one KRaft broker."""
-    from kctl.deploy.java import find_java
-
-    with secure_cluster(tmp_path_factory.mktemp("secure"), find_java().executable, kafka_home / "libs") as started:
-        yield started
+    with kraft_broker(tmp_path_factory.mktemp("kraft")) as broker:
+        yield broker.bootstrap
 
 
 @pytest.fixture(scope="module")

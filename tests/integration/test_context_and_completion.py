@@ -157,7 +157,7 @@ def _complete(kctl: Kctl, *words: str) -> list[str]:
     ("words", "offered"),
     [
         (["kctl", "to"], ["topic"]),
-        (["kctl", "context", ""], ["list", "show", "check", "use", "add", "remove"]),
+        (["kctl", "context", ""], ["list", "show", "test", "use", "add", "import", "remove"]),
         (["kctl", "-o", "json", "context", "s"], ["show"]),
         (["kctl", "context", "add", "--sasl-p"], ["--sasl-password-env", "--sasl-password-file"]),
         (["kctl", "context", "use", ""], ["dev", "prod"]),
@@ -219,30 +219,30 @@ def test_completion_imports_no_client(two: Kctl) -> None:
 
 
 def test_check(kctl: Kctl, cluster: TestCluster) -> None:
-    found = kctl.json("context", "check", cluster.name)
+    found = kctl.json("context", "test", cluster.name)
     assert list(found) == ["name", "cluster_id", "controller", "brokers", "healthy", "servers"]
     assert (found["healthy"], found["brokers"]) == (True, list(cluster.broker_ids))
     assert [server["role"] for server in found["servers"]] == ["bootstrap"] * 3 + ["zookeeper"]
     assert {server["cluster_id"] for server in found["servers"]} == {found["cluster_id"]}
-    lines = kctl.ok("context", "check").out.splitlines()
+    lines = kctl.ok("context", "test").out.splitlines()
     assert [line.split()[-1] for line in lines] == ["PROBLEM", "-", "-", "-", "-"]
 
 
 def test_check_finds_what_is_wrong(kctl: Kctl, cluster: TestCluster) -> None:
     one = cluster.bootstrap.split(",")[0]
-    only_one = kctl.json("context", "check", "--bootstrap-server", one)
+    only_one = kctl.json("context", "test", "--bootstrap-server", one)
     assert [server["role"] for server in only_one["servers"]] == ["bootstrap", "broker", "broker"]
 
-    result = kctl("context", "check", "--bootstrap-server", f"{one},127.0.0.1:1", "-o", "json")
+    result = kctl("context", "test", "--bootstrap-server", f"{one},127.0.0.1:1", "-o", "json")
     assert result.code == 1, str(result)
     (dead,) = (server for server in json.loads(result.out)["servers"] if server["problem"])
     assert (dead["server"], "refused" in dead["problem"]) == ("127.0.0.1:1", True)
 
     servers = cluster.zookeeper.split("/")[0]
-    nosuch = kctl("context", "check", "--bootstrap-server", one, "--zookeeper", f"{servers}/nosuch")
+    nosuch = kctl("context", "test", "--bootstrap-server", one, "--zookeeper", f"{servers}/nosuch")
     assert nosuch.code == 1, str(nosuch)
     assert "has no chroot /nosuch" in nosuch.err, str(nosuch)
-    empty = kctl("context", "check", "--zookeeper", f"{servers}/zookeeper")
+    empty = kctl("context", "test", "--zookeeper", f"{servers}/zookeeper")
     assert (empty.code, "is the chroot right" in empty.err) == (1, True), str(empty)
 
 
@@ -251,7 +251,7 @@ def test_check_tells_clusters_apart(kctl: Kctl, cluster: TestCluster, own_kctl: 
     own_kctl.ok("cluster", "create", "other", "--layout", "single", "--heap", "256m", timeout=120)
     try:
         other = own_kctl.json("context", "show", "other")["zookeeper"]
-        mixed = kctl("context", "check", "--bootstrap-server", cluster.bootstrap, "--zookeeper", other)
+        mixed = kctl("context", "test", "--bootstrap-server", cluster.bootstrap, "--zookeeper", other)
         assert (mixed.code, "belongs to another cluster" in mixed.err) == (1, True), str(mixed)
     finally:
         own_kctl.ok("cluster", "destroy", "other", "--yes", "--confirm-cluster", "other")

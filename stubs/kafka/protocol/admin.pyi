@@ -199,3 +199,13 @@ class DescribeLogDirsResponse(ApiMessage):
 
 class ListPartitionReassignmentsResponse(ApiMessage):
     def __init__(self, **fields: Any) -> None: ...
+
+class DescribeClusterRequest(ApiMessage):
+    def __init__(
+        self,
+        *,
+        include_cluster_authorized_operations: bool = ...,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
