@@ -105,7 +105,7 @@ def _details(view: ContextView) -> Table:
 
 
 @app.command("test")
-def test_(
+def try_servers(
     ctx: typer.Context,
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="The current context without.", autocompletion=context_names)

@@ -77,6 +77,9 @@ def _source(inv: Invocation, file: str, file_format: str | None, name: str | Non
     from kctl import context_import
 
     chosen = file_format or context_import.format_of(file)
+    if chosen not in context_import.FORMATS:
+        known = ", ".join(context_import.FORMATS)
+        raise UsageError(f"{chosen!r} is not a format of context import", hint=f"use one of {known}")
     given: dict[str, Any] = {"--only": only} if chosen == "properties" else {
         "--name": name, "--bootstrap-server": inv.bootstrap_server,
     }  # fmt: skip
@@ -87,8 +90,4 @@ def _source(inv: Invocation, file: str, file_format: str | None, name: str | Non
         if name is None:
             raise UsageError("client.properties has no name for its cluster", hint="give --name NAME")
         return context_import.read_properties_source(file, name=name, bootstrap_server=inv.bootstrap_server)
-    if chosen == "kafkactl":
-        return context_import.read_kafkactl_source(file, only=only)
-    raise UsageError(
-        f"{chosen!r} is not a format of context import", hint=f"use one of {', '.join(context_import.FORMATS)}"
-    )
+    return context_import.read_kafkactl_source(file, only=only)

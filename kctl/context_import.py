@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kctl import paths
-from kctl.context import Context, Security, SecuritySettings, full_path, list_contexts
+from kctl.context import Context, Security, SecuritySettings, full_path, list_contexts, secrets_dir
 from kctl.errors import AlreadyExists, InvalidFile, NotFound, OperationFailed, UsageError
 from kctl.kafkactl_config import FoundCluster, read_kafkactl_config
 
@@ -160,7 +159,7 @@ def _current(source: Source, file: ConfigFile, *, make_current: bool) -> str | N
 
 
 def _secrets_of(cluster: FoundCluster, password_env: str | None, key_password_env: str | None) -> _Secrets:
-    folder = paths.config_file().absolute().parent / "secrets"
+    folder = secrets_dir()
     security = cluster.security
     found = _Secrets()
     if security.sasl_password and not password_env:

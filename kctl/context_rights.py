@@ -109,7 +109,7 @@ def topic_rights(allowed: Sequence[Collection[int] | None]) -> list[Right]:
     for code, use in _TOPIC.items():
         count = sum(1 for each in seen if code in each)
         result = "ok" if count == len(seen) else "partly" if count else "denied"
-        of = f"{count} of the {len(seen)} topics that it sees"
+        of = f"{'all' if count == len(seen) else f'{count} of the'} {len(seen)} topics that it sees"
         found.append(Right("topics", _OPERATIONS[code], result, f"{use}: {of}" if use else of))
     return found
 

@@ -215,20 +215,68 @@ def test_completion_imports_no_client(two: Kctl) -> None:
     assert not {"kafka", "kazoo", "rich"} & set(done.stdout.split())
 
 
+# --- import ---------------------------------------------------------------------------------------------------------
+
+
+def test_import(lone_kctl: Kctl, tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(
+        "bootstrap.servers=kafka1:9093\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nacks=all\n"
+        "sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required "
+        'username="ops" password="correct-horse";\n'
+    )
+    argv = ("context", "import", str(file), "--name", "prod")
+    planned = lone_kctl.ok(*argv, "--dry-run")
+    assert "left out" in planned.err
+    assert "acks" in planned.err
+    assert not (lone_kctl.home / ".config").exists()
+    done = lone_kctl.ok(*argv, "-o", "json")
+    (row,) = json.loads(done.out)
+    assert list(row) == ["name", "action", "current", "entry", "secret_files", "left_out"]
+    secret = lone_kctl.home / ".config/kctl/secrets/prod.sasl-password"
+    assert row["secret_files"] == [str(secret)]
+    assert secret.stat().st_mode & 0o777 == 0o600
+    for result in (planned, done, lone_kctl.ok("context", "show", "prod"), lone_kctl.ok(*argv)):
+        assert "correct-horse" not in result.out + result.err
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["client.properties"], "--name"),
+        (["config.yml", "--name", "x"], "--name has no effect"),
+        (["client.properties", "--name", "x", "--only", "y"], "--only has no effect"),
+        (["client.json", "--name", "x"], "--format"),
+        (["nosuch.properties", "--name", "x"], "cannot read"),
+        (["client.properties", "--name", "x", "--format", "ini"], "properties, kafkactl"),
+    ],
+)
+def test_import_refuses(lone_kctl: Kctl, argv: list[str], says: str) -> None:
+    result = lone_kctl("context", "import", *argv)
+    assert (result.code, says in result.err) == (2, True), str(result)
+
+
 # --- is what a context says true ------------------------------------------------------------------------------------
 
 
-def test_check(kctl: Kctl, cluster: TestCluster) -> None:
+def test_context_test(kctl: Kctl, cluster: TestCluster) -> None:
     found = kctl.json("context", "test", cluster.name)
-    assert list(found) == ["name", "cluster_id", "controller", "brokers", "healthy", "servers"]
+    assert list(found) == [
+        "name", "cluster_id", "controller", "brokers", "healthy", "principal", "servers", "rights",
+    ]  # fmt: skip
+    assert found["principal"] == "User:ANONYMOUS"
+    assert list(found["rights"][0]) == ["resource", "operation", "result", "detail"]
+    assert {right["result"] for right in found["rights"]} <= {"ok", "unknown"}  # without an authorizer
+    assert found["rights"][-1]["detail"] == "no authorizer: everybody may do everything"
     assert (found["healthy"], found["brokers"]) == (True, list(cluster.broker_ids))
     assert [server["role"] for server in found["servers"]] == ["bootstrap"] * 3 + ["zookeeper"]
     assert {server["cluster_id"] for server in found["servers"]} == {found["cluster_id"]}
     lines = kctl.ok("context", "test").out.splitlines()
-    assert [line.split()[-1] for line in lines] == ["PROBLEM", "-", "-", "-", "-"]
+    assert [line.split()[-1] for line in lines[:5]] == ["PROBLEM", "-", "-", "-", "-"]
+    assert lines[6] == "logged in as User:ANONYMOUS"
 
 
-def test_check_finds_what_is_wrong(kctl: Kctl, cluster: TestCluster) -> None:
+def test_context_test_finds_what_is_wrong(kctl: Kctl, cluster: TestCluster) -> None:
     one = cluster.bootstrap.split(",")[0]
     only_one = kctl.json("context", "test", "--bootstrap-server", one)
     assert [server["role"] for server in only_one["servers"]] == ["bootstrap", "broker", "broker"]
@@ -246,7 +294,7 @@ def test_check_finds_what_is_wrong(kctl: Kctl, cluster: TestCluster) -> None:
     assert (empty.code, "is the chroot right" in empty.err) == (1, True), str(empty)
 
 
-def test_check_tells_clusters_apart(kctl: Kctl, cluster: TestCluster, own_kctl: Kctl) -> None:
+def test_context_test_tells_clusters_apart(kctl: Kctl, cluster: TestCluster, own_kctl: Kctl) -> None:
     """A context that mixes two clusters: the brokers of one, the ZooKeeper of another."""
     own_kctl.ok("cluster", "create", "other", "--layout", "single", "--heap", "256m", timeout=120)
     try:
