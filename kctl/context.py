@@ -184,9 +184,11 @@ def get_context(name: str) -> Context:
 def _find(contexts: dict[str, Context], name: str, *, source: str = "") -> Context:
     """source: the value of KCTL_CONTEXT, when the name came from there."""
     if name not in contexts:
+        from kctl.suggestions import did_you_mean
+
         known = f"known: {', '.join(contexts)}" if contexts else "none are known; see `kctl context add --help`"
         chosen = ", which KCTL_CONTEXT names," if source == name else ""
-        raise NotFound(f"context {name!r}{chosen} does not exist", hint=known)
+        raise NotFound(f"context {name!r}{chosen} does not exist", hint=did_you_mean(name, contexts) or known)
     return contexts[name]
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from kctl_testing import SCRIPT, Kctl, TestCluster
+from kctl_testing import SCRIPT, Kctl, TestCluster, within
 
 
 @pytest.fixture
@@ -212,6 +214,111 @@ def test_completion_imports_no_client(two: Kctl) -> None:
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=True
     )
     assert {"dev", "prod"} <= set(done.stdout.split())
+    assert not {"kafka", "kazoo", "rich"} & set(done.stdout.split())
+
+
+# --- completion of a cluster's names ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def names(kctl: Kctl, cluster: TestCluster) -> Iterator[Kctl]:
+    """The cluster has two topics, and two groups: one of them has a name that a shell must not see."""
+    from kafka import KafkaConsumer, TopicPartition
+    from kafka.structs import OffsetAndMetadata
+
+    topics = ("complete-orders", "complete-orders-v2")
+    for topic in topics:
+        kctl.ok("topic", "create", topic)
+    for group in ("complete-billing", HOSTILE):
+        consumer = KafkaConsumer(bootstrap_servers=cluster.bootstrap.split(","), group_id=group)
+        consumer.commit({TopicPartition(topics[0], 0): OffsetAndMetadata(0, "", -1)})
+        consumer.close()
+    yield kctl
+    for topic in topics:
+        kctl.ok("topic", "delete", topic, "--yes")
+
+
+HOSTILE = "complete-$(touch /tmp/kctl-hostile)"
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["topic", "describe", "complete-"], ["complete-orders", "complete-orders-v2"]),
+        (["topic", "delete", "--dry-run", "complete-orders-"], ["complete-orders-v2"]),
+        (["topic", "create", "complete-"], []),  # that name is new
+        (["consume", "complete-orders-"], ["complete-orders-v2"]),
+        (["produce", "complete-orders-"], ["complete-orders-v2"]),
+        (["group", "describe", "complete-"], ["complete-billing"]),
+        (["lag", "complete-"], ["complete-billing"]),
+        (["topic", "create", "x", "--config", "retention.m"], ["retention.ms="]),
+    ],
+)
+def test_bash_offers_what_the_cluster_has(names: Kctl, words: list[str], offered: list[str]) -> None:
+    assert _complete(names, "kctl", *words) == offered
+    assert not Path("/tmp/kctl-hostile").exists()  # what the hostile name would make
+
+
+@pytest.mark.parametrize(
+    ("shell", "environment"),
+    [
+        ("zsh", {"_TYPER_COMPLETE_ARGS": "kctl topic describe complete-"}),
+        ("fish", {"_TYPER_COMPLETE_ARGS": "kctl topic describe complete-", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}),
+    ],
+)
+def test_other_shells_offer_what_the_cluster_has(names: Kctl, shell: str, environment: dict[str, str]) -> None:
+    asked = names.with_environment(_KCTL_COMPLETE=f"complete_{shell}", **environment).ok()
+    assert {"complete-orders", "complete-orders-v2"} <= set(re.findall(r"[\w.-]+", asked.out))
+
+
+def test_a_hostile_name_reaches_no_shell(names: Kctl) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        asked = names.with_environment(
+            _KCTL_COMPLETE=f"complete_{shell}", COMP_WORDS="kctl group describe compl", COMP_CWORD="3",
+            _TYPER_COMPLETE_ARGS="kctl group describe compl", _TYPER_COMPLETE_FISH_ACTION="get-args",
+        ).ok()  # fmt: skip
+        assert "complete-billing" in asked.out
+        assert "touch" not in asked.out
+
+
+def test_names_come_from_the_cache_within_300_ms(names: Kctl, cluster: TestCluster) -> None:
+    environment = {"_KCTL_COMPLETE": "complete_bash", "COMP_WORDS": "kctl topic describe complete-", "COMP_CWORD": "3"}
+    asked = names.with_environment(**environment)
+    asked.ok()
+    assert min(asked.ok().seconds for _ in range(5)) < within(0.3)
+    folder = Path(names.environment["XDG_CACHE_HOME"]) / "kctl" / "names"
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+    # The files do not say whose names they are, and hold no more than names and times.
+    kept = json.loads(max(folder.glob("topics-*"), key=lambda path: path.stat().st_mtime).read_text())
+    assert list(kept) == ["at", "tried", "names"]
+    assert cluster.name not in str(sorted(folder.iterdir()))
+
+
+@pytest.mark.parametrize("server", ["127.0.0.1:1", "nosuchhost.invalid:9092", "10.255.255.1:9092", "not an address"])
+def test_completion_is_silent_and_quick_without_a_cluster(lone_kctl: Kctl, server: str) -> None:
+    asked = lone_kctl.with_environment(
+        _KCTL_COMPLETE="complete_zsh", _TYPER_COMPLETE_ARGS=f"kctl --bootstrap-server '{server}' topic describe "
+    )
+    result = asked.ok()
+    assert result.err == ""
+    assert result.seconds < within(3)
+    again = asked.ok()
+    assert again.out == result.out
+
+
+def test_warm_completion_imports_no_client(names: Kctl) -> None:
+    code = "import sys; from kctl.__main__ import main; main(); print(*sys.modules)"
+    environment = {
+        **names.environment,
+        "_KCTL_COMPLETE": "complete_bash",
+        "COMP_WORDS": "kctl group describe complete-",
+        "COMP_CWORD": "3",
+    }
+    for _ in ("cold", "warm"):
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=True
+        )
+    assert "complete-billing" in done.stdout.split()
     assert not {"kafka", "kazoo", "rich"} & set(done.stdout.split())
 
 
