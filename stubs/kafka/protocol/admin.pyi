@@ -456,6 +456,11 @@ class DeleteRecordsRequest(ApiMessage):
         *,
         topics: Sequence[DeleteRecordsRequest.DeleteRecordsTopic],
         timeout_ms: int,
+class DescribeClusterRequest(ApiMessage):
+    def __init__(
+        self,
+        *,
+        include_cluster_authorized_operations: bool = ...,
         version: int | None = ...,
         min_version: int | None = ...,
         max_version: int | None = ...,
