@@ -38,7 +38,7 @@ def failure(error_code: int, message: str | None, group: str, *, key_type: int =
     from kctl.client import error_for
 
     subject = f"{_NOUNS[key_type]} {group}"
-    if error_code in _MOVED:
+    if error_code in MOVED:
         return CoordinatorMoved(f"the coordinator of {subject} is not available (error {error_code})")
     return error_for(error_code, message, subject=subject)
 

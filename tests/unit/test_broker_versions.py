@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from kafka.protocol.broker_version_data import BROKER_API_VERSIONS
 
 from kctl.broker.api_names import api_name
 from kctl.broker.api_versions import BrokerApis, Feature, VersionRange, compare_apis, features_of, release_of
 from kctl.broker.loggers import by_logger, parse_levels, plan_levels
 from kctl.errors import NotFound, UsageError
-from kafka.protocol.broker_version_data import BROKER_API_VERSIONS
 
 NEWEST = max(BROKER_API_VERSIONS)
 

@@ -456,6 +456,11 @@ class DeleteRecordsRequest(ApiMessage):
         *,
         topics: Sequence[DeleteRecordsRequest.DeleteRecordsTopic],
         timeout_ms: int,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
 class DescribeClusterRequest(ApiMessage):
     def __init__(
         self,
