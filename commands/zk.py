@@ -244,7 +244,7 @@ def _until(changes: Iterator[Change], most: int | None) -> Iterator[Change | Non
     for change in changes:
         yield change
         yield None
-        count += change.event != "is"
+        count += change.event not in {"is", "absent"}
         if count == most:
             return
 

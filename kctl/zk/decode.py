@@ -16,6 +16,7 @@ from urllib.parse import unquote
 HIDDEN = "(hidden)"
 _SCRAM = re.compile(r"\b(salt|stored_key|server_key)=[^,]*")
 _SECRET_CONFIG = re.compile(r"password|secret|jaas\.config|keystore\.key$|certificate\.chain$|certificates$")
+_WITH_SECRETS = ("/config/users/", "/config/brokers/")
 _TIMES = frozenset({"timestamp", "expiryTimestamp", "issueTimestamp", "maxTimestamp"})
 
 
@@ -107,7 +108,7 @@ def decode(path: str, data: bytes, *, show_secrets: bool = False) -> Content:
     except (ValueError, RecursionError):
         return _plain(path, text, show_secrets)
     hidden = False
-    if not show_secrets and path.startswith(("/config/users/", "/config/brokers/")) and isinstance(value, dict):
+    if not show_secrets and path.startswith(_WITH_SECRETS):
         value, hidden = _without_secrets(value)
     return Content(_readable(value), hidden)
 
@@ -122,15 +123,16 @@ def _finite(text: str) -> float:
 
 def _plain(path: str, text: str, show_secrets: bool) -> Content:
     """What is no JSON where there should be some: it may still be a secret."""
-    if path.startswith(("/config/users/", "/config/brokers/")) and not show_secrets:
+    if path.startswith(_WITH_SECRETS) and not show_secrets:
         return Content(HIDDEN, hidden=True)
     return Content(text)
 
 
-def _without_secrets(value: dict[str, Any]) -> tuple[dict[str, Any], bool]:
-    config = value.get("config")
+def _without_secrets(value: Any) -> tuple[Any, bool]:
+    """The value without its secrets; nothing of one that is not made as Kafka makes them."""
+    config = value.get("config") if isinstance(value, Mapping) else None
     if not isinstance(config, Mapping):
-        return value, False
+        return HIDDEN, True
     shown = {name: _config_shown(name, each) for name, each in config.items()}
     return {**value, "config": shown}, shown != config
 

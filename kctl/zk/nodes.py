@@ -15,7 +15,8 @@ from kctl.suggestions import closest
 from kctl.zk.decode import HIDDEN, decode, meaning
 
 if TYPE_CHECKING:
-    from kazoo.client import KazooClient, ZnodeStat
+    from kazoo.client import KazooClient
+    from kazoo.protocol.states import ZnodeStat
 
 # org.apache.zookeeper.common.PathUtils.validatePath
 _NOT_IN_PATHS = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")

@@ -19,7 +19,7 @@ from kctl.zk.nodes import Node, child_path, node_of, reading
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
-ChangeEvent = Literal["is", "created", "changed", "deleted", "child added", "child removed"]
+ChangeEvent = Literal["is", "absent", "created", "changed", "deleted", "child added", "child removed"]
 _LOOK_S = 0.5  # how soon Ctrl-C is noticed
 _RECONNECT_POLL_S = 0.1
 
@@ -45,7 +45,7 @@ class _Seen:
 def watch(
     client: KazooClient, path: str, *, limit_s: float | None, lost_after_s: float, show_secrets: bool = False
 ) -> Iterator[Change]:
-    """First what is there («is», or nothing), then each change until limit_s is over. A node may come and go.
+    """First what is there («is» or «absent»), then each change until limit_s is over. A node may come and go.
 
     Raises NotAuthorized, and ConnectionFailed when there was no connection for lost_after_s.
     """
@@ -57,8 +57,7 @@ def watch(
     client.add_listener(wake)
     until = None if limit_s is None else time.monotonic() + limit_s
     before = _look(client, path, wake, show_secrets)
-    if before.node is not None:
-        yield _change("is", path, before)
+    yield _change("is" if before.node is not None else "absent", path, before)
     while until is None or time.monotonic() < until:
         if not woken.wait(_LOOK_S if until is None else max(0.0, min(_LOOK_S, until - time.monotonic()))):
             continue

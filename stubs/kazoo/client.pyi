@@ -2,18 +2,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-class ZnodeStat(NamedTuple):
-    czxid: int
-    mzxid: int
-    ctime: int
-    mtime: int
-    version: int
-    cversion: int
-    aversion: int
-    ephemeralOwner: int
-    dataLength: int
-    numChildren: int
-    pzxid: int
+from kazoo.protocol.states import ZnodeStat
 
 class _Id(NamedTuple):
     scheme: str
@@ -50,3 +39,8 @@ class KazooClient:
     def get_acls(self, path: str) -> tuple[list[_Acl], ZnodeStat]: ...
     def get_children(self, path: str, watch: Callable[[object], None] | None = ...) -> list[str]: ...
     def get_children_async(self, path: str, *, include_data: bool = ...) -> _AsyncResult: ...
+    def create(
+        self, path: str, value: bytes = ..., acl: list[Any] | None = ..., *, ephemeral: bool = ..., makepath: bool = ...
+    ) -> str: ...
+    def set(self, path: str, value: bytes) -> ZnodeStat: ...
+    def delete(self, path: str, *, recursive: bool = ...) -> bool: ...
