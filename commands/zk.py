@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +18,7 @@ from kctl.text import counted
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
+    from kctl.zk.nodes import ChildNode
     from kctl.zk.watch import Change
 
 app = CommandGroup("Look into ZooKeeper, read only.")
@@ -73,8 +74,16 @@ def ls(
         Column("created", wide=True),
     ]
     inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty=f"{asked} has no children")])
+    _say_closed(rows)
     if total > limit:
         output.warn(f"{asked} has {total:,} children; --limit {total} lists all")
+
+
+def _say_closed(rows: Sequence[ChildNode]) -> None:
+    closed = [row.path for row in rows if not row.readable]
+    if closed:
+        more = f" and {len(closed) - 3:,} more" if len(closed) > 3 else ""
+        output.warn(f"not authorized to read {', '.join(closed[:3])}{more}")
 
 
 @app.command()
@@ -136,6 +145,7 @@ def tree(
         return [Table(columns, shown, empty=f"{asked} has no children")]
 
     inv.emit(rows, table)
+    _say_closed(rows)
     if cut:
         output.warn(f"there is more: these are the first {counted(len(rows), 'node')}; --limit lists more")
 

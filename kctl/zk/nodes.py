@@ -63,18 +63,22 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class ChildNode:
-    """A node in a list or a tree. depth: below the node that was named, whose children have 1."""
+    """A node in a list or a tree. depth: below the node that was named, whose children have 1.
+
+    readable: False where its ACL denies it; what it is like is then not known.
+    """
 
     name: str
     path: str
     depth: int
     meaning: str | None
-    children: int
-    data_bytes: int
-    ephemeral: bool
-    version: int
-    created: datetime
-    modified: datetime
+    readable: bool
+    children: int | None
+    data_bytes: int | None
+    ephemeral: bool | None
+    version: int | None
+    created: datetime | None
+    modified: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,11 +264,9 @@ def _ask_each(client: KazooClient, paths: Sequence[str], depth: int) -> list[tup
                 names, stat = answer()
             except NoNodeError:
                 continue
-            except NoAuthError:  # its stat may be read by everybody
-                seen = client.exists(path)
-                if seen is None:
-                    continue
-                names, stat = [], seen
+            except NoAuthError:
+                found.append((_closed(path, depth), []))
+                continue
             found.append((_child(path, depth, stat), names))
     return found
 
@@ -273,12 +275,19 @@ def _all(ask: Callable[..., Any], paths: Sequence[str]) -> list[Callable[[], tup
     return [ask(path, include_data=True).get for path in paths]
 
 
+def _closed(path: str, depth: int) -> ChildNode:
+    # Since 3.8.4 not even its stat is told (ZOOKEEPER-2590).
+    name = path.rpartition("/")[2]
+    return ChildNode(name, path, depth, meaning(path), False, None, None, None, None, None, None)
+
+
 def _child(path: str, depth: int, stat: ZnodeStat) -> ChildNode:
     return ChildNode(
         path.rpartition("/")[2],
         path,
         depth,
         meaning(path),
+        True,
         stat.numChildren,
         stat.dataLength,
         stat.ephemeralOwner != 0,

@@ -86,7 +86,8 @@ def test_what_kafka_keeps(kctl: Kctl, cluster: TestCluster) -> None:
     assert controller["value"]["brokerid"] in cluster.broker_ids
     ids = kctl.json("zk", "ls", "/brokers/ids/")
     assert list(ids[0]) == [
-        "name", "path", "depth", "meaning", "children", "data_bytes", "ephemeral", "version", "created", "modified",
+        "name", "path", "depth", "meaning", "readable", "children", "data_bytes", "ephemeral", "version", "created",
+        "modified",
     ]  # fmt: skip
     assert [(row["name"], row["ephemeral"]) for row in ids] == [("1", True), ("2", True), ("3", True)]
     table = kctl.ok("zk", "get", "/controller").out
@@ -165,8 +166,14 @@ def test_what_may_not_be_read_is_said(kctl: Kctl, client: KazooClient, folder: s
     assert refused.code == 4
     assert "not authorized to read" in refused.err
     assert kctl("zk", "ls", f"{folder}/closed").code == 4
-    assert [row["name"] for row in kctl.json("zk", "ls", folder)] == ["closed"]
-    assert kctl.json("zk", "stat", f"{folder}/closed")["data_bytes"] == 6
+    listed = kctl("zk", "ls", folder, "-o", "json")
+    tree = kctl("zk", "tree", folder)
+    client.delete(f"{folder}/closed")
+    (row,) = json.loads(listed.out)
+    assert (row["name"], row["readable"], row["data_bytes"]) == ("closed", False, None)
+    for result in (listed, tree):
+        assert result.code == 0
+        assert f"not authorized to read {folder}/closed" in result.err
 
 
 def test_watch(kctl: Kctl, client: KazooClient, folder: str) -> None:
