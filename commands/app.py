@@ -25,6 +25,7 @@ GROUPS: dict[str, tuple[str, str]] = {
     "context": ("kctl.commands.context", "Choose between named clusters."),
     "topic": ("kctl.commands.topic", "List, create, describe and delete topics."),
     "config": ("kctl.commands.config", "Read, explain, change and compare configs of topics, brokers and groups."),
+    "zk": ("kctl.commands.zk", "Look into ZooKeeper, read only."),
     "leader": ("kctl.commands.leader", "Show, elect and balance the leaders of partitions."),
     "broker": ("kctl.commands.broker", "Show brokers, their disks, versions and features; change their log levels."),
     "controller": ("kctl.commands.controller", "Show the controller, and the metadata quorum."),

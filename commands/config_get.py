@@ -114,7 +114,6 @@ def explain(
 
 def _explanation(row: Mapping[str, Any]) -> Table:
     facts = [
-        ("of", row["of"]),
         ("type", row["type"] + (", sensitive" if row["sensitive"] else "")),
         ("default", shown(row["default"], False) if row["default"] is not None else "none"),
         ("changed by", "server.properties and a restart" if row["read_only"] else "kctl config set"),
@@ -123,4 +122,5 @@ def _explanation(row: Mapping[str, Any]) -> Table:
         facts.append(("on brokers", row["server_config"]))
     lines = (row["documentation"] or "not documented").splitlines()
     facts += [("meaning" if number == 0 else "", line) for number, line in enumerate(lines)]
-    return Table([Column("fact", row["name"]), Column("text", " ")], [{"fact": k, "text": v} for k, v in facts])
+    title = f"{row['name']} of {'topics' if row['of'] == 'topic' else 'brokers'}"
+    return Table([Column("field"), Column("value")], [{"field": k, "value": v} for k, v in facts], title=title)

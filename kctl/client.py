@@ -352,7 +352,7 @@ def zookeeper(connect: str, *, timeout_s: float = 10.0) -> Iterator[KazooClient]
     reached, ConnectionTimedOut when they can but serve nobody (no quorum) within timeout_s.
     """
     from kctl.logs import quiet_kazoo
-    from kctl.zookeeper import find_chroots, reach
+    from kctl.zk.reach import find_chroots, reach
 
     path = parse_zookeeper(connect)
     servers = reach(path.servers, Deadline(min(timeout_s, preflight.LIMIT_S)))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kctl_testing import Kctl, TestCluster
+from kctl_testing import Kctl, TestCluster, eventually
 
 # A limit that no test comes near.
 KEY = "max.connections.per.ip"
@@ -251,3 +251,20 @@ def test_a_secret_that_a_broker_refuses_is_not_shown(kctl: Kctl, cluster: TestCl
         assert result.code == 4
         assert "Password encoder secret not configured" in result.err
         assert "geheim" not in result.err + result.out
+
+
+@pytest.mark.long
+def test_a_broker_that_is_down(own_kctl: Kctl) -> None:
+    own_kctl.ok("cluster", "create", "c", "--layout", "pseudo-distributed", "--heap", "256m", timeout=180)
+    own_kctl.ok("topic", "create", "t", "--replication-factor", "3")
+    own_kctl.ok("cluster", "kill", "c", "3", "--yes")
+    eventually(lambda: own_kctl("config", "get", "broker/3").code == 4, seconds=60, what="broker 3 is gone")
+    refused = own_kctl("config", "set", "broker/3", f"{KEY}=2147483001", "--yes")
+    assert refused.code == 4
+    assert "broker 3 is not in the cluster" in refused.err
+    assert own_kctl.json("config", "set", "topic/t", "retention.ms=60000", "--yes")[0]["after"] == "60000"
+    assert own_kctl.json("config", "set", "brokers", f"{KEY}=2147483000", "--yes")[0]["after"] == "2147483000"
+    assert own_kctl.json("config", "diff", "--all-brokers") == []
+    own_kctl.ok("cluster", "start", "c", timeout=120)
+    (row,) = own_kctl.json("config", "get", "broker/3", KEY)
+    assert (row["value"], row["source"]) == ("2147483000", "dynamic default broker"), "it reads what it missed"

@@ -14,7 +14,6 @@ from secure_cluster import SecureCluster
         ("get", "broker/1"),
         ("get", "brokers"),
         ("get", "topic/configs-rights"),
-        ("get", "group/some-group"),
         ("explain", "retention.ms"),
         ("diff", "--all-brokers"),
         ("set", "topic/configs-rights", "retention.ms=1", "--yes"),
