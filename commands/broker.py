@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,8 +16,7 @@ from kctl.commands.broker_tables import (
     replica_table,
 )
 from kctl.commands.invocation import CommandGroup, invocation
-from kctl.commands.views import incomplete
-from kctl.errors import KctlError
+from kctl.commands.views import apart, incomplete
 from kctl.text import counted
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 app = CommandGroup("Show brokers, their disks, versions and features; change their log levels.")
 app.group_of("loggers", "kctl.commands.broker_loggers")
 
-_Value = TypeVar("_Value")
 Ids = Annotated[list[int] | None, typer.Argument(metavar="[ID]…", help="All brokers when none is named.")]
 
 
@@ -82,7 +80,7 @@ def log_dirs(
 
     inv = invocation(ctx)
     with inv.connect() as client:
-        good, failures = _apart(read_log_dirs(client, _chosen(client, ids), topic or ()))
+        good, failures = apart(read_log_dirs(client, _chosen(client, ids), topic or ()))
     if replicas:
         found = replica_rows(good)
         inv.emit(found, lambda: [replica_table(found)])
@@ -136,7 +134,7 @@ def features(ctx: typer.Context, ids: Ids = None) -> None:
 def _apis(client: ClusterClient, ids: Collection[int] | None) -> tuple[dict[int, BrokerApis], list[str]]:
     from kctl.broker.api_versions import fetch_api_versions
 
-    return _apart(fetch_api_versions(client, _chosen(client, ids)))
+    return apart(fetch_api_versions(client, _chosen(client, ids)))
 
 
 def _chosen(client: ClusterClient, ids: Collection[int] | None) -> list[int]:
@@ -148,12 +146,6 @@ def _chosen(client: ClusterClient, ids: Collection[int] | None) -> list[int]:
     return sorted(set(ids or known))
 
 
-def _apart(found: Mapping[int, _Value | KctlError]) -> tuple[dict[int, _Value], list[str]]:
-    """What was read, and why the rest was not."""
-    good = {node: each for node, each in found.items() if not isinstance(each, KctlError)}
-    return good, [each.message for each in found.values() if isinstance(each, KctlError)]
-
-
-def _tell_missing(failures: Sequence[Any]) -> None:
+def _tell_missing(failures: Sequence[str]) -> None:
     if failures:
-        raise incomplete([str(each) for each in failures])
+        raise incomplete(failures)

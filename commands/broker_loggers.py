@@ -13,8 +13,8 @@ from kctl.commands import output
 from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.commands.views import incomplete, ranges
-from kctl.errors import ExitCode, KctlError, OperationFailed, UsageError
+from kctl.commands.views import apart, incomplete, ranges
+from kctl.errors import ExitCode, OperationFailed, Refused, UsageError
 from kctl.text import counted
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def list_(
     columns = [Column("logger", name=True), Column("level"), Column("brokers", show=ranges)]
     inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty="no loggers")])
     if failures:
-        raise incomplete([error.message for error in failures])
+        raise incomplete(failures)
 
 
 @app.command("set")
@@ -93,7 +93,7 @@ def set_(
     with inv.connect() as client:
         current, failures = _read(client, broker)
         if failures:
-            raise failures[0]
+            raise Refused(f"the levels of all brokers have to be known first: {failures[0]}")
         plan = plan_levels(current, wanted)
         todo = [row for row in plan if row.result == "would set"]
         if dry_run or not todo:
@@ -183,13 +183,14 @@ def _style(row: Mapping[str, Any]) -> str | None:
     return "red" if row["result"] in _BAD else None
 
 
-def _read(client: ClusterClient, brokers: Collection[int] | None) -> tuple[dict[int, Levels], list[KctlError]]:
-    """The levels of the brokers named, else of all, and why those of some could not be read. Raises NotFound."""
+def _read(client: ClusterClient, brokers: Collection[int] | None) -> tuple[dict[int, Levels], list[str]]:
+    """The levels of the brokers named, else of all, and why those of some could not be read.
+
+    Raises NotFound, and the first failure when nothing could be read.
+    """
     from kctl.broker.loggers import fetch_loggers
     from kctl.broker.overview import check_known
 
     known = client.metadata(()).brokers
     check_known(brokers or (), known)
-    found = fetch_loggers(client, brokers or known)
-    failures = [each for each in found.values() if isinstance(each, KctlError)]
-    return {node: each for node, each in found.items() if not isinstance(each, KctlError)}, failures
+    return apart(fetch_loggers(client, brokers or known))

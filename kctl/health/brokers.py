@@ -72,6 +72,9 @@ def _zookeeper_controller(views: Mapping[int, BrokerView | KctlError]) -> Check:
     controller = next(iter(named), None)
     if controller is None:
         return Check("controller", Status.PROBLEM, "there is no controller")
+    if isinstance(views.get(controller), KctlError):
+        named_so = f"broker {controller}, which does not answer"
+        return Check("controller", Status.PROBLEM, named_so, (f"broker {controller}",))
     return Check("controller", Status.OK, f"broker {controller}")
 
 
@@ -107,9 +110,9 @@ def check_leaders(facts: Facts, limits: Limits) -> Check:
     if not over:
         return Check("preferred_leaders", Status.OK, f"{found.preferred_percent:g} % led by their preferred replica")
     worst = max(over, key=lambda row: row.imbalance_percent)
-    summary = f"broker {worst.broker} leads {worst.imbalance_percent:g} % fewer than it should"
+    summary = f"broker {worst.broker} does not lead {worst.imbalance_percent:g} % of what it should"
     if len(over) > 1:
-        summary = f"{counted(len(over), 'broker')} lead fewer than they should, broker {worst.broker} the fewest"
+        summary = f"{counted(len(over), 'broker')} do not lead what they should, broker {worst.broker} least of all"
     return Check("preferred_leaders", Status.WARNING, summary, tuple(f"broker {row.broker}" for row in over))
 
 

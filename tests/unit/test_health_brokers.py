@@ -69,6 +69,11 @@ def test_controller_with_zookeeper(controllers: tuple[int | None, ...], status: 
     assert (found.status, found.summary) == (status, summary)
 
 
+def test_a_controller_that_does_not_answer() -> None:
+    found = check_controller(facts(THREE, views={1: REFUSED}))
+    assert (found.status, found.subjects) == (Status.PROBLEM, ("broker 1",))
+
+
 def _voter(node: int, fetched: int | None, caught_up: int | None = None) -> QuorumReplica:
     return QuorumReplica(node, None, 100, 0, fetched, caught_up)
 

@@ -45,17 +45,21 @@ def test_controller_as_kafkas_own_tool(own_kctl: Kctl, kraft: str, libs: Path) -
 
 def test_features_as_kafkas_own_tool(own_kctl: Kctl, kraft: str, libs: Path) -> None:
     out = java_tool(libs, "org.apache.kafka.tools.FeatureCommand", "--bootstrap-server", kraft, "describe")
+    pattern = (
+        r"^Feature: (\S+)\s+SupportedMinVersion: (\S+)\s+SupportedMaxVersion: (\S+)\s+FinalizedVersionLevel: (\S+)\s"
+    )
     java = {
-        name: int(level)
-        for name, level in re.findall(r"^Feature: (\S+)\t.*FinalizedVersionLevel: (\S+)\t", out, re.MULTILINE)
-        if level.isdigit() and int(level)
-    } | dict.fromkeys(re.findall(r"^Feature: metadata.version\t.*FinalizedVersionLevel: \S*-\S*\t", out, re.MULTILINE))
-    rows = {row["feature"]: row for row in own_kctl.json("broker", "features", "--bootstrap-server", kraft)}
-    mine = {name: row["finalized_version"] for name, row in rows.items() if row["finalized_version"] is not None}
-    assert rows["metadata.version"]["brokers"] == [1]
-    # The tool shows metadata.version by its name, «4.3-IV0».
-    assert mine.pop("metadata.version") > 20
-    java.pop("metadata.version", None)
+        name: tuple(map(int, levels)) for name, *levels in re.findall(pattern, out, re.MULTILINE) if levels[2].isdigit()
+    }
+    rows = own_kctl.json("broker", "features", "--bootstrap-server", kraft)
+    assert [row["brokers"] for row in rows] == [[1]] * len(rows)
+    # What is not in use has level 0; metadata.version the tool shows by its name, «4.3-IV0».
+    mine = {
+        row["feature"]: (row["min_version"], row["max_version"], row["finalized_version"] or 0)
+        for row in rows
+        if row["feature"] != "metadata.version"
+    }
+    assert len(mine) == len(rows) - 1 > 2
     assert mine == java
 
 
