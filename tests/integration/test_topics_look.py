@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kafka_tools import run_tool
+from java_tools import java_tool
 from kctl_testing import Kctl, TestCluster, eventually
 
 PREFIX = f"look-{os.getpid()}"
@@ -25,7 +25,8 @@ def topics(kctl: Kctl, cluster: TestCluster) -> Iterator[None]:
     kctl.ok(
         "topic", "create", FULL, "--partitions", "2", "--replication-factor", "3", "--config", "min.insync.replicas=3"
     )
-    kctl.ok("topic", "create", SINGLE, EMPTY, "--partitions", "1", "--replication-factor", "1")
+    one = ("--partitions", "1", "--replication-factor", "1", "--config", "min.insync.replicas=1")
+    kctl.ok("topic", "create", SINGLE, EMPTY, *one)
     kctl.ok("produce", FULL, "--partition", "0", stdin="x" * 1000 + "\n" + "y\n" * 9)
     kctl.ok("topic", "truncate", FULL, "--before-offset", "1", "--partitions", "0", "--yes")
     kctl.ok("produce", SINGLE, stdin="z\n" * 5)
@@ -66,17 +67,17 @@ def test_describe(kctl: Kctl) -> None:
 def test_filters_as_kafka_topics_has_them(kctl: Kctl, cluster: TestCluster, kafka_home: Path) -> None:
     tool = "org.apache.kafka.tools.TopicCommand"
     options = ("--bootstrap-server", cluster.bootstrap, "--describe", "--topic", OURS)
-    theirs = run_tool(kafka_home, tool, *options)
+    theirs = java_tool(kafka_home, tool, *options)
     ours = _partitions(kctl.json("topic", "describe", "--match", OURS))
     assert _lines(theirs) == ours
     at = kctl.json("topic", "describe", "--match", OURS, "--at-min-isr-partitions")
-    assert _lines(run_tool(kafka_home, tool, *options, "--at-min-isr-partitions")) == _partitions(at)
+    assert _lines(java_tool(kafka_home, tool, *options, "--at-min-isr-partitions")) == _partitions(at)
     assert {FULL, SINGLE, EMPTY} == {topic["name"] for topic in at}, "min.insync.replicas is 1 or all"
     none = kctl("topic", "describe", "--match", OURS, "--under-replicated", "--unavailable", "--under-min-isr")
     assert (none.code, none.out) == (0, "")
     assert "no partition is under-replicated or unavailable or under-min-isr" in none.err
     own = kctl.json("topic", "describe", "--match", OURS, "--topics-with-overrides")
-    assert [topic["name"] for topic in own] == [FULL]
+    assert len(own) == 3, "min.insync.replicas is set on each of them"
 
 
 def _lines(text: str) -> set[tuple[str, int, str, str, str]]:
@@ -103,7 +104,7 @@ def _partitions(topics: list[dict[str, Any]]) -> set[tuple[str, int, str, str, s
 def test_offsets_as_kafka_get_offsets_has_them(kctl: Kctl, cluster: TestCluster, kafka_home: Path, time: str) -> None:
     ours = kctl.ok("topic", "offsets", "--match", OURS, "--time", time, "-o", "kafka").out
     asked = "1577836800000" if time == "2020-01-01" else time
-    theirs = run_tool(
+    theirs = java_tool(
         kafka_home, "org.apache.kafka.tools.GetOffsetShell", "--bootstrap-server", cluster.bootstrap,
         "--topic", OURS, "--time", asked,
     )  # fmt: skip

@@ -66,7 +66,7 @@ def test_offset_file() -> None:
         ('{"partitions": [{"topic": "t", "topic": "u", "partition": 0, "offset": 1}]}', "a key is there twice"),
         ("[" * 100_000, "f: "),
         (
-            '{"partitions": [%s]}' % ", ".join(['{"topic": "t", "partition": 0, "offset": 1}'] * 2),
+            '{"partitions": [' + ", ".join(['{"topic": "t", "partition": 0, "offset": 1}'] * 2) + "]}",
             "partitions[1]: t-0 is there twice",
         ),
     ],
