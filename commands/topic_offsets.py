@@ -53,16 +53,16 @@ def offsets(
             raise NotFound(f"none of the topics has partition {partitions}")
         rows, failures = offset_rows(client, state, tps, place)
     if inv.output == "kafka":
-        output.write_text("\n".join(map(_as_kafka, rows)))
+        output.write_text(_as_kafka(rows))
     else:
         inv.emit(rows, lambda: [_table(rows)])
     with told_if_incomplete(failures):
         pass
 
 
-def _as_kafka(row: OffsetRow) -> str:
-    """As kafka-get-offsets writes it; nothing where there is no offset."""
-    return f"{row.topic}:{row.partition}:{'' if row.offset is None else row.offset}"
+def _as_kafka(rows: Sequence[OffsetRow]) -> str:
+    """As kafka-get-offsets writes them, which leaves out partitions without such a record."""
+    return "\n".join(f"{row.topic}:{row.partition}:{row.offset}" for row in rows if row.offset is not None)
 
 
 def _table(rows: Sequence[OffsetRow]) -> Table:

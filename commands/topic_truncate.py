@@ -107,7 +107,7 @@ def _of_options(
     numbers = parse_numbers(partitions) if partitions is not None else None
     state, chosen = choose_to_change(client, names, match)
     for topic in chosen:
-        missing = (numbers or set()) - {p.partition for p in topic.partitions}
+        missing = (numbers or frozenset()) - {p.partition for p in topic.partitions}
         if missing:
             raise NotFound(f"topic {topic.name} has no partition {', '.join(map(str, sorted(missing)))}")
     tps = [p.tp for topic in chosen for p in topic.partitions if numbers is None or p.partition in numbers]
