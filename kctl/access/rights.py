@@ -47,7 +47,7 @@ def rights_of(
         mine = [replace(acl, host=host) for acl in mine if acl.host in {host, WILDCARD}]
     if resource is not None:
         mine = [_narrowed(acl, *resource) for acl in mine if _covers(acl, _literal(*resource))]
-    denials = [acl for acl in mine if acl.permission_type == "DENY"]
+    denials = sorted(acl for acl in mine if acl.permission_type == "DENY")
     allowed = [acl for acl in mine if acl.permission_type == "ALLOW"]
     by_place = grouped(sorted(allowed), lambda acl: (acl.resource_type, acl.resource_name, acl.pattern_type, acl.host))
     return [_right(group, denials) for group in by_place.values()]

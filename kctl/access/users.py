@@ -53,9 +53,8 @@ def list_users(client: ClusterClient, names: Sequence[str] | None = None) -> lis
     """Credentials, sorted; of the users named, those that are there. Raises NotSupported, NotAuthorized."""
     from kafka.protocol.admin import DescribeUserScramCredentialsRequest
 
-    wanted = None
-    if names is not None:
-        wanted = [DescribeUserScramCredentialsRequest.UserName(name=name) for name in dict.fromkeys(names)]
+    # All users are an empty list: on null, KRaft brokers fail to say CLUSTER_AUTHORIZATION_FAILED and stay silent.
+    wanted = [DescribeUserScramCredentialsRequest.UserName(name=name) for name in dict.fromkeys(names or ())]
     answer = client.send_to_controller(DescribeUserScramCredentialsRequest(users=wanted))
     if answer.error_code:
         raise _error(answer.error_code, answer.error_message, "users", "Describe")

@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from uuid import UUID
 
 from kafka.protocol.api_message import ApiMessage, DataContainer
 
@@ -89,13 +90,13 @@ class WriteTxnMarkersRequest(ApiMessage):
 class ProduceRequest(ApiMessage):
     class TopicProduceData(DataContainer):
         class PartitionProduceData(DataContainer):
-            def __init__(self, *, index: int = ..., records: bytes | ApiData | None = ...) -> None: ...
+            def __init__(self, *, index: int = ..., records: bytes | None = ...) -> None: ...
 
         def __init__(
             self,
             *,
             name: str = ...,
-            topic_id: uuid.UUID = ...,
+            topic_id: UUID = ...,
             partition_data: Sequence[ProduceRequest.TopicProduceData.PartitionProduceData] = ...,
         ) -> None: ...
 
