@@ -320,14 +320,15 @@ def test_hostile_group_ids(kctl: Kctl, filled: str, name: str) -> None:
     mine = f"{name}{os.getpid()}"
     one = ("--topic", f"{filled}:0")
     assert kctl("group", "reset-offsets", *one, "--to-latest", "--create", "--yes", "--", mine).code == 0
-    assert kctl.json("group", "describe", "--", mine)[0]["group"] == mine
+    (described,) = json.loads(kctl.ok("group", "describe", "-o", "json", "--", mine).out)
+    assert described["group"] == mine
     shown = kctl.ok("group", "reset-offsets", *one, "--to-earliest", "--dry-run", "--", mine)
     assert not {"\x1b", "\x07", "\u202e"} & set(shown.out + shown.err)
     for form in ("json", "csv", "yaml"):
         file = kctl.ok("group", "export", "-o", form, "--", mine).out
         (row,) = kctl.json("group", "import", "-", "--dry-run", stdin=file)
         assert (row["group"], row["result"]) == (mine, "unchanged"), form
-    assert kctl.json("group", "delete", "--yes", "--", mine)[0]["result"] == "deleted"
+    assert json.loads(kctl.ok("group", "delete", "--yes", "-o", "json", "--", mine).out)[0]["result"] == "deleted"
 
 
 @pytest.mark.parametrize(
