@@ -26,9 +26,9 @@ def remove_member(
     everyone: Annotated[bool, typer.Option("--all", help="All members.")] = False,
     dry_run: Annotated[bool, DRY_RUN] = False,
 ) -> None:
-    """Make members leave a group: its partitions go to the others at once, not after the session's timeout.
+    """Make members leave a group, so that the others get their partitions before the session's timeout.
 
-    It is for members that are gone. A client that still runs joins again.
+    It is for members that do not run any more: one that does joins again.
 
     Example: kctl group remove-member billing --all --dry-run
     """
@@ -50,6 +50,9 @@ def remove_member(
         )
         done, errors = remove_members(client, group, plan)
     _emit(inv, done)
+    again = [row.client_id for row in done if row.result == "joined again"]
+    if again:
+        output.warn(f"joined again, because they still run: {', '.join(again)}")
     failed = [f"{row.member_id}: {row.error}" for row in done if row.result == "failed"]
     if len(failed) == len(done) and errors and all(isinstance(error, Refused) for error in errors):
         raise errors[0]

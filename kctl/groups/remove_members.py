@@ -7,21 +7,21 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kctl.errors import KctlError, NotFound
+from kctl.errors import KctlError, NotFound, Refused
 from kctl.groups.coordinators import ByCoordinator, ask_coordinators, failure
+from kctl.groups.model import SHARE, STREAMS
 from kctl.groups.names import describe_existing
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
     from kctl.groups.model import Member
 
-_UNKNOWN_MEMBER_ID = 25
 _REASON = "removed by an operator with kctl"
 
 
 @dataclass(frozen=True, slots=True)
 class RemovedMember:
-    """What becomes of a member. result: «would remove», «removed» or «failed»."""
+    """What becomes of a member. result: «would remove», «removed», «joined again» or «failed»."""
 
     group: str
     member_id: str
@@ -41,8 +41,12 @@ def plan_remove(
     instance_ids: Collection[str] = (),
     everyone: bool = False,
 ) -> list[RemovedMember]:
-    """The members that are meant. Raises NotFound for a group or a member that is not there."""
-    members = describe_existing(client, [group])[group].members or ()
+    """The members that are meant. Raises NotFound for a group or a member that is not there, Refused for groups whose
+    members can only leave by themselves."""
+    found = describe_existing(client, [group])[group]
+    if found.type in {SHARE, STREAMS}:
+        raise Refused(f"{group!r} is a {found.type} group: brokers remove no members of it", hint="stop its consumers")
+    members = found.members or ()
     missing = sorted(set(member_ids) - {member.member_id for member in members})
     missing += sorted(set(instance_ids) - {member.group_instance_id for member in members if member.group_instance_id})
     if missing:
@@ -71,19 +75,20 @@ def remove_members(
 ) -> tuple[list[RemovedMember], list[KctlError]]:
     """Make them leave, look whether they are gone, and say what was seen; and the errors.
 
-    A client that runs joins again at once, with another member id: who was removed is gone all the same.
+    A client that runs joins again at once: with another member id, so that who was removed is gone; with the protocol
+    of KIP-848 under the same one.
     """
     answer = ask_coordinators(client, [group], partial(_leave, client, plan))[group]
     outcomes = dict.fromkeys((row.member_id for row in plan), answer) if isinstance(answer, KctlError) else answer
     there = {member.member_id for member in describe_existing(client, [group])[group].members or ()}
-    done = []
-    for row in plan:
-        error = outcomes.get(row.member_id)
-        if row.member_id not in there:
-            done.append(replace(row, result="removed"))
-        else:
-            done.append(replace(row, result="failed", error=error.message if error else "it is still a member"))
+    done = [_read_back(row, outcomes.get(row.member_id), there) for row in plan]
     return done, [error for error in outcomes.values() if error is not None]
+
+
+def _read_back(row: RemovedMember, error: KctlError | None, there: Collection[str]) -> RemovedMember:
+    if row.member_id not in there:
+        return replace(row, result="removed")
+    return replace(row, result="failed", error=error.message) if error else replace(row, result="joined again")
 
 
 def _leave(
@@ -108,11 +113,9 @@ def _leave(
     by_instance = {row.group_instance_id: row.member_id for row in plan if row.group_instance_id}
     return {
         group: {
-            by_instance.get(row.group_instance_id, row.member_id): _error(row.error_code, group)
+            by_instance.get(row.group_instance_id, row.member_id): (
+                failure(row.error_code, None, group) if row.error_code else None
+            )
             for row in answer.members
         }
     }
-
-
-def _error(code: int, group: str) -> KctlError | None:
-    return None if code in {0, _UNKNOWN_MEMBER_ID} else failure(code, None, group)
