@@ -9,9 +9,9 @@ any other reason than deletion meanwhile.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from kctl.errors import KctlError, NotFound, OperationFailed
 from kctl.groups.coordinators import ask_coordinators
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 _NO_MEMBERS = frozenset({"Empty", "Dead"})
 _SHARE = "share"  # share groups (KIP-932) have no committed offsets
 _LEADER_PAUSES_S = (0.2, 0.8)
+
+ByLeader: TypeAlias = Mapping[int, Sequence[TopicPartition]]
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +165,36 @@ def read_log_offsets(
     Leaders that have just changed are looked up again, twice. state: metadata of now with all of these partitions,
     which saves looking for leaders first.
     """
-    offsets: dict[TopicPartition, LogOffsets] = {}
+
+    def both_ends(by_leader: ByLeader) -> dict[TopicPartition, LogOffsets | KctlError]:
+        ends = fetch_offsets_each(client, by_leader, OffsetSpec.LATEST, read_committed=read_committed)
+        starts = fetch_offsets_each(client, by_leader, OffsetSpec.EARLIEST)
+        return {tp: _both(starts[tp], end) for tp, end in ends.items()}
+
+    return _ask_leaders(client, partitions, both_ends, state)
+
+
+def read_offsets_at(
+    client: ClusterClient, partitions: Collection[TopicPartition], time_ms: int
+) -> tuple[dict[TopicPartition, int], set[TopicPartition], dict[TopicPartition, KctlError]]:
+    """As `read_log_offsets`: the offset of the first record that is not older than time_ms, −1 when none is."""
+    return _ask_leaders(client, partitions, lambda by_leader: fetch_offsets_each(client, by_leader, time_ms), None)
+
+
+def _both(start: int | KctlError, end: int | KctlError) -> LogOffsets | KctlError:
+    if isinstance(end, KctlError):
+        return end
+    return start if isinstance(start, KctlError) else LogOffsets(start, end)
+
+
+def _ask_leaders(
+    client: ClusterClient,
+    partitions: Collection[TopicPartition],
+    ask: Callable[[ByLeader], Mapping[TopicPartition, _Answer | KctlError]],
+    state: ClusterState | None,
+) -> tuple[dict[TopicPartition, _Answer], set[TopicPartition], dict[TopicPartition, KctlError]]:
+    """The answers of leaders; which partitions do not exist; and which had none, and why."""
+    answers: dict[TopicPartition, _Answer] = {}
     deleted: set[TopicPartition] = set()
     unread: dict[TopicPartition, KctlError] = {}
     pending: Collection[TopicPartition] = partitions
@@ -174,18 +206,15 @@ def read_log_offsets(
         by_leader, gone, leaderless = _by_leader(known, pending)
         deleted |= gone
         unread = {tp: OperationFailed("no leader") for tp in leaderless}
-        ends = fetch_offsets_each(client, by_leader, OffsetSpec.LATEST, read_committed=read_committed)
-        starts = fetch_offsets_each(client, by_leader, OffsetSpec.EARLIEST)
-        for tp, end in ends.items():
-            start = starts[tp]
-            if isinstance(end, int) and isinstance(start, int):
-                offsets[tp] = LogOffsets(start, end)
+        for tp, answer in ask(by_leader).items():
+            if isinstance(answer, KctlError):
+                unread[tp] = answer
             else:
-                unread[tp] = next(e for e in (end, start) if isinstance(e, KctlError))
+                answers[tp] = answer
         pending = list(unread)
         if pending and pause is not None:
             time.sleep(pause)
-    return offsets, deleted, unread
+    return answers, deleted, unread
 
 
 def _by_leader(

@@ -124,11 +124,14 @@ def fetch_offsets(
 def fetch_offsets_each(
     client: ClusterClient,
     by_leader: Mapping[int, Sequence[TopicPartition]],
-    spec: OffsetSpec,
+    spec: int,
     *,
     read_committed: bool = False,
 ) -> dict[TopicPartition, int | KctlError]:
-    """`fetch_offsets` from several leaders at once."""
+    """`fetch_offsets` from several leaders at once.
+
+    spec: an OffsetSpec, or a time in ms: the first record that is not older, −1 when there is none.
+    """
     responses = client.send_each({node: _list_request(tps, spec, read_committed) for node, tps in by_leader.items()})
     found: dict[TopicPartition, int | KctlError] = {}
     for node, partitions in by_leader.items():
@@ -158,7 +161,7 @@ def fetch_replica_ends(
 
 
 def _list_request(
-    partitions: Sequence[TopicPartition], spec: OffsetSpec, read_committed: bool, replica_id: int = _CONSUMER
+    partitions: Sequence[TopicPartition], spec: int, read_committed: bool, replica_id: int = _CONSUMER
 ) -> object:
     from kafka.protocol.consumer import ListOffsetsRequest
 
