@@ -146,7 +146,7 @@ def _show_plan(
     library.check_new(LocalHost(), request.name)
     spec = library.plan(LocalHost(), request, runtime=runtime, base_port=base_port, directory=directory)
     files = library.show_files(spec)
-    if inv.output in {None, "table"}:
+    if inv.output in output.FOR_PEOPLE:
         for file in files:
             output.write_line(f"==> {file.path} <==\n{file.text}")
     else:

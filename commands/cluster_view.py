@@ -155,7 +155,7 @@ def env(ctx: typer.Context, name: OwnName = None) -> None:
         "ZOOKEEPER": spec.zookeeper_connect,
         "KAFKA_CLUSTER_DIR": str(spec.directory),
     }
-    if inv.output in {None, "table"}:
+    if inv.output in output.FOR_PEOPLE:
         for key, value in values.items():
             output.write_line(f"export {key}={shlex.quote(value)}")
     else:

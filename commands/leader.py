@@ -57,7 +57,7 @@ def status(
     with inv.connect() as client:
         found = read_leader_status(client, topic or None)
     inv.emit(found, lambda: status_tables(found))
-    if inv.output in {None, "table"}:
+    if inv.output in output.FOR_PEOPLE:
         for line in idle_lines(found):
             output.note(line)
     _judge(found, max_imbalance)

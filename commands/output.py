@@ -29,13 +29,14 @@ if TYPE_CHECKING:
 _STREAM_ROWS = 200
 _INLINE, _PROBLEMS = 3, 20  # of several problems: in an error's message, and as lines of their own
 _FIRST_LINE_S = 5.0
-FORMATS = ("table", "json", "yaml", "csv")
+FORMATS = ("table", "wide", "json", "yaml", "csv")
+FOR_PEOPLE = frozenset({None, "table", "wide"})
 
 
 @dataclasses.dataclass(frozen=True)
 class Column:
     """A table's column. key: of the row as JSON has it (dots go deeper); show: value → text for people. name: its texts
-    are names, which are kept whole where that is possible."""
+    are names, which are kept whole where that is possible. wide: only `-o wide` has it."""
 
     key: str
     header: str = ""
@@ -43,6 +44,7 @@ class Column:
     align: Literal["left", "right"] = "left"
     style: Callable[[Mapping[str, Any]], str | None] | None = None  # row → rich style
     name: bool = False
+    wide: bool = False
 
     @property
     def title(self) -> str:
@@ -122,7 +124,8 @@ def _write(result: Any, tables: Sequence[Table] | Callable[[], Sequence[Table]],
     elif output == "csv":
         _write_csv(result if isinstance(result, Sequence) else [result])
     else:
-        _print_tables(tables() if callable(tables) else tables)
+        made = tables() if callable(tables) else tables
+        _print_tables(made if output == "wide" else [_narrow(table) for table in made])
 
 
 def stream(
@@ -138,7 +141,7 @@ def stream(
     elif output == "csv":
         _stream_csv(rows, row_type)
     else:
-        _stream_table(rows, columns)
+        _stream_table(rows, columns if output == "wide" else [column for column in columns if not column.wide])
 
 
 def _stream_json(rows: Iterable[Any | None]) -> None:
@@ -396,6 +399,11 @@ def _cells(table: Table) -> list[list[str]]:
         ]
         for row in table.rows
     ]
+
+
+def _narrow(table: Table) -> Table:
+    """The table without what only `-o wide` shows."""
+    return dataclasses.replace(table, columns=[column for column in table.columns if not column.wide])
 
 
 def _print_tables(tables: Sequence[Table]) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kctl.commands import output
-from kctl.commands.invocation import Invocation, invocation, more_formats
+from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.out_file import ask_to_replace, write_whole
 from kctl.errors import NotHealthy, UsageError
 from kctl.reassign.goals import Balance, Goals, check_options
@@ -29,7 +29,6 @@ _MAX_ID = 2**31 - 1
 _BROKERS = "N,…"
 
 
-@more_formats("wide")
 def plan(
     ctx: typer.Context,
     remove_broker: Annotated[
@@ -254,7 +253,7 @@ def _show(inv: Invocation, made: Plan, goals: Goals, execution: Execution, out: 
     from kctl.commands.reassign_plan_tables import change_rows, plan_tables
     from kctl.reassign.plan_document import document, text_of
 
-    if inv.output in {None, "table", "wide"}:
+    if inv.output in output.FOR_PEOPLE:
         output.emit(None, lambda: plan_tables(made, goals, execution, wide=inv.output == "wide"), "table")
     elif inv.output == "csv":
         inv.emit(change_rows(made), [])
@@ -270,7 +269,7 @@ def _show(inv: Invocation, made: Plan, goals: Goals, execution: Execution, out: 
         output.note(
             f"saved {out}" + (f"; carry it out with `kctl topic reassign apply {_quoted(out)}`" if made.changes else "")
         )
-    elif made.changes and inv.output in {None, "table", "wide"}:
+    elif made.changes and inv.output in output.FOR_PEOPLE:
         output.note("to carry it out, save it with --out FILE; then `kctl topic reassign apply FILE`")
     if made.unmet:
         more = f" (and {len(made.unmet) - 1} more)" if len(made.unmet) > 1 else ""

@@ -8,10 +8,9 @@ from typing import Annotated
 import typer
 
 from kctl.commands import output
-from kctl.commands.invocation import invocation, more_formats
+from kctl.commands.invocation import invocation
 
 
-@more_formats("wide")
 def show(
     ctx: typer.Context,
     plan: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file; «-» is stdin.")],

@@ -51,7 +51,7 @@ def diff(
     inv.emit(found, lambda: list(_tables(found)))
     for text in found.damage:
         output.warn(text)
-    if inv.output is None or inv.output == "table":
+    if inv.output in output.FOR_PEOPLE:
         for text in found.meaning:
             output.note(text)
     if not found.verdict.healthy:

@@ -44,7 +44,7 @@ _ONLY_FOR_KAFKA = ("index_sanity_check", "verify_index_only", "skip_record_metad
 _DECODERS = "string, long, integer, double, bytes, or Kafka's class."
 
 
-@more_formats("kafka", "wide")
+@more_formats("kafka")
 def dump(
     ctx: typer.Context,
     paths: Annotated[list[str] | None, typer.Argument(metavar="FILE…", help="Files, or a partition's folder.")] = None,
@@ -282,15 +282,16 @@ def _row_decoder(given: Mapping[str, Any]) -> RowDecoder | None:
 
 
 def _query(given: Mapping[str, Any]) -> Query:
+    from kctl.moments import parse_moment
     from kctl.segment.query import Query
-    from kctl.segment.ranges import parse_offsets, parse_pattern, parse_time
+    from kctl.segment.ranges import parse_offsets, parse_pattern
 
     first, last = parse_offsets(given["offsets"]) if given["offsets"] else (None, None)
     return Query(
         first=first,
         last=last,
-        since_ms=parse_time(given["since"]) if given["since"] else None,
-        until_ms=parse_time(given["until"]) if given["until"] else None,
+        since_ms=parse_moment(given["since"]) if given["since"] else None,
+        until_ms=parse_moment(given["until"]) if given["until"] else None,
         key=None if given["key"] is None else given["key"].encode("utf-8", "surrogateescape"),
         key_pattern=parse_pattern("--key-regex", given["key_regex"]) if given["key_regex"] else None,
         pattern=parse_pattern("--grep", given["grep"]) if given["grep"] else None,

@@ -80,14 +80,13 @@ class _Search:
     def __init__(
         self, offset: int | None, timestamp: str | None, key: str | None, *, indexes: bool, limit: int
     ) -> None:
-        from kctl.segment.ranges import parse_time
-        from kctl.segment.timestamps import timestamp_text
+        from kctl.moments import moment_text, parse_moment
 
         self._offset, self._key, self._indexes, self._limit = offset, key, indexes, limit
-        self._timestamp = None if timestamp is None else parse_time(timestamp)
+        self._timestamp = None if timestamp is None else parse_moment(timestamp)
         self.text = f"offset {offset}" if key is None else f"the key {key}"
         if self._timestamp is not None:
-            self.text = f"a record of {timestamp_text(self._timestamp)} or younger"
+            self.text = f"a record of {moment_text(self._timestamp)} or younger"
 
     def run(self, log: PartitionLog) -> Found:
         """In one partition."""

@@ -71,8 +71,8 @@ def stats(
 def _options(given: Mapping[str, Any]) -> StatisticsOptions:
     import time
 
+    from kctl.moments import parse_moment
     from kctl.segment.collect_statistics import StatisticsOptions
-    from kctl.segment.ranges import parse_time
     from kctl.units import parse_duration_ms, parse_size
 
     ms, size = given["retention_ms"], given["retention_bytes"]
@@ -80,7 +80,7 @@ def _options(given: Mapping[str, Any]) -> StatisticsOptions:
     if memory < 1:
         raise UsageError("--memory must be more than nothing")
     return StatisticsOptions(
-        now=parse_time(given["at"]) if given["at"] else round(time.time() * 1000),
+        now=parse_moment(given["at"]) if given["at"] else round(time.time() * 1000),
         records=not given["batches_only"],
         top=given["top"],
         memory_bytes=memory,

@@ -113,7 +113,7 @@ def _progress(paths: Sequence[Path]) -> Iterator[Callable[[str, int], None]]:
 
 def _emit(inv: Invocation, result: VerifyResult) -> None:
     inv.emit(result.findings if inv.output == "csv" else result, lambda: list(_tables(result)))
-    if inv.output in {None, "table"}:
+    if inv.output in output.FOR_PEOPLE:
         output.write_line(_summary(result))
     _end(result)
 
@@ -229,7 +229,7 @@ def _emit_repair(inv: Invocation, result: RepairResult) -> None:
         return [*_repair_tables(result.indexes), *_tables(result.verified)]
 
     inv.emit(result.indexes if inv.output == "csv" else result, tables)
-    if inv.output in {None, "table"}:
+    if inv.output in output.FOR_PEOPLE:
         output.write_line(_summary(result.verified))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kctl.commands import output
-from kctl.commands.invocation import Invocation, invocation, more_formats
+from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.spark_run import (
     REQUEST_TIMEOUT_S,
     Conf,
@@ -37,7 +37,6 @@ _LONGEST_S = 600.0
 Globs = "repeatable; * and ? stand for what you like, and !NAME leaves out"
 
 
-@more_formats("wide")
 def lag(
     ctx: typer.Context,
     group: Annotated[list[str] | None, typer.Option(help=f"Only groups of this name; {Globs}.")] = None,
@@ -174,7 +173,7 @@ class _When:
 def _when(
     store: Path | None, *, now: bool, last: str | None, from_: str | None, to: str | None, at: str | None
 ) -> _When:
-    from kctl.segment.ranges import parse_time
+    from kctl.moments import parse_moment
 
     chosen = [name for name, given in (("--now", now), ("--last", last), ("--from", from_), ("--at", at)) if given]
     if len(chosen) > 1:
@@ -190,7 +189,7 @@ def _when(
         )
     now_ms = _now_ms()
     if at is not None:
-        return _When(store, at_ms=parse_time(at, now_ms=now_ms))
+        return _When(store, at_ms=parse_moment(at, now_ms=now_ms))
     from_ms, to_ms = span_of(now_ms, last=last, from_=from_, to=to)
     return _When(store, from_ms=from_ms, to_ms=to_ms)
 

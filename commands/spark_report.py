@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kctl.commands import output
-from kctl.commands.invocation import Invocation, invocation, more_formats
+from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.out_file import check_out, write_whole
 from kctl.commands.spark_run import Conf, Memory, Store, running, settings_of, span_of
 from kctl.commands.views import incomplete
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 _GLOBS = "repeatable; * and ? stand for what you like, and !NAME leaves out"
 
 
-@more_formats("wide")
 def report(
     ctx: typer.Context,
     store: Store,

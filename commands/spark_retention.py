@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kctl.commands import spark_retention_store as over_store
-from kctl.commands.invocation import Invocation, invocation, more_formats
+from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.spark_retention_view import usage_table
 from kctl.commands.spark_run import (
     REQUEST_TIMEOUT_S,
@@ -55,7 +55,6 @@ class Show(str, Enum):
     CLEANER = "cleaner"
 
 
-@more_formats("wide")
 def retention(
     ctx: typer.Context,
     topic: Annotated[list[str] | None, typer.Option(help=f"Only topics of this name; {_GLOBS}.")] = None,

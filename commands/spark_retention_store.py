@@ -67,7 +67,7 @@ def asked_of(
     """Check the options, and look for the newest snapshot. Raises UsageError, NotFound, and what open_store does."""
     from kctl.lag.selection import names_of
     from kctl.lag.what_if import parse_change
-    from kctl.segment.ranges import parse_time
+    from kctl.moments import parse_moment
     from kctl.snapshots.passes import iso, latest_ms, newest_ms
     from kctl.snapshots.store import open_store
     from kctl.units import parse_duration_ms
@@ -77,12 +77,12 @@ def asked_of(
     if explain and (show != "usage" or change is not None or by in {"broker", "replica"}):
         raise UsageError("--explain tells of topics, partitions and log dirs", hint="use it with --by topic or log-dir")
     now_ms, opened = time.time_ns() // 1_000_000, open_store(store)
-    until_ms = None if to is None else parse_time(to, now_ms=now_ms)
+    until_ms = None if to is None else parse_moment(to, now_ms=now_ms)
     newest = latest_ms(opened, now_ms) if until_ms is None else newest_ms(opened, until_ms)
     if newest is None:
         raise NotFound(f"{store} has no snapshot of that time", hint="`kctl spark snapshot` collects them")
     to_ms = newest + 1 if until_ms is None else until_ms
-    from_ms = max(to_ms - parse_duration_ms(last), 0) if from_ is None else parse_time(from_, now_ms=now_ms)
+    from_ms = max(to_ms - parse_duration_ms(last), 0) if from_ is None else parse_moment(from_, now_ms=now_ms)
     if from_ is None:
         check_span(0, now_ms, now_ms, last=last)
     else:

@@ -82,7 +82,7 @@ def _pace(inv: Invocation, *, once: bool, every: str | None, for_: str | None) -
         if every is not None or for_ is not None:
             raise UsageError("--once makes one pass: --every and --for have no meaning with it")
         return Pace()
-    if inv.output not in {None, "table", "json"}:
+    if inv.output not in output.FOR_PEOPLE | {"json"}:
         raise UsageError("passes are told as a table or with -o json", hint="--once has the other formats")
     every_s = parse_duration_ms(every or "60s") / 1000
     if every_s < _LEAST_S:

@@ -102,7 +102,7 @@ def trends(
     found = open_store(store)
     made = _catch_up(inv, found, master, conf, driver_memory)
     # A table needs few columns of what can be a million rows.
-    whole = parquet is not None or inv.output not in {None, "table"}
+    whole = parquet is not None or inv.output not in output.FOR_PEOPLE
     rows, errors = _rows(found, of, every, span_ms, names_of(group), names_of(topic), whole=whole)
     _emit(inv, of, every, rows, top, parquet)
     if made.hours:
@@ -163,7 +163,7 @@ def _emit(
         keys = {course.key for course in shown}
         names = _key_names(of)
         rows = [row for row in rows if tuple(row[name] for name in names) in keys]
-    told = rows if inv.output in {None, "table"} else with_times(of.value, rows)
+    told = rows if inv.output in output.FOR_PEOPLE else with_times(of.value, rows)
     inv.emit(told, lambda: [_table(of, shown)])
     if parquet is not None:
         from kctl.snapshots.rollup_files import table_of

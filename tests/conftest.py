@@ -17,6 +17,7 @@ import pytest
 
 import kctl as package
 from kctl_testing import Kctl, TestCluster
+from secure_cluster import SecureCluster, secure_cluster
 
 NAME = "tests"
 _numbers = itertools.count(1)
@@ -88,6 +89,15 @@ def cluster(kctl: Kctl) -> Iterator[TestCluster]:
     finally:
         destroyed = kctl("cluster", "destroy", NAME, "--yes", "--confirm-cluster", NAME, timeout=180)
         assert destroyed.code == 0, str(destroyed)
+
+
+@pytest.fixture(scope="session")
+def secure(tmp_path_factory: pytest.TempPathFactory, kafka_home: Path) -> Iterator[SecureCluster]:
+    """A cluster with an authorizer, its super user and a user without rights: one KRaft broker."""
+    from kctl.deploy.java import find_java
+
+    with secure_cluster(tmp_path_factory.mktemp("secure"), find_java().executable, kafka_home / "libs") as started:
+        yield started
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ range and allowed values of each.
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from kctl.errors import InvalidFile, NotFound, UsageError
 from kctl.properties import parse_properties
+from kctl.suggestions import did_you_mean
 
 MAX_CONFIG_BYTES = 1 << 20
 # A listener's own settings: listener.name.<listener>[.<mechanism>].<setting>
@@ -127,12 +127,7 @@ def check_setting(key: str, value: str) -> None:
         raise UsageError(f"{key} is set by kctl itself", hint=OWNED[key])
     setting = known_settings().get(_base_name(key))
     if setting is None:
-        near = difflib.get_close_matches(key, known_settings(), n=3, cutoff=0.6)
-        hint = (
-            f"did you mean {' or '.join(near)}?"
-            if near
-            else "see https://kafka.apache.org/documentation/#brokerconfigs"
-        )
+        hint = did_you_mean(key, known_settings()) or "see https://kafka.apache.org/documentation/#brokerconfigs"
         raise UsageError(f"a broker has no setting {key!r}", hint=hint)
     problem = _problem(setting, value)
     if problem:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from kctl.moments import moment_text
 from kctl.segment.batch import NO_TIMESTAMP
 from kctl.segment.cardinality import ENTRY_BYTES, Superseded, shown_part
 from kctl.segment.log_selection import SelectedLog
@@ -31,7 +32,6 @@ from kctl.segment.statistics import (
     Totals,
     Transactions,
 )
-from kctl.segment.timestamps import timestamp_text
 from kctl.segment.transactions import OpenTransaction
 
 DEFAULT_MEMORY_BYTES = 64 << 20
@@ -74,7 +74,7 @@ def collect_statistics(
     segments = tuple(row for log in tally.logs for row in _segments(log, options))
     records = options.records
     found = SegmentStatistics(
-        at=timestamp_text(options.now),
+        at=moment_text(options.now),
         retention_ms=options.retention_ms,
         retention_bytes=options.retention_bytes,
         totals=_totals(tally),
@@ -112,8 +112,8 @@ def _totals(tally: Tally) -> Totals:
         records=sum(segment.records for segment in segments),
         records_exact=tally.records_exact,
         control_records=tally.control_records,
-        earliest_timestamp=None if earliest is None else timestamp_text(earliest),
-        latest_timestamp=timestamp_text(latest),
+        earliest_timestamp=None if earliest is None else moment_text(earliest),
+        latest_timestamp=moment_text(latest),
         damaged_places=sum(segment.damaged_places for segment in segments),
         damaged_bytes=sum(segment.damaged_bytes for segment in segments),
     )
@@ -315,8 +315,8 @@ def _open(log: LogTally, each: OpenTransaction, options: StatisticsOptions) -> O
         producer_epoch=each.producer_epoch,
         first_offset=each.first_offset,
         last_offset=each.last_offset,
-        first_timestamp=timestamp_text(each.first_timestamp),
-        last_timestamp=timestamp_text(each.last_timestamp),
+        first_timestamp=moment_text(each.first_timestamp),
+        last_timestamp=moment_text(each.last_timestamp),
         age_ms=_age_ms(each, options.now),
         records=each.records,
         before_log=begin is not None and each.first_offset < begin,
@@ -338,9 +338,9 @@ def _segments(log: LogTally, options: StatisticsOptions) -> Iterator[SegmentRow]
             size_bytes=segment.size_bytes,
             batches=segment.batches,
             records=segment.records,
-            largest_timestamp=timestamp_text(known.largest_timestamp),
+            largest_timestamp=moment_text(known.largest_timestamp),
             timestamp_from_file=segment.largest_timestamp < 0,
-            deletable_at=None if deletion.deletable_at is None else timestamp_text(deletion.deletable_at),
+            deletable_at=None if deletion.deletable_at is None else moment_text(deletion.deletable_at),
             deletable_now=deletion.deletable_now,
             pinned_by=deletion.pinned_by,
             pinned_by_segment=deletion.pinned_by_segment,

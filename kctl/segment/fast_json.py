@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from kctl.moments import MAX_MS, moment_text
 from kctl.segment.batch import NO_SEQUENCE, Batch
 from kctl.segment.fast_text import interleaved, is_utf8
 from kctl.segment.record import Record
 from kctl.segment.record_columns import Columns, ordinary_columns
 from kctl.segment.rows import encoded, record_row
-from kctl.segment.timestamps import MAX_MS, timestamp_text
 
 _ESCAPED = bytes(range(32)) + b'"\\'  # what JSON does not have as it is
 _QUOTED = json.encoder.encode_basestring
@@ -110,7 +110,7 @@ def _times(timestamps: Sequence[int]) -> tuple[bytes | None, Sequence[bytes]]:
     """The second of all of them and their milliseconds; or None and the whole times."""
     least, largest = min(timestamps), max(timestamps)
     if least < 0 or largest > MAX_MS:
-        return None, [json.dumps(timestamp_text(timestamp)).encode() for timestamp in timestamps]
+        return None, [json.dumps(moment_text(timestamp)).encode() for timestamp in timestamps]
     first = least // 1000
     if largest // 1000 == first:  # mostly
         start, milliseconds = first * 1000, _MILLISECONDS
@@ -120,7 +120,7 @@ def _times(timestamps: Sequence[int]) -> tuple[bytes | None, Sequence[bytes]]:
 
 @lru_cache(maxsize=4096)
 def _second(second: int) -> bytes:
-    text = timestamp_text(second * 1000)
+    text = moment_text(second * 1000)
     assert text is not None
     return b'"' + text.encode()[: -len("000Z")]
 

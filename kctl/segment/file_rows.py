@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kctl.errors import UsageError
+from kctl.moments import moment_text
 from kctl.segment.checkpoints import BadCheckpoint, CheckpointRow, read_checkpoint
 from kctl.segment.index_entries import Extent, extent, offset_entries, time_entries, transaction_entries
 from kctl.segment.indexes import OFFSET_ENTRY, TIME_ENTRY, TXN_ENTRY
@@ -18,7 +19,6 @@ from kctl.segment.producer_snapshot import BadSnapshot, parse_snapshot
 from kctl.segment.query import Query
 from kctl.segment.rows import DamageRow, NoteRow
 from kctl.segment.source import Source, read_whole
-from kctl.segment.timestamps import timestamp_text
 
 TXN_VERSION = 0  # AbortedTxn.CURRENT_VERSION
 
@@ -99,7 +99,7 @@ def time_index_rows(path: Path, query: Query) -> Iterator[FileRow]:
             late = query.until_ms is not None and timestamp >= query.until_ms
             early = query.since_ms is not None and timestamp < query.since_ms
             if _within(query, base + relative, base + relative) and not (early or late):
-                yield TimeIndexRow(str(path), timestamp_text(timestamp), base + relative)
+                yield TimeIndexRow(str(path), moment_text(timestamp), base + relative)
         yield from _rest(source, found)
 
 
@@ -165,7 +165,7 @@ def snapshot_rows(path: Path, query: Query) -> Iterator[FileRow]:
                 last_sequence=_or_none(entry.last_sequence),
                 last_offset=_or_none(entry.last_offset),
                 offset_delta=entry.offset_delta,
-                timestamp=timestamp_text(entry.timestamp),
+                timestamp=moment_text(entry.timestamp),
                 transaction_first_offset=_or_none(entry.current_transaction_first_offset),
             )
 

@@ -13,6 +13,7 @@ from enum import Enum
 from pathlib import Path
 
 from kctl.errors import KctlError
+from kctl.moments import moment_text
 from kctl.segment.batch import Batch
 from kctl.segment.compression import BadPayload
 from kctl.segment.index_lookup import offset_lookup, time_lookup
@@ -23,7 +24,6 @@ from kctl.segment.query import MAX_MESSAGE_BYTES, all_records
 from kctl.segment.record import BadRecords, Record
 from kctl.segment.rows import BatchRow, RecordRow, batch_row, record_row
 from kctl.segment.source import Source
-from kctl.segment.timestamps import timestamp_text
 from kctl.segment.walk import Damage, batch_at, batch_damage, batches, content_of, is_valid
 
 _WINDOW_BYTES = 1 << 18  # what is looked for is mostly near
@@ -257,7 +257,7 @@ def find_timestamp(log: PartitionLog, timestamp: int, *, indexes: bool = True, l
                     if record.timestamp >= timestamp and record.offset >= first:
                         found.place, found.exact = place(source, batch, record), record.timestamp == timestamp
                         return found
-    at = timestamp_text(youngest)
+    at = moment_text(youngest)
     if at is None:
         found.because(Reason.NO_TIMESTAMPS, "no record has a timestamp")
     else:
@@ -286,7 +286,7 @@ def _time_start(files: SegmentFiles, source: Source, timestamp: int, found: Foun
         position, problem = _time_position(files, source, entry, found)
     at, offset = (-1, None) if entry is None else entry
     found.indexes.append(
-        IndexUse(str(files.timeindex), hit.number, hit.entries, offset, timestamp_text(at), None, problem is None)
+        IndexUse(str(files.timeindex), hit.number, hit.entries, offset, moment_text(at), None, problem is None)
     )
     if problem is not None:
         found.warn(f"{files.timeindex} {problem}; {source.path} is read from its start")
@@ -296,7 +296,7 @@ def _time_start(files: SegmentFiles, source: Source, timestamp: int, found: Foun
 
 def _time_position(files: SegmentFiles, source: Source, entry: TimeEntry, found: Found) -> tuple[int, str | None]:
     """The position of the batch that an entry is about, and what is wrong with it: it must have the timestamp."""
-    said = f"says that up to offset {entry.offset} the youngest record is of {timestamp_text(entry.timestamp)}"
+    said = f"says that up to offset {entry.offset} the youngest record is of {moment_text(entry.timestamp)}"
     if entry.offset < files.base_offset:
         return 0, f"{said}, and the segment begins at {files.base_offset}"
     start = _offset_start(files, source, entry.offset, found)
@@ -304,7 +304,7 @@ def _time_position(files: SegmentFiles, source: Source, entry: TimeEntry, found:
         if batch.last_offset >= entry.offset:
             if batch.max_timestamp == entry.timestamp:
                 return batch.position, None
-            return 0, f"{said}, and the batch there has {timestamp_text(batch.max_timestamp)}"
+            return 0, f"{said}, and the batch there has {moment_text(batch.max_timestamp)}"
     return 0, f"{said}, and there is no batch with this offset"
 
 

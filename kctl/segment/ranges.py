@@ -1,16 +1,13 @@
-"""What people write for offsets, times and keys of a segment."""
+"""What people write for offsets and keys of a segment."""
 
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta, timezone
 
 from kctl.errors import UsageError
 
 _OFFSETS = re.compile(r"([0-9]{0,19})\.\.([0-9]{0,19})")
 _NUMBER = re.compile(r"[0-9]{1,19}")
-_AGO = re.compile(r"-([0-9]{1,9})([smhd])")
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 def parse_offsets(text: str) -> tuple[int | None, int | None]:
@@ -24,30 +21,6 @@ def parse_offsets(text: str) -> tuple[int | None, int | None]:
     if first is not None and last is not None and first > last:
         raise UsageError(f"--offsets {text}: {first} is behind {last}")
     return first, last
-
-
-def parse_time(text: str, *, now_ms: int | None = None) -> int:
-    """A moment in ms since 1970: ISO 8601 (UTC without a zone), milliseconds, or «-90m» for so long before now_ms.
-
-    Raises UsageError.
-    """
-    if _NUMBER.fullmatch(text) and len(text) >= 10:
-        return int(text) if len(text) > 10 else int(text) * 1000
-    ago = _AGO.fullmatch(text)
-    try:
-        if ago is not None:
-            now = datetime.now(timezone.utc) if now_ms is None else datetime.fromtimestamp(now_ms / 1000, timezone.utc)
-            moment = now - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
-        else:
-            moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    except (ValueError, OverflowError):
-        raise UsageError(
-            f"{text!r} is not a time",
-            hint="write 2024-05-01T12:00:00Z, 2024-05-01, milliseconds, or -90m for so long ago",
-        ) from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=timezone.utc)
-    return round(moment.timestamp() * 1000)
 
 
 def parse_pattern(option: str, text: str) -> re.Pattern[bytes]:

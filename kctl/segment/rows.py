@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from kctl.moments import moment_text
 from kctl.segment.batch import NO_SEQUENCE, Batch
 from kctl.segment.control import NAMES, control_type
 from kctl.segment.record import BadRecords, Record
-from kctl.segment.timestamps import timestamp_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +159,8 @@ def batch_row(file: str, batch: Batch, *, valid: bool, damage: str | None = None
         count=None if old else batch.record_count,
         partition_leader_epoch=None if old else _or_none(batch.partition_leader_epoch),
         timestamp_type=None if unknown else timestamp_type(batch),
-        base_timestamp=None if old else timestamp_text(batch.base_timestamp),
-        max_timestamp=timestamp_text(batch.max_timestamp),
+        base_timestamp=None if old else moment_text(batch.base_timestamp),
+        max_timestamp=moment_text(batch.max_timestamp),
         codec=None if unknown else batch.codec_name,
         producer_id=_or_none(batch.producer_id),
         producer_epoch=_or_none(batch.producer_epoch),
@@ -168,7 +168,7 @@ def batch_row(file: str, batch: Batch, *, valid: bool, damage: str | None = None
         last_sequence=None if old else _or_none(batch.last_sequence),
         transactional=batch.transactional,
         control=batch.control,
-        delete_horizon=None if batch.delete_horizon_ms is None else timestamp_text(batch.delete_horizon_ms),
+        delete_horizon=None if batch.delete_horizon_ms is None else moment_text(batch.delete_horizon_ms),
         crc=batch.crc,
         valid=valid,
         damage=damage,
@@ -182,7 +182,7 @@ def record_row(file: str, batch: Batch, record: Record, *, valid: bool, decode: 
         file=file,
         position=batch.position,
         offset=record.offset,
-        timestamp=timestamp_text(record.timestamp),
+        timestamp=moment_text(record.timestamp),
         timestamp_type=timestamp_type(batch),
         key=shown.key,
         key_encoding=shown.key_encoding,

@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from kctl.moments import moment_text
 from kctl.segment.batch import LOG_OVERHEAD, V0_OVERHEAD, Batch
 from kctl.segment.findings import Findings
 from kctl.segment.index_entries import NEVER, Extent, extent, offset_entries, time_entries
 from kctl.segment.indexes import OFFSET_ENTRY, TIME_ENTRY
 from kctl.segment.source import Source
-from kctl.segment.timestamps import timestamp_text
 from kctl.segment.walk import batch_at
 
 MAX_PROBES = 1000
@@ -220,7 +220,7 @@ class TimeCursor:
 
 
 def _time(timestamp: int) -> str:
-    return timestamp_text(timestamp) or "no time"
+    return moment_text(timestamp) or "no time"
 
 
 def _report_extent(findings: Findings, source: Source, size: Extent, *, tail_is_legal: bool) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from kctl.moments import moment_text
 from kctl.segment.batch import NO_TIMESTAMP, Batch
 from kctl.segment.compression import BadPayload
 from kctl.segment.query import all_records
 from kctl.segment.record import BadRecords
 from kctl.segment.record_columns import record_columns, whole_payload
-from kctl.segment.timestamps import timestamp_text
 
 _Found = tuple[str, str, int | None]  # a finding's code, message, and offset where it is not the batch's
 
@@ -51,6 +51,6 @@ def _each(batch: Batch, content: memoryview, limit: int) -> Iterator[_Found]:
     if previous > batch.last_offset:
         yield "record_offsets", f"offset {previous} is behind the batch's last, {batch.last_offset}", previous
     if latest > batch.max_timestamp and not batch.legacy:
-        ends = timestamp_text(batch.max_timestamp) or "no time"
-        text = f"a record of {timestamp_text(latest)} in a batch whose header says {ends} is the latest"
+        ends = moment_text(batch.max_timestamp) or "no time"
+        text = f"a record of {moment_text(latest)} in a batch whose header says {ends} is the latest"
         yield "record_timestamps", text, None

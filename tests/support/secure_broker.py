@@ -6,18 +6,16 @@ kctl's own clusters have plain listeners only, so this one is started here. Its 
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
-import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from kctl_testing import free_ports
+from kraft_process import KraftProcess
 
 USER, PASSWORD = "ops", "correct-horse-7c2e"  # in SCRAM-SHA-512, and in PLAIN on the listener that has it
 KEY_PASSWORD = "key-pass-8d1f"  # of client-key-encrypted.pem
-START_S = 60.0
 SESSION_MS = 3000  # of a login on the listener SCRAM
 
 LISTENERS = {
@@ -39,12 +37,11 @@ class SecureBroker:
 
     def __init__(self, folder: Path, java: Path, libs: Path) -> None:
         self._folder = folder
-        self._classpath = f"{libs}/*"
+        self._libs = libs
         self._java = java
         self._tls = Path(__file__).resolve().parent.parent / "data" / "tls"
         *ports, self.closed_port = free_ports(len(LISTENERS) + 1)
         self.ports = dict(zip(LISTENERS, ports, strict=True))
-        self.log = folder / "broker.log"
         self._process: subprocess.Popen[bytes] | None = None
 
     def pem(self, name: str) -> str:
@@ -106,42 +103,10 @@ class SecureBroker:
     @contextmanager
     def running(self) -> Iterator[SecureBroker]:
         """Format, start, wait until it answers; stop it at the end."""
-        config = self._folder / "server.properties"
-        config.write_text("".join(f"{key}={value}\n" for key, value in self._properties().items()))
-        log4j = self._folder / "log4j.properties"
-        log4j.write_text(
-            "log4j.rootLogger=INFO, out\nlog4j.appender.out=org.apache.log4j.ConsoleAppender\n"
-            "log4j.appender.out.layout=org.apache.log4j.PatternLayout\n"
-            "log4j.appender.out.layout.ConversionPattern=%d %p %c{1} %m%n\n"
-        )
-        flags = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", self._classpath]
         scram = f"SCRAM-SHA-512=[name={USER},password={PASSWORD}]"
-        done = subprocess.run(
-            [str(self._java), *flags, "kafka.tools.StorageTool", "format", "-t", "3Db5QLSqSZieL3rJBUUegA",
-             "-c", str(config), "--add-scram", scram],
-            capture_output=True, text=True, timeout=START_S, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
-        with self.log.open("wb") as log:
-            process = subprocess.Popen(
-                [str(self._java), f"-Dlog4j.configuration=file:{log4j}", *flags, "kafka.Kafka", str(config)],
-                stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-            )  # fmt: skip
-        self._process = process
-        try:
-            self._wait(process)
+        kraft = KraftProcess(
+            self._folder, self._java, self._libs, self._properties(), scram=[scram], ports=self.ports.values()
+        )
+        with kraft.running() as self._process:
             yield self
-        finally:
-            self._process = None
-            process.kill()  # its data goes with the folder: no need to stop it gently
-            process.wait()
-
-    def _wait(self, process: subprocess.Popen[bytes]) -> None:
-        deadline = time.monotonic() + START_S
-        while "Kafka Server started" not in self.log.read_text(errors="replace"):
-            ended = process.poll() is not None or time.monotonic() > deadline
-            assert not ended, f"the broker did not start:\n{self.log.read_text(errors='replace')[-4000:]}"
-            time.sleep(0.1)
-        for port in self.ports.values():
-            with closing(socket.create_connection(("localhost", port), timeout=5)):
-                pass
+        self._process = None

@@ -1,0 +1,50 @@
+"""Names chosen by people: exact ones, and regular expressions for whole names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from kctl.errors import NotFound, UsageError
+from kctl.suggestions import did_you_mean
+
+
+def parse_patterns(option: str, patterns: Iterable[str]) -> list[re.Pattern[str]]:
+    """Regular expressions, as `option` gives them. Raises UsageError."""
+    found = []
+    for pattern in patterns:
+        try:
+            found.append(re.compile(pattern))
+        except (re.error, OverflowError, RecursionError) as exc:
+            raise UsageError(f"{option} {pattern!r} is no regular expression: {exc}") from None
+    return found
+
+
+def matches(name: str, patterns: Sequence[re.Pattern[str]]) -> bool:
+    """Does any of them match the whole name?"""
+    return any(pattern.fullmatch(name) for pattern in patterns)
+
+
+def select(
+    known: Iterable[str],
+    *,
+    exact: Sequence[str] = (),
+    patterns: Sequence[re.Pattern[str]] = (),
+    noun: str = "topic",
+) -> list[str]:
+    """Sorted: the exact names and those that match a pattern; all known ones when neither is given.
+
+    Raises NotFound for exact names that are not known (with what was meant), and when no name matches any pattern.
+    """
+    names = set(known)
+    unknown = sorted(set(exact) - names)
+    if unknown:
+        raise NotFound(
+            f"there is no {noun} {', '.join(unknown)}", hint=did_you_mean(unknown[0], names) or f"kctl {noun} list"
+        )
+    if not exact and not patterns:
+        return sorted(names)
+    chosen = set(exact) | {name for name in names if matches(name, patterns)}
+    if not chosen:
+        raise NotFound(f"no {noun} matches {' or '.join(pattern.pattern for pattern in patterns)}")
+    return sorted(chosen)

@@ -1,0 +1,20 @@
+"""What was probably meant by a name that is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def closest(name: str, known: Iterable[str], *, limit: int = 3) -> list[str]:
+    """The known names that are most like `name`, best first; empty when none is like it."""
+    import difflib
+
+    by_folded = {each.casefold(): each for each in sorted(known, reverse=True)}
+    found = difflib.get_close_matches(name.casefold(), by_folded, n=limit, cutoff=0.6)
+    return [by_folded[each] for each in found]
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+    """«did you mean orders or orders-v2?», for a hint; None when nothing is like it."""
+    found = closest(name, known)
+    return f"did you mean {' or '.join(found)}?" if found else None

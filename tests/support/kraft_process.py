@@ -1,0 +1,81 @@
+"""One KRaft broker and controller in one JVM, for clusters that kctl itself does not make."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+START_S = 120.0
+_LOG4J = (
+    "log4j.rootLogger=INFO, out\nlog4j.appender.out=org.apache.log4j.ConsoleAppender\n"
+    "log4j.appender.out.layout=org.apache.log4j.PatternLayout\n"
+    "log4j.appender.out.layout.ConversionPattern=%d %p %c{1} %m%n\n"
+)
+
+
+@dataclass(frozen=True)
+class KraftProcess:
+    """What it is made of. scram: users of SCRAM, «MECHANISM=[name=…,password=…]»; ports: that listen when it is up."""
+
+    folder: Path
+    java: Path
+    libs: Path
+    settings: Mapping[str, object]
+    scram: Iterable[str]
+    ports: Iterable[int]
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "broker.log"
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """Format its folder, start it, wait until it answers. The caller kills it."""
+        config = self.folder / "server.properties"
+        config.write_text("".join(f"{key}={value}\n" for key, value in self.settings.items()))
+        log4j = self.folder / "log4j.properties"
+        log4j.write_text(_LOG4J)
+        flags = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{self.libs}/*"]
+        users = [word for user in self.scram for word in ("--add-scram", user)]
+        done = subprocess.run(
+            [str(self.java), *flags, "kafka.tools.StorageTool", "format", "-t", "3Db5QLSqSZieL3rJBUUegA",
+             "-c", str(config), *users],
+            capture_output=True, text=True, timeout=START_S, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        with self.log.open("wb") as log:
+            process = subprocess.Popen(
+                [str(self.java), f"-Dlog4j.configuration=file:{log4j}", *flags, "kafka.Kafka", str(config)],
+                stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+        try:
+            self._wait(process)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        return process
+
+    @contextmanager
+    def running(self) -> Iterator[subprocess.Popen[bytes]]:
+        """Start it; kill it at the end: its data goes with the folder, no need to stop it gently."""
+        process = self.start()
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+    def _wait(self, process: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + START_S
+        while "Kafka Server started" not in self.log.read_text(errors="replace"):
+            ended = process.poll() is not None or time.monotonic() > deadline
+            assert not ended, f"the broker did not start:\n{self.log.read_text(errors='replace')[-4000:]}"
+            time.sleep(0.1)
+        for port in self.ports:
+            with closing(socket.create_connection(("localhost", port), timeout=5)):
+                pass

@@ -1,0 +1,50 @@
+"""Names chosen exactly or by patterns, and what was meant by those that are not known."""
+
+from __future__ import annotations
+
+import pytest
+
+from kctl.errors import NotFound, UsageError
+from kctl.name_patterns import parse_patterns, select
+from kctl.suggestions import closest
+
+KNOWN = ["orders", "orders-v2", "payments"]
+
+
+@pytest.mark.parametrize(
+    ("exact", "patterns", "chosen"),
+    [
+        ([], [], KNOWN),
+        (["payments"], [], ["payments"]),
+        ([], ["orders.*"], ["orders", "orders-v2"]),
+        ([], ["order"], None),
+        (["payments"], ["nothing"], ["payments"]),
+        ([], [".*s", "pay.*"], ["orders", "payments"]),
+        (["order"], [], None),
+    ],
+)
+def test_select(exact: list[str], patterns: list[str], chosen: list[str] | None) -> None:
+    compiled = parse_patterns("--match", patterns)
+    if chosen is None:
+        with pytest.raises(NotFound):
+            select(KNOWN, exact=exact, patterns=compiled)
+    else:
+        assert select(KNOWN, exact=exact, patterns=compiled) == chosen
+
+
+def test_an_unknown_name_tells_what_was_meant() -> None:
+    with pytest.raises(NotFound, match="there is no group ordres") as caught:
+        select(KNOWN, exact=["ordres"], noun="group")
+    assert caught.value.hint == "did you mean orders or orders-v2?"
+
+
+def test_no_regular_expression() -> None:
+    with pytest.raises(UsageError, match=r"--match '\[' is no regular expression"):
+        parse_patterns("--match", ["["])
+
+
+@pytest.mark.parametrize(
+    ("name", "found"), [("ORDERS", ["orders", "orders-v2"]), ("xyz", []), ("paymets", ["payments"]), ("", [])]
+)
+def test_closest(name: str, found: list[str]) -> None:
+    assert closest(name, KNOWN) == found
