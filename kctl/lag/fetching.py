@@ -20,8 +20,11 @@ def fetch_request(
     patience_ms: int = 0,
     read_committed: bool = False,
 ) -> object:
-    """Ask for the batches from each partition's offset on; with read_committed up to the last stable offset. A broker may answer with less than there is: of the first
-    partition at least a batch, whatever its size, of others none that is larger than what was asked for."""
+    """Ask for the batches from each partition's offset on; with read_committed up to the last stable offset.
+
+    A broker may answer with less than there is: of the first partition at least a batch, whatever its size, of others
+    none that is larger than what was asked for.
+    """
     from kafka.protocol.consumer import FetchRequest
 
     topic_class = FetchRequest.FetchTopic

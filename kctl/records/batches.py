@@ -66,7 +66,7 @@ def batches_in(data: bytes) -> Iterator[Batch]:
     while position + LOG_OVERHEAD + V0_OVERHEAD <= end:
         magic = data[position + HEADER_UP_TO_MAGIC - 1]
         if magic < 2:
-            batch = parse_legacy(view[: end], position, position)
+            batch = parse_legacy(view[:end], position, position)
         elif position + V2_HEADER > end:
             return
         else:

@@ -34,7 +34,9 @@ _LOOK_AGAIN = frozenset({3, 5, 6, 9, 56, 74, 75, 78, 100})
 
 
 class Fetched(NamedTuple):
-    """An answer for one partition. position: what was asked for; aborted: (producer id, first offset) each.
+    """An answer for one partition. position: what was asked for; next_position: the offset behind it.
+
+    aborted: (producer id, first offset) of each transaction.
 
     end: what can be read ends there (the high watermark, or the last stable offset). error_code: 0, or
     OFFSET_OUT_OF_RANGE, after which nothing is asked until `seek`.
@@ -42,6 +44,7 @@ class Fetched(NamedTuple):
 
     tp: TopicPartition
     position: int
+    next_position: int
     data: bytes
     aborted: tuple[tuple[int, int], ...]
     end: int
@@ -159,7 +162,7 @@ class Fetcher:
                     self._fails(tp, error_for(row.error_code, None, subject=f"partition {tp}"))
                 elif row.error_code == OFFSET_OUT_OF_RANGE:
                     self._silent.add(tp)
-                    yield Fetched(tp, position, b"", (), -1, row.error_code)
+                    yield Fetched(tp, position, position, b"", (), -1, row.error_code)
                 elif row.error_code:
                     raise _final(error_for(row.error_code, None, subject=f"partition {tp}"))
                 else:
@@ -169,13 +172,14 @@ class Fetcher:
 
     def _taken(self, tp: TopicPartition, position: int, row: Any) -> Fetched:
         data = bytes(row.records or b"")
+        following = next_offset(data, position)
         if data:
             # Behind the others, so that each gets its turn when an answer cannot hold all.
             del self._positions[tp]
-            self._positions[tp] = next_offset(data, position)
+            self._positions[tp] = following
         aborted = tuple((each.producer_id, each.first_offset) for each in row.aborted_transactions or ())
         end = row.last_stable_offset if self._read_committed else row.high_watermark
-        return Fetched(tp, position, data, aborted if self._read_committed else (), end)
+        return Fetched(tp, position, following, data, aborted if self._read_committed else (), end)
 
     def _ask(self) -> None:
         """Send to each leader that owes no answer what is to be read from it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -87,10 +86,3 @@ def _refuse(options: ConsumeOptions, starts: Sequence[str]) -> None:
             f"{name} does not go with --group, which shares the partitions with others",
             hint="leave --group out; `kctl group reset-offsets` moves a group",
         )
-
-
-def compiled(option: str, text: str) -> re.Pattern[bytes]:
-    """A regular expression for bytes. Raises UsageError."""
-    from kctl.segment.ranges import parse_pattern
-
-    return parse_pattern(option, text)
