@@ -181,7 +181,7 @@ def template_writer(template: str) -> Writer:
         columns = [piece if isinstance(piece, bytes) else piece(chunk) for piece in pieces]
         if terminal:
             columns = [c if isinstance(c, bytes) else [_safe(data) for data in c] for c in columns]
-        rows = [[column] * chunk.count if isinstance(column, bytes) else column for column in columns]
+        rows = [[column] * chunk.size if isinstance(column, bytes) else column for column in columns]
         data = b"".join(b"".join(row) for row in zip(*rows, strict=True))
         if terminal:
             sys.stdout.write(data.decode("utf-8", "backslashreplace"))
@@ -231,7 +231,7 @@ def _escape(char: str) -> bytes:
 def _column(name: str, argument: str | None) -> _Column:
     if name == "header" and argument:
         wanted = argument.encode("utf-8", "surrogateescape")
-        return lambda chunk: [_header(chunk, index, wanted) for index in range(chunk.count)]
+        return lambda chunk: [_header(chunk, index, wanted) for index in range(chunk.size)]
     column = _COLUMNS.get(name)
     if column is None or argument is not None:
         shown = name if argument is None else f"{name}:{argument}"
@@ -260,14 +260,14 @@ def _sizes(column: Sequence[bytes | None]) -> list[bytes]:
 
 
 _COLUMNS: dict[str, _Column] = {
-    "topic": lambda chunk: [chunk.tp.topic.encode()] * chunk.count,
-    "partition": lambda chunk: [b"%d" % chunk.tp.partition] * chunk.count,
+    "topic": lambda chunk: [chunk.tp.topic.encode()] * chunk.size,
+    "partition": lambda chunk: [b"%d" % chunk.tp.partition] * chunk.size,
     "offset": lambda chunk: [b"%d" % offset for offset in chunk.offsets],
     "timestamp": _times,
     "timestamp_ms": lambda chunk: [b"%d" % time_ms for time_ms in chunk.timestamps],
     "key": lambda chunk: shown_bytes(chunk, keys=True),
     "value": lambda chunk: shown_bytes(chunk, keys=False),
-    "headers": lambda chunk: [_headers(chunk, index) for index in range(chunk.count)],
+    "headers": lambda chunk: [_headers(chunk, index) for index in range(chunk.size)],
     "key_bytes": lambda chunk: _sizes(chunk.keys),
     "value_bytes": lambda chunk: _sizes(chunk.values),
 }

@@ -143,8 +143,8 @@ def _chunks(tp: TopicPartition, batch: Batch, content: memoryview, position: int
         if columns is not None:
             chunk = Chunk(tp, columns.offsets, columns.timestamps, columns.keys, columns.values, columns.headers)
             begin = bisect_left(chunk.offsets, position) if chunk.offsets[0] < position else 0
-            if begin < chunk.count:
-                yield chunk.part(begin, chunk.count)
+            if begin < chunk.size:
+                yield chunk.part(begin, chunk.size)
             return
     pending: list[Record] = []
     size = 0

@@ -29,7 +29,7 @@ class Chunk(NamedTuple):
     shown: Sequence[Shown] | None = None
 
     @property
-    def count(self) -> int:
+    def size(self) -> int:
         return len(self.offsets)
 
     @property
@@ -39,7 +39,7 @@ class Chunk(NamedTuple):
 
     def part(self, begin: int, end: int) -> Chunk:
         """The records from index `begin` up to `end`."""
-        if begin == 0 and end >= self.count:
+        if begin == 0 and end >= self.size:
             return self
         headers = {index - begin: found for index, found in self.headers.items() if begin <= index < end}
         shown = None if self.shown is None else self.shown[begin:end]
@@ -50,8 +50,8 @@ class Chunk(NamedTuple):
 
     def chosen(self, keep: Sequence[bool]) -> Chunk:
         """The records for which `keep` is true."""
-        numbers = list(compress(range(self.count), keep))
-        if len(numbers) == self.count:
+        numbers = list(compress(range(self.size), keep))
+        if len(numbers) == self.size:
             return self
         headers = {new: self.headers[old] for new, old in enumerate(numbers) if old in self.headers}
         shown = None if self.shown is None else list(compress(self.shown, keep))

@@ -110,7 +110,7 @@ class Delivery:
         end = self.ends.get(chunk.tp)
         if end is not None and chunk.offsets[-1] >= end:
             chunk = _before(chunk, end)
-            if not chunk.count:
+            if not chunk.size:
                 return 0
         whole = chunk
         if self._until_ms is not None and max(chunk.timestamps) >= self._until_ms:
@@ -118,24 +118,24 @@ class Delivery:
         if self._decoder is not None:
             chunk = self._decoded(chunk, self._decoder)
         if self._select is not None:
-            before = chunk.count
+            before = chunk.size
             chunk = self._select.of(chunk)
-            self.filtered += before - chunk.count
+            self.filtered += before - chunk.size
         most = self._options.max_messages
-        dealt = whole.count
-        if most is not None and self.records + chunk.count >= most:
+        dealt = whole.size
+        if most is not None and self.records + chunk.size >= most:
             chunk = chunk.part(0, most - self.records)
-            if self.records + chunk.count == most and chunk.count:
+            if self.records + chunk.size == most and chunk.size:
                 dealt = whole.offsets.index(chunk.offsets[-1]) + 1
-        if chunk.count:
+        if chunk.size:
             self._sink.write(chunk)
             self._count(chunk)
         return dealt
 
     def _count(self, chunk: Chunk) -> None:
-        self.records += chunk.count
+        self.records += chunk.size
         self.bytes += chunk.size_bytes
-        self.counts[chunk.tp] = self.counts.get(chunk.tp, 0) + chunk.count
+        self.counts[chunk.tp] = self.counts.get(chunk.tp, 0) + chunk.size
         if chunk.shown is None:
             return
         for shown, offset in zip(chunk.shown, chunk.offsets, strict=True):

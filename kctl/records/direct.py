@@ -217,10 +217,10 @@ class _Head:
         assert self.chunk is not None
         chunk, begin, end = self.chunk, self.index, self.index + 1
         if limit is None:
-            end = chunk.count
+            end = chunk.size
         else:
-            times, count = chunk.timestamps, chunk.count
+            times, count = chunk.timestamps, chunk.size
             while end < count and times[end] <= limit:
                 end += 1
-        self.chunk, self.index = (None, 0) if end == chunk.count else (chunk, end)
+        self.chunk, self.index = (None, 0) if end == chunk.size else (chunk, end)
         return chunk.part(begin, end)

@@ -58,7 +58,7 @@ class Selection:
 
     def of(self, chunk: Chunk) -> Chunk:
         """The records for which all conditions hold."""
-        keep = [True] * chunk.count
+        keep = [True] * chunk.size
         for pattern, column in ((self.key, chunk.keys), (self.value, chunk.values)):
             if pattern is not None:
                 texts = column if chunk.shown is None else _shown(chunk, column is chunk.keys)
