@@ -20,6 +20,7 @@ from typing import Any
 
 from kctl.errors import UsageError
 
+_ROOT = re.compile(r"\$|\.(?=\s|[=!<>]|$)")  # the whole value
 _QUOTED = r"\"(?:[^\"\\]|\\.)*\""
 _STEP = re.compile(rf"\.?([A-Za-z_][A-Za-z0-9_-]*)|\.({_QUOTED})|\[\s*(-?\d{{1,9}}|\*|{_QUOTED})\s*\]")
 _OPERATOR = re.compile(r"\s*(==|!=|<=|>=|=~|<|>)\s*")
@@ -48,19 +49,18 @@ def parse_condition(text: str) -> Condition:
     if len(text) > _LONGEST:
         raise _bad(text, f"it is longer than {_LONGEST} characters")
     source = text.strip()
-    position = 1 if source.startswith("$") else 0
+    root = _ROOT.match(source)
+    position = root.end() if root else 0
     steps: list[Any] = []
-    if source in {"$", "."}:
-        return Condition((), None, text)
     while match := _STEP.match(source, position):
         if match[1] is not None and position > 0 and source[position] != ".":
             break  # a name behind a name
         steps.append(_step(match))
         position = match.end()
     rest = source[position:]
+    if not steps and root is None and (not rest.strip() or _OPERATOR.match(rest)):
+        raise _bad(text, "it has no path")
     if not rest.strip():
-        if not steps:
-            raise _bad(text, "it has no path")
         return Condition(tuple(steps), None, text)
     operator = _OPERATOR.match(rest)
     if operator is None:

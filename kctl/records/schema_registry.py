@@ -1,7 +1,7 @@
 """A schema registry (Confluent's REST API, which others have too): schemas by id, with what they refer to.
 
-    GET URL/schemas/ids/ID                            {"schema": text, "schemaType": …, "references": [{name, subject, version}]}
-    GET URL/subjects/SUBJECT/versions/VERSION         the same of what is referred to
+    GET URL/schemas/ids/ID                      {"schema": text, "schemaType": …, "references": [{subject, version}]}
+    GET URL/subjects/SUBJECT/versions/VERSION   the same of what is referred to
 
 Each schema is asked for once. Nothing else is sent than these; redirects are not followed, because they could carry the
 password elsewhere.
