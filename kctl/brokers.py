@@ -128,6 +128,21 @@ class Brokers:
                     found[node] = advertised_error(missing[node], outcome)
         return found
 
+    def dial(self, nodes: Iterable[int], deadline: Deadline) -> dict[int, Connection | KctlError]:
+        """A new connection to each broker, which is the caller's: it may have requests under way, and closes it."""
+        found: dict[int, Connection | KctlError] = {}
+        known: dict[int, Broker] = {}
+        for node in nodes:
+            broker = self._broker(node, deadline)
+            if isinstance(broker, KctlError):
+                found[node] = broker
+            else:
+                known[node] = broker
+        addresses = {node: Address(broker.host, broker.port) for node, broker in known.items()}
+        for node, outcome in preflight.open_all(addresses, self._dialer, deadline).items():
+            found[node] = outcome if isinstance(outcome, Connection) else advertised_error(known[node], outcome)
+        return found
+
     def _any_or_error(self, deadline: Deadline) -> Connection | KctlError:
         try:
             return self.any_connection(deadline)

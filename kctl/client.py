@@ -8,14 +8,14 @@ consumer) are made only when they are asked for, with the server that the prefli
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from kctl import preflight, wire
 from kctl.address import parse_zookeeper
 from kctl.brokers import Brokers
-from kctl.connection import Dialer, PeerClosed
+from kctl.connection import Connection, Dialer, PeerClosed
 from kctl.deadline import Deadline
 from kctl.errors import (
     ConnectionFailed,
@@ -165,6 +165,10 @@ class ClusterClient:
         each: dict[int | None, Any] = dict(requests.items())
         answers = self._ask(each, timeout_s, changes)
         return {node: answer for node, answer in answers.items() if node is not None}
+
+    def dial(self, nodes: Iterable[int], *, timeout_s: float | None = None) -> dict[int, Connection | KctlError]:
+        """A connection to each of several brokers for the caller alone, who closes it: node id → it or why not."""
+        return self._brokers.dial(nodes, Deadline(timeout_s or self.timeout_s))
 
     @contextmanager
     def asking_silent_brokers_once(self) -> Iterator[None]:

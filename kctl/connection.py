@@ -339,6 +339,10 @@ class Connection:
         poll.register(self._socket, select.POLLIN | select.POLLHUP)
         return not poll.poll(0)  # nothing was asked: anything to read is an end or nonsense
 
+    def fileno(self) -> int:
+        """For poll(); -1 when it is closed."""
+        return -1 if self._socket is None else self._socket.fileno()
+
     def close(self) -> None:
         """Close it; harmless when it is closed."""
         sock, self._socket = self._socket, None
