@@ -1,0 +1,37 @@
+"""A record on its way into a topic, before it has an offset."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kctl.errors import UsageError
+
+Headers = tuple[tuple[bytes, bytes | None], ...]
+
+
+class Outgoing(NamedTuple):
+    """What to write. value None is a tombstone; timestamp_ms None: the time when it is taken; partition None: the key
+    decides, or without a key the batch that is being filled."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+    timestamp_ms: int | None = None
+    partition: int | None = None
+
+
+class BadLine(UsageError):
+    """A line that cannot be a record: too long, without the key separator, no JSON, … where: «line 3»."""
+
+    def __init__(self, where: str, reason: str, *, hint: str | None = None) -> None:
+        super().__init__(f"{where} {reason}", hint=hint)
+        self.reason = reason
+
+
+class Unfit(ValueError):
+    """Why a line cannot be a record, in words that follow «line 3 …»."""
+
+    def __init__(self, reason: str, *, hint: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.hint = hint
