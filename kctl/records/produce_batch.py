@@ -183,6 +183,7 @@ class ClosedBatch:
         self.size = V2_HEADER + len(payload)
         self.sequence = NO_SEQUENCE
         self.sent = False
+        self.turn = -1  # in which order it was first sent
         self.perhaps_written = False
         self.tries = 0
         self._payload, self._data, self._codec = payload, data, codec
