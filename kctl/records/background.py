@@ -21,11 +21,6 @@ class Background:
         self._running: dict[Hashable, threading.Thread] = {}
         self._ended: SimpleQueue[tuple[Hashable, Any]] = SimpleQueue()
 
-    @property
-    def wake_fd(self) -> int:
-        """Where a byte has to be written to make `fd` readable (signal.set_wakeup_fd)."""
-        return self._write_fd
-
     def wake(self) -> None:
         """Make `fd` readable; may be called in a signal handler and by any thread."""
         with suppress(OSError):  # it is full, so it is readable
