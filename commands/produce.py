@@ -124,7 +124,7 @@ def command(
     Example: kctl produce orders --key-separator : < orders.txt
     """
     from kctl.records.pace import parse_record_rate
-    from kctl.records.produce import Producing, ProduceOptions, check_topic, shortage
+    from kctl.records.produce import ProduceOptions, Producing, check_topic, shortage
     from kctl.records.produce_input import check_files
 
     inv = invocation(ctx)
@@ -132,7 +132,9 @@ def command(
     if made and (file or format_ is not Format.TEXT or key_separator is not None or parse_headers):
         raise UsageError("--template and --size make the values: they read no lines", hint="leave out what reads them")
     if format_ is Format.JSON and (key_separator is not None or parse_headers or null_marker is not None):
-        raise UsageError("JSON lines have their own keys, headers and nulls", hint="leave out the separators and markers")
+        raise UsageError(
+            "JSON lines have their own keys, headers and nulls", hint="leave out the separators and markers"
+        )
     files = [] if made else file or [_STDIN]
     check_files(files)
     terminal = _STDIN in files and sys.stdin.isatty()
@@ -149,6 +151,7 @@ def command(
         skip_bad_lines=on_bad_line is OnBadLine.SKIP,
     )
     headers, timestamp_ms = _headers(header), _moment(timestamp)
+    parse: Parse | None
     if made:
         parse = _made(template, size, key, headers, timestamp_ms, partition)
     elif format_ is Format.JSON:
@@ -206,7 +209,12 @@ def _raw(text: str | None) -> bytes | None:
 
 
 def _made(
-    value: str | None, size: str | None, key: str | None, headers: Headers, timestamp_ms: int | None, partition: int | None
+    value: str | None,
+    size: str | None,
+    key: str | None,
+    headers: Headers,
+    timestamp_ms: int | None,
+    partition: int | None,
 ) -> Parse:
     from kctl.records.outgoing import Outgoing
     from kctl.records.produce_template import random_text, template
@@ -243,15 +251,18 @@ def _text(
     timestamp_ms: int | None,
     partition: int | None,
 ) -> Parse | None:
-    from kctl.records.produce_text import TextFormat, separator, text_parser
+    from kctl.records.lines import parse_separator
+    from kctl.records.produce_text import TextFormat, text_parser
 
     if key is not None and key_separator is not None:
         raise UsageError("--key and --key-separator are two different keys")
     names = ("--headers-delimiter", "--headers-separator", "--headers-key-separator")
-    delimiter, between, equals = (separator(text, name) for text, name in zip(separators or ("\t", ",", ":"), names, strict=True))
+    delimiter, between, equals = (
+        separator(text, name) for text, name in zip(separators or ("\t", ",", ":"), names, strict=True)
+    )
     how = TextFormat(
         encoding=format_.value,
-        key_separator=None if key_separator is None else separator(key_separator, "--key-separator"),
+        key_separator=None if key_separator is None else parse_separator(key_separator),
         key=_raw(key),
         parse_headers=separators is not None,
         headers_delimiter=delimiter,

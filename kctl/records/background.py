@@ -47,7 +47,7 @@ class Background:
         with suppress(BlockingIOError):
             while os.read(self.fd, 4096):
                 pass
-        found = []
+        found: list[tuple[Hashable, Any]] = []
         while True:
             try:
                 kind, outcome = self._ended.get_nowait()

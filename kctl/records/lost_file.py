@@ -30,7 +30,8 @@ class LostFile:
         if os.fstat(self._fd).st_size:
             os.close(self._fd)
             raise AlreadyExists(
-                f"{path} has content, perhaps of records that are nowhere else", hint="name another file, or move it away"
+                f"{path} has content, perhaps of records that are nowhere else",
+                hint="name another file, or move it away",
             )
 
     def write(self, topic: str, lost: Iterable[Lost]) -> int:
@@ -44,7 +45,7 @@ class LostFile:
             os.fsync(self._fd)
         except OSError as exc:
             raise OperationFailed(
-                f"cannot write what was not acknowledged to {self.path}: {exc.strerror}; it has the first {count} records"
+                f"cannot write what was not acknowledged to {self.path}: {exc.strerror}; it has {count} records"
             ) from None
         return count
 

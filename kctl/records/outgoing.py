@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kctl.errors import UsageError
-
 Headers = tuple[tuple[bytes, bytes | None], ...]
 
 
@@ -18,14 +16,6 @@ class Outgoing(NamedTuple):
     headers: Headers = ()
     timestamp_ms: int | None = None
     partition: int | None = None
-
-
-class BadLine(UsageError):
-    """A line that cannot be a record: too long, without the key separator, no JSON, … where: «line 3»."""
-
-    def __init__(self, where: str, reason: str, *, hint: str | None = None) -> None:
-        super().__init__(f"{where} {reason}", hint=hint)
-        self.reason = reason
 
 
 class Unfit(ValueError):

@@ -15,9 +15,9 @@ def murmur2(data: bytes) -> int:
     whole = length & ~3
     h = 0x9747B28C ^ length
     for (k,) in struct.iter_unpack("<I", data[:whole]):
-        k = k * _M & _MASK
-        k ^= k >> 24
-        h = (h * _M & _MASK) ^ (k * _M & _MASK)
+        mixed = k * _M & _MASK
+        mixed ^= mixed >> 24
+        h = (h * _M & _MASK) ^ (mixed * _M & _MASK)
     if whole < length:
         h ^= int.from_bytes(data[whole:], "little")
         h = h * _M & _MASK

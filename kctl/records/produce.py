@@ -14,10 +14,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from kctl.deadline import Deadline
-from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, NotFound, OperationFailed, OutcomeUnknown, UsageError
+from kctl.errors import (
+    ConnectionFailed,
+    KctlError,
+    NotAuthorized,
+    NotFound,
+    OperationFailed,
+    OutcomeUnknown,
+    UsageError,
+)
 from kctl.protocol_errors import RETRIABLE, error_for
 from kctl.records.background import Background
-from kctl.records.outgoing import BadLine, Outgoing, Unfit
+from kctl.records.outgoing import Outgoing, Unfit
 from kctl.records.pace import Pace
 from kctl.records.produce_batch import ClosedBatch, compressor, numbers_of, record_room, smallest_batch
 from kctl.records.produce_sender import ACKNOWLEDGED, FAILED, UNKNOWN, Sender, SenderOptions
@@ -162,7 +170,7 @@ def producer_id(client: ClusterClient, timeout_s: float) -> tuple[int, int]:
             if answer.error_code == _CLUSTER_AUTHORIZATION_FAILED:
                 raise NotAuthorized(
                     "not authorized to write with idempotence (CLUSTER_AUTHORIZATION_FAILED)",
-                    hint="ask for the ACL operation Write on the topic, before Kafka 2.8 IdempotentWrite on the cluster;"
+                    hint="ask for the ACL operation Write on the topic (before 2.8: IdempotentWrite on the cluster);"
                     " --no-idempotence does without",
                 )
             if answer.error_code not in RETRIABLE:
@@ -224,7 +232,10 @@ class Producing:
         self._background.wake()
 
     def prepare(self) -> None:
-        """Get ready to send. Raises NotSupported for a codec, OperationFailed without a producer id, ConnectionFailed."""
+        """Get ready to send.
+
+        Raises NotSupported for a codec, OperationFailed without a producer id, ConnectionFailed.
+        """
         options, limit = self._options, self._destination.max_message_bytes
         compress = compressor(options.compression)
         batch_bytes = _UNKNOWN_LIMIT_BATCH_BYTES if limit is None else min(_BATCH_BYTES, limit)
@@ -272,9 +283,7 @@ class Producing:
 
     def lost(self) -> Iterator[Lost]:
         """What was not acknowledged, in the order of the input."""
-        rows = (
-            ((number, outcome, record) for number, record in batch.records()) for batch, outcome in self._lost
-        )
+        rows = (((number, outcome, record) for number, record in batch.records()) for batch, outcome in self._lost)
         for number, outcome, record in heapq.merge(*rows, key=lambda row: row[0]):
             yield Lost(number, record, outcome)
 
@@ -344,8 +353,8 @@ class Producing:
                 record = self._parse(line, number)
             self._check(record)
         except Unfit as exc:
-            bad = BadLine(self._supply.where(number), exc.reason, hint=exc.hint)
-            self.result.bad_line = self.result.bad_line or bad.message
+            why = f"{exc.reason}; {exc.hint}" if exc.hint else exc.reason
+            self.result.bad_line = self.result.bad_line or f"{self._supply.where(number)} {why}"
             if self._options.skip_bad_lines:
                 self.result.skipped += 1
             else:

@@ -1,4 +1,4 @@
-"""Record batches of magic 2, as brokers take them in Produce requests (layout: kctl.segment.batch, kctl.segment.record).
+"""Record batches of magic 2, as brokers take them in Produce requests (layout: kctl.segment.batch and .record).
 
 A batch is filled record by record, then closed: its records become one piece of bytes, compressed when asked for, and
 the header is made at each sending, because it carries the producer's sequence number.
@@ -132,7 +132,8 @@ class OpenBatch:
         if self._parts and self._base_ms != self._now_ms:
             return self._add_each(values, start, end, number)
         count, size, limit = self.count, self.size, self._limit - _ROOM
-        first, pieces, content = count, [], 0
+        first, content = count, 0
+        pieces: list[bytes] = []
         for value in values[start : min(end, start + MAX_RECORDS - count)]:
             length = len(value)
             if size + length > limit and count:

@@ -46,7 +46,9 @@ def json_parser(
         if chosen is None and not repartition:
             chosen = _number(fields, "partition", 2**31 - 1)
         value = _bytes(fields["value"], fields.get("value_encoding"), "value")
-        return Outgoing(key if found is None else found, value, _headers(fields.get("headers")) + headers, moment, chosen)
+        return Outgoing(
+            key if found is None else found, value, _headers(fields.get("headers")) + headers, moment, chosen
+        )
 
     return parse
 
@@ -62,12 +64,13 @@ def _object(line: bytes) -> dict[str, Any]:
         raise Unfit("is not JSON that can be read: nested too deep, or a number too long") from None
     if not isinstance(fields, dict):
         raise Unfit("is JSON, but not an object")
-    if "value" not in fields:
-        raise Unfit("has no value", hint='a tombstone is {"key": …, "value": null}')
     if not fields.keys() <= _KNOWN:
         raise Unfit(
-            f"has a field that is none: {min(fields.keys() - _KNOWN)[:40]!r}", hint=f"fields are {', '.join(sorted(_READ))}"
+            f"has a field that is none: {min(fields.keys() - _KNOWN)[:40]!r}",
+            hint=f"fields are {', '.join(sorted(_READ))}",
         )
+    if "value" not in fields:
+        raise Unfit("has no value", hint='a tombstone is {"key": …, "value": null}')
     return fields
 
 
@@ -105,7 +108,11 @@ def _headers(value: Any) -> Headers:
         raise Unfit("has headers that are not a list")
     found: list[tuple[bytes, bytes | None]] = []
     for header in value:
-        if not isinstance(header, dict) or not header.keys() <= _HEADER_FIELDS or not isinstance(header.get("key"), str):
+        if (
+            not isinstance(header, dict)
+            or not header.keys() <= _HEADER_FIELDS
+            or not isinstance(header.get("key"), str)
+        ):
             raise Unfit("has a header that is not an object of key, value and encoding")
         name = _bytes(header["key"], None, "header's key")
         assert name is not None

@@ -67,7 +67,9 @@ class Link:
         """Whether another request may be sent."""
         if time.monotonic() > self.login_ends:
             return False
-        return len(self.requests) < MAX_REQUESTS and (self._acks != 0 or self._queued - self._written < _UNANSWERED_BYTES)
+        return len(self.requests) < MAX_REQUESTS and (
+            self._acks != 0 or self._queued - self._written < _UNANSWERED_BYTES
+        )
 
     @property
     def waited_s(self) -> float:
@@ -79,9 +81,7 @@ class Link:
         """The login has ended, and nothing is under way: close it and open another (KIP-368)."""
         return not self.requests and time.monotonic() > self.login_ends
 
-    def send(
-        self, topic: str, timeout_ms: int, batches: Sequence[ClosedBatch], producer: tuple[int, int]
-    ) -> None:
+    def send(self, topic: str, timeout_ms: int, batches: Sequence[ClosedBatch], producer: tuple[int, int]) -> None:
         """Begin a request."""
         correlation_id = next(self._ids)
         encoded = [(batch.partition, *batch.encode(*producer)) for batch in batches]
@@ -121,7 +121,7 @@ class Link:
         return self._written >= request.written_at
 
     def read(self) -> list[tuple[Request, list[produce_wire.Answer]]]:
-        """The answers that have come. Raises Broken for nonsense, and at the end of the connection once all are given."""
+        """The answers that have come. Raises Broken for nonsense, and when the connection ends behind the last one."""
         ended: str | None = None
         try:
             while data := self._sock.recv(_CHUNK):

@@ -55,7 +55,7 @@ Done = Callable[[ClosedBatch, str, "KctlError | None"], None]
 
 @dataclass(frozen=True, slots=True)
 class SenderOptions:
-    """acks: −1 for all in-sync replicas, 1, 0. producer: id and epoch for idempotence. batch_bytes: when a batch is full.
+    """acks: −1 for all in-sync replicas, 1, 0. producer: id and epoch for idempotence. batch_bytes: the size when full.
 
     linger_s: how long a batch waits to be filled. timeout_s: how long a partition may make no progress.
     """
@@ -233,9 +233,10 @@ class Sender:
             if link is None:
                 self._dial(node, now)
                 continue
-            while lanes and link.has_room:
-                self._send_request(link, lanes)
-                lanes = [lane for lane in lanes if lane.may_send(self._most_under_way) and self._is_due(lane, now)]
+            ready = lanes
+            while ready and link.has_room:
+                self._send_request(link, ready)
+                ready = [lane for lane in lanes if lane.may_send(self._most_under_way) and self._is_due(lane, now)]
 
     def _is_due(self, lane: Lane, now: float) -> bool:
         if lane.waiting:

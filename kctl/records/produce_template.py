@@ -1,11 +1,11 @@
 """Payloads for load: text with a few placeholders, each filled anew for every record. Nothing is ever evaluated.
 
-    {n}          the record's number, from 1
-    {uuid}       a random UUID
-    {now}        milliseconds since the epoch
-    {random:N}   N random letters and digits (of base64)
-    {int:A:B}    a random number from A to B
-    {{ and }}    the braces themselves
+{n}          the record's number, from 1
+{uuid}       a random UUID
+{now}        milliseconds since the epoch
+{random:N}   N random letters and digits (of base64)
+{int:A:B}    a random number from A to B
+{{ and }}    the braces themselves
 """
 
 from __future__ import annotations

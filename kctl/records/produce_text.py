@@ -1,6 +1,6 @@
 """Lines of text as records: headers, key and value of one line, as Kafka's console producer divides it.
 
-    [headers <headers delimiter>] [key <key separator>] value        headers: key:value,key:value
+[headers <headers delimiter>] [key <key separator>] value        headers: key:value,key:value
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from kctl.errors import UsageError
 from kctl.records.outgoing import Headers, Outgoing, Unfit
 
 Decode = Callable[[bytes], bytes]
-_ESCAPES = {"\\t": "\t", "\\0": "\0"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +40,6 @@ class TextFormat:
             self.encoding == "text" and self.key_separator is None and self.key is None and not self.parse_headers
             and self.null_marker is None and not self.headers and self.timestamp_ms is None
         )  # fmt: skip
-
-
-def separator(text: str, option: str) -> bytes:
-    """An option's separator as bytes; «\\t» is a tab, «\\0» a NUL. Raises UsageError."""
-    found = _ESCAPES.get(text, text).encode("utf-8", "surrogateescape")
-    if not found:
-        raise UsageError(f"{option} is empty", hint=f"for example {option} : or {option} '\\t'")
-    if b"\n" in found:
-        raise UsageError(f"{option} contains the end of a line")
-    return found
 
 
 def parse_header(text: str) -> tuple[bytes, bytes | None]:

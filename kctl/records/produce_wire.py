@@ -42,7 +42,12 @@ def version_for(versions: tuple[int, int] | None, codec: str) -> int | None:
 
 
 def encode(
-    version: int, correlation_id: int, topic: str, acks: int, timeout_ms: int, batches: Sequence[tuple[int, bytes, bytes]]
+    version: int,
+    correlation_id: int,
+    topic: str,
+    acks: int,
+    timeout_ms: int,
+    batches: Sequence[tuple[int, bytes, bytes]],
 ) -> list[bytes]:
     """A whole request in pieces. batches: (partition, header, records), at most one of each partition."""
     client = wire.CLIENT_ID.encode()
