@@ -258,7 +258,7 @@ def _text(
         raise UsageError("--key and --key-separator are two different keys")
     names = ("--headers-delimiter", "--headers-separator", "--headers-key-separator")
     delimiter, between, equals = (
-        separator(text, name) for text, name in zip(separators or ("\t", ",", ":"), names, strict=True)
+        parse_separator(text, name) for text, name in zip(separators or ("\t", ",", ":"), names, strict=True)
     )
     how = TextFormat(
         encoding=format_.value,
