@@ -18,6 +18,8 @@ from kctl.units import format_size
 if TYPE_CHECKING:
     from kctl.records.produce import ProduceResult
 
+_MAX_NAMED = 80  # characters; -o json has all
+
 
 @contextmanager
 def speed(*, terminal: bool) -> Iterator[Callable[[ProduceResult], None] | None]:
@@ -77,13 +79,22 @@ def _by_partition(counts: dict[str, int]) -> str:
     return " ".join(f"{number}:{counts[number]}" for number in sorted(counts, key=int)) or "-"
 
 
+def _named(lines: list[int]) -> str:
+    """«line 3», «lines 3-7,9»; of very many the first."""
+    if len(lines) == 1:
+        return f"line {lines[0]}"
+    text = ranges(lines)
+    if len(text) <= _MAX_NAMED:
+        return f"lines {text}"
+    return f"{len(lines)} lines ({text[: text.rindex(',', 0, _MAX_NAMED)]}, …)"
+
+
 def _failure(result: ProduceResult, error: KctlError | None, shortage: str | None) -> KctlError:
     details = {"not_acknowledged": ranges(result.not_acknowledged) or None}
     if result.not_acknowledged:
         if isinstance(error, NotAuthorized) and not result.acknowledged and not result.unknown:
             return error  # nothing was changed
-        lines = ranges(result.not_acknowledged)
-        named = f"lines {lines}" if len(result.not_acknowledged) > 1 else f"line {lines}"
+        named = _named(result.not_acknowledged)
         last = result.sent + result.skipped
         return OperationFailed(
             f"{named} not acknowledged ({result.failed} failed, {result.unknown} unknown): {result.error}",
@@ -94,5 +105,5 @@ def _failure(result: ProduceResult, error: KctlError | None, shortage: str | Non
     if not result.sent:
         return UsageError(message, hint="nothing was sent")
     return OperationFailed(
-        f"{message}; the {counted(result.sent, 'record')} before it were sent, none after it", details=details
+        f"{message}; sent before it: {counted(result.sent, 'record')}, behind it: none", details=details
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kctl_testing import SCRIPT, Kctl, eventually
+from kctl_testing import SCRIPT, Kctl, eventually, within
 
 pytestmark = pytest.mark.long
 PARTITIONS = 6
@@ -32,9 +33,10 @@ class Writer:
     """A `kctl produce -o json` that is given numbered lines until it is told to end."""
 
     def __init__(self, kctl: Kctl, *args: str) -> None:
+        self._out, self._err = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by end
         self.process = subprocess.Popen(
             [str(SCRIPT), "produce", *args, "-o", "json"], env=kctl.environment, text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            stdin=subprocess.PIPE, stdout=self._out, stderr=self._err,
         )  # fmt: skip
         self.written = 0
         self._stop = threading.Event()
@@ -50,15 +52,24 @@ class Writer:
                 pipe.write("".join(f"key{n % 50}:{n:09d}\n" for n in range(number, number + 200)))
                 pipe.flush()
                 self.written += 200
-        except (BrokenPipeError, ValueError):
+        except (BrokenPipeError, ValueError):  # it has ended, or its pipe is closed
             pass
 
-    def end(self) -> tuple[int, dict[str, Any], str]:
-        """Exit code, result, stderr."""
-        self._stop.set()
-        self._thread.join(90)
-        out, err = self.process.communicate(timeout=120)
-        return self.process.returncode, json.loads(out), err
+    def end(self, *, by_itself: bool = False) -> tuple[int, dict[str, Any], str]:
+        """Exit code, result, stderr; by_itself: wait until it has had enough."""
+        if not by_itself:
+            self._stop.set()
+            self._thread.join(90)
+            assert self.process.stdin
+            self.process.stdin.close()
+        try:
+            code = self.process.wait(within(90))
+        finally:
+            self._stop.set()
+            self.process.kill()
+        with self._out, self._err:
+            texts = [(file.seek(0), file.read())[1] for file in (self._out, self._err)]
+        return code, json.loads(texts[0]), texts[1]
 
 
 def _log(kctl: Kctl, topic: str) -> list[list[int]]:
@@ -112,7 +123,7 @@ def test_a_leader_that_stays_away(breakable: Kctl, tmp_path: Path) -> None:
     writer = Writer(kctl, "alone", "--key-separator", ":", "--timeout", "8s", "--failed-file", str(kept))
     eventually(lambda: sum(map(len, _log(kctl, "alone"))) > 1000, what="it writes", seconds=60)
     kctl.ok("cluster", "kill", "faults", "3", "--yes")
-    code, result, err = writer.end() if writer.process.wait(90) else (0, {}, "")
+    code, result, err = writer.end(by_itself=True)
     assert code == 5, err
     assert result["failed"] + result["unknown"] > 0
     assert result["acknowledged"] + result["failed"] + result["unknown"] == result["sent"]
@@ -139,11 +150,10 @@ def test_a_leader_that_stands_still(breakable: Kctl, tmp_path: Path) -> None:
     kctl.ok("cluster", "pause", "faults", "2", "--yes")
     try:
         started = time.monotonic()
-        writer.process.wait(90)
+        code, result, err = writer.end(by_itself=True)
         took = time.monotonic() - started
     finally:
         kctl.ok("cluster", "unpause", "faults", "2")
-    code, result, err = writer.end()
     assert code == 5, err
     assert result["unknown"] > 0
     assert took < 60
