@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from kctl import preflight, wire
-from kctl.address import parse_zookeeper
-from kctl.brokers import Brokers
+from kctl.address import Address, parse_zookeeper
+from kctl.brokers import Brokers, advertised_error
 from kctl.connection import Connection, Dialer, PeerClosed
 from kctl.deadline import Deadline
 from kctl.errors import (
@@ -27,7 +27,7 @@ from kctl.errors import (
     OutcomeUnknown,
     UsageError,
 )
-from kctl.model import ClusterState
+from kctl.model import Broker, ClusterState
 from kctl.protocol_errors import NOT_CONTROLLER, error_for, error_name
 
 if TYPE_CHECKING:
@@ -222,6 +222,19 @@ class ClusterClient:
             if patience.expired:
                 raise problem
             time.sleep(_ELECTION_POLL_S)
+
+    def dial(self, brokers: Collection[Broker], *, timeout_s: float) -> dict[int, Connection | KctlError]:
+        """Connections of their own to some brokers, opened at once: node id → connection or why not.
+
+        The caller closes them. Unlike the other methods this may run in any thread, beside them.
+        """
+        addresses = {broker.id: Address(broker.host, broker.port) for broker in brokers}
+        opened = preflight.open_all(addresses, self._dialer, Deadline(timeout_s))
+        for broker in brokers:
+            outcome = opened[broker.id]
+            if isinstance(outcome, KctlError):
+                opened[broker.id] = advertised_error(broker, outcome)
+        return opened
 
     # --- kafka-python's clients -------------------------------------------------------------------------------------
 
