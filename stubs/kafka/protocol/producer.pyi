@@ -110,9 +110,4 @@ class ProduceRequest(ApiMessage):
         version: int | None = ...,
         min_version: int | None = ...,
         max_version: int | None = ...,
-from kafka.protocol.api_message import ApiMessage
-
-class InitProducerIdRequest(ApiMessage):
-    def __init__(
-        self, *, transactional_id: str | None, transaction_timeout_ms: int, producer_id: int, producer_epoch: int
     ) -> None: ...
