@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 OFFSETS_TOPIC = "__consumer_offsets"
 
 COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
-_MOVED = frozenset({COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
+MOVED = frozenset({COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
 PAUSES_S = (0.1, 0.3, 1.0, 2.0)
 _GROUPS_PER_REQUEST = 1000  # keeps a response far under the client's frame limit of 100 MB
 
@@ -38,7 +38,7 @@ def failure(error_code: int, message: str | None, group: str, *, key_type: int =
     from kctl.client import error_for
 
     subject = f"{_NOUNS[key_type]} {group}"
-    if error_code in _MOVED:
+    if error_code in MOVED:
         return CoordinatorMoved(f"the coordinator of {subject} is not available (error {error_code})")
     return error_for(error_code, message, subject=subject)
 

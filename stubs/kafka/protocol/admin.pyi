@@ -264,6 +264,36 @@ class DeleteTopicsRequest(ApiMessage):
         max_version: int | None = ...,
     ) -> None: ...
 
+class DescribeClusterRequest(ApiMessage):
+    def __init__(
+        self,
+        *,
+        include_cluster_authorized_operations: bool = ...,
+        endpoint_type: int = ...,
+        include_fenced_brokers: bool = ...,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
+class DescribeQuorumRequest(ApiMessage):
+    class TopicData(DataContainer):
+        class PartitionData(DataContainer):
+            def __init__(self, *, partition_index: int) -> None: ...
+
+        def __init__(
+            self, *, topic_name: str, partitions: Sequence[DescribeQuorumRequest.TopicData.PartitionData]
+        ) -> None: ...
+
+    def __init__(
+        self,
+        *,
+        topics: Sequence[DescribeQuorumRequest.TopicData],
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
 class DescribeConfigsRequest(ApiMessage):
     class DescribeConfigsResource(DataContainer):
         def __init__(
@@ -343,6 +373,16 @@ class IncrementalAlterConfigsRequest(ApiMessage):
         max_version: int | None = ...,
     ) -> None: ...
 
+class DeleteGroupsRequest(ApiMessage):
+    def __init__(
+        self,
+        *,
+        groups_names: Sequence[str],
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
 class ListGroupsRequest(ApiMessage):
     def __init__(
         self,
@@ -374,3 +414,59 @@ class DescribeLogDirsResponse(ApiMessage):
 
 class ListPartitionReassignmentsResponse(ApiMessage):
     def __init__(self, **fields: Any) -> None: ...
+
+class CreatePartitionsRequest(ApiMessage):
+    class CreatePartitionsTopic(DataContainer):
+        class CreatePartitionsAssignment(DataContainer):
+            def __init__(self, *, broker_ids: Sequence[int]) -> None: ...
+
+        def __init__(
+            self,
+            *,
+            name: str,
+            count: int | None,
+            assignments: Sequence[CreatePartitionsRequest.CreatePartitionsTopic.CreatePartitionsAssignment] | None,
+        ) -> None: ...
+
+    def __init__(
+        self,
+        *,
+        topics: Sequence[CreatePartitionsRequest.CreatePartitionsTopic],
+        timeout_ms: int,
+        validate_only: bool,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
+class DeleteRecordsRequest(ApiMessage):
+    class DeleteRecordsTopic(DataContainer):
+        class DeleteRecordsPartition(DataContainer):
+            def __init__(self, *, partition_index: int, offset: int) -> None: ...
+
+        def __init__(
+            self,
+            *,
+            name: str,
+            partitions: Sequence[DeleteRecordsRequest.DeleteRecordsTopic.DeleteRecordsPartition],
+        ) -> None: ...
+
+    def __init__(
+        self,
+        *,
+        topics: Sequence[DeleteRecordsRequest.DeleteRecordsTopic],
+        timeout_ms: int,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
+class DescribeClusterRequest(ApiMessage):
+    def __init__(
+        self,
+        *,
+        include_cluster_authorized_operations: bool = ...,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
