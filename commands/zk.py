@@ -11,6 +11,7 @@ import typer
 from kctl.commands import output
 from kctl.commands.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
+from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
 from kctl.commands.zk_tables import node_tables, server_table, stat_table
 from kctl.errors import NotHealthy, UsageError
 from kctl.text import counted
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
     from kctl.zk.nodes import ChildNode
+    from kctl.zk.servers import Server
     from kctl.zk.watch import Change
 
 app = CommandGroup("Look into ZooKeeper, read only.")
@@ -156,6 +158,8 @@ def stat(
     path: Annotated[
         str | None, typer.Argument(metavar="[PATH]", help="A node; without, the servers are shown.")
     ] = None,
+    watch_: Annotated[bool, WATCH] = False,
+    interval: Annotated[str, INTERVAL] = "2s",
 ) -> None:
     """Show what ZooKeeper keeps about a node; without a path, each server of the ensemble.
 
@@ -166,8 +170,10 @@ def stat(
     """
     inv = invocation(ctx)
     if path is None:
-        _servers(inv)
+        _servers(inv, Watching(inv, interval) if watch_ else None)
         return
+    if watch_:
+        raise UsageError("stat --watch shows the servers", hint=f"kctl zk watch {path} shows what happens to a node")
     from kctl.zk.nodes import parse_path, read_stat
 
     asked = parse_path(path)
@@ -176,14 +182,20 @@ def stat(
     inv.emit(found, lambda: [stat_table(jsonable(found))])
 
 
-def _servers(inv: Invocation) -> None:
+def _servers(inv: Invocation, watching: Watching | None) -> None:
     from kctl.address import parse_zookeeper
     from kctl.deadline import Deadline
     from kctl.preflight import LIMIT_S
     from kctl.zk.servers import problems, read_servers
 
     servers = parse_zookeeper(_address(inv)).servers
-    found = read_servers(servers, Deadline(min(inv.timeout_s(LIMIT_S), LIMIT_S)))
+
+    def look() -> list[Server]:
+        return read_servers(servers, Deadline(min(inv.timeout_s(LIMIT_S), LIMIT_S)))
+
+    if watching is not None:
+        watching.run(look, lambda seen: Shown(seen, [server_table(jsonable(seen))], problems(seen)))
+    found = look()
     inv.emit(found, lambda: [server_table(jsonable(found))])
     wrong = problems(found)
     if wrong:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from kctl.errors import NotAuthorized, NotFound, Refused, UsageError
@@ -229,34 +230,42 @@ def _natural(name: str) -> tuple[tuple[bool, int, str], ...]:
 
 
 def walk(client: KazooClient, path: str, *, depth: int, limit: int) -> tuple[list[ChildNode], bool]:
-    """The nodes below one, parents first, and whether `limit` of them ended it. Raises NotFound, NotAuthorized."""
+    """The nodes below one, parents first, and whether `limit` of them ended it. Raises NotFound, NotAuthorized.
+
+    Level by level, with many requests on their way at once. Of each level the first `limit` are enough.
+    """
     with reading(client, path):
         names = client.get_children(path)
-    found: list[ChildNode] = []
-    complete = _walk(client, path, names, 1, depth, limit, found)
-    return found, not complete
+    paths = _below_each([(path, names)])
+    below: dict[str, list[ChildNode]] = {}
+    cut = False
+    for level in range(1, depth + 1):
+        cut = cut or len(paths) > limit
+        answers = _ask_each(client, paths[:limit], level)
+        for row, _ in answers:
+            below.setdefault(row.path.rpartition("/")[0] or "/", []).append(row)
+        paths = _below_each([(row.path, children) for row, children in answers])
+    found = list(islice(_parents_first(path, below), limit + 1))
+    return found[:limit], cut or len(found) > limit
 
 
-def _walk(
-    client: KazooClient, path: str, names: Sequence[str], level: int, depth: int, limit: int, found: list[ChildNode]
-) -> bool:
-    ordered = sorted(names, key=_natural)
-    room = limit - len(found)
-    rows = _ask_each(client, [child_path(path, name) for name in ordered[:room]], level)
-    for row, below in rows:
-        if len(found) == limit:
-            return False
-        found.append(row)
-        if level < depth and below and not _walk(client, row.path, below, level + 1, depth, limit, found):
-            return False
-    return len(ordered) <= room
+def _below_each(parents: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
+    return [child_path(path, name) for path, names in parents for name in sorted(names, key=_natural)]
+
+
+def _parents_first(path: str, below: Mapping[str, Sequence[ChildNode]]) -> Iterator[ChildNode]:
+    pending = list(reversed(below.get(path, ())))
+    while pending:
+        row = pending.pop()
+        yield row
+        pending += reversed(below.get(row.path, ()))
 
 
 def _ask_each(client: KazooClient, paths: Sequence[str], depth: int) -> list[tuple[ChildNode, list[str]]]:
     """Nodes with the names of their children, many requests on their way at once. One that went away is left out."""
     from kazoo.exceptions import NoAuthError, NoNodeError
 
-    found = []
+    found: list[tuple[ChildNode, list[str]]] = []
     for start in range(0, len(paths), _AT_ONCE):
         chunk = paths[start : start + _AT_ONCE]
         for path, answer in zip(chunk, _all(client.get_children_async, chunk), strict=True):

@@ -221,6 +221,13 @@ def test_servers(kctl: Kctl, cluster: TestCluster) -> None:
     assert kctl.ok("zk", "ls", "/brokers/ids", "--zookeeper", f"{dead},{address}/{chroot}").out.count("broker") == 3
 
 
+def test_servers_again_and_again(kctl: Kctl, cluster: TestCluster) -> None:
+    with kctl.running("zk", "stat", "--watch", "--interval", "100ms", "-o", "json") as process:
+        assert process.stdout is not None
+        passes = [json.loads(process.stdout.readline()) for _ in range(2)]
+    assert [(each["rows"][0]["mode"], each["failures"]) for each in passes] == [("standalone", [])] * 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -230,6 +237,7 @@ def test_servers(kctl: Kctl, cluster: TestCluster) -> None:
         (("tree", "/nothing"), 4, "has no node"),
         (("stat", "/nothing"), 4, "has no node"),
         (("acl", "/nothing"), 4, "has no node"),
+        (("stat", "/controller", "--watch"), 2, "kctl zk watch /controller"),
         (("get", "/a//b"), 2, "is not a path"),
         (("get", "/a\x1bb"), 2, "no such characters"),
         (("get", "/controller", "--raw", "-o", "json"), 2, "no format"),
