@@ -152,7 +152,7 @@ def _described(client: ClusterClient, groups: Sequence[str], *, create: bool) ->
     missing = [name for name in groups if isinstance(found.failed_groups.get(name), NotFound)]
     if missing and not create:
         unknown = missing_groups(client, missing)
-        raise NotFound(unknown.message, hint=f"{unknown.hint}; --create makes a group")
+        raise NotFound(unknown.message, hint=f"{unknown.hint}\n--create makes a group")
     for name, error in found.failed_groups.items():
         if name not in missing:
             raise error
