@@ -41,6 +41,7 @@ def list_(
 
     Example: kctl group list --state stable
     """
+    from kctl.cluster_rights import may_describe_cluster
     from kctl.groups.overview import summaries
 
     inv = invocation(ctx)
@@ -52,7 +53,10 @@ def list_(
                 lambda seen: Shown(seen[0], [_list_table(seen[0])], seen[1]),
             )
         groups, failures = summaries(client, states=state, types=type_, match=match or ())
+        partial = may_describe_cluster(client) is False
     inv.emit(groups, lambda: [_list_table(groups)])
+    if partial:
+        output.warn("only groups that this user may describe are shown: all need an ACL for Describe on the cluster")
     if failures:
         raise incomplete(failures)
 

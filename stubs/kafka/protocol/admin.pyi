@@ -89,6 +89,16 @@ class DeleteTopicsRequest(ApiMessage):
         max_version: int | None = ...,
     ) -> None: ...
 
+class DescribeClusterRequest(ApiMessage):
+    def __init__(
+        self,
+        *,
+        include_cluster_authorized_operations: bool = ...,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
 class DescribeConfigsRequest(ApiMessage):
     class DescribeConfigsResource(DataContainer):
         def __init__(
