@@ -27,7 +27,7 @@ GROUPS: dict[str, tuple[str, str]] = {
     "leader": ("kctl.commands.leader", "Show, elect and balance the leaders of partitions."),
     "produce": ("kctl.commands.produce", "Write lines from stdin to a topic."),
     "consume": ("kctl.commands.consume", "Read records from a topic."),
-    "group": ("kctl.commands.group", "List and describe consumer groups."),
+    "group": ("kctl.commands.group", "List, describe and change consumer groups: members, offsets."),
     "lag": ("kctl.commands.lag", "Show how far consumer groups are behind."),
     "segment": ("kctl.commands.segment", "Read, check and repair log files, without a broker."),
     "spark": ("kctl.commands.spark", "Compute lag and retention usage with PySpark."),

@@ -16,7 +16,7 @@ from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
 if TYPE_CHECKING:
     from kctl.groups.overview import GroupDescription, GroupSummary
 
-app = CommandGroup("List, describe and change consumer groups.")
+app = CommandGroup("List, describe and change consumer groups: members, offsets.")
 
 
 @app.command("list")
