@@ -104,7 +104,7 @@ def _title(group: GroupDescription) -> str:
     """«billing: Stable, 2 members, coordinator broker 1, …»"""
     parts = [group.state]
     if group.members is None:
-        parts.append("members not told by the broker")
+        parts.append("members not known")
     else:
         parts.append(f"{len(group.members)} member{'' if len(group.members) == 1 else 's'}")
     parts.append(f"coordinator broker {group.coordinator}")
@@ -154,7 +154,7 @@ def members(
     columns = _member_columns(None)
     inv.emit(rows, lambda: [Table(columns, [_member_row(row) for row in jsonable(rows)], empty="no members")])
     for name in silent:
-        output.note(f"the broker does not tell the members of {name}")
+        output.note(f"the members of {name} are not known: groups of its type are not described here")
 
 
 def _member_columns(group: GroupDescription | None) -> list[Column]:
