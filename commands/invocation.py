@@ -17,7 +17,7 @@ from typer._click import types
 from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.models import CommandInfo, TyperPath
 
-from kctl.commands.complete import context_names, formats
+from kctl.commands.complete import by_metavar, context_names, formats
 from kctl.commands.output import FORMATS, Table, emit, note, warn
 from kctl.errors import UsageError
 
@@ -183,6 +183,13 @@ def _name_value(param: Any) -> None:
         param.metavar = param.name.upper().replace("_", "-")
 
 
+def _complete_value(param: Any) -> None:
+    """Completion by metavar, for text that has none of its own."""
+    if isinstance(param.type, (types.StringParamType, types.IntParamType)):
+        # click takes it only when the parameter is made, which Typer does.
+        param._custom_shell_complete = param._custom_shell_complete or by_metavar  # noqa: SLF001
+
+
 class KctlCommand(_CommonOptions, TyperCommand):
     """A command that takes the common options. A wrong -o is refused before the command does anything."""
 
@@ -190,6 +197,7 @@ class KctlCommand(_CommonOptions, TyperCommand):
         own = list(params or [])
         for param in own:
             _name_value(param)
+            _complete_value(param)
         super().__init__(*args, params=[*own, *common_options()], **kwargs)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kctl.commands import output
 from kctl.commands.output import Column, Table, jsonable
-from kctl.errors import NotHealthy, OperationFailed
+from kctl.errors import KctlError, NotHealthy, OperationFailed
 
 if TYPE_CHECKING:
     from kctl.lag.collect import LagReport
+
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 
 class By(str, Enum):
@@ -43,6 +47,15 @@ def told_if_incomplete(failures: Sequence[str]) -> Iterator[None]:
         raise
     if failures:
         raise incomplete(failures)
+
+
+def apart(found: Mapping[_Key, _Value | KctlError]) -> tuple[dict[_Key, _Value], list[str]]:
+    """What was read, and why the rest was not. Raises the first failure when nothing was."""
+    good = {key: each for key, each in found.items() if not isinstance(each, KctlError)}
+    failures = [each for each in found.values() if isinstance(each, KctlError)]
+    if failures and not good:
+        raise failures[0]
+    return good, [each.message for each in failures]
 
 
 def ranges(numbers: Sequence[int]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
-from kctl.errors import KctlError, NotFound, NotSupported
+from kctl.errors import KctlError, NotFound, NotSupported, OperationFailed
 from kctl.groups.coordinators import ByCoordinator, failure, send_in_chunks
 from kctl.model import TopicPartition
 
@@ -34,10 +34,23 @@ class Commit(NamedTuple):
 
 
 class OffsetSpec(IntEnum):
-    """The «timestamp» of a ListOffsets request that stands for an end of the log."""
+    """The «timestamp» of a ListOffsets request that stands for a place in the log."""
 
     LATEST = -1  # for consumers the high watermark: what they can read up to
     EARLIEST = -2  # the log start offset
+    MAX_TIMESTAMP = -3  # the record with the largest timestamp (KIP-734, brokers ≥ 3.0)
+    EARLIEST_LOCAL = -4  # the first offset on the leader's disk, tiered storage left out (KIP-405, ≥ 3.6)
+    LATEST_TIERED = -5  # the last offset in tiered storage (KIP-1005, ≥ 3.9)
+
+
+_LIST_VERSIONS = {OffsetSpec.MAX_TIMESTAMP: 7, OffsetSpec.EARLIEST_LOCAL: 8, OffsetSpec.LATEST_TIERED: 9}
+
+
+class Listed(NamedTuple):
+    """A row of a ListOffsets answer; both are −1 where no record is what was asked for."""
+
+    offset: int
+    timestamp_ms: int
 
 
 def fetch_committed(
@@ -165,19 +178,39 @@ def fetch_offsets_each(
     *,
     read_committed: bool = False,
 ) -> dict[TopicPartition, int | KctlError]:
-    """`fetch_offsets` from several leaders at once.
+    """`fetch_offsets` from several leaders at once."""
+    return list_offsets_each(client, by_leader, spec, _offset, read_committed=read_committed)
 
-    spec: an OffsetSpec, or a time in ms: the first record that is not older, −1 when there is none.
+
+def list_offsets_each(
+    client: ClusterClient,
+    by_leader: Mapping[int, Sequence[TopicPartition]],
+    timestamp_ms: int,
+    value: Callable[[Any], _Value],
+    *,
+    read_committed: bool = False,
+) -> dict[TopicPartition, _Value | KctlError]:
+    """`value` of the row of each partition, from several leaders at once; a failure is a value.
+
+    timestamp_ms: the first record that is not older; or an OffsetSpec.
     """
-    responses = client.send_each({node: _list_request(tps, spec, read_committed) for node, tps in by_leader.items()})
-    found: dict[TopicPartition, int | KctlError] = {}
+    requests = {node: _list_request(tps, timestamp_ms, read_committed) for node, tps in by_leader.items()}
+    responses = client.send_each(requests)
+    found: dict[TopicPartition, _Value | KctlError] = {}
     for node, partitions in by_leader.items():
         response = responses[node]
         if isinstance(response, KctlError):
             found.update(dict.fromkeys(partitions, response))
-        else:
-            found.update(parse_listed(response, _offset))
+            continue
+        answered = parse_listed(response, value)
+        missing = OperationFailed("nothing was answered")
+        found.update({tp: answered.get(tp, missing) for tp in partitions})
     return found
+
+
+def listed(row: Any) -> Listed:
+    """A row as it is, for list_offsets_each."""
+    return Listed(row.offset, row.timestamp)
 
 
 def fetch_replica_ends(
@@ -198,7 +231,7 @@ def fetch_replica_ends(
 
 
 def _list_request(
-    partitions: Sequence[TopicPartition], spec: int, read_committed: bool, replica_id: int = _CONSUMER
+    partitions: Sequence[TopicPartition], timestamp_ms: int, read_committed: bool, replica_id: int = _CONSUMER
 ) -> object:
     from kafka.protocol.consumer import ListOffsetsRequest
 
@@ -206,14 +239,18 @@ def _list_request(
     partition_class = topic_class.ListOffsetsPartition
     by_topic: dict[str, list[Any]] = {}
     for topic, number in partitions:
-        row = partition_class(partition_index=number, timestamp=int(spec), current_leader_epoch=-1)
+        row = partition_class(partition_index=number, timestamp=int(timestamp_ms), current_leader_epoch=-1)
         by_topic.setdefault(topic, []).append(row)
     return ListOffsetsRequest(
         replica_id=replica_id,
         isolation_level=int(read_committed),
         topics=[topic_class(name=name, partitions=rows) for name, rows in by_topic.items()],
-        min_version=2 if read_committed else 1,
+        min_version=max(2 if read_committed else 1, _lowest_version(timestamp_ms)),
     )
+
+
+def _lowest_version(timestamp_ms: int) -> int:
+    return _LIST_VERSIONS.get(OffsetSpec(timestamp_ms), 1) if timestamp_ms < 0 else 1
 
 
 def parse_listed(response: Any, value: Callable[[Any], _Value]) -> dict[TopicPartition, _Value | KctlError]:
