@@ -21,4 +21,5 @@ def may_describe_cluster(client: ClusterClient) -> bool | None:
         answer = client.send(DescribeClusterRequest(include_cluster_authorized_operations=True))
     except KctlError:
         return None
-    return None if answer.error_code else _DESCRIBE in answer.authorized_operations
+    allowed = answer.authorized_operations
+    return None if answer.error_code or allowed is None else _DESCRIBE in allowed
