@@ -31,7 +31,7 @@ GROUPS: dict[str, tuple[str, str]] = {
     "controller": ("kctl.commands.controller", "Show the controller, and the metadata quorum."),
     "produce": ("kctl.commands.produce", "Write lines from stdin to a topic."),
     "consume": ("kctl.commands.consume", "Read records from a topic."),
-    "group": ("kctl.commands.group", "List and describe consumer groups."),
+    "group": ("kctl.commands.group", "List, describe and change consumer groups: members, offsets."),
     "lag": ("kctl.commands.lag", "Show how far consumer groups are behind."),
     "acl": ("kctl.commands.acl", "List, add, remove and explain ACLs, written in words."),
     "user": ("kctl.commands.user", "List, add and remove users of SCRAM."),

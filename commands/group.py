@@ -16,7 +16,7 @@ from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
 if TYPE_CHECKING:
     from kctl.groups.overview import GroupDescription, GroupSummary
 
-app = CommandGroup("List, describe and change consumer groups.")
+app = CommandGroup("List, describe and change consumer groups: members, offsets.")
 
 
 @app.command("list")
@@ -41,6 +41,7 @@ def list_(
 
     Example: kctl group list --state stable
     """
+    from kctl.cluster_rights import may_describe_cluster
     from kctl.groups.overview import summaries
 
     inv = invocation(ctx)
@@ -52,7 +53,10 @@ def list_(
                 lambda seen: Shown(seen[0], [_list_table(seen[0])], seen[1]),
             )
         groups, failures = summaries(client, states=state, types=type_, match=match or ())
+        partial = may_describe_cluster(client) is False
     inv.emit(groups, lambda: [_list_table(groups)])
+    if partial:
+        output.warn("only groups that this user may describe are shown: all need an ACL for Describe on the cluster")
     if failures:
         raise incomplete(failures)
 
@@ -100,7 +104,7 @@ def _title(group: GroupDescription) -> str:
     """«billing: Stable, 2 members, coordinator broker 1, …»"""
     parts = [group.state]
     if group.members is None:
-        parts.append("members not told by the broker")
+        parts.append("members not known")
     else:
         parts.append(f"{len(group.members)} member{'' if len(group.members) == 1 else 's'}")
     parts.append(f"coordinator broker {group.coordinator}")
@@ -150,7 +154,7 @@ def members(
     columns = _member_columns(None)
     inv.emit(rows, lambda: [Table(columns, [_member_row(row) for row in jsonable(rows)], empty="no members")])
     for name in silent:
-        output.note(f"the broker does not tell the members of {name}")
+        output.note(f"the members of {name} are not known: groups of its type are not described here")
 
 
 def _member_columns(group: GroupDescription | None) -> list[Column]:

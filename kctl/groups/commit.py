@@ -30,11 +30,16 @@ class OffsetToCommit(NamedTuple):
 
 
 def commit_offsets(
-    client: ClusterClient, group: str, offsets: Mapping[TopicPartition, OffsetToCommit]
+    client: ClusterClient,
+    group: str,
+    offsets: Mapping[TopicPartition, OffsetToCommit],
+    *,
+    known: Mapping[str, int] | None = None,
 ) -> dict[TopicPartition, KctlError | None]:
     """Partition → its error, or None when the coordinator took the offset. The same request again is harmless.
 
-    After a batch without an answer the rest is not sent.
+    known: coordinators of groups that were seen already, which saves the look-up. After a batch without an answer the
+    rest is not sent.
     """
     outcomes: dict[TopicPartition, KctlError | None] = {}
     for batch in _batches(group, offsets):
@@ -42,7 +47,7 @@ def commit_offsets(
         if lost is not None and lost.exit_code != Refused.exit_code:
             outcomes.update(dict.fromkeys(batch, OperationFailed(f"not sent, because before: {lost.message}")))
             continue
-        answer = ask_coordinators(client, [group], partial(_send, client, batch))[group]
+        answer = ask_coordinators(client, [group], partial(_send, client, batch), known=known)[group]
         if isinstance(answer, KctlError):
             outcomes.update(dict.fromkeys(batch, answer))
         else:

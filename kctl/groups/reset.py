@@ -54,10 +54,12 @@ class OffsetChange:
 
 @dataclass(frozen=True)
 class ResetPlan:
-    """rows: sorted by group, topic, partition. active: groups that have members, which no offset can be set for."""
+    """rows: sorted by group, topic, partition. active: groups that have members, which no offset can be set for.
+    coordinators: of the groups that are there, which saves looking for them."""
 
     rows: list[OffsetChange]
     active: dict[str, Group] = field(default_factory=dict)
+    coordinators: dict[str, int] = field(default_factory=dict)
 
     @property
     def todo(self) -> list[OffsetChange]:
@@ -138,7 +140,8 @@ def plan_reset(
         for group in sorted(partitions)
         for tp in sorted(partitions[group])
     ]
-    return ResetPlan(rows, {name: group for name, group in found.items() if is_active(group)})
+    active = {name: group for name, group in found.items() if is_active(group)}
+    return ResetPlan(rows, active, {name: group.coordinator for name, group in found.items()})
 
 
 def _nothing(choices: Sequence[TopicChoice], given: Given | None) -> str:
@@ -152,7 +155,7 @@ def _described(client: ClusterClient, groups: Sequence[str], *, create: bool) ->
     missing = [name for name in groups if isinstance(found.failed_groups.get(name), NotFound)]
     if missing and not create:
         unknown = missing_groups(client, missing)
-        raise NotFound(unknown.message, hint=f"{unknown.hint}; --create makes a group")
+        raise NotFound(unknown.message, hint=f"{unknown.hint}\n--create makes a group")
     for name, error in found.failed_groups.items():
         if name not in missing:
             raise error
@@ -238,9 +241,9 @@ def apply_reset(client: ClusterClient, plan: ResetPlan) -> tuple[list[OffsetChan
     by_group = grouped(plan.todo, lambda row: row.group)
     for group, rows in by_group.items():
         offsets = {_tp(row): OffsetToCommit(row.new_offset or 0, row.metadata) for row in rows}
-        outcomes[group] = commit_offsets(client, group, offsets)
+        outcomes[group] = commit_offsets(client, group, offsets, known=plan.coordinators)
         errors += [error for error in outcomes[group].values() if error is not None]
-    seen = fetch_commits(client, list(by_group))
+    seen = fetch_commits(client, list(by_group), known=plan.coordinators)
     done = [
         _read_back(row, outcomes[row.group].get(_tp(row)), seen[row.group]) if row.result == "would reset" else row
         for row in plan.rows

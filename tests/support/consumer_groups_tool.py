@@ -13,7 +13,9 @@ _MARK = "\x1e"
 def run_each(bootstrap: str, kafka_home: Path, *commands: Sequence[str]) -> list[str]:
     """What it writes for each command, all in one JVM."""
     argv = ["java", "-Xmx256M", "-cp", f"{kafka_home}/libs/*", str(_RUNNER)]
-    lines = "".join("\t".join(["--bootstrap-server", bootstrap, *command]) + "\n" for command in commands)
+    lines = "".join(
+        "\t".join(["--bootstrap-server", bootstrap, "--timeout", "60000", *command]) + "\n" for command in commands
+    )
     done = subprocess.run(argv, input=lines, capture_output=True, text=True, check=False, timeout=180)
     written = done.stdout.split(_MARK)[:-1]
     assert len(written) == len(commands), f"{done.stdout}\n{done.stderr}"

@@ -460,13 +460,3 @@ class DeleteRecordsRequest(ApiMessage):
         min_version: int | None = ...,
         max_version: int | None = ...,
     ) -> None: ...
-
-class DescribeClusterRequest(ApiMessage):
-    def __init__(
-        self,
-        *,
-        include_cluster_authorized_operations: bool = ...,
-        version: int | None = ...,
-        min_version: int | None = ...,
-        max_version: int | None = ...,
-    ) -> None: ...

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from importlib.resources import files
 from typing import Any
 
 import pytest
@@ -153,3 +155,31 @@ def test_a_static_member_that_is_gone_is_removed_then_all_can_be_changed(groups:
     (again,) = groups.json("list", "--match", groups.new)
     assert (again["type"], again["state"]) == ("classic", "Empty"), "commits without members make a classic group"
     groups.kctl.ok("group", "delete", groups.new, "--yes")
+
+
+@pytest.mark.parametrize(
+    "name", ["ConsumerGroupDescribeRequest", "ConsumerGroupDescribeResponse", "ShareGroupDescribeRequest",
+             "ShareGroupDescribeResponse"],
+)  # fmt: skip
+def test_our_message_definitions_are_kafkas(name: str) -> None:
+    """Field by field those in Kafka's own jar, common structs written out."""
+    from kctl.deploy.runtime import ensure_runtime
+
+    libs = ensure_runtime(kraft_broker.VERSION).libs
+    with zipfile.ZipFile(libs / f"kafka-clients-{kraft_broker.VERSION}.jar") as jar:
+        text = jar.read(f"common/message/{name}.json").decode()
+    kafkas = json.loads("\n".join(line for line in text.splitlines() if not line.lstrip().startswith("//")))
+    ours = json.loads(files("kctl.groups").joinpath(f"{name}.json").read_text())
+    common = {struct["name"]: struct["fields"] for struct in kafkas.get("commonStructs", [])}
+    assert (ours["apiKey"], ours["flexibleVersions"]) == (kafkas["apiKey"], kafkas["flexibleVersions"])
+    assert _fields(ours["fields"], {}) == _fields(kafkas["fields"], common)
+
+
+def _fields(fields: list[dict[str, Any]], common: dict[str, list[dict[str, Any]]]) -> list[Any]:
+    return [
+        (
+            *(each.get(key) for key in ("name", "type", "versions", "nullableVersions", "default")),
+            _fields(each.get("fields") or common.get(each["type"].removeprefix("[]"), []), common),
+        )
+        for each in fields
+    ]

@@ -1,0 +1,62 @@
+"""What kctl group refuses before anything is asked of a broker: one line, exit code 2, nothing on stdout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kctl.commands.app import main
+from kctl.errors import UsageError
+from kctl.groups.names import check_group_id
+
+pytestmark = pytest.mark.usefixtures("one_command_tree")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("list --watch -o csv", "--watch shows a table"),
+        ("remove-member g", "say which members"),
+        ("remove-member g --all --member m", "say which members"),
+        ("delete-offsets g", "say which topics"),
+        ("delete-offsets g --topic t:", "is no partition"),
+        ("reset-offsets g --all-topics", "say where to"),
+        ("reset-offsets g --to-latest", "say which topics"),
+        ("reset-offsets g --to-latest --to-earliest --all-topics", "exclude each other"),
+        ("reset-offsets g --to-latest --topic t --all-topics", "exclude each other"),
+        ("reset-offsets g --to-offset=-1 --all-topics", "is not an offset"),
+        ("reset-offsets g --shift-by x --all-topics", "is not a number of messages"),
+        ("reset-offsets g --to-datetime noon --all-topics", "is not a time"),
+        ("reset-offsets g --by-duration 1y --all-topics", "is not a duration"),
+        ("reset-offsets g --to-latest --topic t:x", "is no partition"),
+        ("reset-offsets g --to-latest --topic b@d", "only ASCII letters"),
+        ("reset-offsets g --to-latest --all-topics -o wild", "is not a format"),
+        ("import /dev/zero", "is not a file"),
+        ("import FILE", "is not a whole number"),
+        ("import FILE --topic t:x", "is no partition"),
+        ("reset-offsets g --from-file FILE", "is not a whole number"),
+        ("export g --out .", "is a folder"),
+    ],
+)
+def test_bad_input(arguments: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "offsets.csv"
+    file.write_text("g,t,0,minus one\n")
+    argv = [str(file) if word == "FILE" else word for word in arguments.split()]
+    assert main(["group", *argv, "--bootstrap-server", "127.0.0.1:1"]) == 2
+    out, err = capsys.readouterr()
+    assert message in err
+    assert out == ""
+    assert "Traceback" not in err
+
+
+def test_files_that_are_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (("import",), ("reset-offsets", "g", "--from-file")):
+        assert main(["group", *command, str(tmp_path / "no-such-file")]) == 4
+        assert "there is no file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "message"), [("x" * 32_768, "has 32,768 bytes"), ("\udcff", "is not UTF-8 text")])
+def test_no_group_ids(name: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        check_group_id(name)
