@@ -17,6 +17,7 @@ import pytest
 
 import kctl as package
 from kctl_testing import Kctl, TestCluster
+from kraft_broker import kraft_broker
 from secure_cluster import SecureCluster, secure_cluster
 
 NAME = "tests"
@@ -41,6 +42,14 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("KCTL_FUZZ_SHARE", "8")  # of the fuzz tests' inputs, where time is short
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What one process runs (`--dist loadgroup`): a file, or a whole folder of integration tests, whose tests share a
+    cluster that takes long to start."""
+    for item in items:
+        group = item.path.parent if item.path.parent.parent.name == "integration" else item.path
+        item.add_marker(pytest.mark.xdist_group(f"{group.parent.name}-{group.name}"))
+
+
 @pytest.fixture(scope="session")
 def kafka_home() -> Path:
     """A folder with Kafka's jars under libs/, provisioned once."""
@@ -53,7 +62,8 @@ def kafka_home() -> Path:
 def shared(tmp_path_factory: pytest.TempPathFactory, kafka_home: Path) -> dict[str, str]:
     """The environment that all homes share: Kafka's jars, and a cache with the class archives that starts use."""
     shared = {"KAFKA_HOME": str(kafka_home), "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))}
-    Kctl(tmp_path_factory.mktemp("warm"), shared).ok("cluster", "warm", timeout=180)
+    if "KCTL_TEST_BOOTSTRAP" not in os.environ:  # a quick round on a running cluster starts none
+        Kctl(tmp_path_factory.mktemp("warm"), shared).ok("cluster", "warm", timeout=180)
     return shared
 
 
@@ -98,6 +108,18 @@ def secure(tmp_path_factory: pytest.TempPathFactory, kafka_home: Path) -> Iterat
 
     with secure_cluster(tmp_path_factory.mktemp("secure"), find_java().executable, kafka_home / "libs") as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def kraft(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The bootstrap server of a broker of Kafka 4.x without ZooKeeper, with every kind of group; started when a test
+    asks for it. KCTL_TEST_KRAFT names a running one instead (development)."""
+    running = os.environ.get("KCTL_TEST_KRAFT")
+    if running:
+        yield running
+        return
+    with kraft_broker(tmp_path_factory.mktemp("kraft")) as broker:
+        yield broker.bootstrap
 
 
 @pytest.fixture(scope="module")

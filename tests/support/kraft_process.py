@@ -11,10 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 START_S = 120.0
+# Kafka 3 logs by log4j, 4 by log4j 2.
 _LOG4J = (
     "log4j.rootLogger=INFO, out\nlog4j.appender.out=org.apache.log4j.ConsoleAppender\n"
     "log4j.appender.out.layout=org.apache.log4j.PatternLayout\n"
     "log4j.appender.out.layout.ConversionPattern=%d %p %c{1} %m%n\n"
+)
+_LOG4J2 = (
+    "rootLogger.level=info\nrootLogger.appenderRef.out.ref=out\nappender.out.type=Console\nappender.out.name=out\n"
+    "appender.out.layout.type=PatternLayout\nappender.out.layout.pattern=%d %p %c{1} %m%n\n"
 )
 
 
@@ -26,8 +31,8 @@ class KraftProcess:
     java: Path
     libs: Path
     settings: Mapping[str, object]
-    scram: Iterable[str]
     ports: Iterable[int]
+    scram: Iterable[str] = ()
 
     @property
     def log(self) -> Path:
@@ -37,19 +42,18 @@ class KraftProcess:
         """Format its folder, start it, wait until it answers. The caller kills it."""
         config = self.folder / "server.properties"
         config.write_text("".join(f"{key}={value}\n" for key, value in self.settings.items()))
-        log4j = self.folder / "log4j.properties"
-        log4j.write_text(_LOG4J)
+        logging = self._logging()
         flags = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{self.libs}/*"]
         users = [word for user in self.scram for word in ("--add-scram", user)]
         done = subprocess.run(
-            [str(self.java), *flags, "kafka.tools.StorageTool", "format", "-t", "3Db5QLSqSZieL3rJBUUegA",
+            [str(self.java), *logging, *flags, "kafka.tools.StorageTool", "format", "-t", "3Db5QLSqSZieL3rJBUUegA",
              "-c", str(config), *users],
             capture_output=True, text=True, timeout=START_S, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
         with self.log.open("wb") as log:
             process = subprocess.Popen(
-                [str(self.java), f"-Dlog4j.configuration=file:{log4j}", *flags, "kafka.Kafka", str(config)],
+                [str(self.java), *logging, *flags, "kafka.Kafka", str(config)],
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL,
             )  # fmt: skip
         try:
@@ -59,6 +63,12 @@ class KraftProcess:
             process.wait()
             raise
         return process
+
+    def _logging(self) -> list[str]:
+        log4j, log4j2 = self.folder / "log4j.properties", self.folder / "log4j2.properties"
+        log4j.write_text(_LOG4J)
+        log4j2.write_text(_LOG4J2)
+        return [f"-Dlog4j.configuration=file:{log4j}", f"-Dlog4j2.configurationFile={log4j2}"]
 
     @contextmanager
     def running(self) -> Iterator[subprocess.Popen[bytes]]:
