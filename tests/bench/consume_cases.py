@@ -40,10 +40,8 @@ def _consume(setting: Setting, topic: str, count: int, size: int) -> dict[str, F
 
 
 def _fill(setting: Setting, topic: str, count: int, size: int) -> None:
-    created = setting.kctl.ok(
-        "topic", "create", topic, "--partitions", str(_PARTITIONS), "--if-not-exists", "-o", "json"
-    )
-    if '"created"' not in created.out:
+    (created,) = setting.kctl.json("topic", "create", topic, "--partitions", str(_PARTITIONS), "--if-not-exists")
+    if created["result"] != "created":
         return
     subprocess.run(
         setting.java_tool(

@@ -306,7 +306,7 @@ def test_compared_with_the_java_tool(
         producer.init_transactions()
         for end in (producer.commit_transaction, producer.abort_transaction, producer.commit_transaction):
             producer.begin_transaction()
-            producer.send(mine, key=b"k", value=b"\xff\x00text")
+            producer.send(mine, key=b"k", value=b"\xff\x00text").get(timeout=20)
             producer.send(mine, key=b"gone", value=None)
             producer.send(mine, key=b"", value="é\t".encode(), headers=[("h", b"x"), ("n", b"2")])
             end()

@@ -30,8 +30,8 @@ def secret(own_kctl: Kctl, secure: SecureCluster) -> Iterator[str]:
 
 def test_a_topic_that_may_not_be_read(own_kctl: Kctl, secure: SecureCluster, secret: str) -> None:
     assert own_kctl.ok("consume", secret, *READ, *secure.options(secure.admin)).out == "hidden\n"
-    for more in ((), ("--group", "g"), ("--tail", "1")):
-        result = own_kctl("consume", secret, *READ, *more, *secure.options(secure.nobody))
+    for more in (READ, (*READ, "--group", "g"), ("--tail", "1")):
+        result = own_kctl("consume", secret, *more, *secure.options(secure.nobody))
         assert (result.code, result.out) == (4, ""), str(result)
         assert "not authorized" in result.err.lower()
         assert secret in result.err
