@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from kctl.records.consume import ConsumeOptions, consume
 from kctl.records.consume_plan import Plan
 from kctl.records.delivery import Delivery, Stats
 from kctl.records.direct import Direct
+from kctl.records.fetcher import Fetcher
 from kctl_testing import SCRIPT, Kctl, TestCluster, eventually, within
 
 T0 = 1_700_000_000_000
@@ -272,6 +274,27 @@ def test_a_log_that_was_cut_under_a_reader_without_a_group(
         f"{front}: offsets 2 to 4 were deleted before they were read",
         f"{behind}: the log ends at 8, before the position 90: it was truncated",
     ]
+
+
+def test_connections_that_break(kctl: Kctl, cluster: TestCluster, topic: Callable[..., str]) -> None:
+    """A broker closes connections that were idle, or dies: it goes on from where it was, on a new one."""
+    mine = topic()
+    kctl.ok("produce", mine, stdin="a\nb\n")
+    with connect(_target(cluster)) as client:
+        tp = TopicPartition(mine, 0)
+        fetcher = Fetcher(client, {tp: 0}, read_committed=False, tell=lambda _: None, timeout_s=30)
+        for expected in (0, 2, 3):
+            deadline = time.monotonic() + within(30)
+            found: list[int] = []
+            while not found:
+                assert time.monotonic() < deadline
+                found = [each.position for each in fetcher.poll(0.2) if each.data]
+            assert found == [expected]
+            for link in fetcher._links.values():
+                assert link.connection._socket
+                link.connection._socket.shutdown(socket.SHUT_RDWR)
+            kctl.ok("produce", mine, stdin="c\n")
+        fetcher.close()
 
 
 def test_stats_and_follow(kctl: Kctl, topic: Callable[..., str]) -> None:
