@@ -7,8 +7,10 @@ import json
 import os
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -184,6 +186,46 @@ def test_decoders_and_what_they_cannot_take(kctl: Kctl, cluster: TestCluster, to
     kctl.ok("consume", mine, *READ, "--group", f"seen-{mine}", "--quiet")
     commits = kctl.ok("consume", "__consumer_offsets", *READ, "--decoder", "offsets", "--key", f"seen-{mine}").out
     assert '"type":"OffsetCommitValue"' in commits
+
+
+class _Registry(BaseHTTPRequestHandler):
+    """A schema registry with one schema, for those who log in."""
+
+    def do_GET(self) -> None:
+        known = self.path == "/schemas/ids/42" and self.headers.get("Authorization") == "Basic bWU6cHc="
+        body = b'{"schema": "\\"long\\""}' if known else b"{}"
+        self.send_response(200 if known else 401)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None: ...
+
+
+def test_avro_with_a_registry(kctl: Kctl, cluster: TestCluster, topic: Callable[..., str]) -> None:
+    mine = topic()
+    with connect(_target(cluster)) as client:
+        producer = client.producer()
+        producer.send(mine, value=b"\0\0\0\0\x2a\x0a")  # 5 as Avro's long
+        producer.close()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Registry)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        read = ("consume", mine, *READ, "--value-decoder", "avro", "-o", "json")
+        login = {"KCTL_SCHEMA_REGISTRY_USER_INFO": "me:pw", "no_proxy": "127.0.0.1"}
+        by_option = kctl(*read, "--schema-registry", url, env=login)
+        assert (by_option.code, _rows(by_option.out)[0]["value"]) == (0, 5), str(by_option)
+        by_environment = kctl(*read, env={**login, "KCTL_SCHEMA_REGISTRY": url})
+        assert _rows(by_environment.out)[0]["value_encoding"] == "avro"
+        refused = kctl(*read, "--schema-registry", url, env={"no_proxy": "127.0.0.1"})
+        assert (refused.code, refused.out) == (3, "")
+        assert "refused the login" in refused.err
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 def test_every_codec_and_hostile_payloads(kctl: Kctl, cluster: TestCluster, topic: Callable[..., str]) -> None:

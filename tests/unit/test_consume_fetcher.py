@@ -4,6 +4,7 @@ stand-ins; real ones are in tests/integration/test_consume_more.py."""
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,16 +21,16 @@ class _Client:
 
     def __init__(self, leader: int = 1, *, metadata: KctlError | None = None, topics: bool = True) -> None:
         self._leader, self._error, self._topics = leader, metadata, topics
-        self.looks, self.topic_id = 0, "first"
+        self.looks = 0
+        self.topic_id: Callable[[], str] = lambda: "id"
 
     def metadata(self, _topics: Any) -> ClusterState:
         self.looks += 1
         if self._error:
             raise self._error
         partition = PartitionState("t", 0, self._leader, 0, (1, 2), (1,))
-        return ClusterState(
-            "c", 1, {}, {"t": TopicState("t", False, self.topic_id, (partition,))} if self._topics else {}
-        )
+        topic = TopicState("t", False, self.topic_id(), (partition,))
+        return ClusterState("c", 1, {}, {"t": topic} if self._topics else {})
 
     def dial(self, nodes: list[int]) -> dict[int, KctlError]:
         return {node: ConnectionRefused(f"broker {node} refused the connection") for node in nodes}
@@ -67,14 +68,11 @@ def test_a_follower_waits_and_says_so_once() -> None:
 
 
 def test_a_topic_that_was_made_anew_is_another_one() -> None:
-    client: Any = _Client(-1)
-    fetcher = Fetcher(client, {TP: 7}, read_committed=False, tell=lambda _: None, timeout_s=60)
-    list(fetcher.poll(0))
-    client.topic_id = "second"
+    client = _Client(-1)
+    ids = iter(["first", "first"])
+    client.topic_id = lambda: next(ids, "second")
     with pytest.raises(OperationFailed, match="topic t was deleted and made anew while it was read"):
-        for _ in range(100):
-            list(fetcher.poll(0.02))
-    fetcher.close()
+        _poll(client, 60)
 
 
 def test_when_no_broker_answers_at_all() -> None:
