@@ -27,7 +27,7 @@ from kctl.errors import (
     OutcomeUnknown,
     UsageError,
 )
-from kctl.model import ClusterState
+from kctl.model import Broker, ClusterState
 from kctl.protocol_errors import NOT_CONTROLLER, error_for, error_name
 
 if TYPE_CHECKING:
@@ -169,6 +169,10 @@ class ClusterClient:
     def dial(self, nodes: Iterable[int], *, timeout_s: float | None = None) -> dict[int, Connection | KctlError]:
         """A connection to each of several brokers for the caller alone, who closes it: node id → it or why not."""
         return self._brokers.dial(nodes, Deadline(timeout_s or self.timeout_s))
+
+    def dial_known(self, brokers: Collection[Broker], *, timeout_s: float) -> dict[int, Connection | KctlError]:
+        """`dial` for brokers whose addresses the caller has. Unlike the other methods this may run in any thread."""
+        return self._brokers.dial_known({broker.id: broker for broker in brokers}, Deadline(timeout_s))
 
     @contextmanager
     def asking_silent_brokers_once(self) -> Iterator[None]:
@@ -356,7 +360,7 @@ def zookeeper(connect: str, *, timeout_s: float = 10.0) -> Iterator[KazooClient]
     reached, ConnectionTimedOut when they can but serve nobody (no quorum) within timeout_s.
     """
     from kctl.logs import quiet_kazoo
-    from kctl.zookeeper import find_chroots, reach
+    from kctl.zk.reach import find_chroots, reach
 
     path = parse_zookeeper(connect)
     servers = reach(path.servers, Deadline(min(timeout_s, preflight.LIMIT_S)))
