@@ -139,11 +139,17 @@ def _run(
         result = consume(client, options, sink, decoder=decode, stats=stats)
     if quiet:
         _emit(inv, result)
+    undecoded = (
+        f"{result.undecoded:,} of {result.records:,} records could not be decoded and are shown as they are;"
+        f" the first: {result.first_undecoded}"
+    )
     if result.ended == "interrupted":
+        if result.undecoded:
+            output.warn(undecoded)
         output.note(f"{result.records} records read{_where(result)}")
         raise KeyboardInterrupt
     if result.undecoded:
-        raise NotHealthy(f"{result.undecoded:,} of {result.records:,} records could not be decoded")
+        raise NotHealthy(undecoded)
 
 
 # --- options --------------------------------------------------------------------------------------------------------

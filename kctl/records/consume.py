@@ -49,11 +49,6 @@ def consume(
         _read_as_member(client, options, found, delivery, sink, result)
     _fill(result, found, delivery)
     result.duration_ms = round((time.monotonic() - started) * 1000)
-    if delivery.first_undecoded is not None:
-        sink.warn(
-            f"{delivery.undecoded:,} of {delivery.records:,} records could not be decoded and are shown as they are;"
-            f" the first: {delivery.first_undecoded}"
-        )
     return result
 
 
@@ -93,6 +88,7 @@ def _fill(result: ConsumeResult, found: Plan, delivery: Delivery) -> None:
     """What was counted."""
     result.records, result.bytes = delivery.records, delivery.bytes
     result.filtered, result.undecoded = delivery.filtered, delivery.undecoded
+    result.first_undecoded = delivery.first_undecoded
     committed = {(each.topic, each.partition): each.committed_offset for each in result.read}
     seen = sorted({*delivery.counts, *(tp for tp in found.partitions if tuple(tp) in committed)})
     result.read = [

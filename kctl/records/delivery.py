@@ -54,7 +54,8 @@ class ConsumeResult:
 
     committed: next offsets that were committed for the group, by partition (None without one). skipped: records that
     were deleted before they could be read. filtered: records that a condition left out. undecoded: records whose key
-    or value a decoder could not take, which were shown as they are. ended: why it stopped.
+    or value a decoder could not take, which were shown as they are; first_undecoded: where, and why. ended: why it
+    stopped.
     """
 
     topic: str | None
@@ -69,6 +70,7 @@ class ConsumeResult:
     topics: list[str] = field(default_factory=list)
     filtered: int = 0
     undecoded: int = 0
+    first_undecoded: str | None = None
     read: list[PartitionRead] = field(default_factory=list)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
 _POLL_S = 0.2
-_MERGE_BYTES = 64 << 20  # of fetched batches, in all partitions
+_MERGE_BYTES = 32 << 20  # of fetched batches, in all partitions; as much again is on its way
 _LEAST_BYTES = 64 << 10  # that a partition is asked for at once
 
 

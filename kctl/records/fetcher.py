@@ -83,6 +83,7 @@ class Fetcher:
         self._timeout_s, self._follow, self._partition_bytes = timeout_s, follow, partition_bytes
         self._positions = dict(positions)  # in the order in which they are asked for
         self._leaders: dict[TopicPartition, int] = {}
+        self._topic_ids: dict[str, str | None] = {}
         self._links: dict[int, _Link] = {}
         self._silent: set[TopicPartition] = set()  # not to be asked for now
         self._failing: dict[TopicPartition, float] = {}  # since when
@@ -243,6 +244,9 @@ class Fetcher:
         for tp in sorted(lost):
             if tp.topic not in topics:
                 raise OperationFailed(f"topic {tp.topic} was deleted while it was read")
+            topic_id = topics[tp.topic].topic_id
+            if self._topic_ids.setdefault(tp.topic, topic_id) != topic_id:
+                raise OperationFailed(f"topic {tp.topic} was deleted and made anew while it was read")
             self._leaders[tp] = leaders.get(tp, _NO_LEADER)
             if self._leaders[tp] == _NO_LEADER:
                 self._fails(tp, OperationFailed(f"{tp} has no leader"))

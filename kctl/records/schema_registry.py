@@ -114,7 +114,7 @@ class SchemaRegistry:
             if isinstance(reason, TimeoutError):
                 raise self._silent() from None
             raise ConnectionFailed(
-                f"the schema registry {self.url} cannot be reached: {reason or exc or type(exc).__name__}",
+                f"the schema registry {self.url} cannot be reached: {reason or str(exc) or type(exc).__name__}",
                 hint="check --schema-registry, and that it can be reached from this machine",
             ) from None
         if len(data) > MAX_ANSWER_BYTES:

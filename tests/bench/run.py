@@ -18,6 +18,7 @@ from typing import Any
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")]
 
 import cases
+import consume_cases
 import reassign_cases
 import segment_cases
 import spark_cases
@@ -31,6 +32,8 @@ CASES: dict[str, Callable[[cases.Setting], dict[str, Figures]]] = {
     "lag": cases.lag,
     "scale": cases.lag_scale,
     "cluster": cases.cluster_start,
+    "consume-100": consume_cases.consume_small,
+    "consume-1k": consume_cases.consume_large,
     "segment-batches": segment_cases.segment_batches,
     "segment-records": segment_cases.segment_records,
     "segment-jobs": segment_cases.segment_jobs,

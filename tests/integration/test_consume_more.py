@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import json
 import os
-import signal
+import socket
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -19,7 +21,10 @@ from kctl.model import TopicPartition
 from kctl.reassign.alter import alter_reassignments
 from kctl.records.chunk import Chunk
 from kctl.records.consume import ConsumeOptions, consume
-from kctl.records.delivery import Stats
+from kctl.records.consume_plan import Plan
+from kctl.records.delivery import Delivery, Stats
+from kctl.records.direct import Direct
+from kctl.records.fetcher import Fetcher
 from kctl_testing import SCRIPT, Kctl, TestCluster, eventually, within
 
 T0 = 1_700_000_000_000
@@ -57,6 +62,7 @@ class _Seen:
 
     def __init__(self) -> None:
         self.seen: list[tuple[int, int]] = []
+        self.warnings: list[str] | None = None  # None: there must be none
 
     def write(self, chunk: Chunk) -> None:
         self.seen += [(chunk.tp.partition, offset) for offset in chunk.offsets]
@@ -64,7 +70,8 @@ class _Seen:
     def flush(self) -> None: ...
 
     def warn(self, text: str) -> None:
-        raise AssertionError(text)
+        assert self.warnings is not None, text
+        self.warnings.append(text)
 
     def stats(self, stats: Stats) -> None: ...
 
@@ -181,6 +188,46 @@ def test_decoders_and_what_they_cannot_take(kctl: Kctl, cluster: TestCluster, to
     assert '"type":"OffsetCommitValue"' in commits
 
 
+class _Registry(BaseHTTPRequestHandler):
+    """A schema registry with one schema, for those who log in."""
+
+    def do_GET(self) -> None:
+        known = self.path == "/schemas/ids/42" and self.headers.get("Authorization") == "Basic bWU6cHc="
+        body = b'{"schema": "\\"long\\""}' if known else b"{}"
+        self.send_response(200 if known else 401)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None: ...
+
+
+def test_avro_with_a_registry(kctl: Kctl, cluster: TestCluster, topic: Callable[..., str]) -> None:
+    mine = topic()
+    with connect(_target(cluster)) as client:
+        producer = client.producer()
+        producer.send(mine, value=b"\0\0\0\0\x2a\x0a")  # 5 as Avro's long
+        producer.close()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Registry)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        read = ("consume", mine, *READ, "--value-decoder", "avro", "-o", "json")
+        login = {"KCTL_SCHEMA_REGISTRY_USER_INFO": "me:pw", "no_proxy": "127.0.0.1"}
+        by_option = kctl(*read, "--schema-registry", url, env=login)
+        assert (by_option.code, _rows(by_option.out)[0]["value"]) == (0, 5), str(by_option)
+        by_environment = kctl(*read, env={**login, "KCTL_SCHEMA_REGISTRY": url})
+        assert _rows(by_environment.out)[0]["value_encoding"] == "avro"
+        refused = kctl(*read, "--schema-registry", url, env={"no_proxy": "127.0.0.1"})
+        assert (refused.code, refused.out) == (3, "")
+        assert "refused the login" in refused.err
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
 def test_every_codec_and_hostile_payloads(kctl: Kctl, cluster: TestCluster, topic: Callable[..., str]) -> None:
     mine = topic(**{"max.message.bytes": "3000000"})
     large = bytes(range(256)) * 4096  # 1 MB
@@ -244,25 +291,52 @@ def test_a_group_whose_offset_was_deleted(
     assert row["committed_offset"] == 8
 
 
-def test_records_deleted_under_a_reader_without_a_group(
+def test_a_log_that_was_cut_under_a_reader_without_a_group(
     kctl: Kctl, cluster: TestCluster, topic: Callable[..., str]
 ) -> None:
-    """It stands at 3, the end; then more come, and the log is cut to begin behind them."""
-    mine = topic()
-    kctl.ok("produce", mine, stdin="0\n1\n2\n")
-    with kctl.running("consume", mine, "--from-beginning") as process:
-        assert process.stdout
-        assert [process.stdout.readline() for _ in range(3)] == ["0\n", "1\n", "2\n"]
-        process.send_signal(signal.SIGSTOP)
-        kctl.ok("produce", mine, stdin="3\n4\n5\n")
-        with connect(_target(cluster)) as client:
-            from kafka.structs import TopicPartition
+    """Deleted in front of where it stands, and a position behind the end, as after an unclean election."""
+    mine = topic(partitions=2)
+    for partition in range(2):
+        kctl.ok("produce", mine, "--partition", str(partition), stdin="".join(f"{n}\n" for n in range(8)))
+    front, behind = TopicPartition(mine, 0), TopicPartition(mine, 1)
+    with connect(_target(cluster)) as client:
+        from kafka.structs import TopicPartition as KafkaTopicPartition
 
-            client.admin().delete_records({TopicPartition(mine, 0): 5})
-        process.send_signal(signal.SIGCONT)
-        rest = [process.stdout.readline() for _ in range(1)]
-        # What had been fetched before it was deleted is shown; what had not been is told.
-        assert rest in (["3\n"], ["5\n"])
+        client.admin().delete_records({KafkaTopicPartition(mine, 0): 5})
+        plan = Plan((mine,), (front, behind), {front: 2, behind: 90}, {front: 8, behind: 99})
+        options = ConsumeOptions(topics=(mine,), idle_ms=1500)
+        sink = _Seen()
+        sink.warnings = []
+        delivery = Delivery(options, sink, plan.ends, None)
+        reader = Direct(client, options, plan, delivery, sink)
+        assert reader.run() == "idle"
+    assert sink.seen == [(0, 5), (0, 6), (0, 7)]
+    assert reader.skipped == 3
+    assert sorted(sink.warnings) == [
+        f"{front}: offsets 2 to 4 were deleted before they were read",
+        f"{behind}: the log ends at 8, before the position 90: it was truncated",
+    ]
+
+
+def test_connections_that_break(kctl: Kctl, cluster: TestCluster, topic: Callable[..., str]) -> None:
+    """A broker closes connections that were idle, or dies: it goes on from where it was, on a new one."""
+    mine = topic()
+    kctl.ok("produce", mine, stdin="a\nb\n")
+    with connect(_target(cluster)) as client:
+        tp = TopicPartition(mine, 0)
+        fetcher = Fetcher(client, {tp: 0}, read_committed=False, tell=lambda _: None, timeout_s=30)
+        for expected in (0, 2, 3):
+            deadline = time.monotonic() + within(30)
+            found: list[int] = []
+            while not found:
+                assert time.monotonic() < deadline
+                found = [each.position for each in fetcher.poll(0.2) if each.data]
+            assert found == [expected]
+            for link in fetcher._links.values():
+                assert link.connection._socket
+                link.connection._socket.shutdown(socket.SHUT_RDWR)
+            kctl.ok("produce", mine, stdin="c\n")
+        fetcher.close()
 
 
 def test_stats_and_follow(kctl: Kctl, topic: Callable[..., str]) -> None:
@@ -306,7 +380,7 @@ def test_compared_with_the_java_tool(
         producer.init_transactions()
         for end in (producer.commit_transaction, producer.abort_transaction, producer.commit_transaction):
             producer.begin_transaction()
-            producer.send(mine, key=b"k", value=b"\xff\x00text")
+            producer.send(mine, key=b"k", value=b"\xff\x00text").get(timeout=20)
             producer.send(mine, key=b"gone", value=None)
             producer.send(mine, key=b"", value="é\t".encode(), headers=[("h", b"x"), ("n", b"2")])
             end()
