@@ -140,7 +140,8 @@ def test_a_record_that_the_broker_finds_too_large(kctl: Kctl, topic: Callable[..
 
 def test_a_topic_is_copied(kctl: Kctl, topic: Callable[..., str], tmp_path: Path) -> None:
     """`consume -o json` writes what `produce --format json` reads: keys, headers, times, partitions, any bytes."""
-    first, second = topic(partitions=3), topic(partitions=3)
+    keep = {"retention.ms": "-1"}  # times of 2024 would be deleted at the broker's next look
+    first, second = topic(partitions=3, **keep), topic(partitions=3, **keep)
     lines = [
         b"h1:x,h2:N\tk1\tv1", b"N\tN\tN", b"\tk3\tN", b"a:\xff\t\xfe\x00\t\x1b[31m\xff", b"\t\t",
         "\tü\t\u2028😀".encode(),
@@ -166,7 +167,7 @@ def test_a_topic_is_copied(kctl: Kctl, topic: Callable[..., str], tmp_path: Path
         [{"key": "all", "value": "1", "encoding": "utf-8"}, {"key": "h1", "value": "x", "encoding": "utf-8"},
          {"key": "h2", "value": None, "encoding": None}],
     )  # fmt: skip
-    fewer = topic(partitions=1)
+    fewer = topic(partitions=1, **keep)
     refused = kctl("produce", fewer, "--format", "json", stdin='{"value":"x","partition":2}\n')
     assert refused.code == 2
     assert "line 1 names partition 2, and topic" in refused.err
@@ -345,6 +346,24 @@ def test_ctrl_c_says_what_is_acknowledged(kctl: Kctl, topic: Callable[..., str])
     assert "3 acknowledged, 0 unknown" in err
     assert out.splitlines()[1].split()[1] == "3"
     assert "Traceback" not in err
+
+
+def test_sigterm_ends_it_with_everything_accounted_for(kctl: Kctl, topic: Callable[..., str], tmp_path: Path) -> None:
+    mine = topic(partitions=3)
+    kept = tmp_path / "kept.jsonl"
+    process = subprocess.Popen(
+        [str(SCRIPT), "produce", mine, "--template", "{n}", "--rate", "200/s",
+         "--failed-file", str(kept), "-o", "json"],
+        env=kctl.environment, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    eventually(lambda: len(_read(kctl, mine)) > 20, what="it writes")
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=within(20))
+    result = json.loads(out)
+    assert process.returncode == 130, err
+    assert (result["interrupted"], result["failed"], result["unknown"]) == (True, 0, 0)
+    assert result["acknowledged"] == result["sent"] == len(_read(kctl, mine))
+    assert not kept.exists(), "nothing was lost"
 
 
 @pytest.mark.long
