@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,24 +27,20 @@ def orders(kctl: Kctl, secure: SecureCluster) -> str:
 @contextmanager
 def _allowed(secure: SecureCluster, topic: str, *operations: str) -> Iterator[None]:
     """The user without rights has these on the topic while the block runs."""
-    from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
-
+    kafka: Any = import_module("kafka.admin")
     target = resolve_target(
         context=None, bootstrap_server=secure.bootstrap, zookeeper=None, command_config=secure.admin
     )
-    rules = [
-        ACL(
-            "User:nobody", "*", ACLOperation[name], ACLPermissionType.ALLOW,
-            ResourcePattern(ResourceType.TOPIC, topic),
-        )
-        for name in operations
-    ]  # fmt: skip
+    pattern = kafka.ResourcePattern(kafka.ResourceType.TOPIC, topic)
+    allow = kafka.ACLPermissionType.ALLOW
+    rules = [kafka.ACL("User:nobody", "*", kafka.ACLOperation[name], allow, pattern) for name in operations]
     with connect(target) as client:
-        client.admin().create_acls(rules)
+        admin: Any = client.admin()
+        admin.create_acls(rules)
         try:
             yield
         finally:
-            client.admin().delete_acls(rules)
+            admin.delete_acls(rules)
 
 
 def test_a_topic_that_may_not_be_seen(kctl: Kctl, secure: SecureCluster, orders: str) -> None:
