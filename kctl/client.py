@@ -8,13 +8,13 @@ consumer) are made only when they are asked for, with the server that the prefli
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from kctl import preflight, wire
-from kctl.address import Address, parse_zookeeper
-from kctl.brokers import Brokers, advertised_error
+from kctl.address import parse_zookeeper
+from kctl.brokers import Brokers
 from kctl.connection import Connection, Dialer, PeerClosed
 from kctl.deadline import Deadline
 from kctl.errors import (
@@ -166,6 +166,14 @@ class ClusterClient:
         answers = self._ask(each, timeout_s, changes)
         return {node: answer for node, answer in answers.items() if node is not None}
 
+    def dial(self, nodes: Iterable[int], *, timeout_s: float | None = None) -> dict[int, Connection | KctlError]:
+        """A connection to each of several brokers for the caller alone, who closes it: node id → it or why not."""
+        return self._brokers.dial(nodes, Deadline(timeout_s or self.timeout_s))
+
+    def dial_known(self, brokers: Collection[Broker], *, timeout_s: float) -> dict[int, Connection | KctlError]:
+        """`dial` for brokers whose addresses the caller has. Unlike the other methods this may run in any thread."""
+        return self._brokers.dial_known({broker.id: broker for broker in brokers}, Deadline(timeout_s))
+
     @contextmanager
     def asking_silent_brokers_once(self) -> Iterator[None]:
         """While the block runs, a broker that let a request time out is asked no more: its answers are that error.
@@ -218,19 +226,6 @@ class ClusterClient:
             if patience.expired:
                 raise problem
             time.sleep(_ELECTION_POLL_S)
-
-    def dial(self, brokers: Collection[Broker], *, timeout_s: float) -> dict[int, Connection | KctlError]:
-        """Connections of their own to some brokers, opened at once: node id → connection or why not.
-
-        The caller closes them. Unlike the other methods this may run in any thread, beside them.
-        """
-        addresses = {broker.id: Address(broker.host, broker.port) for broker in brokers}
-        opened = preflight.open_all(addresses, self._dialer, Deadline(timeout_s))
-        for broker in brokers:
-            outcome = opened[broker.id]
-            if isinstance(outcome, KctlError):
-                opened[broker.id] = advertised_error(broker, outcome)
-        return opened
 
     # --- kafka-python's clients -------------------------------------------------------------------------------------
 
@@ -365,7 +360,7 @@ def zookeeper(connect: str, *, timeout_s: float = 10.0) -> Iterator[KazooClient]
     reached, ConnectionTimedOut when they can but serve nobody (no quorum) within timeout_s.
     """
     from kctl.logs import quiet_kazoo
-    from kctl.zookeeper import find_chroots, reach
+    from kctl.zk.reach import find_chroots, reach
 
     path = parse_zookeeper(connect)
     servers = reach(path.servers, Deadline(min(timeout_s, preflight.LIMIT_S)))

@@ -398,7 +398,7 @@ class Sender:
     def connect(self) -> None:
         """Connect to the leaders, before there is anything to send. Raises why, when none can be reached."""
         leaders = {lane.leader for lane in self._lanes} & self._brokers.keys()
-        opened = self._client.dial([self._brokers[node] for node in leaders], timeout_s=_DIAL_S)
+        opened = self._client.dial_known([self._brokers[node] for node in leaders], timeout_s=_DIAL_S)
         for node, outcome in opened.items():
             self._connected(node, outcome)
         if leaders and not self._links:
@@ -414,7 +414,7 @@ class Sender:
             self._background.start(node, partial(self._dial_one, broker))
 
     def _dial_one(self, broker: Broker) -> Connection:
-        outcome = self._client.dial([broker], timeout_s=_DIAL_S)[broker.id]
+        outcome = self._client.dial_known([broker], timeout_s=_DIAL_S)[broker.id]
         if isinstance(outcome, KctlError):
             raise outcome
         return outcome
