@@ -19,6 +19,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "sup
 
 import cases
 import consume_cases
+import produce_cases
 import reassign_cases
 import segment_cases
 import spark_cases
@@ -34,6 +35,7 @@ CASES: dict[str, Callable[[cases.Setting], dict[str, Figures]]] = {
     "cluster": cases.cluster_start,
     "consume-100": consume_cases.consume_small,
     "consume-1k": consume_cases.consume_large,
+    "produce": produce_cases.produce,
     "segment-batches": segment_cases.segment_batches,
     "segment-records": segment_cases.segment_records,
     "segment-jobs": segment_cases.segment_jobs,
@@ -54,7 +56,7 @@ def _report(name: str, figures: dict[str, Figures]) -> dict[str, Any]:
     base = next(iter(figures.values()))
     rows: dict[str, Any] = {}
     for command, f in figures.items():
-        if command.startswith(("DumpLogSegments", "ReassignPartitionsCommand")):
+        if command.startswith(("DumpLogSegments", "ReassignPartitionsCommand", "ConsoleProducer")):
             base = f  # several peers in one table: each is the base of what follows it
         rows[command] = {
             "cpu_ms": round(f.cpu_s * 1000), "wall_ms": round(f.wall_s * 1000), "max_rss_mb": f.max_rss_bytes // 10**6,

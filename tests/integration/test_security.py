@@ -17,7 +17,7 @@ import pytest
 from kctl.client import connect
 from kctl.context import Security, Target
 from kctl_testing import Kctl, within
-from secure_broker import KEY_PASSWORD, PASSWORD, USER, SecureBroker
+from secure_broker import KEY_PASSWORD, PASSWORD, SESSION_MS, USER, SecureBroker
 
 ANSWER_S = 5.0
 WRONG_PASSWORD = "wrong-staple-91d0"
@@ -166,11 +166,21 @@ def test_every_command_works_over_it(
     topic = f"over-{listener.lower()}"
     secure_kctl.ok("topic", "create", topic, "--partitions", "1", "--replication-factor", "1")
     produced = secure_kctl.ok("produce", topic, "-v", stdin="one\ntwo\n")
-    assert "kafka.producer" in produced.err  # what the library logs is shown, but no secret
+    assert "connected to" in produced.err
     assert not [secret for secret in SECRETS if secret in produced.err]
     assert secure_kctl.ok("consume", topic, "--from-beginning", "--exit-eof").out.split() == ["one", "two"]
     assert secure_kctl.json("topic", "describe", topic)[0]["partition_count"] == 1
     secure_kctl.ok("topic", "delete", topic, "--yes")
+
+
+def test_writing_outlives_logins_over_tls(secure_kctl: Kctl, broker: SecureBroker) -> None:
+    """A login of the listener lasts 3 s; megabytes go through TLS, and records after two of its ends."""
+    _use(secure_kctl, Row("", "SCRAM", "", security=SCRAM), broker)
+    secure_kctl.ok("topic", "create", "outlives", "--partitions", "3")
+    assert secure_kctl.json("produce", "outlives", "--size", "100kB", "--count", "300")["acknowledged"] == 300
+    slow = secure_kctl.json("produce", "outlives", "--template", "{n}", "--rate", "4/s", "--count", "36")
+    assert (slow["acknowledged"], slow["duration_ms"] > 2 * SESSION_MS) == (36, True)
+    secure_kctl.ok("topic", "delete", "outlives", "--yes")
 
 
 def test_context_add_and_kafkas_own_properties(secure_kctl: Kctl, broker: SecureBroker, tmp_path: Path) -> None:
