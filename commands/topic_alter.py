@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from kctl.model import TopicState
     from kctl.topics.alter import AlteredTopic, TopicChange
 
+DEFAULT = "(default)"  # brokers do not tell every one before it holds
+
 
 def alter(
     ctx: typer.Context,
@@ -147,7 +149,8 @@ def _flat(rows: Sequence[AlteredTopic]) -> Iterator[dict[str, Any]]:
         for config in row.configs:
             yield {
                 "topic": row.name, "what": config.name, "result": config.result, "before": config.before,
-                "after": config.after, "after_source": config.after_source,
+                "after": DEFAULT if config.after is None and config.result == "would unset" else config.after,
+                "after_source": config.after_source,
             }  # fmt: skip
 
 
