@@ -35,9 +35,8 @@ def _records(kctl: Kctl, topic: str) -> list[dict[str, Any]]:
 
 def test_a_clone_with_its_records(kctl: Kctl, cluster: TestCluster, prefix: str) -> None:
     source, copy = f"{prefix}.a", f"{prefix}.b"
-    kctl.ok(
-        "topic", "create", source, "--replication-factor", "2", "--config", "message.timestamp.type=LogAppendTime", "--config", "max.message.bytes=3000000",
-    )  # fmt: skip
+    stamped = ("--config", "message.timestamp.type=LogAppendTime", "--config", "max.message.bytes=3000000")
+    kctl.ok("topic", "create", source, "--replication-factor", "2", *stamped)
     _write(cluster, source)
     kctl.ok("topic", "truncate", source, "--before-offset", "2", "--yes")
     (planned,) = [kctl.json("topic", "clone", source, copy, "--data", "--dry-run")]
