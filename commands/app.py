@@ -23,7 +23,7 @@ from kctl.errors import ExitCode, KctlError, OperationFailed, UsageError
 GROUPS: dict[str, tuple[str, str]] = {
     "cluster": ("kctl.commands.cluster", "Set up, start, stop and look into clusters on this machine."),
     "context": ("kctl.commands.context", "Choose between named clusters."),
-    "topic": ("kctl.commands.topic", "List, create, describe and delete topics."),
+    "topic": ("kctl.commands.topic", "List, describe, create, alter, truncate, copy and delete topics."),
     "leader": ("kctl.commands.leader", "Show, elect and balance the leaders of partitions."),
     "produce": ("kctl.commands.produce", "Write lines from stdin to a topic."),
     "consume": ("kctl.commands.consume", "Read records from a topic."),

@@ -74,7 +74,7 @@ def describe(
         failures = list(unknown) if judged_by_configs else []
         topics = _measured(client, topics, failures, size=size, offsets=offsets)
     shown = _nothing(problems) if not topics else None
-    inv.emit(topics, lambda: [shown] if shown else [table for each in topics for table in tables(each)])
+    inv.emit(topics, lambda: [shown] if shown else _tables(topics, one=bool(problems)))
     for line in () if judged_by_configs else unknown:
         output.warn(line)
     with told_if_incomplete(failures):
@@ -110,10 +110,21 @@ def _measured(
     return kept
 
 
-def tables(topic: TopicDescription) -> list[Table]:
-    """A topic for people: its partitions, and its configs."""
-    sized = any(p.size_bytes is not None for p in topic.partitions)
-    measured = any(p.offsets is not None for p in topic.partitions)
+def _tables(topics: Sequence[TopicDescription], *, one: bool) -> list[Table]:
+    """one: what a filter found, in one table of partitions; else two tables for each topic."""
+    if not one:
+        return [table for each in topics for table in tables(each)]
+    columns = [Column("topic", name=True), *_columns(topics)]
+    return [Table(columns, [{"topic": topic.name, **row} for topic in topics for row in _rows(topic)])]
+
+
+def _rows(topic: TopicDescription) -> list[dict[str, Any]]:
+    return [{**row, "marks": _marks(row)} for row in jsonable(topic.partitions)]
+
+
+def _columns(topics: Sequence[TopicDescription]) -> list[Column]:
+    sized = any(p.size_bytes is not None for topic in topics for p in topic.partitions)
+    measured = any(p.offsets is not None for topic in topics for p in topic.partitions)
     columns = [
         Column("partition", align="right"),
         Column("leader", align="right"),
@@ -131,9 +142,14 @@ def tables(topic: TopicDescription) -> list[Table]:
             Column("offsets.first_timestamp", "FIRST", wide=True),
             Column("offsets.max_timestamp", "NEWEST"),
         ]
+    return [*columns, Column("marks", style=_mark_style)]
+
+
+def tables(topic: TopicDescription) -> list[Table]:
+    """A topic for people: its partitions, and its configs."""
     partitions = Table(
-        columns=[*columns, Column("marks", style=_mark_style)],
-        rows=[{**row, "marks": _marks(row)} for row in jsonable(topic.partitions)],
+        columns=_columns([topic]),
+        rows=_rows(topic),
         title=f"{topic.name}: {counted(topic.partition_count, 'partition')}, replication factor {_factors(topic)}",
     )
     configs = Table(
