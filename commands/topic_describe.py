@@ -75,6 +75,8 @@ def describe(
         topics = _measured(client, topics, failures, size=size, offsets=offsets)
     shown = _nothing(problems) if not topics else None
     inv.emit(topics, lambda: [shown] if shown else _tables(topics, one=bool(problems)))
+    if any(p.adding_replicas is None for topic in topics for p in topic.partitions):
+        output.warn("whether partitions are being reassigned is not known: the controller did not tell")
     for line in () if judged_by_configs else unknown:
         output.warn(line)
     with told_if_incomplete(failures):

@@ -57,6 +57,9 @@ def test_a_user_who_may_describe_topics_only(own_kctl: Kctl, secure: SecureClust
         filtered = kctl("topic", "describe", "--under-min-isr", *nobody)
         assert filtered.code == 5, "which partitions are under it is not known"
         assert "configs" in filtered.err
+        plain = kctl("topic", "describe", SEEN, *nobody)
+        assert plain.code == 0
+        assert "being reassigned is not known" in plain.err
         for arguments in (("alter", SEEN, "--config", "retention.ms=1", "--yes"), ("delete", SEEN, "--yes")):
             assert kctl("topic", *arguments, *nobody).code != 0
         assert len(kctl.json("topic", "describe", SEEN, *admin)) == 1
