@@ -71,10 +71,10 @@ def describe(
         if watching:
             watching.run(
                 lambda: _look(client, asked),
-                lambda seen: Shown(seen.topics, _tables(seen.topics, problems), seen.failures),
+                lambda seen: Shown(seen.topics, _tables(seen, problems), seen.failures),
             )
         found = _look(client, asked)
-    inv.emit(found.topics, lambda: _tables(found.topics, problems))
+    inv.emit(found.topics, lambda: _tables(found, problems))
     for line in found.doubts:
         output.warn(line)
     with told_if_incomplete(found.failures):
@@ -122,9 +122,10 @@ def _look(client: ClusterClient, asked: _Asked) -> _Found:
     return _Found(topics, doubts, failures)
 
 
-def _nothing(problems: Sequence[Problem]) -> Table:
+def _nothing(problems: Sequence[Problem], *, certain: bool) -> Table:
     words = " or ".join(problem.value for problem in problems)
-    return Table([], [], empty=f"no partition is {words}" if problems else "no topics")
+    known = "" if certain else "known to be "
+    return Table([], [], empty=f"no partition is {known}{words}" if problems else "no topics")
 
 
 def _measured(
@@ -151,10 +152,11 @@ def _measured(
     return kept
 
 
-def _tables(topics: Sequence[TopicDescription], problems: Sequence[Problem]) -> list[Table]:
+def _tables(found: _Found, problems: Sequence[Problem]) -> list[Table]:
     """What a filter found in one table of partitions; without one, two tables for each topic."""
+    topics = found.topics
     if not topics:
-        return [_nothing(problems)]
+        return [_nothing(problems, certain=not found.failures)]
     if not problems:
         return [table for each in topics for table in tables(each)]
     columns = [Column("topic", name=True), *_columns(topics)]
