@@ -21,14 +21,22 @@ from kctl.errors import ExitCode, KctlError, OperationFailed, UsageError
 
 # name → (module, help). A module has `app`, a CommandGroup, or for a single command `command`, a function.
 GROUPS: dict[str, tuple[str, str]] = {
-    "cluster": ("kctl.commands.cluster", "Set up, start, stop and look into clusters on this machine."),
+    "cluster": ("kctl.commands.cluster", "Set up clusters on this machine; check the health of any."),
     "context": ("kctl.commands.context", "Choose between named clusters."),
     "topic": ("kctl.commands.topic", "List, describe, create, alter, truncate, copy and delete topics."),
+    "config": ("kctl.commands.config", "Read, explain, change and compare configs of topics, brokers and groups."),
+    "zk": ("kctl.commands.zk", "Look into ZooKeeper, read only."),
     "leader": ("kctl.commands.leader", "Show, elect and balance the leaders of partitions."),
+    "broker": ("kctl.commands.broker", "Show brokers, their disks, versions and features; change their log levels."),
+    "controller": ("kctl.commands.controller", "Show the controller, and the metadata quorum."),
     "produce": ("kctl.commands.produce", "Write lines from stdin to a topic."),
     "consume": ("kctl.commands.consume", "Read records from a topic."),
     "group": ("kctl.commands.group", "List and describe consumer groups."),
     "lag": ("kctl.commands.lag", "Show how far consumer groups are behind."),
+    "acl": ("kctl.commands.acl", "List, add, remove and explain ACLs, written in words."),
+    "user": ("kctl.commands.user", "List, add and remove users of SCRAM."),
+    "quota": ("kctl.commands.quota", "List, set and unset quotas of clients."),
+    "transaction": ("kctl.commands.transaction", "List and describe transactions, find and end hanging ones."),
     "segment": ("kctl.commands.segment", "Read, check and repair log files, without a broker."),
     "spark": ("kctl.commands.spark", "Compute lag and retention usage with PySpark."),
     "runtime": ("kctl.commands.runtime", "Provision Kafka itself."),

@@ -1,130 +1,124 @@
-"""kctl config: read, explain and compare the configs of topics, brokers and groups. Changing them is in config_set."""
+"""kctl config: set and unset; get, explain and diff are in modules of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kctl.commands import output
-from kctl.commands.invocation import CommandGroup, invocation
+from kctl.commands.config_get import HIDDEN, RESOURCE, shown
+from kctl.commands.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.errors import UsageError
 from kctl.text import counted
 
 if TYPE_CHECKING:
-    from kctl.configs.describe import Config
+    from kctl.configs.change import ChangedConfig, Edit
 
 app = CommandGroup("Read, explain, change and compare configs of topics, brokers and groups.")
+app.command_of("get", "kctl.commands.config_get")
+app.command_of("explain", "kctl.commands.config_get")
 
-RESOURCE = typer.Argument(
-    metavar="RESOURCE", help="topic/NAME, broker/ID, brokers (all brokers' default), group/NAME or client-metrics/NAME."
-)
-HIDDEN = "(hidden)"
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Let the brokers check it, change nothing.")]
 
 
-@app.command()
-def get(
+@app.command("set")
+def set_(
     ctx: typer.Context,
     resource: Annotated[str, RESOURCE],
-    keys: Annotated[list[str] | None, typer.Argument(metavar="[KEY]…", help="Only these configs.")] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Those that are Kafka's defaults as well.")] = False,
+    values: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]…", help="KEY=@FILE takes the value from a file, KEY=@- from stdin."),
+    ] = None,
+    append: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=ITEM,…", help="Put items into a list; repeatable.")
+    ] = None,
+    subtract: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=ITEM,…", help="Take items out of a list; repeatable.")
+    ] = None,
+    dry_run: DryRun = False,
 ) -> None:
-    """Show the configs of a resource that are not the default: value, and where it is set.
+    """Set configs that brokers take while they run; all others stay as they are.
 
-    -o wide adds type, default and whether it can be changed while the broker runs; JSON has the whole chain of values.
+    Names and types are checked here, then the brokers check it all, then it is done in one request and read back.
+    A sensitive value (a password) is only taken from a file that nobody else can read, or from stdin.
 
-    Example: kctl config get brokers
+    Example: kctl config set topic/orders retention.ms=86400000 --dry-run
     """
-    from kctl.configs.describe import by_name, describe
-    from kctl.configs.keys import find_key, unknown
-    from kctl.configs.resources import parse_resource
+    from kctl.configs.edits import parse_edits
 
-    inv = invocation(ctx)
-    chosen = parse_resource(resource)
-    if keys and all_:
-        raise UsageError("--all and KEY do not go together")
-    with inv.connect() as client:
-        known = by_name(describe(client, chosen))
-    if keys:
-        wrong = [key for key in keys if find_key(known, key) is None]
-        if wrong:
-            raise unknown(chosen, wrong, known)
-        rows = [config for key in dict.fromkeys(keys) if (config := find_key(known, key)) is not None]
-    else:
-        rows = [config for config in known.values() if all_ or not config.is_default]
-    inv.emit(
-        [_row(c) for c in rows], lambda: [_table(rows, f"every config of {chosen} is the default; --all has them")]
-    )
-
-
-def _row(config: Config) -> dict[str, Any]:
-    row: dict[str, Any] = jsonable(config)
-    del row["documentation"]
-    return row
-
-
-def _table(configs: Sequence[Config], empty: str) -> Table:
-    columns = [
-        Column("name", "CONFIG", name=True),
-        Column("shown", "VALUE"),
-        Column("source", "SET BY"),
-        Column("type", wide=True),
-        Column("default", wide=True),
-        Column("change", "CHANGED BY", wide=True),
-    ]
-    rows = [
-        {**_row(c), "shown": shown(c.value, c.sensitive and not c.is_default),
-         "change": "restart" if c.read_only else "kctl config set"}
-        for c in configs
-    ]  # fmt: skip
-    return Table(columns, rows, empty=empty)
-
-
-def shown(value: str | None, hidden: bool) -> str | None:
-    """A value for people: a sensitive one that is set says so, an empty one is seen to be there."""
-    if hidden:
-        return HIDDEN
-    return '""' if value == "" else value
+    _change(invocation(ctx), resource, parse_edits(values or (), append or (), subtract or ()), dry_run=dry_run)
 
 
 @app.command()
-def explain(
+def unset(
     ctx: typer.Context,
-    keys: Annotated[list[str], typer.Argument(metavar="KEY…", help="For example retention.ms.")],
+    resource: Annotated[str, RESOURCE],
+    keys: Annotated[list[str], typer.Argument(metavar="KEY…")],
+    dry_run: DryRun = False,
 ) -> None:
-    """Explain configs: what Kafka says they mean, their type and default, and what can change them.
+    """Take configs away from a resource, so that the next value of their chain holds: the brokers', or the default.
 
-    Asks a broker and a topic, so it is what this cluster's version knows.
-
-    Example: kctl config explain retention.ms
+    Example: kctl config unset topic/orders retention.ms --dry-run
     """
-    from kctl.configs.explain import explain as explain_keys
+    from kctl.configs.edits import removals
 
-    inv = invocation(ctx)
+    _change(invocation(ctx), resource, removals(keys), dry_run=dry_run)
+
+
+def _change(inv: Invocation, resource: str, edits: Sequence[Edit], *, dry_run: bool) -> None:
+    from kctl.configs.cautions import cautions
+    from kctl.configs.change import apply_changes, plan_changes
+    from kctl.configs.edits import with_files
+    from kctl.configs.resources import parse_resource
+
+    chosen = parse_resource(resource)
     with inv.connect() as client:
-        found, warnings = explain_keys(client, keys)
-    inv.emit(found, lambda: [_explanation(row) for row in jsonable(found)])
-    for warning in warnings:
-        output.warn(warning)
+        plan = plan_changes(client, chosen, lambda known: with_files(edits, known))
+        for caution in cautions(client, plan) if plan.edits else ():
+            output.warn(caution)
+        if dry_run or not plan.edits:
+            _emit(inv, plan.rows)
+            return
+        if not inv.yes:
+            for row in plan.rows:
+                if row.result != "unchanged":
+                    output.note(f"{row.result} {row.name}: {_side(row, 'before')} → {_side(row, 'after')}")
+        question = f"Change {counted(len(plan.edits), 'config')} of {chosen} of {client.target.name}?"
+        inv.confirm(question, target=client.target)
+        done = apply_changes(client, plan, timeout_s=inv.timeout_s(30))
+    _emit(inv, done)
 
 
-def _explanation(row: Mapping[str, Any]) -> Table:
-    facts = [
-        ("of", row["of"]),
-        ("type", row["type"] + (", sensitive" if row["sensitive"] else "")),
-        ("default", shown(row["default"], False) if row["default"] is not None else "none"),
-        ("changed by", "server.properties and a restart" if row["read_only"] else "kctl config set"),
+def _emit(inv: Invocation, rows: Sequence[ChangedConfig]) -> None:
+    columns = [
+        Column("name", "CONFIG", name=True),
+        Column("result"),
+        Column("was"),
+        Column("now", "IS" if any(not row.result.startswith("would") for row in rows) else "WOULD BE"),
+        Column("after_source", "SET BY"),
+        Column("resource", wide=True),
+        Column("before_source", "WAS SET BY", wide=True),
     ]
-    if row["server_config"]:
-        facts.append(("on brokers", row["server_config"]))
-    lines = (row["documentation"] or "not documented").splitlines()
-    facts += [("meaning" if number == 0 else "", line) for number, line in enumerate(lines)]
-    return Table([Column("fact", row["name"]), Column("text", " ")], [{"fact": k, "text": v} for k, v in facts])
+
+    def table() -> list[Table]:
+        return [Table(columns, [_with_texts(row) for row in rows])]
+
+    inv.emit(rows, table)
 
 
-app.command_of("set", "kctl.commands.config_set")
-app.command_of("unset", "kctl.commands.config_set")
+def _with_texts(row: ChangedConfig) -> dict[str, Any]:
+    return {**jsonable(row), "was": _side(row, "before"), "now": _side(row, "after")}
+
+
+def _side(row: ChangedConfig, side: str) -> str:
+    value, source = getattr(row, side), getattr(row, f"{side}_source")
+    if row.sensitive and source not in (None, "default"):
+        return HIDDEN
+    if value is None and row.result == "would unset" and row.resource != "brokers":
+        return "the brokers' value"  # not every chain has it: retention.ms comes of log.retention.hours
+    return shown(value, False) or "not set"
+
+
 app.command_of("diff", "kctl.commands.config_diff")
-__all__ = ["HIDDEN", "RESOURCE", "app", "counted", "shown"]

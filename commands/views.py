@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kctl.commands import output
 from kctl.commands.output import Column, Table, jsonable
-from kctl.errors import NotHealthy, OperationFailed
+from kctl.errors import KctlError, NotHealthy, OperationFailed
 
 if TYPE_CHECKING:
     from kctl.lag.collect import LagReport
+
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 
 class By(str, Enum):
@@ -43,6 +47,15 @@ def told_if_incomplete(failures: Sequence[str]) -> Iterator[None]:
         raise
     if failures:
         raise incomplete(failures)
+
+
+def apart(found: Mapping[_Key, _Value | KctlError]) -> tuple[dict[_Key, _Value], list[str]]:
+    """What was read, and why the rest was not. Raises the first failure when nothing was."""
+    good = {key: each for key, each in found.items() if not isinstance(each, KctlError)}
+    failures = [each for each in found.values() if isinstance(each, KctlError)]
+    if failures and not good:
+        raise failures[0]
+    return good, [each.message for each in failures]
 
 
 def ranges(numbers: Sequence[int]) -> str:
@@ -114,7 +127,10 @@ def remarks(report: LagReport) -> None:
     for name in deleted:
         numbers = sorted(tp.partition for tp in report.deleted if tp.topic == name)
         output.note(f"there are commits for {name} {ranges(numbers)}, which does not exist any more")
-    silent = sorted(report.groups.keys() - {row.group for row in report.rows} - report.failed.keys())
+    share = sorted(name for name, group in report.groups.items() if group.type == "share")
+    if share:
+        output.note(f"a share group has no committed offsets: {', '.join(share)}")
+    silent = sorted(report.groups.keys() - {row.group for row in report.rows} - report.failed.keys() - set(share))
     if silent and len(silent) <= 10:
         output.note(f"nothing committed and no members: {', '.join(silent)}")
     elif silent:

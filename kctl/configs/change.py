@@ -7,11 +7,11 @@ named stays as it is.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from kctl.configs.describe import Config, by_name, describe, describe_each
+from kctl.configs.describe import OWN_SOURCE, Config, by_name, describe, describe_brokers_on_each, describe_each
 from kctl.configs.keys import find_key, unknown
 from kctl.configs.resources import Resource
 from kctl.configs.values import fault_of, items, number_for
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
 _READ_BACK_S = 15.0  # brokers hear of a change from ZooKeeper or the metadata log
+_SETTLE_S = 3.0
 _POLL_S = 0.1
 
 Operation = Literal["set", "unset", "append", "subtract"]
@@ -66,13 +67,18 @@ class Plan:
     before: Mapping[str, Config]
 
 
-def plan_changes(client: ClusterClient, resource: Resource, edits: Sequence[Edit]) -> Plan:
-    """What `edits` would do, checked here and then by the brokers (validate_only). Nothing is changed.
+def plan_changes(
+    client: ClusterClient, resource: Resource, make_edits: Callable[[Mapping[str, Config]], Sequence[Edit]]
+) -> Plan:
+    """What edits would do, checked here and then by the brokers (validate_only). Nothing is changed.
+
+    make_edits: the edits, once the resource's configs are known: only then it is known what is a secret.
 
     Raises NotFound for an unknown config or resource, Refused for a value of another type, for one that a broker reads
     only when it starts, and for what the brokers refuse.
     """
     known = by_name(describe(client, resource))
+    edits = make_edits(known)
     check(resource, edits, known)
     before = {edit.name: find_key(known, edit.name) or _leftover(edit.name) for edit in edits}
     todo = [edit for edit in edits if not _holds(resource, edit, before[edit.name])]
@@ -166,8 +172,6 @@ def _expected(resource: Resource, edit: Edit, config: Config) -> tuple[str | Non
         if resource.kind == "brokers" or not below:
             return None, None
         return below[0].value, below[0].source.value
-    from kctl.configs.describe import OWN_SOURCE
-
     source = OWN_SOURCE[resource.kind].value
     if edit.operation == "set":
         return (edit.value or "").strip(), source
@@ -222,7 +226,9 @@ def apply_changes(client: ClusterClient, plan: Plan, *, timeout_s: float) -> lis
 
 
 def _read_back(client: ClusterClient, plan: Plan, deadline: Deadline) -> dict[str, Config]:
+    """The changed configs as the brokers show them. A broker lists a value before it works by it: both are awaited."""
     names = [edit.name for edit in plan.edits]
+    patience = Deadline(deadline.at_most(_SETTLE_S).left_s)
     while True:
         found = describe_each(client, [plan.resource], names=names)[plan.resource]
         if isinstance(found, KctlError):
@@ -233,17 +239,39 @@ def _read_back(client: ClusterClient, plan: Plan, deadline: Deadline) -> dict[st
         known = by_name(found)
         after = {name: known.get(name) or _leftover(name) for name in names}
         late = [e.name for e in plan.edits if not _done(plan.resource, e, after[e.name])]
-        if not late:
+        if not late and plan.resource.kind == "brokers":
+            late = _late_brokers(client, plan)
+        if not late and (patience.expired or all(_settled(config) for config in after.values())):
             return after
         if deadline.expired:
             raise OutcomeUnknown(
                 f"the brokers took the change of {plan.resource}, but do not show it yet: {', '.join(late)}",
-                hint=f"kctl config get {plan.resource.path} {' '.join(late)} shows it when they do",
+                hint=f"kctl config get {plan.resource.path} {' '.join(names)} shows it when they do",
             )
         time.sleep(_POLL_S)
+
+
+def _late_brokers(client: ClusterClient, plan: Plan) -> list[str]:
+    """The brokers that do not show a change for all brokers. One that went away reads it when it comes back."""
+    late = []
+    for node, found in describe_brokers_on_each(client, [edit.name for edit in plan.edits]).items():
+        if isinstance(found, KctlError):
+            continue
+        known = by_name(found)
+        if not all(_done(plan.resource, edit, known.get(edit.name) or _leftover(edit.name)) for edit in plan.edits):
+            late.append(f"broker {node}")
+    return late
 
 
 def _done(resource: Resource, edit: Edit, config: Config) -> bool:
     if config.sensitive and edit.operation != "unset":
         return config.own(resource.kind) is not None
     return _holds(resource, edit, config)
+
+
+def _settled(config: Config) -> bool:
+    """Whether the value that a broker works by is the first of the chain, however either is written."""
+    first = config.synonyms[0] if config.synonyms else None
+    if config.sensitive or first is None or first.name != config.name:
+        return True
+    return items((config.value or "").lower()) == items((first.value or "").lower())

@@ -91,6 +91,8 @@ _UNDESCRIBED = {
         "on the same broker."
     ),
 }
+_INVALID_REQUEST = 42
+_OLD = "brokers before 4.0 say this of kinds of configs that they do not know, and to users without rights"
 _NO_LIMIT = str(2**63 - 1)
 
 
@@ -129,6 +131,13 @@ def describe_each(
         answer = client.send(_request(chunk, keys, documentation))
         found.update((r, _configs_of(r, answer, keys)) for r in chunk)
     return found
+
+
+def describe_brokers_on_each(client: ClusterClient, names: Collection[str]) -> dict[int, list[Config] | KctlError]:
+    """What each broker knows to be set for all brokers: node → its configs of these names, or why it does not tell."""
+    resource, keys = Resource.brokers(), sorted(names)
+    answers = client.send_each({node: _request([resource], keys, False) for node in client.metadata(()).brokers})
+    return {node: _configs_of(resource, answer, keys) for node, answer in answers.items()}
 
 
 def _request(resources: Iterable[Resource], keys: list[str] | None, documentation: bool) -> Any:
@@ -181,7 +190,8 @@ def _configs_of(resource: Resource, answer: Any, keys: list[str] | None) -> list
         if row.error_code == 3:
             return NotFound(f"{resource} does not exist", hint="kctl topic list shows what is there")
         if row.error_code:
-            return error_for(row.error_code, row.error_message, subject=f"configs of {resource}")
+            hint = _OLD if row.error_code == _INVALID_REQUEST and resource.type_code > BROKER_RESOURCE else None
+            return error_for(row.error_code, row.error_message, subject=f"configs of {resource}", hint=hint)
         configs = {c.name: _config(c) for c in row.configs}
         if resource.kind == "broker":
             _add_undescribed(configs, keys)

@@ -14,18 +14,18 @@ _LISTENER = "listener.name."
 
 
 def find_key(known: Mapping[str, Config], name: str) -> Config | None:
-    """The config of a name; for «listener.name.LISTENER.[MECHANISM.]KEY» what is described of KEY, not set. Pure."""
-    if name in known:
-        return known[name]
+    """The config of a name; for «listener.name.LISTENER.[MECHANISM.]KEY» with the type of KEY. Pure."""
+    own = known.get(name)
     if not name.startswith(_LISTENER):
-        return None
+        return own
     _, _, rest = name.removeprefix(_LISTENER).partition(".")
     for key in (rest, rest.partition(".")[2]):
         base = known.get(key)
         if base is not None:
             # With the prefix even those can be set that a broker otherwise reads only once (KIP-226).
-            return replace(base, name=name, value=None, source=None, synonyms=(), read_only=False)
-    return None
+            unset = replace(base, name=name, value=None, source=None, synonyms=())
+            return replace(own or unset, type=base.type, sensitive=base.sensitive, read_only=False)
+    return own
 
 
 def unknown(resource: Resource, names: Iterable[str], known: Mapping[str, Config]) -> NotFound:

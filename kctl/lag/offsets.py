@@ -25,6 +25,14 @@ _CONSUMER, _DEBUGGING_REPLICA = -1, -2  # as a replica id; the latter sees all o
 Committed: TypeAlias = dict[TopicPartition, int]
 
 
+class Commit(NamedTuple):
+    """What a group committed for a partition. leader_epoch: of the last record read, −1 when it was not told."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+
+
 class OffsetSpec(IntEnum):
     """The «timestamp» of a ListOffsets request that stands for a place in the log."""
 
@@ -57,10 +65,33 @@ def fetch_committed(
 
 def fetch_committed_each(client: ClusterClient, by_node: ByCoordinator) -> dict[str, Committed | KctlError]:
     """`fetch_committed` from several coordinators at once."""
+    return _fetch(client, by_node, _committed_offset)
+
+
+def fetch_commits_each(
+    client: ClusterClient, by_node: ByCoordinator
+) -> dict[str, dict[TopicPartition, Commit] | KctlError]:
+    """`fetch_committed_each` with all that was committed beside the offset."""
+    return _fetch(client, by_node, _commit)
+
+
+def _committed_offset(row: Any) -> int:
+    offset: int = row.committed_offset
+    return offset
+
+
+def _commit(row: Any) -> Commit:
+    epoch = getattr(row, "committed_leader_epoch", None)  # brokers ≥ 2.1 have it
+    return Commit(row.committed_offset, -1 if epoch is None else epoch, row.metadata or "")
+
+
+def _fetch(
+    client: ClusterClient, by_node: ByCoordinator, value: Callable[[Any], _Value]
+) -> dict[str, dict[TopicPartition, _Value] | KctlError]:
     try:
-        return send_in_chunks(client, by_node, _batched_request, _parse_batched)
+        return send_in_chunks(client, by_node, _batched_request, lambda response: _parse_batched(response, value))
     except NotSupported:
-        return _one_by_one(client, by_node)
+        return _one_by_one(client, by_node, value)
 
 
 def _batched_request(groups: Sequence[str]) -> object:
@@ -74,31 +105,37 @@ def _batched_request(groups: Sequence[str]) -> object:
     )
 
 
-def _parse_batched(response: Any) -> dict[str, Committed | KctlError]:
+def _parse_batched(
+    response: Any, value: Callable[[Any], _Value]
+) -> dict[str, dict[TopicPartition, _Value] | KctlError]:
     return {
         group.group_id: failure(group.error_code, None, group.group_id)
         if group.error_code
-        else _parse_topics(group.topics, group.group_id)
+        else _parse_topics(group.topics, group.group_id, value)
         for group in response.groups
     }
 
 
-def _parse_topics(topics: Iterable[Any], group: str) -> Committed | KctlError:
-    committed: Committed = {}
+def _parse_topics(
+    topics: Iterable[Any], group: str, value: Callable[[Any], _Value]
+) -> dict[TopicPartition, _Value] | KctlError:
+    committed: dict[TopicPartition, _Value] = {}
     for topic in topics:
         name = topic.name
         for row in topic.partitions:
             if row.error_code:
                 return failure(row.error_code, f"offset of {name}-{row.partition_index}", group)
             if row.committed_offset >= 0:
-                committed[TopicPartition(name, row.partition_index)] = row.committed_offset
+                committed[TopicPartition(name, row.partition_index)] = value(row)
     return committed
 
 
-def _one_by_one(client: ClusterClient, by_node: ByCoordinator) -> dict[str, Committed | KctlError]:
+def _one_by_one(
+    client: ClusterClient, by_node: ByCoordinator, value: Callable[[Any], _Value]
+) -> dict[str, dict[TopicPartition, _Value] | KctlError]:
     from kafka.protocol.consumer import OffsetFetchRequest
 
-    answers: dict[str, Committed | KctlError] = {}
+    answers: dict[str, dict[TopicPartition, _Value] | KctlError] = {}
     for turn in range(max(len(groups) for groups in by_node.values())):
         asked = {node: groups[turn] for node, groups in by_node.items() if turn < len(groups)}
         responses = client.send_each(
@@ -114,7 +151,7 @@ def _one_by_one(client: ClusterClient, by_node: ByCoordinator) -> dict[str, Comm
             elif response.error_code:
                 answers[group] = failure(response.error_code, None, group)
             else:
-                answers[group] = _parse_topics(response.topics, group)
+                answers[group] = _parse_topics(response.topics, group, value)
     return answers
 
 
@@ -137,7 +174,7 @@ def fetch_offsets(
 def fetch_offsets_each(
     client: ClusterClient,
     by_leader: Mapping[int, Sequence[TopicPartition]],
-    spec: OffsetSpec,
+    spec: int,
     *,
     read_committed: bool = False,
 ) -> dict[TopicPartition, int | KctlError]:

@@ -18,7 +18,7 @@ from kctl.model import TopicPartition
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
-    from kctl.groups.describe import Group
+    from kctl.groups.model import Group
 
 _SHARE = "share"  # share groups (KIP-932) have no committed offsets
 

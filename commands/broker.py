@@ -1,0 +1,151 @@
+"""kctl broker: list, describe, log-dirs, api-versions and features; loggers beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kctl.commands.broker_tables import (
+    api_table,
+    broker_table,
+    description_tables,
+    feature_table,
+    log_dir_table,
+    replica_table,
+)
+from kctl.commands.invocation import CommandGroup, invocation
+from kctl.commands.views import apart, incomplete
+from kctl.text import counted
+
+if TYPE_CHECKING:
+    from kctl.broker.api_versions import BrokerApis
+    from kctl.client import ClusterClient
+
+app = CommandGroup("Show brokers, their disks, versions and features; change their log levels.")
+app.group_of("loggers", "kctl.commands.broker_loggers")
+
+Ids = Annotated[list[int] | None, typer.Argument(metavar="[ID]…", help="All brokers when none is named.")]
+
+
+@app.command("list")
+def list_(ctx: typer.Context) -> None:
+    """List brokers: address, rack, controller, leaders, replicas, disk and release.
+
+    A broker that is down is listed when partitions have a replica on it, or a KRaft controller has it registered. The
+    release is a guess from the requests that the broker has: brokers do not tell it.
+
+    Example: kctl broker list
+    """
+    from kctl.broker.overview import read_brokers, summaries
+
+    inv = invocation(ctx)
+    with inv.connect() as client:
+        rows = summaries(read_brokers(client))
+    inv.emit(rows, lambda: [broker_table(rows)])
+    _tell_missing([row.error for row in rows if row.error])
+
+
+@app.command()
+def describe(ctx: typer.Context, ids: Ids = None) -> None:
+    """Describe brokers: what each leads and holds, what is not in sync, and its log dirs.
+
+    Example: kctl broker describe 1
+    """
+    from kctl.broker.overview import descriptions, read_brokers
+
+    inv = invocation(ctx)
+    with inv.connect() as client:
+        facts = read_brokers(client, ids or None)
+    found = descriptions(facts, ids or facts.ids)
+    inv.emit(found, lambda: [table for row in found for table in description_tables(row)])
+    _tell_missing([row.error for row in found if row.error])
+
+
+@app.command("log-dirs")
+def log_dirs(
+    ctx: typer.Context,
+    ids: Ids = None,
+    topic: Annotated[list[str] | None, typer.Option(help="Only replicas of this topic; repeatable.")] = None,
+    replicas: Annotated[bool, typer.Option("--replicas", help="A row for each replica, the largest first.")] = False,
+) -> None:
+    """Show the log dirs of brokers: what is in them, and how full their disks are.
+
+    SIZE is what the replicas take; the other numbers are the disk's, whatever uses it.
+
+    Example: kctl broker log-dirs 1 2
+    """
+    from kctl.broker.log_dir_rows import log_dir_rows, read_log_dirs, replica_rows
+
+    inv = invocation(ctx)
+    with inv.connect() as client:
+        good, failures = apart(read_log_dirs(client, _chosen(client, ids), topic or ()))
+    if replicas:
+        found = replica_rows(good)
+        inv.emit(found, lambda: [replica_table(found)])
+    else:
+        rows = log_dir_rows(good)
+        inv.emit(rows, lambda: [log_dir_table(rows)])
+    _tell_missing(failures)
+
+
+@app.command("api-versions")
+def api_versions(
+    ctx: typer.Context,
+    ids: Ids = None,
+    differences: Annotated[bool, typer.Option("--differences", help="Only what brokers have differently.")] = False,
+) -> None:
+    """Show the requests that brokers have, and in which versions.
+
+    Brokers differ while a cluster is being upgraded.
+
+    Example: kctl broker api-versions --differences
+    """
+    from kctl.broker.api_versions import compare_apis
+
+    inv = invocation(ctx)
+    with inv.connect() as client:
+        good, failures = _apis(client, ids)
+    rows = [row for row in compare_apis(good) if not (differences and row.same)]
+    empty = f"no differences between {counted(len(good), 'broker')}"
+    inv.emit(rows, lambda: [api_table(rows, empty=empty)])
+    _tell_missing(failures)
+
+
+@app.command()
+def features(ctx: typer.Context, ids: Ids = None) -> None:
+    """Show the features that brokers support, and the level that is in force.
+
+    Brokers with ZooKeeper have none, or only those of their own release.
+
+    Example: kctl broker features
+    """
+    from kctl.broker.api_versions import features_of
+
+    inv = invocation(ctx)
+    with inv.connect() as client:
+        good, failures = _apis(client, ids)
+    rows = features_of(good)
+    inv.emit(rows, lambda: [feature_table(rows)])
+    _tell_missing(failures)
+
+
+def _apis(client: ClusterClient, ids: Collection[int] | None) -> tuple[dict[int, BrokerApis], list[str]]:
+    from kctl.broker.api_versions import fetch_api_versions
+
+    return apart(fetch_api_versions(client, _chosen(client, ids)))
+
+
+def _chosen(client: ClusterClient, ids: Collection[int] | None) -> list[int]:
+    """The brokers named, else all that are registered. Raises NotFound."""
+    from kctl.broker.overview import check_known
+
+    known = client.metadata(()).brokers
+    check_known(ids or (), known)
+    return sorted(set(ids or known))
+
+
+def _tell_missing(failures: Sequence[str]) -> None:
+    if failures:
+        raise incomplete(failures)

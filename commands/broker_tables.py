@@ -1,0 +1,145 @@
+"""The tables of `kctl broker`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kctl.commands.output import Column, Table, jsonable
+from kctl.commands.views import ranges
+from kctl.units import format_size
+
+if TYPE_CHECKING:
+    from kctl.broker.api_versions import ApiOfBrokers, FeatureOfBrokers
+    from kctl.broker.log_dir_rows import LogDirRow, ReplicaRow
+    from kctl.broker.overview import BrokerDescription, BrokerSummary
+
+_NAMED = 20
+
+
+def broker_table(rows: Sequence[BrokerSummary]) -> Table:
+    """A row for each broker."""
+    columns = [
+        Column("id", align="right"),
+        Column("address"),
+        Column("rack"),
+        Column("state", style=lambda row: None if row["state"] == "up" else "red"),
+        Column("controller", "CTRL", show=lambda is_it: "yes" if is_it else ""),
+        Column("leaders", align="right"),
+        Column("replicas", align="right"),
+        Column("not_in_sync", "NOT IN SYNC", align="right", style=_alarm("not_in_sync")),
+        Column("size_bytes", "SIZE", show=format_size, align="right"),
+        Column("used_percent", "DISK", show=_percent, align="right"),
+        Column("offline_log_dirs", "OFFLINE DIRS", align="right", style=_alarm("offline_log_dirs")),
+        Column("release", "RELEASE"),
+    ]
+    shown = [{**row, "address": _address(row)} for row in jsonable(rows)]
+    if not any(row["offline_log_dirs"] for row in shown):
+        columns = [column for column in columns if column.key != "offline_log_dirs"]
+    return Table(columns, shown, empty="no brokers")
+
+
+def _alarm(key: str) -> Any:
+    """A column's style: red when the row's `key` is set and not zero."""
+    return lambda row: "red" if row.get(key) else None
+
+
+def _percent(value: float) -> str:
+    return f"{value:g} %"
+
+
+def _address(row: Mapping[str, Any]) -> str | None:
+    host = row["host"]
+    return None if host is None else f"[{host}]:{row['port']}" if ":" in host else f"{host}:{row['port']}"
+
+
+def description_tables(found: BrokerDescription) -> list[Table]:
+    """One broker: its facts as lines, then its log dirs."""
+    row = jsonable(found)
+    facts = {
+        "address": _address(row),
+        "rack": row["rack"],
+        "state": row["state"],
+        "controller": row["controller"],
+        "release": row["release"],
+        "leaders": f"{found.leaders:,}; preferred leader of {found.preferred:,}",
+        "replicas": f"{found.replicas:,}; not in sync: {_some(found.partitions_not_in_sync)}",
+    }
+    lines = Table(
+        [Column("key", f"BROKER {found.id}"), Column("value", " ")],
+        [{"key": key, "value": value} for key, value in facts.items()],
+    )
+    return [lines] if found.log_dirs is None else [lines, log_dir_table(found.log_dirs, with_broker=False)]
+
+
+def _some(names: Sequence[str]) -> str:
+    if not names:
+        return "none"
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def log_dir_table(rows: Sequence[LogDirRow], *, with_broker: bool = True) -> Table:
+    """A row for each log dir."""
+    columns = [
+        Column("broker", align="right"),
+        Column("log_dir", "LOG DIR", name=True),
+        Column("replicas", align="right"),
+        Column("future_replicas", "FUTURE", align="right"),
+        Column("size_bytes", "SIZE", show=format_size, align="right"),
+        Column("usable_bytes", "USABLE", show=format_size, align="right"),
+        Column("total_bytes", "TOTAL", show=format_size, align="right"),
+        Column("used_percent", "USED", show=_percent, align="right"),
+        Column("error", "OFFLINE", style=_alarm("error")),
+    ]
+    known = jsonable(rows)
+    hidden = {key for key in ("future_replicas", "error") if not any(row[key] for row in known)}
+    if not with_broker:
+        hidden.add("broker")
+    return Table([column for column in columns if column.key not in hidden], known, empty="no log dirs")
+
+
+def replica_table(rows: Sequence[ReplicaRow]) -> Table:
+    """A row for each replica."""
+    columns = [
+        Column("broker", align="right"),
+        Column("log_dir", "LOG DIR", name=True),
+        Column("topic", name=True),
+        Column("partition", align="right"),
+        Column("size_bytes", "SIZE", show=format_size, align="right"),
+        Column("offset_lag", "OFFSET LAG", align="right"),
+        Column("is_future", "FUTURE", show=lambda is_it: "yes" if is_it else ""),
+    ]
+    return Table(columns, jsonable(rows), empty="no replicas")
+
+
+def api_table(rows: Sequence[ApiOfBrokers], *, empty: str) -> Table:
+    """A row for each request; where brokers differ, the last column names them: «1-2: 0 to 8; 3: 0 to 9»."""
+    columns = [
+        Column("api_key", "KEY", align="right"),
+        Column("api"),
+        Column("shown", "VERSIONS", style=lambda row: None if row["same"] else "yellow"),
+    ]
+    return Table(columns, [{**row, "shown": _versions(row)} for row in jsonable(rows)], empty=empty)
+
+
+def _versions(row: Mapping[str, Any]) -> str:
+    pieces = [(ranges(each["brokers"]), _range(each)) for each in row["versions"]]
+    return pieces[0][1] if row["same"] else "; ".join(f"{brokers}: {text}" for brokers, text in pieces)
+
+
+def _range(each: Mapping[str, Any]) -> str:
+    return "none" if each["min_version"] is None else f"{each['min_version']} to {each['max_version']}"
+
+
+def feature_table(rows: Sequence[FeatureOfBrokers]) -> Table:
+    """A row for each feature, or each way in which brokers have it."""
+    columns = [
+        Column("feature"),
+        Column("brokers", show=ranges),
+        Column("min_version", "SUPPORTED MIN", align="right"),
+        Column("max_version", "SUPPORTED MAX", align="right"),
+        Column("finalized_version", "IN FORCE", align="right"),
+        Column("finalized_epoch", "EPOCH", align="right"),
+    ]
+    return Table(columns, jsonable(rows), empty="the brokers have no features")

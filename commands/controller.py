@@ -1,0 +1,90 @@
+"""kctl controller: who it is, since when, and with KRaft the quorum behind it."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from kctl.commands.invocation import invocation
+from kctl.commands.output import Column, Table, jsonable
+from kctl.commands.views import ranges, told_if_incomplete
+from kctl.errors import NotHealthy
+from kctl.units import format_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kctl.broker.controller import Controller, Voter
+
+
+def command(ctx: typer.Context) -> None:
+    """Show the controller: its broker and epoch, and since when it is.
+
+    With ZooKeeper the epoch and the time are read there, when --zookeeper or the context names it. With KRaft the
+    metadata quorum is shown: voters, observers, and how far each is behind. Exit 1 when there is no controller, or
+    brokers name different ones.
+
+    Example: kctl controller
+    """
+    from kctl.broker.controller import read_controller
+
+    inv = invocation(ctx)
+    with inv.connect() as client:
+        found = read_controller(client, inv.target().zookeeper)
+    inv.emit(found, lambda: _tables(found))
+    with told_if_incomplete(found.failures):
+        _judge(found)
+
+
+def _judge(found: Controller) -> None:
+    if found.id is None:
+        raise NotHealthy("there is no controller", hint="are enough of ZooKeeper's servers or of the voters up?")
+    if not found.agreed:
+        others = "; ".join(
+            f"broker {node}: {'none' if named is None else named}"
+            for node, named in found.named_by.items()
+            if named != found.id
+        )
+        raise NotHealthy(f"broker {found.id} is the controller, but not all brokers say so ({others})")
+
+
+def _tables(found: Controller) -> list[Table]:
+    where = None if found.host is None else f"{found.host}:{found.port}"
+    facts: dict[str, Any] = {"controller": found.id, "address": where, "metadata": found.metadata, "epoch": found.epoch}
+    if found.metadata == "zookeeper":
+        facts["since"] = None if found.since is None else f"{found.since:%Y-%m-%d %H:%M:%S} UTC ({_ago(found.since)})"
+        facts["named by"] = f"broker {ranges(sorted(n for n, named in found.named_by.items() if named == found.id))}"
+    else:
+        facts["high watermark"] = found.high_watermark
+    lines = Table([Column("key", " "), Column("value", " ")], [{"key": k, "value": v} for k, v in facts.items()])
+    members = (*found.voters, *found.observers)
+    return [lines, _members(members)] if members else [lines]
+
+
+def _members(rows: Sequence[Voter]) -> Table:
+    columns = [
+        Column("id", align="right"),
+        Column("role"),
+        Column("address"),
+        Column("log_end_offset", "LOG END", align="right"),
+        Column("lag", align="right"),
+        Column("fetched", "LAST FETCH"),
+        Column("caught_up", "CAUGHT UP"),
+    ]
+    shown = [
+        {
+            **jsonable(row),
+            "address": None if row.host is None else f"{row.host}:{row.port}",
+            "fetched": None if row.last_fetch is None else _ago(row.last_fetch),
+            "caught_up": None if row.last_caught_up is None else _ago(row.last_caught_up),
+        }
+        for row in rows
+    ]
+    return Table(columns, shown)
+
+
+def _ago(moment: datetime) -> str:
+    passed_ms = (datetime.now(timezone.utc) - moment).total_seconds() * 1000
+    return "now" if passed_ms < 1000 else f"{format_duration(round(passed_ms))} ago"

@@ -1,0 +1,1 @@
+"""Brokers and controllers: what they are, what they can do, what they hold."""

@@ -1,0 +1,52 @@
+"""What each broker says of the others: who is there, and who the controller is."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kctl.errors import KctlError, NotSupported
+from kctl.model import Broker
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerView:
+    """brokers: those that it lists as alive. controller_id: None when it knows none; with KRaft it is any broker."""
+
+    brokers: tuple[int, ...]
+    controller_id: int | None
+
+
+def read_views(client: ClusterClient, brokers: Collection[int]) -> dict[int, BrokerView | KctlError]:
+    """Each broker's view, by one Metadata without topics to each; a KctlError for one that does not answer."""
+    from kafka.protocol.metadata import MetadataRequest
+
+    answers = client.send_each({node: MetadataRequest(topics=[], min_version=1) for node in sorted(brokers)})
+    found: dict[int, BrokerView | KctlError] = {}
+    for node, answer in answers.items():
+        if isinstance(answer, KctlError):
+            found[node] = answer
+        else:
+            known = None if answer.controller_id < 0 else answer.controller_id
+            found[node] = BrokerView(tuple(sorted(b.node_id for b in answer.brokers)), known)
+    return found
+
+
+def fenced_brokers(client: ClusterClient) -> dict[int, Broker]:
+    """Brokers that are registered with a KRaft controller and not alive (KIP-1073, brokers ≥ 4.0); else none.
+
+    Raises ConnectionFailed's subclasses.
+    """
+    from kafka.protocol.admin import DescribeClusterRequest
+
+    try:
+        answer = client.send(DescribeClusterRequest(include_fenced_brokers=True, min_version=2))
+    except NotSupported:
+        return {}
+    if answer.error_code:
+        return {}
+    return {b.broker_id: Broker(b.broker_id, b.host, b.port, b.rack) for b in answer.brokers if b.is_fenced}

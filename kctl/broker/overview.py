@@ -1,0 +1,216 @@
+"""Brokers as rows: where they are, what they lead and hold, how full their disks are, which release they seem to be."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kctl.broker.api_versions import BrokerApis, fetch_api_versions, release_of
+from kctl.broker.log_dir_rows import LogDirRow, log_dir_rows
+from kctl.broker.membership import fenced_brokers
+from kctl.broker.quorum import describe_quorum
+from kctl.errors import ConnectionFailed, KctlError, NotFound
+from kctl.health.partitions import partitions_of
+from kctl.log_dirs import LogDir, fetch_log_dirs
+from kctl.model import Broker, ClusterState, PartitionState
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSummary:
+    """A broker. state: «up»; «silent», registered but without an answer; «down», others hold it for a replica's broker.
+
+    host, port, rack: None when it is down and nobody tells. controller: with KRaft, whether the active one has this id.
+    leaders, replicas: of all topics; not_in_sync: of its replicas. size_bytes: all its replicas; used_percent: of the
+    fullest log dir's disk; release: see release_of. None where it could not be read: error says why.
+    """
+
+    id: int
+    host: str | None
+    port: int | None
+    rack: str | None
+    state: str
+    controller: bool
+    leaders: int
+    replicas: int
+    not_in_sync: int
+    size_bytes: int | None
+    used_percent: float | None
+    log_dirs: int | None
+    offline_log_dirs: int | None
+    release: str | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerDescription:
+    """A broker in full. preferred: partitions whose preferred leader it is; partitions_not_in_sync: «orders-3»."""
+
+    id: int
+    host: str | None
+    port: int | None
+    rack: str | None
+    state: str
+    controller: bool
+    leaders: int
+    preferred: int
+    replicas: int
+    partitions_not_in_sync: tuple[str, ...]
+    release: str | None
+    log_dirs: tuple[LogDirRow, ...] | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerFacts:
+    """What is known of all brokers of a cluster. controller: None when there is none, or nobody could tell."""
+
+    state: ClusterState
+    controller: int | None
+    fenced: Mapping[int, Broker]
+    apis: Mapping[int, BrokerApis | KctlError]
+    log_dirs: Mapping[int, Sequence[LogDir] | KctlError]
+
+    @property
+    def ids(self) -> list[int]:
+        """Brokers that are up, registered, or said to hold a replica."""
+        holding = {node for p in partitions_of(self.state) for node in p.replicas}
+        return sorted(holding | self.state.brokers.keys() | self.fenced.keys())
+
+    def broker(self, node: int) -> Broker | None:
+        """Where a broker is, or was; None when nobody tells of one that is down."""
+        return self.state.brokers.get(node) or self.fenced.get(node)
+
+
+def read_brokers(client: ClusterClient, wanted: Collection[int] | None = None) -> BrokerFacts:
+    """Ask for metadata, and each broker (or those wanted) for its API versions and log dirs.
+
+    Raises NotFound for a broker wanted that nobody knows.
+    """
+    state = client.metadata()
+    fenced = fenced_brokers(client)
+    facts = BrokerFacts(state, _controller(client, state), fenced, {}, {})
+    check_known(wanted or (), facts.ids)
+    asked = [node for node in state.brokers if wanted is None or node in wanted]
+    apis = fetch_api_versions(client, asked)
+    able = [node for node, found in apis.items() if not isinstance(found, KctlError)]
+    return BrokerFacts(state, facts.controller, fenced, apis, dict(fetch_log_dirs(client, able)))
+
+
+def check_known(wanted: Collection[int], known: Collection[int]) -> None:
+    """Raise NotFound when one of the brokers is not in the cluster."""
+    unknown = sorted(set(wanted) - set(known))
+    if unknown:
+        what = f"broker {unknown[0]} is" if len(unknown) == 1 else f"brokers {', '.join(map(str, unknown))} are"
+        raise NotFound(
+            f"{what} not in the cluster", hint=f"the brokers: {', '.join(map(str, sorted(known))) or 'none'}"
+        )
+
+
+def _controller(client: ClusterClient, state: ClusterState) -> int | None:
+    """With KRaft brokers name any one of themselves as the controller; the quorum knows better, if it may be asked."""
+    try:
+        quorum = describe_quorum(client)
+    except KctlError as exc:
+        if isinstance(exc, ConnectionFailed):
+            raise
+        return None
+    return state.controller_id if quorum is None else quorum.leader_id
+
+
+def summaries(facts: BrokerFacts) -> list[BrokerSummary]:
+    """A row for each broker, by id. Pure."""
+    counts = _Counts(facts.state)
+    return [_summary(node, facts, counts) for node in facts.ids]
+
+
+class _Counts:
+    """What each broker leads, should lead, and holds."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self.leaders: dict[int, int] = {}
+        self.preferred: dict[int, int] = {}
+        self.replicas: dict[int, int] = {}
+        self.not_in_sync: dict[int, list[PartitionState]] = {}
+        for p in partitions_of(state):
+            self.leaders[p.leader] = self.leaders.get(p.leader, 0) + 1
+            self.preferred[p.preferred_leader] = self.preferred.get(p.preferred_leader, 0) + 1
+            for node in p.replicas:
+                self.replicas[node] = self.replicas.get(node, 0) + 1
+                if node not in p.isr:
+                    self.not_in_sync.setdefault(node, []).append(p)
+
+
+def _summary(node: int, facts: BrokerFacts, counts: _Counts) -> BrokerSummary:
+    broker = facts.broker(node)
+    rows = _rows(facts, node)
+    used = [row.used_percent for row in rows or () if row.used_percent is not None]
+    return BrokerSummary(
+        id=node,
+        host=broker.host if broker else None,
+        port=broker.port if broker else None,
+        rack=broker.rack if broker else None,
+        state=_state(node, facts),
+        controller=node == facts.controller,
+        leaders=counts.leaders.get(node, 0),
+        replicas=counts.replicas.get(node, 0),
+        not_in_sync=len(counts.not_in_sync.get(node, ())),
+        size_bytes=None if rows is None else sum(row.size_bytes for row in rows),
+        used_percent=max(used, default=None),
+        log_dirs=None if rows is None else len(rows),
+        offline_log_dirs=None if rows is None else sum(row.error is not None for row in rows),
+        release=_release(node, facts),
+        error=_error(node, facts),
+    )
+
+
+def descriptions(facts: BrokerFacts, wanted: Collection[int]) -> list[BrokerDescription]:
+    """The brokers wanted, in that order. Pure."""
+    counts = _Counts(facts.state)
+    return [_description(node, facts, counts) for node in dict.fromkeys(wanted)]
+
+
+def _description(node: int, facts: BrokerFacts, counts: _Counts) -> BrokerDescription:
+    broker = facts.broker(node)
+    rows = _rows(facts, node)
+    return BrokerDescription(
+        id=node,
+        host=broker.host if broker else None,
+        port=broker.port if broker else None,
+        rack=broker.rack if broker else None,
+        state=_state(node, facts),
+        controller=node == facts.controller,
+        leaders=counts.leaders.get(node, 0),
+        preferred=counts.preferred.get(node, 0),
+        replicas=counts.replicas.get(node, 0),
+        partitions_not_in_sync=tuple(str(p.tp) for p in counts.not_in_sync.get(node, ())),
+        release=_release(node, facts),
+        log_dirs=None if rows is None else tuple(rows),
+        error=_error(node, facts),
+    )
+
+
+def _rows(facts: BrokerFacts, node: int) -> list[LogDirRow] | None:
+    dirs = facts.log_dirs.get(node)
+    return None if dirs is None or isinstance(dirs, KctlError) else log_dir_rows({node: dirs})
+
+
+def _state(node: int, facts: BrokerFacts) -> str:
+    if node not in facts.state.brokers:
+        return "down"
+    return "silent" if isinstance(facts.apis.get(node), KctlError) else "up"
+
+
+def _release(node: int, facts: BrokerFacts) -> str | None:
+    apis = facts.apis.get(node)
+    return None if apis is None or isinstance(apis, KctlError) else release_of(apis.versions)
+
+
+def _error(node: int, facts: BrokerFacts) -> str | None:
+    for found in (facts.apis.get(node), facts.log_dirs.get(node)):
+        if isinstance(found, KctlError):
+            return found.message
+    return None

@@ -1,0 +1,1 @@
+"""What is healthy: one rule for each thing that can be wrong, pure, and what reads the facts that they judge."""

@@ -1,0 +1,40 @@
+"""All rules over the facts of one pass."""
+
+from __future__ import annotations
+
+from kctl.health.brokers import check_brokers, check_controller, check_leaders, check_replicas
+from kctl.health.disks import check_disks, check_log_dirs
+from kctl.health.model import Facts, Health, Limits, Status
+from kctl.health.partitions import check_offline, check_under_min_isr, check_under_replicated, partitions_of
+
+
+def assess(facts: Facts, limits: Limits | None = None) -> Health:
+    """Judge. Pure."""
+    limits = limits or Limits()
+    checks = (
+        check_brokers(facts, limits),
+        check_controller(facts),
+        check_offline(facts),
+        check_under_min_isr(facts),
+        check_under_replicated(facts),
+        check_log_dirs(facts),
+        check_disks(facts, limits),
+        check_leaders(facts, limits),
+        check_replicas(facts, limits),
+    )
+    return Health(
+        healthy=all(check.status in {Status.OK, Status.WARNING} for check in checks),
+        cluster_id=facts.state.cluster_id,
+        controller_id=_controller(facts),
+        brokers=len(facts.state.brokers),
+        topics=len(facts.state.topics),
+        partitions=sum(1 for _ in partitions_of(facts.state)),
+        checks=checks,
+    )
+
+
+def _controller(facts: Facts) -> int | None:
+    """With KRaft brokers name any one of themselves as the controller; the quorum knows better."""
+    if facts.quorum is None:
+        return facts.state.controller_id
+    return getattr(facts.quorum, "leader_id", None)

@@ -1,0 +1,75 @@
+"""One pass over a cluster: what the rules have to know. Five round trips at most, each to all brokers at once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from kctl.broker.membership import fenced_brokers, read_views
+from kctl.broker.quorum import describe_quorum
+from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, OperationFailed
+from kctl.health.model import Facts
+from kctl.log_dirs import fetch_log_dirs
+from kctl.model import ClusterState, TopicPartition
+from kctl.topics.configs import fetch_topic_configs
+from kctl.topics.reassignments import ongoing_reassignments
+
+if TYPE_CHECKING:
+    from kctl.broker.quorum import Quorum
+    from kctl.client import ClusterClient
+
+_MIN_ISR = "min.insync.replicas"
+
+
+def collect_facts(client: ClusterClient) -> Facts:
+    """Read. What could not be read is a KctlError in its place.
+
+    Raises ConnectionFailed's subclasses when there is no broker that gives metadata.
+    """
+    state = client.metadata()
+    with client.asking_silent_brokers_once():
+        views = read_views(client, state.brokers)
+        able = [node for node, view in views.items() if not isinstance(view, KctlError)]
+        log_dirs = fetch_log_dirs(client, able, topics={})
+        suspects = {p.topic for topic in state.topics.values() for p in topic.partitions if p.under_replicated}
+        return Facts(
+            state=state,
+            views=views,
+            log_dirs=dict(log_dirs),
+            min_isr=min_isr_of(client, suspects, able),
+            adding=adding_replicas(client, state) if suspects else {},
+            quorum=_quorum(client),
+            fenced=fenced_brokers(client),
+        )
+
+
+def min_isr_of(client: ClusterClient, topics: Collection[str], brokers: Collection[int]) -> dict[str, int | KctlError]:
+    """min.insync.replicas of each topic."""
+    found: dict[str, int | KctlError] = {}
+    if not topics:
+        return found
+    for topic, entries in fetch_topic_configs(client, topics, brokers, names=[_MIN_ISR]).items():
+        if isinstance(entries, KctlError):
+            found[topic] = entries
+        else:
+            value = next((entry.value for entry in entries if entry.name == _MIN_ISR), None)
+            found[topic] = int(value) if value and value.isdigit() else 1
+    return found
+
+
+def adding_replicas(client: ClusterClient, state: ClusterState) -> dict[TopicPartition, tuple[int, ...]] | None:
+    """What reassignments are still copying; None when nobody could tell: then all replicas count."""
+    if state.controller_id is None:
+        return None
+    try:
+        moving = ongoing_reassignments(client)
+    except (ConnectionFailed, NotAuthorized, OperationFailed):
+        return None
+    return None if moving is None else {tp: row.adding for tp, row in moving.items()}
+
+
+def _quorum(client: ClusterClient) -> Quorum | KctlError | None:
+    try:
+        return describe_quorum(client)
+    except KctlError as exc:
+        return exc

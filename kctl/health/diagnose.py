@@ -1,0 +1,96 @@
+"""Where to look first: what the partitions with a problem have in common, what flaps, what cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kctl.broker.membership import fenced_brokers
+from kctl.errors import KctlError
+from kctl.health.causes import Suspect, find_suspects, troubled
+from kctl.health.collect import adding_replicas
+from kctl.health.held_back import HeldBack, find_held_back
+from kctl.health.isr_changes import IsrChanges
+from kctl.log_dirs import LogDir, fetch_log_dirs
+from kctl.model import ClusterState, TopicPartition
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """partitions: how many there are. offline, under_replicated: «orders-3», each in one of them only. held_back: what
+    lies behind the high watermark. watched_ms: how long ISRs were watched, None when they were not; isr_changes: what
+    changed meanwhile. failures: what could not be read, and why.
+    """
+
+    partitions: int
+    offline: tuple[str, ...]
+    under_replicated: tuple[str, ...]
+    suspects: tuple[Suspect, ...]
+    held_back: tuple[HeldBack, ...]
+    watched_ms: int | None
+    isr_changes: tuple[IsrChanges, ...]
+    failures: tuple[str, ...]
+
+    @property
+    def healthy(self) -> bool:
+        return not (self.offline or self.under_replicated or self.held_back or self.isr_changes)
+
+
+def diagnose(
+    client: ClusterClient,
+    state: ClusterState,
+    *,
+    watched_ms: int | None = None,
+    changes: Sequence[IsrChanges] = (),
+) -> Diagnosis:
+    """Of a cluster as it was seen last. watched_ms, changes: of a watch before.
+
+    Raises ConnectionFailed's subclasses.
+    """
+    with client.asking_silent_brokers_once():
+        adding = adding_replicas(client, state)
+        problems = troubled(state, adding)
+        log_dirs = fetch_log_dirs(client, state.brokers) if problems else {}
+        fenced = fenced_brokers(client) if problems else {}
+        held_back, failures = find_held_back(client, state)
+    failures += [found.message for found in log_dirs.values() if isinstance(found, KctlError)]
+    places = replica_places(state, {n: dirs for n, dirs in log_dirs.items() if not isinstance(dirs, KctlError)})
+    return Diagnosis(
+        partitions=sum(len(topic.partitions) for topic in state.topics.values()),
+        offline=tuple(str(p.tp) for p in problems if p.offline),
+        under_replicated=tuple(str(p.tp) for p in problems if not p.offline),
+        suspects=tuple(find_suspects(state, places, adding, fenced)),
+        held_back=tuple(held_back),
+        watched_ms=watched_ms,
+        isr_changes=tuple(changes),
+        failures=tuple(dict.fromkeys(failures)),
+    )
+
+
+def replica_places(
+    state: ClusterState, log_dirs: Mapping[int, Collection[LogDir]]
+) -> dict[tuple[TopicPartition, int], str]:
+    """(partition, broker) → log dir, of the brokers that told. Pure.
+
+    An offline log dir does not say what it held: a replica that is in none of the others was there, when a broker has
+    just one that is offline.
+    """
+    places = {
+        (TopicPartition(r.topic, r.partition), node): found.path
+        for node, dirs in log_dirs.items()
+        for found in dirs
+        for r in found.replicas
+        if not r.future
+    }
+    offline = {node: [found.path for found in dirs if found.error] for node, dirs in log_dirs.items()}
+    lost = {node: paths[0] for node, paths in offline.items() if len(paths) == 1}
+    for topic in state.topics.values():
+        for p in topic.partitions:
+            for node in p.replicas:
+                if node in lost:
+                    places.setdefault((p.tp, node), lost[node])
+    return places

@@ -1,0 +1,174 @@
+"""Brokers, controllers, disks and what is uneven: one table each; and what all of it adds up to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from health_testing import facts, partition, state
+from kctl.broker.membership import BrokerView
+from kctl.broker.quorum import Quorum, QuorumReplica
+from kctl.errors import ConnectionRefused, KctlError, NotAuthorized
+from kctl.health.assess import assess
+from kctl.health.brokers import check_brokers, check_controller, check_leaders, check_replicas
+from kctl.health.disks import check_disks, check_log_dirs, used_percent
+from kctl.health.model import Limits, Status
+from kctl.log_dirs import LogDir
+from kctl.model import Broker, ClusterState
+
+THREE = state(
+    [
+        partition("123", "123"),
+        partition("231", "231", leader=2, number=1),
+        partition("312", "312", leader=3, number=2),
+    ]
+)
+REFUSED = ConnectionRefused("broker 2 refused")
+
+
+@pytest.mark.parametrize(
+    ("alive", "views", "fenced", "wanted", "subjects"),
+    [
+        ("123", {}, {}, None, ()),
+        ("123", {}, {}, 3, ()),
+        ("13", {}, {}, None, ("broker 2",)),  # partitions name it
+        ("123", {2: REFUSED}, {}, None, ("broker 2",)),  # the others name it
+        ("123", {}, {4: Broker(4, "h", 1)}, None, ("broker 4",)),  # the controller names it
+        ("123", {3: BrokerView((3,), 1)}, {}, None, ("broker 3",)),  # it sees nobody else
+    ],
+)
+def test_brokers(
+    alive: str, views: dict[int, BrokerView | KctlError], fenced: dict[int, Broker], wanted: int | None,
+    subjects: tuple[str, ...],
+) -> None:  # fmt: skip
+    cluster = state(THREE.topics["t"].partitions, alive=alive)
+    found = check_brokers(facts(cluster, views=views, fenced=fenced), Limits(brokers=wanted))
+    assert (found.status, found.subjects) == (Status.PROBLEM if subjects else Status.OK, subjects)
+
+
+def test_fewer_brokers_than_there_have_to_be() -> None:
+    found = check_brokers(facts(THREE), Limits(brokers=4))
+    assert (found.status, found.summary) == (Status.PROBLEM, "3 brokers of 4")
+
+
+@pytest.mark.parametrize(
+    ("controllers", "status", "summary"),
+    [
+        ((1, 1, 1), Status.OK, "broker 1"),
+        ((None, None, None), Status.PROBLEM, "there is no controller"),
+        ((1, 1, 2), Status.PROBLEM, "brokers name different controllers (brokers 1, 2: 1; broker 3: 2)"),
+        ((1, None, 1), Status.PROBLEM, "brokers name different controllers (brokers 1, 3: 1; broker 2: none)"),
+    ],
+)
+def test_controller_with_zookeeper(controllers: tuple[int | None, ...], status: Status, summary: str) -> None:
+    views: dict[int, BrokerView | KctlError] = {
+        node: BrokerView((1, 2, 3), controller) for node, controller in enumerate(controllers, 1)
+    }
+    found = check_controller(facts(THREE, views=views))
+    assert (found.status, found.summary) == (status, summary)
+
+
+def test_a_controller_that_does_not_answer() -> None:
+    found = check_controller(facts(THREE, views={1: REFUSED}))
+    assert (found.status, found.subjects) == (Status.PROBLEM, ("broker 1",))
+
+
+def _voter(node: int, fetched: int | None, caught_up: int | None = None) -> QuorumReplica:
+    return QuorumReplica(node, None, 100, 0, fetched, caught_up)
+
+
+NOW = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("leader", "voters", "status", "subjects"),
+    [
+        (1, [_voter(1, None, NOW), _voter(2, NOW - 400), _voter(3, NOW - 9_000)], Status.OK, ()),
+        (1, [_voter(1, NOW, NOW), _voter(2, NOW - 400), _voter(3, NOW - 11_000)], Status.PROBLEM, ("controller 3",)),
+        (1, [_voter(1, None, NOW), _voter(2, NOW), _voter(3, None)], Status.PROBLEM, ("controller 3",)),
+        (None, [_voter(1, None), _voter(2, None)], Status.PROBLEM, ()),
+        (1, [_voter(1, None), _voter(2, None)], Status.OK, ()),  # before 3.3 times are not told
+    ],
+)
+def test_quorum(leader: int | None, voters: list[QuorumReplica], status: Status, subjects: tuple[str, ...]) -> None:
+    quorum = Quorum(leader, 7, 100, tuple(voters), (), ())
+    found = check_controller(facts(THREE, quorum=quorum))
+    assert (found.status, found.subjects) == (status, subjects)
+
+
+def test_a_quorum_that_may_not_be_described_is_unknown() -> None:
+    found = check_controller(facts(THREE, quorum=NotAuthorized("no")))
+    assert (found.status, found.reasons) == (Status.UNKNOWN, ("no",))
+
+
+@pytest.mark.parametrize(
+    ("total", "usable", "percent"),
+    [(100, 25, 75.0), (100, 100, 0.0), (None, None, None), (100, None, None), (0, 0, None)],
+)
+def test_used_percent(total: int | None, usable: int | None, percent: float | None) -> None:
+    assert used_percent(LogDir("/d", total, usable, [])) == percent
+
+
+GOOD = LogDir("/good", 100, 50, [])
+FULL = LogDir("/full", 100, 5, [])
+OFFLINE = LogDir("/bad", None, None, [], "a disk of the broker failed")
+OLD = LogDir("/old", None, None, [])
+
+
+@pytest.mark.parametrize(
+    ("dirs", "online", "disks"),
+    [
+        ([GOOD], Status.OK, Status.OK),
+        ([GOOD, FULL], Status.OK, Status.PROBLEM),
+        ([GOOD, OFFLINE], Status.PROBLEM, Status.OK),
+        (NotAuthorized("no"), Status.UNKNOWN, Status.UNKNOWN),
+        ([OLD], Status.OK, Status.OK),
+    ],
+)
+def test_log_dirs(dirs: Any, online: Status, disks: Status) -> None:
+    found = facts(state([], alive="1"), log_dirs={1: dirs})
+    assert check_log_dirs(found).status is online
+    assert check_disks(found, Limits()).status is disks
+
+
+def test_a_broker_that_does_not_answer_is_told_once() -> None:
+    """As a broker; not as disks that could not be read too."""
+    found = assess(facts(THREE, views={2: REFUSED}, log_dirs={2: REFUSED}))
+    assert [check.check for check in found.problems] == ["brokers"]
+    assert [check.check for check in found.checks if check.status is Status.UNKNOWN] == []
+
+
+def test_preferred_leaders_are_counted_as_the_controller_does() -> None:
+    assert check_leaders(facts(THREE), Limits()).status is Status.OK
+    off = state([partition("12", "12", leader=2, number=n) for n in range(3)])
+    found = check_leaders(facts(off), Limits())
+    assert (found.status, found.subjects) == (Status.WARNING, ("broker 1",))
+
+
+@pytest.mark.parametrize(
+    ("counts", "status"),
+    [
+        ((10, 10, 10), Status.OK),
+        ((10, 0, 0), Status.OK),  # few: nothing says that they can be even
+        ((100, 100, 100), Status.OK),
+        ((120, 100, 80), Status.OK),
+        ((130, 100, 70), Status.WARNING),
+    ],
+)
+def test_replicas(counts: tuple[int, ...], status: Status) -> None:
+    rows = [partition(str(node), str(node), number=n) for node, count in enumerate(counts, 1) for n in range(count)]
+    assert check_replicas(facts(state(rows)), Limits()).status is status
+
+
+def test_warnings_are_healthy_and_unknown_is_not() -> None:
+    off: ClusterState = state([partition("12", "12", leader=2, number=n) for n in range(3)])
+    found = assess(facts(off))
+    assert [check.check for check in found.checks if check.status is Status.WARNING] == ["preferred_leaders"]
+    assert (found.healthy, found.unknown) == (True, [])
+    blind = assess(facts(off, log_dirs={1: NotAuthorized("no")}))
+    assert (blind.healthy, blind.problems, blind.unknown) == (False, [], ["no"])
+
+
+def test_an_empty_cluster_is_healthy() -> None:
+    assert assess(facts(state([]))).healthy

@@ -1,0 +1,186 @@
+"""When a partition is healthy, as a table; and what partitions with a problem have in common."""
+
+from __future__ import annotations
+
+import pytest
+
+from health_testing import facts, partition, state
+from kctl.errors import NotAuthorized
+from kctl.health import partitions as rules
+from kctl.health.causes import find_suspects, missing_replicas
+from kctl.health.diagnose import replica_places
+from kctl.health.isr_changes import IsrWatch
+from kctl.health.model import Status
+from kctl.log_dirs import LogDir, LogDirReplica
+from kctl.model import Broker, TopicPartition
+
+
+@pytest.mark.parametrize(
+    ("replicas", "isr", "adding", "min_isr", "under_replicated", "under_min", "at_min"),
+    [
+        ("123", "123", "", 2, False, False, False),
+        ("123", "12", "", 2, True, False, True),
+        ("123", "1", "", 2, True, True, False),
+        ("123", "", "", 1, True, True, False),
+        ("123", "12", "", 1, True, False, False),
+        ("123", "1", "", 1, True, False, True),
+        ("1", "1", "", 2, False, False, False),  # fewer replicas than the minimum: all of them are enough
+        ("12", "12", "", 3, False, False, False),
+        ("12", "1", "", 3, True, True, False),
+        ("1234", "123", "4", 2, False, False, False),  # broker 4 is still copying
+        ("1234", "12", "4", 2, True, False, True),
+        ("1234", "124", "4", 2, False, False, False),  # broker 4 came in before broker 3 came back
+    ],
+)
+def test_the_rules(
+    replicas: str, isr: str, adding: str, min_isr: int, under_replicated: bool, under_min: bool, at_min: bool
+) -> None:
+    p = partition(replicas, isr)
+    assert rules.under_replicated(p, [int(node) for node in adding]) is under_replicated
+    assert (rules.under_min_isr(p, min_isr), rules.at_min_isr(p, min_isr)) == (under_min, at_min)
+
+
+def test_checks_name_the_partitions() -> None:
+    found = facts(
+        state([partition("12", "12"), partition("12", "1", number=1), partition("12", "2", leader=-1, number=2)]),
+        min_isr={"t": 2},
+    )
+    offline, under, least = (
+        rules.check_offline(found), rules.check_under_replicated(found), rules.check_under_min_isr(found),
+    )  # fmt: skip
+    assert (offline.status, offline.subjects) == (Status.PROBLEM, ("t-2",))
+    assert (under.status, under.subjects) == (Status.PROBLEM, ("t-1", "t-2"))
+    assert (least.status, least.subjects) == (Status.PROBLEM, ("t-1", "t-2"))
+
+
+@pytest.mark.parametrize(
+    ("min_isr", "status", "reasons"),
+    [
+        (1, Status.WARNING, 0),  # one left of two, and one is enough: the next loss stops writers
+        (2, Status.PROBLEM, 0),
+        (NotAuthorized("topic t: no"), Status.UNKNOWN, 1),
+    ],
+)
+def test_min_isr_that_is_reached_or_not_known(min_isr: int | NotAuthorized, status: Status, reasons: int) -> None:
+    found = rules.check_under_min_isr(facts(state([partition("12", "1")]), min_isr={"t": min_isr}))
+    assert (found.status, len(found.reasons)) == (status, reasons)
+
+
+def test_what_is_known_counts_when_another_topic_cannot_be_read() -> None:
+    both = state([partition("12", "1"), partition("12", "1", topic="secret")])
+    found = rules.check_under_min_isr(facts(both, min_isr={"t": 2, "secret": NotAuthorized("no")}))
+    assert (found.status, found.subjects, found.reasons) == (Status.PROBLEM, ("t-0",), ("no",))
+
+
+def test_a_reassignment_is_no_problem() -> None:
+    moving = state([partition("123", "12")])
+    assert rules.check_under_replicated(facts(moving)).status is Status.PROBLEM
+    found = rules.check_under_replicated(facts(moving, adding={TopicPartition("t", 0): (3,)}))
+    assert found.status is Status.OK
+    assert "1 reassignment still copies" in found.summary
+
+
+# --- causes -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("replicas", "isr", "leader", "offline", "missing"),
+    [
+        ("123", "123", 1, "", []),
+        ("123", "13", 1, "2", [2]),
+        ("12", "2", -1, "2", [1, 2]),  # the last of an ISR stays in it, though it is down
+        ("2", "2", -1, "2", [2]),
+        ("12", "12", -1, "", [1, 2]),  # nobody leads, and nothing tells why
+    ],
+)
+def test_missing_replicas(replicas: str, isr: str, leader: int, offline: str, missing: list[int]) -> None:
+    assert missing_replicas(partition(replicas, isr, leader=leader, offline=offline)) == missing
+
+
+def test_a_broker_that_is_down_comes_first() -> None:
+    cluster = state(
+        [partition("123", "13"), partition("231", "31", leader=3, number=1), partition("31", "31", leader=3, number=2)],
+        alive="13",
+    )
+    first, *others = find_suspects(cluster, {}, {})
+    assert (first.kind, first.broker, first.state) == ("broker", 2, "down")
+    assert (first.partitions, first.share_percent, first.missing_percent) == (2, 100.0, 100.0)
+    assert [(row.kind, row.broker) for row in others] == [("leader", 1), ("leader", 3)]
+    assert [row.share_percent for row in others] == [50.0, 50.0]
+
+
+def _dirs(*contents: tuple[str, str | None, list[int]]) -> list[LogDir]:
+    return [
+        LogDir(path, None, None, [LogDirReplica("t", number, 0, 0, False) for number in numbers], error)
+        for path, error, numbers in contents
+    ]
+
+
+def test_a_bad_disk_comes_before_its_broker() -> None:
+    cluster = state([partition("12", "1" if n < 2 else "12", number=n) for n in range(4)])
+    places = replica_places(
+        cluster, {1: _dirs(("/a", None, [0, 1, 2, 3])), 2: _dirs(("/a", None, [2, 3]), ("/b", None, [0, 1]))}
+    )
+    first, second, *_ = find_suspects(cluster, places, {})
+    assert (first.kind, first.broker, first.log_dir, first.missing_percent) == ("log dir", 2, "/b", 100.0)
+    assert (second.kind, second.broker, second.missing_percent) == ("broker", 2, 50.0)
+
+
+def test_what_an_offline_log_dir_held_is_what_no_other_has() -> None:
+    cluster = state([partition("1", "1", number=n) for n in range(3)])
+    places = replica_places(cluster, {1: _dirs(("/a", None, [0]), ("/b", "failed", []))})
+    assert {tp.partition: path for (tp, _), path in places.items()} == {0: "/a", 1: "/b", 2: "/b"}
+    two = replica_places(cluster, {1: _dirs(("/a", None, [0]), ("/b", "failed", []), ("/c", "failed", []))})
+    assert {tp.partition: path for (tp, _), path in two.items()} == {0: "/a"}, "it may have been either"
+
+
+def test_a_rack_comes_before_its_brokers() -> None:
+    cluster = state(
+        [
+            partition("13", "3", leader=3),
+            partition("23", "3", leader=3, number=1),
+            partition("34", "34", leader=3, number=2),
+        ],
+        alive="34",
+        racks={3: "b", 4: "b"},
+    )
+    fenced = {1: Broker(1, "h", 1, "a"), 2: Broker(2, "h", 2, "a")}
+    first, *others = find_suspects(cluster, {}, {}, fenced)
+    assert (first.kind, first.rack, first.share_percent, first.missing_percent) == ("rack", "a", 100.0, 100.0)
+    assert {(row.kind, row.broker, row.share_percent) for row in others if row.kind == "broker"} == {
+        ("broker", 1, 50.0), ("broker", 2, 50.0),
+    }  # fmt: skip
+
+
+def test_a_leader_whose_followers_fall_behind() -> None:
+    cluster = state(
+        [partition("12", "1"), partition("13", "1", number=1), partition("23", "23", leader=2, number=2),
+         partition("32", "32", leader=3, number=3)]
+    )  # fmt: skip
+    first = find_suspects(cluster, {}, {})[0]
+    assert (first.kind, first.broker, first.share_percent, first.missing_percent) == ("leader", 1, 100.0, 100.0)
+
+
+def test_a_healthy_cluster_has_no_suspects() -> None:
+    assert find_suspects(state([partition("12", "12")]), {}, {}) == []
+
+
+def test_isr_changes_add_up() -> None:
+    watch = IsrWatch(state([partition("123", "123"), partition("12", "12", number=1)]))
+    looks = [("12", 1), ("21", 1), ("123", 2), ("13", 1)]  # an ISR in another order is the same
+    changed = [
+        watch.look(state([partition("123", isr, leader=leader), partition("12", "12", number=1)]))
+        for isr, leader in looks
+    ]
+    assert changed == [1, 0, 1, 1]
+    (row,) = watch.rows
+    assert (row.topic, row.partition, row.changes, row.left, row.joined, row.leader_changes) == (
+        "t", 0, 3, (2, 3), (3,), 2,
+    )  # fmt: skip
+
+
+def test_a_partition_that_comes_or_goes_is_no_change() -> None:
+    watch = IsrWatch(state([partition("12", "12")]))
+    assert watch.look(state([])) == 0
+    assert watch.look(state([partition("12", "1")])) == 0
+    assert watch.rows == []
