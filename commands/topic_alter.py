@@ -106,11 +106,17 @@ def _change(
 
 def warn_of(rows: Sequence[AlteredTopic]) -> None:
     """What the changes bring with them."""
+    from kctl.configs.cautions import caution_of
     from kctl.topics.alter import ORDER_IS_LOST
 
     growing = [row.name for row in rows if row.partitions_after > row.partitions_before]
     if growing:
         output.warn(f"{', '.join(growing)}: {ORDER_IS_LOST}")
+    for row in rows:
+        for config in row.configs:
+            caution = caution_of(config) if config.result.startswith("would") else None
+            if caution:
+                output.warn(f"{row.name}: {caution}")
 
 
 def show_plan(rows: Sequence[AlteredTopic]) -> None:
