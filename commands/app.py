@@ -23,7 +23,7 @@ from kctl.errors import ExitCode, KctlError, OperationFailed, UsageError
 GROUPS: dict[str, tuple[str, str]] = {
     "cluster": ("kctl.commands.cluster", "Set up clusters on this machine; check the health of any."),
     "context": ("kctl.commands.context", "Choose between named clusters."),
-    "topic": ("kctl.commands.topic", "List, create, describe and delete topics."),
+    "topic": ("kctl.commands.topic", "List, describe, create, alter, truncate, copy and delete topics."),
     "config": ("kctl.commands.config", "Read, explain, change and compare configs of topics, brokers and groups."),
     "zk": ("kctl.commands.zk", "Look into ZooKeeper, read only."),
     "leader": ("kctl.commands.leader", "Show, elect and balance the leaders of partitions."),

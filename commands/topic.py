@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,7 +11,12 @@ from kctl.commands.invocation import CommandGroup, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.topic_options import INTERNAL, MATCH, UNAVAILABLE, UNDER_REPLICATED
 from kctl.commands.views import told_if_incomplete
+from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
 from kctl.units import format_size
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+    from kctl.topics.listing import TopicSummary
 
 app = CommandGroup("List, describe, create, alter, truncate, copy and delete topics.")
 
@@ -29,31 +35,54 @@ def list_(
     size: Annotated[bool, typer.Option("--size", help="What they take on all disks; wide: one copy, too.")] = False,
     count: Annotated[bool, typer.Option("--count", help="Messages: log ends less log starts.")] = False,
     internal: Annotated[bool, INTERNAL] = False,
+    watch: Annotated[bool, WATCH] = False,
+    interval: Annotated[str, INTERVAL] = "5s",
 ) -> None:
     """List topics with their partitions and replication factor.
 
     Example: kctl topic list --match 'orders.*' --size --count
     """
+    inv = invocation(ctx)
+    watching = Watching(inv, interval) if watch else None
+    with inv.connect() as client:
+
+        def look() -> tuple[list[TopicSummary], list[str]]:
+            unhealthy = {
+                "under_replicated_partitions": under_replicated,
+                "offline_partitions": unavailable,
+            }
+            return _look(client, match or (), [key for key, on in unhealthy.items() if on], size, count, internal)
+
+        if watching:
+            watching.run(look, lambda seen: Shown(seen[0], [_table(seen[0], size=size, count=count)], seen[1]))
+        topics, failures = look()
+    inv.emit(topics, lambda: [_table(topics, size=size, count=count)])
+    with told_if_incomplete(failures):
+        pass
+
+
+def _look(
+    client: ClusterClient, match: Sequence[str], unhealthy: Sequence[str], size: bool, count: bool, internal: bool
+) -> tuple[list[TopicSummary], list[str]]:
+    """The topics, and what of them is not known. unhealthy: only those of which one of these counts is not zero."""
     from kctl.topics.choose import choose
     from kctl.topics.listing import summaries, with_messages, with_sizes
 
-    inv = invocation(ctx)
     failures: list[str] = []
-    with inv.connect() as client:
-        state, chosen = choose(client, match=match or (), internal=internal)
-        topics = summaries(chosen)
-        if under_replicated or unavailable:
-            topics = [
-                row
-                for row in topics
-                if (under_replicated and row.under_replicated_partitions) or (unavailable and row.offline_partitions)
-            ]
-        if size:
-            topics, lacking = with_sizes(client, state, topics)
-            failures += lacking
-        if count:
-            topics, lacking = with_messages(client, state, topics)
-            failures += lacking
+    state, chosen = choose(client, match=match, internal=internal)
+    topics = summaries(chosen)
+    if unhealthy:
+        topics = [row for row in topics if any(getattr(row, key) for key in unhealthy)]
+    if size:
+        topics, lacking = with_sizes(client, state, topics)
+        failures += lacking
+    if count:
+        topics, lacking = with_messages(client, state, topics)
+        failures += lacking
+    return topics, failures
+
+
+def _table(topics: Sequence[TopicSummary], *, size: bool, count: bool) -> Table:
     columns = [
         Column("name", "TOPIC", name=True),
         Column("partitions", align="right"),
@@ -68,9 +97,7 @@ def list_(
         columns.append(Column("leader_size_bytes", "ONE COPY", show=format_size, align="right", wide=True))
     if count:
         columns.append(Column("messages", align="right"))
-    inv.emit(topics, lambda: [Table(columns, jsonable(topics), empty="no topics")])
-    with told_if_incomplete(failures):
-        pass
+    return Table(columns, jsonable(topics), empty="no topics")
 
 
 for _name in ("describe", "offsets", "create", "alter", "delete", "truncate", "clone", "apply", "export", "watch"):

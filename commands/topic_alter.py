@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from kctl.model import TopicState
     from kctl.topics.alter import AlteredTopic, TopicChange
 
+DEFAULT = "(default)"  # brokers do not tell every one before it holds
+
 
 def alter(
     ctx: typer.Context,
@@ -104,11 +106,17 @@ def _change(
 
 def warn_of(rows: Sequence[AlteredTopic]) -> None:
     """What the changes bring with them."""
+    from kctl.configs.cautions import caution_of
     from kctl.topics.alter import ORDER_IS_LOST
 
     growing = [row.name for row in rows if row.partitions_after > row.partitions_before]
     if growing:
         output.warn(f"{', '.join(growing)}: {ORDER_IS_LOST}")
+    for row in rows:
+        for config in row.configs:
+            caution = caution_of(config) if config.result.startswith("would") else None
+            if caution:
+                output.warn(f"{row.name}: {caution}")
 
 
 def show_plan(rows: Sequence[AlteredTopic]) -> None:
@@ -147,7 +155,8 @@ def _flat(rows: Sequence[AlteredTopic]) -> Iterator[dict[str, Any]]:
         for config in row.configs:
             yield {
                 "topic": row.name, "what": config.name, "result": config.result, "before": config.before,
-                "after": config.after, "after_source": config.after_source,
+                "after": DEFAULT if config.after is None and config.result == "would unset" else config.after,
+                "after_source": config.after_source,
             }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import typer
 from kctl.commands import output
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table
-from kctl.commands.topic_alter import warn_of
+from kctl.commands.topic_alter import DEFAULT, warn_of
 from kctl.commands.topic_delete import raise_undeleted, show_losses
 from kctl.errors import NotConfirmed, NotHealthy, OperationFailed, Refused, UsageError
 from kctl.text import counted
@@ -19,7 +19,7 @@ from kctl.text import counted
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
     from kctl.model import ClusterState
-    from kctl.topics.apply import AppliedTopic, ApplyPlan
+    from kctl.topics.apply import AppliedTopic, ApplyPlan, Change
     from kctl.topics.delete import DeletedTopic
 
 
@@ -124,7 +124,7 @@ def _confirm(
         )
     if altered:
         if not inv.yes:
-            for line in _flat(rows):
+            for line in _flat([row for row in rows if row.changes]):
                 output.note(f"{line['name']}: {line['what']} {line['before'] or '-'} -> {line['after'] or '-'}")
         inv.confirm(f"Change {counted(altered, 'topic')} of {client.target.name}?", target=client.target)
     if going:
@@ -165,5 +165,10 @@ def _flat(rows: Sequence[AppliedTopic]) -> Iterator[dict[str, Any]]:
         for change in row.changes or (None,):
             yield {
                 "name": row.name, "result": row.result, "what": change.what if change else None,
-                "before": change.before if change else None, "after": change.after if change else None,
+                "before": change.before if change else None, "after": _after(change) if change else None,
             }  # fmt: skip
+
+
+def _after(change: Change) -> str | None:
+    """Brokers do not tell every default before it holds."""
+    return DEFAULT if change.after is None and change.before is not None else change.after

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ from kctl.commands.invocation import invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.topic_options import ALL_NAMES, INTERNAL, MATCH, UNAVAILABLE, UNDER_REPLICATED
 from kctl.commands.views import told_if_incomplete
+from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
 from kctl.text import counted
 from kctl.units import format_size
 
@@ -44,6 +46,8 @@ def describe(
         bool, typer.Option("--offsets", help="Where each log begins and ends, and when it was written to.")
     ] = False,
     internal: Annotated[bool, INTERNAL] = False,
+    watch: Annotated[bool, WATCH] = False,
+    interval: Annotated[str, INTERVAL] = "5s",
 ) -> None:
     """Describe topics: leader, replicas and ISR of each partition, and the configs that are not the default.
 
@@ -51,39 +55,77 @@ def describe(
 
     Example: kctl topic describe --under-replicated --at-min-isr
     """
-    from kctl.topics.choose import choose
-    from kctl.topics.describe import NEEDS_CONFIGS, Problem, describe_chosen, only
+    from kctl.topics.describe import Problem
 
     inv = invocation(ctx)
-    asked = {
+    watching = Watching(inv, interval) if watch else None
+    given = {
         Problem.UNDER_REPLICATED: under_replicated,
         Problem.UNAVAILABLE: unavailable,
         Problem.UNDER_MIN_ISR: under_min_isr,
         Problem.AT_MIN_ISR: at_min_isr,
     }
-    problems = [problem for problem, given in asked.items() if given]
+    problems = [problem for problem, on in given.items() if on]
+    asked = _Asked(names or (), match or (), problems, with_overrides, size, offsets, internal)
     with inv.connect() as client:
-        state, chosen = choose(client, names or (), match or (), internal=internal)
-        topics = describe_chosen(client, state, chosen)
-        unknown = [topic.configs_error for topic in topics if topic.configs_error]
-        judged_by_configs = with_overrides or not NEEDS_CONFIGS.isdisjoint(problems)
-        if with_overrides:
-            topics = [topic for topic in topics if topic.overrides]
-        if problems:
-            topics = [topic for topic in (only(topic, problems) for topic in topics) if topic.partitions]
-        failures = list(unknown) if judged_by_configs else []
-        topics = _measured(client, topics, failures, size=size, offsets=offsets)
-    shown = _nothing(problems) if not topics else None
-    inv.emit(topics, lambda: [shown] if shown else [table for each in topics for table in tables(each)])
-    for line in () if judged_by_configs else unknown:
+        if watching:
+            watching.run(
+                lambda: _look(client, asked),
+                lambda seen: Shown(seen.topics, _tables(seen, problems), seen.failures),
+            )
+        found = _look(client, asked)
+    inv.emit(found.topics, lambda: _tables(found, problems))
+    for line in found.doubts:
         output.warn(line)
-    with told_if_incomplete(failures):
+    with told_if_incomplete(found.failures):
         pass
 
 
-def _nothing(problems: Sequence[Problem]) -> Table:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is to be shown."""
+
+    names: Sequence[str]
+    match: Sequence[str]
+    problems: Sequence[Problem]
+    with_overrides: bool
+    size: bool
+    offsets: bool
+    internal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """doubts: what is not known of them; failures: what is not known, and was asked for."""
+
+    topics: list[TopicDescription]
+    doubts: list[str]
+    failures: list[str]
+
+
+def _look(client: ClusterClient, asked: _Asked) -> _Found:
+    from kctl.topics.choose import choose
+    from kctl.topics.describe import NEEDS_CONFIGS, describe_chosen, only
+
+    state, chosen = choose(client, asked.names, asked.match, internal=asked.internal)
+    topics = describe_chosen(client, state, chosen)
+    unknown = [topic.configs_error for topic in topics if topic.configs_error]
+    by_configs = asked.with_overrides or not NEEDS_CONFIGS.isdisjoint(asked.problems)
+    failures, doubts = (unknown, []) if by_configs else ([], unknown)
+    if asked.with_overrides:
+        topics = [topic for topic in topics if topic.overrides]
+    if asked.problems:
+        topics = [topic for topic in (only(topic, asked.problems) for topic in topics) if topic.partitions]
+    topics = _measured(client, topics, failures, size=asked.size, offsets=asked.offsets)
+    if any(p.adding_replicas is None for topic in topics for p in topic.partitions):
+        doubts.append("whether partitions are being reassigned is not known: the controller did not tell")
+    return _Found(topics, doubts, failures)
+
+
+def _nothing(problems: Sequence[Problem], *, certain: bool) -> Table:
     words = " or ".join(problem.value for problem in problems)
-    return Table([], [], empty=f"no partition is {words}" if problems else "no topics")
+    known = "" if certain else "known to be "
+    return Table([], [], empty=f"no partition is {known}{words}" if problems else "no topics")
 
 
 def _measured(
@@ -110,10 +152,24 @@ def _measured(
     return kept
 
 
-def tables(topic: TopicDescription) -> list[Table]:
-    """A topic for people: its partitions, and its configs."""
-    sized = any(p.size_bytes is not None for p in topic.partitions)
-    measured = any(p.offsets is not None for p in topic.partitions)
+def _tables(found: _Found, problems: Sequence[Problem]) -> list[Table]:
+    """What a filter found in one table of partitions; without one, two tables for each topic."""
+    topics = found.topics
+    if not topics:
+        return [_nothing(problems, certain=not found.failures)]
+    if not problems:
+        return [table for each in topics for table in tables(each)]
+    columns = [Column("topic", name=True), *_columns(topics)]
+    return [Table(columns, [{"topic": topic.name, **row} for topic in topics for row in _rows(topic)])]
+
+
+def _rows(topic: TopicDescription) -> list[dict[str, Any]]:
+    return [{**row, "marks": _marks(row)} for row in jsonable(topic.partitions)]
+
+
+def _columns(topics: Sequence[TopicDescription]) -> list[Column]:
+    sized = any(p.size_bytes is not None for topic in topics for p in topic.partitions)
+    measured = any(p.offsets is not None for topic in topics for p in topic.partitions)
     columns = [
         Column("partition", align="right"),
         Column("leader", align="right"),
@@ -131,9 +187,14 @@ def tables(topic: TopicDescription) -> list[Table]:
             Column("offsets.first_timestamp", "FIRST", wide=True),
             Column("offsets.max_timestamp", "NEWEST"),
         ]
+    return [*columns, Column("marks", style=_mark_style)]
+
+
+def tables(topic: TopicDescription) -> list[Table]:
+    """A topic for people: its partitions, and its configs."""
     partitions = Table(
-        columns=[*columns, Column("marks", style=_mark_style)],
-        rows=[{**row, "marks": _marks(row)} for row in jsonable(topic.partitions)],
+        columns=_columns([topic]),
+        rows=_rows(topic),
         title=f"{topic.name}: {counted(topic.partition_count, 'partition')}, replication factor {_factors(topic)}",
     )
     configs = Table(

@@ -174,14 +174,14 @@ def read_log_offsets(
         starts = fetch_offsets_each(client, by_leader, OffsetSpec.EARLIEST)
         return {tp: _both(starts[tp], end) for tp, end in ends.items()}
 
-    return _ask_leaders(client, partitions, both_ends, state)
+    return ask_leaders(client, partitions, both_ends, state)
 
 
 def read_offsets_at(
     client: ClusterClient, partitions: Collection[TopicPartition], time_ms: int
 ) -> tuple[dict[TopicPartition, int], set[TopicPartition], dict[TopicPartition, KctlError]]:
     """As `read_log_offsets`: the offset of the first record that is not older than time_ms, −1 when none is."""
-    return _ask_leaders(client, partitions, lambda by_leader: fetch_offsets_each(client, by_leader, time_ms), None)
+    return ask_leaders(client, partitions, lambda by_leader: fetch_offsets_each(client, by_leader, time_ms))
 
 
 def _both(start: int | KctlError, end: int | KctlError) -> LogOffsets | KctlError:
@@ -190,13 +190,17 @@ def _both(start: int | KctlError, end: int | KctlError) -> LogOffsets | KctlErro
     return start if isinstance(start, KctlError) else LogOffsets(start, end)
 
 
-def _ask_leaders(
+def ask_leaders(
     client: ClusterClient,
     partitions: Collection[TopicPartition],
     ask: Callable[[ByLeader], Mapping[TopicPartition, _Answer | KctlError]],
-    state: ClusterState | None,
+    state: ClusterState | None = None,
 ) -> tuple[dict[TopicPartition, _Answer], set[TopicPartition], dict[TopicPartition, KctlError]]:
-    """The answers of leaders; which partitions do not exist; and which had none, and why."""
+    """The answers of leaders; which partitions do not exist; and which had none, and why.
+
+    ask: given partitions by leader, the answer about each. It is asked again about those that failed, after looking up
+    their leaders anew, twice. state: metadata of now with all of the partitions.
+    """
     answers: dict[TopicPartition, _Answer] = {}
     deleted: set[TopicPartition] = set()
     unread: dict[TopicPartition, KctlError] = {}

@@ -18,6 +18,7 @@ from kctl.deadline import Deadline
 from kctl.dynamic_configs import alter_dynamic
 from kctl.errors import ConnectionFailed, KctlError, OutcomeUnknown, Refused, TimedOut
 from kctl.model import ClusterState, TopicState
+from kctl.topics.configs import ConfigSource
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -120,8 +121,8 @@ def _planned_config(topic: str, name: str, value: str | None, config: Config) ->
     own = config.own("topic")
     source = config.source.value if config.source else None
     if value is None and own is not None:
-        below = next((s for s in config.synonyms if s is not own and s != own), None)
-        after = (below.value, below.source.value) if below else (config.default, "default")
+        below = next((s for s in config.synonyms if s != own), None)
+        after = (below.value, below.source.value) if below else (config.default, ConfigSource.DEFAULT.value)
         return ChangedConfig(path, name, "would unset", config.value, source, *after, config.sensitive)
     if value is None or (own is not None and own.value == value and not config.sensitive):
         return ChangedConfig(path, name, "unchanged", config.value, source, config.value, source, config.sensitive)

@@ -53,6 +53,8 @@ def copy_records(
             copying.partition(tp, log, progress)
     except KafkaError as exc:
         problem = error_from(exc, subject=f"the copy into {target}").message
+    except UnicodeDecodeError:  # kafka-python's consumer takes the names of headers for text
+        problem = "a record has a header whose name is not UTF-8, which cannot be copied"
     except KctlError as exc:
         problem = exc.message
     finally:

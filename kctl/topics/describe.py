@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from kctl.errors import ConnectionFailed, KctlError, NotFound
+from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, NotFound
 from kctl.model import ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.suggestions import did_you_mean
 from kctl.topics.configs import ConfigEntry, ConfigSource, fetch_topic_configs
@@ -166,10 +166,10 @@ def with_offsets(topic: TopicDescription, spans: Mapping[TopicPartition, LogSpan
 
 
 def _moving(client: ClusterClient) -> Mapping[TopicPartition, Moving] | None:
-    """What is being reassigned; None when the controller cannot be asked: all else is known without it."""
+    """What is being reassigned; None when the controller cannot or may not be asked: all else is known without it."""
     try:
         return ongoing_reassignments(client)
-    except ConnectionFailed:
+    except (ConnectionFailed, NotAuthorized):
         return None
 
 

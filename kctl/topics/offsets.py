@@ -6,13 +6,12 @@ changed is looked up again.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kctl.errors import KctlError, NotSupported, OperationFailed
-from kctl.lag.collect import read_log_offsets
+from kctl.lag.collect import ByLeader, ask_leaders, read_log_offsets
 from kctl.lag.offsets import Listed, OffsetSpec, list_offsets_each, listed
 from kctl.model import ClusterState, TopicPartition, TopicState
 from kctl.moments import moment_text, parse_moment
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
 _T = TypeVar("_T")
-_PAUSES_S = (0.2, 0.8)
-_NONE = -1
 Failures = dict[TopicPartition, KctlError]
 
 SPECS = {
@@ -83,42 +80,21 @@ def list_offsets(
 
     state: metadata of now with all of them. Raises NotSupported when brokers do not know what is asked for.
     """
-    found: dict[TopicPartition, _T] = {}
-    failed: Failures = {}
-    pending = list(partitions)
-    for pause in (*_PAUSES_S, None):
-        if not pending:
-            break
-        known = state or client.metadata({tp.topic for tp in pending})
-        state = None
-        by_leader, failed = by_leaders(known, pending)
-        for tp, answer in list_offsets_each(client, by_leader, timestamp_ms, value).items():
+
+    def ask(by_leader: ByLeader) -> dict[TopicPartition, _T | KctlError]:
+        answers = list_offsets_each(client, by_leader, timestamp_ms, value)
+        for answer in answers.values():
             if isinstance(answer, NotSupported):
                 raise answer
-            if isinstance(answer, KctlError):
-                failed[tp] = answer
-            else:
-                found[tp] = answer
-        pending = list(failed)
-        if pending and pause is not None:
-            time.sleep(pause)
-    return found, failed
+        return answers
+
+    found, gone, failed = ask_leaders(client, partitions, ask, state)
+    return found, failed | vanished(gone)
 
 
-def by_leaders(
-    state: ClusterState, partitions: Iterable[TopicPartition]
-) -> tuple[dict[int, list[TopicPartition]], Failures]:
-    """Partitions by the broker that leads them; and those that none leads."""
-    leaders = {p.tp: p.leader for topic in state.topics.values() for p in topic.partitions}
-    found: dict[int, list[TopicPartition]] = {}
-    failed: Failures = {}
-    for tp in partitions:
-        leader = leaders.get(tp, _NONE)
-        if leader < 0:
-            failed[tp] = OperationFailed(f"{tp} has no leader" if tp in leaders else f"{tp} does not exist any more")
-        else:
-            found.setdefault(leader, []).append(tp)
-    return found, failed
+def vanished(partitions: Iterable[TopicPartition]) -> Failures:
+    """Partitions that were there, and are not any more."""
+    return {tp: OperationFailed(f"{tp} does not exist any more") for tp in partitions}
 
 
 def offset_rows(
@@ -140,11 +116,10 @@ def log_spans(
     """The logs of all partitions of `topics`, which are of `state`; and what could not be read, a line each."""
     partitions = [p.tp for topic in topics for p in topic.partitions]
     ends, gone, unread = read_log_offsets(client, partitions, state=state)
-    failed: Failures = {**unread, **{tp: OperationFailed(f"{tp} does not exist any more") for tp in gone}}
     first, _ = list_offsets(client, list(ends), 0, listed, state=state)
     newest, notes = newest_records(client, list(ends), state=state)
     spans = {tp: _span(end.start, end.end, first.get(tp), newest.get(tp)) for tp, end in ends.items()}
-    return spans, [*failure_lines(failed), *notes]
+    return spans, [*failure_lines(unread | vanished(gone)), *notes]
 
 
 def newest_records(

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.errors import KctlError, NotFound, OutcomeUnknown, Refused
 from kctl.grouping import grouped
-from kctl.lag.collect import read_log_offsets
+from kctl.lag.collect import ByLeader, ask_leaders, read_log_offsets
 from kctl.lag.offsets import listed
 from kctl.lag.retention_requests import fetch_config_values
 from kctl.model import ClusterState, TopicPartition
 from kctl.text import counted
-from kctl.topics.offsets import by_leaders, failure_lines, list_offsets
+from kctl.topics.offsets import failure_lines, list_offsets, vanished
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -133,17 +133,16 @@ def truncate(
     A leader that has changed since is looked up anew, and asked once more: what was deleted stays deleted.
     """
     todo = {row.tp: row.before_offset for row in rows if row.result == "would delete"}
-    failed: dict[TopicPartition, KctlError] = {}
-    pending = todo
-    for _ in range(2):
-        failed = _delete(client, pending, timeout_s)
-        pending = {tp: todo[tp] for tp in failed}
-        if not pending:
-            break
-        if progress:
-            progress(f"{counted(len(pending), 'partition')} asked again")
     if not todo:
         return list(rows)
+
+    def ask(by_leader: ByLeader) -> dict[TopicPartition, int | KctlError]:
+        if progress:
+            progress(f"{counted(sum(map(len, by_leader.values())), 'partition')} of {len(by_leader)} brokers")
+        return _delete(client, by_leader, todo, timeout_s)
+
+    _, gone, failed = ask_leaders(client, list(todo), ask)
+    failed |= vanished(gone)
     logs, _, _ = read_log_offsets(client, list(todo))
     return [_outcome(row, failed.get(row.tp), logs[row.tp].start if row.tp in logs else None) for row in rows]
 
@@ -160,19 +159,17 @@ def _outcome(row: TruncatedPartition, error: KctlError | None, start: int | None
 
 
 def _delete(
-    client: ClusterClient, wanted: Mapping[TopicPartition, int], timeout_s: float
-) -> dict[TopicPartition, KctlError]:
-    """One DeleteRecords to each leader; what was not deleted, and why."""
-    if not wanted:
-        return {}
-    by_leader, failed = by_leaders(client.metadata({tp.topic for tp in wanted}), wanted)
+    client: ClusterClient, by_leader: ByLeader, wanted: Mapping[TopicPartition, int], timeout_s: float
+) -> dict[TopicPartition, int | KctlError]:
+    """One DeleteRecords to each leader: where each log begins now, or why nothing was deleted."""
     requests = {node: _request({tp: wanted[tp] for tp in tps}, timeout_s) for node, tps in by_leader.items()}
+    found: dict[TopicPartition, int | KctlError] = {}
     for node, answer in client.send_each(requests, timeout_s=timeout_s + 5).items():
         if isinstance(answer, KctlError):
-            failed.update(dict.fromkeys(by_leader[node], answer))
+            found.update(dict.fromkeys(by_leader[node], answer))
         else:
-            failed |= _errors(answer, by_leader[node])
-    return failed
+            found |= _low_watermarks(answer, by_leader[node])
+    return found
 
 
 def _request(wanted: Mapping[TopicPartition, int], timeout_s: float) -> Any:
@@ -193,15 +190,17 @@ def _request(wanted: Mapping[TopicPartition, int], timeout_s: float) -> Any:
     )
 
 
-def _errors(answer: Any, asked: Iterable[TopicPartition]) -> dict[TopicPartition, KctlError]:
+def _low_watermarks(answer: Any, asked: Iterable[TopicPartition]) -> dict[TopicPartition, int | KctlError]:
     from kctl.client import error_for
 
-    codes = {TopicPartition(t.name, p.partition_index): p.error_code for t in answer.topics for p in t.partitions}
-    failed: dict[TopicPartition, KctlError] = {}
+    rows = {TopicPartition(topic.name, p.partition_index): p for topic in answer.topics for p in topic.partitions}
+    found: dict[TopicPartition, int | KctlError] = {}
     for tp in asked:
-        code = codes.get(tp)
-        if code is None:
-            failed[tp] = OutcomeUnknown(f"partition {tp}: the leader's answer does not name it")
-        elif code:
-            failed[tp] = error_for(code, None, subject=f"partition {tp}")
-    return failed
+        row = rows.get(tp)
+        if row is None:
+            found[tp] = OutcomeUnknown(f"partition {tp}: the leader's answer does not name it")
+        elif row.error_code:
+            found[tp] = error_for(row.error_code, None, subject=f"partition {tp}")
+        else:
+            found[tp] = row.low_watermark
+    return found

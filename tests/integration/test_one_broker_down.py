@@ -50,6 +50,8 @@ def _look(kctl: Kctl) -> None:
     assert partition["leader"] in {1, 2}
     assert (partition["under_replicated"], partition["under_min_isr"], partition["offline"]) == (True, True, False)
 
+    _look_at_topics(kctl)
+
     result = kctl("lag", "g", "-o", "json")
     assert result.code == 5, "not everything could be read, and that is said"
     rows: list[dict[str, Any]] = json.loads(result.out)
@@ -82,6 +84,30 @@ def _look(kctl: Kctl) -> None:
     refused = kctl("topic", "create", "more", "--replication-factor", "3")
     assert refused.code == 4
     assert "larger than available brokers: 2" in refused.err
+
+
+def _look_at_topics(kctl: Kctl) -> None:
+    """Filters find what the broker left; sizes that only it could tell are not known, which is said."""
+    found = kctl.json("topic", "describe", "single", "strict", "--under-min-isr")
+    assert [(t["name"], [p["partition"] for p in t["partitions"]]) for t in found] == [("single", [2]), ("strict", [0])]
+    (unavailable,) = kctl.json("topic", "describe", "--unavailable")
+    assert (unavailable["name"], [p["partition"] for p in unavailable["partitions"]]) == ("single", [2])
+    listed = kctl("topic", "list", "--unavailable", "--size", "--count", "-o", "json")
+    assert listed.code == 5
+    (row,) = json.loads(listed.out)
+    assert (row["name"], row["size_bytes"], row["leader_size_bytes"], row["messages"]) == ("single", None, None, None)
+    assert "sizes of broker 3" in listed.err
+    assert "no offsets of single-2" in listed.err
+    offsets = kctl("topic", "offsets", "single", "-o", "json")
+    assert (offsets.code, [row["offset"] for row in json.loads(offsets.out)]) == (5, [5, 5])
+    refused = kctl("topic", "truncate", "single", "--all", "--yes")
+    assert (refused.code, refused.out) == (4, ""), "not even of the partitions that could be"
+    earliest = kctl("topic", "offsets", "single", "--time", "earliest", "-o", "json")
+    assert [row["offset"] for row in json.loads(earliest.out)] == [0, 0]
+    clone = kctl("topic", "clone", "single", "single-copy", "--data")
+    assert (clone.code, "nothing was made" in clone.err) == (4, True)
+    grown = kctl.json("topic", "alter", "strict", "--config", "retention.ms=7200000", "--yes")
+    assert grown[0]["result"] == "altered"
 
 
 def _write_and_read(kctl: Kctl) -> None:

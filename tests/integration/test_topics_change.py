@@ -46,6 +46,7 @@ def test_alter(kctl: Kctl, name: str) -> None:
     assert refused.code == 4
     assert "partitions 2 -> 5" in refused.err
     assert "the order of a key's records" in refused.err
+    assert "retention.ms gets smaller: older records are deleted" in refused.err
     assert _described(kctl, name) == (2, {}), "neither a dry run nor a refusal changes anything"
 
     (done,) = kctl.json("topic", "alter", name, *options, "--yes")

@@ -73,6 +73,9 @@ def test_filters_as_kafka_topics_has_them(kctl: Kctl, cluster: TestCluster, kafk
     at = kctl.json("topic", "describe", "--match", OURS, "--at-min-isr-partitions")
     assert _lines(java_tool(kafka_home, tool, *options, "--at-min-isr-partitions")) == _partitions(at)
     assert {FULL, SINGLE, EMPTY} == {topic["name"] for topic in at}, "min.insync.replicas is 1 or all"
+    table = kctl.ok("topic", "describe", "--match", OURS, "--at-min-isr").out.splitlines()
+    assert table[0].split() == ["TOPIC", "PARTITION", "LEADER", "REPLICAS", "ISR", "MARKS"], "one table for all topics"
+    assert [line.split()[0] for line in table[1:]] == [EMPTY, FULL, FULL, SINGLE]
     none = kctl("topic", "describe", "--match", OURS, "--under-replicated", "--unavailable", "--under-min-isr")
     assert (none.code, none.out) == (0, "")
     assert "no partition is under-replicated or unavailable or under-min-isr" in none.err
