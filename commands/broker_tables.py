@@ -66,7 +66,7 @@ def description_tables(found: BrokerDescription) -> list[Table]:
         "replicas": f"{found.replicas:,}; not in sync: {_some(found.partitions_not_in_sync)}",
     }
     lines = Table(
-        [Column("key", f"BROKER {found.id}"), Column("value", " ")],
+        [Column("key", "BROKER"), Column("value", str(found.id))],
         [{"key": key, "value": value} for key, value in facts.items()],
     )
     return [lines] if found.log_dirs is None else [lines, log_dir_table(found.log_dirs, with_broker=False)]

@@ -14,7 +14,13 @@ from shell_blocks import script, shell_blocks
 
 ROOT = Path(__file__).resolve().parents[2]
 # Each takes a minute or more: run with --all.
-LONG = {"docs/brokers.md", "docs/reassign.md", "docs/retention.md", "docs/runbooks/pseudo-distributed.md", "docs/runbooks/three-node.md"}
+LONG = {
+    "docs/brokers.md",
+    "docs/reassign.md",
+    "docs/retention.md",
+    "docs/runbooks/pseudo-distributed.md",
+    "docs/runbooks/three-node.md",
+}
 DOCUMENTS = [d for d in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if shell_blocks(d)]
 
 
