@@ -30,6 +30,7 @@ def broker_table(rows: Sequence[BrokerSummary]) -> Table:
         Column("not_in_sync", "NOT IN SYNC", align="right", style=_alarm("not_in_sync")),
         Column("size_bytes", "SIZE", show=format_size, align="right"),
         Column("used_percent", "DISK", show=_percent, align="right"),
+        Column("log_dirs", "LOG DIRS", align="right", wide=True),
         Column("offline_log_dirs", "OFFLINE DIRS", align="right", style=_alarm("offline_log_dirs")),
         Column("release", "RELEASE"),
     ]
