@@ -433,7 +433,7 @@ build_and_install() { # tree
 }
 
 groups_wanted() {
-    groups="base codecs"
+    groups="base codecs avro"
     [ "$SPARK" = no ] || groups="$groups spark build"
     echo "$groups"
 }

@@ -51,7 +51,7 @@ def _own(inv: Invocation, name: str | None) -> str:
     if name is None and get_context(found).cluster_dir is None:
         raise UsageError(
             f"context {found} names a cluster that kctl did not set up here",
-            hint="kctl context check and kctl cluster export look into any cluster",
+            hint="kctl context test and kctl cluster export look into any cluster",
         )
     return found
 

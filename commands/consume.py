@@ -1,9 +1,10 @@
-"""kctl consume: records of a topic, as text or JSON Lines."""
+"""kctl consume: records of topics, as text, JSON Lines, hex or by a template."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,75 +12,141 @@ from kctl.commands import output
 from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.errors import UsageError
-from kctl.text import printable
+from kctl.errors import NotHealthy, UsageError
 from kctl.units import parse_duration_ms
 
 if TYPE_CHECKING:
-    from kctl.records.consume import ConsumeResult
-    from kctl.records.record import Record
+    from kctl.records.chunk import Chunk
+    from kctl.records.consume import ConsumeOptions, ConsumeResult
+    from kctl.records.decoding import RecordDecoder
+    from kctl.records.delivery import Stats
+    from kctl.records.select import Selection
 
 _STARTS = {"earliest": (True, None), "latest": (False, None)}
+_RESETS = ("earliest", "latest")
 
 
 def command(
     ctx: typer.Context,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topics: Annotated[list[str] | None, typer.Argument(metavar="[TOPIC]...", show_default=False)] = None,
+    match: Annotated[
+        list[str] | None, typer.Option("--match", metavar="REGEX", help="Topics of such names too; repeatable.")
+    ] = None,
     from_beginning: Annotated[
         bool, typer.Option("--from-beginning", help="Start at the oldest record, not at the end.")
     ] = False,
-    group: Annotated[
-        str | None, typer.Option(help="Read as a member of this group, and commit what was shown.")
-    ] = None,
-    max_messages: Annotated[int | None, typer.Option(min=0, help="Stop after so many records.")] = None,
-    exit_eof: Annotated[bool, typer.Option("--exit-eof", help="Stop at the end that the log has now.")] = False,
-    partition: Annotated[list[int] | None, typer.Option(min=0, help="Only this partition; repeatable.")] = None,
     offset: Annotated[
         str | None, typer.Option(metavar="OFFSET", help="Where to start: a number, earliest or latest.")
     ] = None,
+    from_time: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="Start at this time: ISO 8601, «2h ago», ms.")
+    ] = None,
+    tail: Annotated[int | None, typer.Option(min=0, help="Start at the last N records of each partition.")] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Stop before the first record of this time or later.")
+    ] = None,
+    until_offset: Annotated[
+        int | None, typer.Option("--until-offset", min=0, help="Stop before this offset in each partition.")
+    ] = None,
+    max_messages: Annotated[int | None, typer.Option(min=0, help="Stop after so many records.")] = None,
+    exit_eof: Annotated[bool, typer.Option("--exit-eof", help="Stop at the end that the log has now.")] = False,
     idle_timeout: Annotated[
         str | None, typer.Option(metavar="DURATION", help="Stop after so long without a record.")
+    ] = None,
+    partition: Annotated[list[int] | None, typer.Option(min=0, help="Only this partition; repeatable.")] = None,
+    group: Annotated[
+        str | None, typer.Option(help="Read as a member of this group, and commit what was shown.")
+    ] = None,
+    offset_reset: Annotated[
+        str | None,
+        typer.Option(metavar="earliest|latest", help="For a group without an offset, or whose offset is gone."),
+    ] = None,
+    key: Annotated[str | None, typer.Option(metavar="REGEX", help="Only records whose key has this.")] = None,
+    value: Annotated[str | None, typer.Option(metavar="REGEX", help="Only records whose value has this.")] = None,
+    header: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=REGEX", help="Only records with such a header; repeatable.")
+    ] = None,
+    json_path: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CONDITION", help="Only JSON values for which it holds: 'a.b[0] == \"x\"'; repeatable."),
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option("--format", metavar="FORMAT", help="text, json, hex or a template, {value}."),
     ] = None,
     key_separator: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Show the key too, and this between key and value; \\t is a tab.")
     ] = None,
+    decoder: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Decode keys and values: text, json, long, avro, offsets, …")
+    ] = None,
+    key_decoder: Annotated[str | None, typer.Option(metavar="NAME", help="Decode keys.")] = None,
+    value_decoder: Annotated[str | None, typer.Option(metavar="NAME", help="Decode values.")] = None,
+    schema_registry: Annotated[
+        str | None,
+        typer.Option(metavar="URL", envvar="KCTL_SCHEMA_REGISTRY", show_envvar=False, help="Where avro finds schemas."),
+    ] = None,
+    merge: Annotated[bool, typer.Option("--merge", help="All partitions in the order of their timestamps.")] = False,
     read_committed: Annotated[
         bool, typer.Option("--read-committed", help="Leave out aborted and open transactions.")
     ] = False,
+    stats: Annotated[bool, typer.Option("--stats", help="Say on stderr each second how fast it goes.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Count the records instead of showing them.")] = False,
 ) -> None:
-    """Read records of a topic: values as text, one a line, or whole records with -o json (JSON Lines).
+    """Read records of topics: values as text, one a line, or whole records with -o json (JSON Lines).
 
-    Values go to a pipe or file as they are; on a terminal, control characters are escaped. Ctrl-C ends it.
+    Values go to a pipe or file as they are; on a terminal, control characters are escaped. Without --exit-eof, an
+    --until or a --max-messages it waits for more; Ctrl-C ends it.
 
     Example: kctl consume orders --from-beginning --exit-eof -o json
     """
-    from kctl.records.consume import ConsumeOptions, consume
-    from kctl.records.lines import parse_separator
+    from kctl.records.consume import ConsumeOptions
 
     inv = invocation(ctx)
     from_start, number = _start(offset)
     options = ConsumeOptions(
-        topic=topic,
+        topics=tuple(dict.fromkeys(topics or ())),
+        patterns=tuple(match or ()),
         partitions=tuple(partition) if partition else None,
         offset=number,
+        from_ms=_moment(from_time),
+        tail=tail,
         from_beginning=from_beginning or from_start,
         group=group,
+        offset_reset=_reset(offset_reset),
         max_messages=max_messages,
         exit_eof=exit_eof,
+        until_offset=until_offset,
+        until_ms=_moment(until),
         idle_ms=parse_duration_ms(idle_timeout) if idle_timeout else None,
         read_committed=read_committed,
+        merge=merge,
+        selection=_selection(key, value, header, json_path),
         timeout_s=inv.timeout_s(30),
     )
-    separator = parse_separator(key_separator) if key_separator is not None else None
-    sink = _sink(inv, separator, quiet=quiet)
+    decode = _decoder(inv, decoder, key_decoder, value_decoder, schema_registry)
+    sink = _Sink(_writer(inv, form, key_separator, quiet=quiet))
+    _run(inv, options, sink, decode, stats=stats, quiet=quiet)
+
+
+def _run(
+    inv: Invocation, options: ConsumeOptions, sink: _Sink, decode: RecordDecoder | None, *, stats: bool, quiet: bool
+) -> None:
+    from kctl.records.consume import check_options, consume
+
+    check_options(options)
     with undone_when_terminated(), inv.connect() as client:
-        result = consume(client, options, sink)
+        result = consume(client, options, sink, decoder=decode, stats=stats)
     if quiet:
         _emit(inv, result)
     if result.ended == "interrupted":
         output.note(f"{result.records} records read{_where(result)}")
         raise KeyboardInterrupt
+    if result.undecoded:
+        raise NotHealthy(f"{result.undecoded:,} of {result.records:,} records could not be decoded")
+
+
+# --- options --------------------------------------------------------------------------------------------------------
 
 
 def _start(offset: str | None) -> tuple[bool, int | None]:
@@ -92,33 +159,89 @@ def _start(offset: str | None) -> tuple[bool, int | None]:
     raise UsageError(f"--offset {offset!r} is not an offset", hint="a number, earliest or latest")
 
 
-def _where(result: ConsumeResult) -> str:
-    if result.group is None:
-        return ""
-    offsets = " ".join(f"{number}:{offset}" for number, offset in sorted((result.committed or {}).items()))
-    return f", group {result.group} committed at {offsets}" if offsets else f", nothing committed for {result.group}"
+def _moment(text: str | None) -> int | None:
+    from kctl.moments import parse_moment
+
+    return None if text is None else parse_moment(text)
 
 
-def _emit(inv: Invocation, result: ConsumeResult) -> None:
-    columns = [
-        Column("topic"),
-        Column("group"),
-        Column("records", align="right"),
-        Column("bytes", align="right"),
-        Column("skipped", align="right"),
-        Column("ended", "ENDED BY"),
-    ]
-    inv.emit(result, lambda: [Table(columns, [jsonable(result)])])
+def _reset(where: str | None) -> str | None:
+    if where is not None and where not in _RESETS:
+        raise UsageError(f"--offset-reset {where!r} is neither earliest nor latest")
+    return where
 
 
-class _Writer(Protocol):
-    def __call__(self, record: Record) -> None: ...
+def _selection(
+    key: str | None, value: str | None, headers: list[str] | None, conditions: list[str] | None
+) -> Selection:
+    from kctl.records.json_path import parse_condition
+    from kctl.records.select import Selection, parse_header
+    from kctl.segment.ranges import parse_pattern
+
+    return Selection(
+        key=None if key is None else parse_pattern("--key", key),
+        value=None if value is None else parse_pattern("--value", value),
+        headers=tuple(map(parse_header, headers or ())),
+        json=tuple(map(parse_condition, conditions or ())),
+    )
+
+
+def _decoder(
+    inv: Invocation, both: str | None, key: str | None, value: str | None, registry: str | None
+) -> RecordDecoder | None:
+    import os
+
+    from kctl.records.decoding import DecoderSettings, record_decoder
+
+    if both is not None and (key is not None or value is not None):
+        raise UsageError("--decoder is for keys and values: leave out --key-decoder and --value-decoder")
+    settings = DecoderSettings(
+        schema_registry=registry,
+        registry_user_info=os.environ.get("KCTL_SCHEMA_REGISTRY_USER_INFO"),
+        timeout_s=inv.timeout_s(10),
+    )
+    return record_decoder(both or key, both or value, settings)
+
+
+# --- output ---------------------------------------------------------------------------------------------------------
+
+
+def _writer(inv: Invocation, form: str | None, separator: str | None, *, quiet: bool) -> Callable[[Chunk], None]:
+    from kctl.commands import consume_formats as formats
+    from kctl.records.lines import parse_separator
+
+    between = parse_separator(separator) if separator is not None else None
+    if inv.output in {"yaml", "csv", "wide"} and not quiet:
+        raise UsageError(f"-o {inv.output} is not a format of kctl consume", hint="a stream is text, or -o json")
+    if form is not None and form != "json" and inv.output == "json" and not quiet:
+        raise UsageError("-o json and --format are two formats: leave one out")
+    chosen = form or ("json" if inv.output == "json" else "text")
+    if between is not None and chosen not in {"text", "json"}:
+        raise UsageError("--key-separator is for text", hint="a template says itself where the key stands: {key}")
+    if chosen == "text":
+        writer = formats.text_writer(between)
+    elif chosen == "json":
+        writer = formats.write_json
+    elif chosen == "hex":
+        writer = formats.write_hex
+    elif "{" in chosen:
+        writer = formats.template_writer(chosen)
+    else:
+        raise UsageError(
+            f"--format {chosen!r} is no format",
+            hint="text, json, hex, or a template as '{offset} {value}\\n'",
+        )
+    return _count_only if quiet else writer
+
+
+def _count_only(_chunk: Chunk) -> None:
+    pass
 
 
 class _Sink:
-    """Writes records to stdout by `show`; flushes after each batch."""
+    """Writes records to stdout by `show`."""
 
-    def __init__(self, show: _Writer) -> None:
+    def __init__(self, show: Callable[[Chunk], None]) -> None:
         self.write = show
 
     def flush(self) -> None:
@@ -127,37 +250,37 @@ class _Sink:
     def warn(self, text: str) -> None:
         output.warn(text)
 
+    def stats(self, stats: Stats) -> None:
+        from kctl.units import format_size
 
-def _sink(inv: Invocation, separator: bytes | None, *, quiet: bool) -> _Sink:
-    if quiet:
-        return _Sink(lambda _record: None)
-    if inv.output == "json":
-        return _Sink(_write_json)
-    if inv.output in {"yaml", "csv"}:
-        raise UsageError(f"-o {inv.output} is not a format of kctl consume", hint="a stream is text, or -o json")
-    if sys.stdout.isatty():
-        return _Sink(lambda record: _write_escaped(record, separator))
-    return _Sink(lambda record: _write_raw(record, separator))
+        seconds = stats.interval_ms / 1000
+        output.note(
+            f"{stats.records / seconds:,.0f} records/s, {format_size(round(stats.bytes / seconds))}/s;"
+            f" {stats.total_records:,} records, {format_size(stats.total_bytes)} in all"
+        )
 
 
-def _write_json(record: Record) -> None:
-    from kctl.records.record import view
-
-    output.write_json_line(view(record))
-
-
-def _write_raw(record: Record, separator: bytes | None) -> None:
-    sys.stdout.buffer.write(_line(record, separator) + b"\n")
-
-
-def _write_escaped(record: Record, separator: bytes | None) -> None:
-    text = _line(record, separator).decode("utf-8", errors="backslashreplace")
-    sys.stdout.write(printable(text) + "\n")
+def _where(result: ConsumeResult) -> str:
+    if result.group is None:
+        return ""
+    several = len(result.topics) > 1
+    offsets = " ".join(
+        f"{f'{each.topic}-' if several else ''}{each.partition}:{each.committed_offset}"
+        for each in result.read
+        if each.committed_offset is not None
+    )
+    return f", group {result.group} committed at {offsets}" if offsets else f", nothing committed for {result.group}"
 
 
-def _line(record: Record, separator: bytes | None) -> bytes:
-    """The value, or key and value. What is not there is «null», as in Kafka's console consumer."""
-    value = b"null" if record.value is None else record.value
-    if separator is None:
-        return value
-    return (b"null" if record.key is None else record.key) + separator + value
+def _emit(inv: Invocation, result: ConsumeResult) -> None:
+    columns = [
+        Column("topics", "TOPIC", show=", ".join),
+        Column("group"),
+        Column("records", align="right"),
+        Column("bytes", align="right"),
+        Column("skipped", align="right"),
+        Column("filtered", align="right", wide=True),
+        Column("undecoded", align="right", wide=True),
+        Column("ended", "ENDED BY"),
+    ]
+    inv.emit(result, lambda: [Table(columns, [jsonable(result)])])

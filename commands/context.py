@@ -9,6 +9,7 @@ import typer
 
 from kctl.commands import output
 from kctl.commands.complete import context_names
+from kctl.commands.context_import import import_
 from kctl.commands.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.errors import NotHealthy, UsageError
@@ -103,18 +104,19 @@ def _details(view: ContextView) -> Table:
     return Table([Column("setting"), Column("value")], rows)
 
 
-@app.command()
-def check(
+@app.command("test")
+def try_servers(
     ctx: typer.Context,
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="The current context without.", autocompletion=context_names)
     ] = None,
 ) -> None:
-    """Try every server of a context, what brokers advertise, and ZooKeeper with its chroot.
+    """Try every server of a context, and show as whom it logs in and with which rights.
 
-    Exits 1 when one of them cannot be used or belongs to another cluster, 3 when none can.
+    Tries what brokers advertise, and ZooKeeper with its chroot. Exits 1 when a server cannot be used or belongs to
+    another cluster, 3 when none can be used. A right that is denied is no failure.
 
-    Example: kctl context check prod
+    Example: kctl context test prod
     """
     from kctl.context_check import check_context
 
@@ -122,13 +124,13 @@ def check(
     if name is not None:
         inv.context = name
     found = check_context(inv.target(), timeout_s=inv.timeout_s(10))
-    columns = [
-        Column("role"),
-        Column("server"),
-        Column("cluster_id", "CLUSTER ID"),
-        Column("problem"),
-    ]
-    inv.emit(found, lambda: [Table(columns, jsonable(found.servers))])
+    servers = [Column("role"), Column("server"), Column("cluster_id", "CLUSTER ID"), Column("problem")]
+    rights = [Column("resource"), Column("operation"), Column("result"), Column("detail")]
+    who = f"logged in as {found.principal}" if found.principal else None
+    tables = [Table(servers, jsonable(found.servers))]
+    if found.rights:
+        tables.append(Table(rights, jsonable(found.rights), title=who))
+    inv.emit(found, lambda: tables)
     bad = [server for server in found.servers if server.problem]
     if bad:
         raise NotHealthy(
@@ -233,6 +235,9 @@ def add(
         if path is not None and not Path(path).is_file():
             output.warn(f"{path} is not there yet")
     _show(inv, _view(name, added.entry, added.current_context))
+
+
+app.command("import")(import_)
 
 
 @app.command()

@@ -1,19 +1,22 @@
-"""kctl group: list and describe."""
+"""kctl group: consumer groups. The bigger commands have files of their own."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kctl.commands import output
 from kctl.commands.invocation import CommandGroup, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.views import incomplete, lag_columns, ranges
+from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
 
 if TYPE_CHECKING:
-    from kctl.groups.overview import GroupDescription
+    from kctl.groups.overview import GroupDescription, GroupSummary
 
-app = CommandGroup("List and describe consumer groups.")
+app = CommandGroup("List, describe and change consumer groups.")
 
 
 @app.command("list")
@@ -22,32 +25,56 @@ def list_(
     state: Annotated[
         list[str] | None, typer.Option(help="Only groups in this state (stable, empty, …); repeatable.")
     ] = None,
+    type_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--type", metavar="TYPE", help="Only classic, consumer (KIP-848), share or streams groups; repeatable."
+        ),
+    ] = None,
+    match: Annotated[
+        list[str] | None, typer.Option(metavar="REGEX", help="Only groups whose whole id this fits; repeatable.")
+    ] = None,
+    watch: Annotated[bool, WATCH] = False,
+    interval: Annotated[str, INTERVAL] = "5s",
 ) -> None:
-    """List consumer groups with their state, coordinator and number of members.
+    """List consumer groups with their type, state, coordinator and number of members.
 
     Example: kctl group list --state stable
     """
     from kctl.groups.overview import summaries
 
     inv = invocation(ctx)
+    watching = Watching(inv, interval) if watch else None
     with inv.connect() as client:
-        groups, failures = summaries(client, states=state)
+        if watching:
+            watching.run(
+                lambda: summaries(client, states=state, types=type_, match=match or ()),
+                lambda seen: Shown(seen[0], [_list_table(seen[0])], seen[1]),
+            )
+        groups, failures = summaries(client, states=state, types=type_, match=match or ())
+    inv.emit(groups, lambda: [_list_table(groups)])
+    if failures:
+        raise incomplete(failures)
+
+
+def _list_table(groups: Sequence[GroupSummary]) -> Table:
     columns = [
-        Column("group"),
+        Column("group", name=True),
         Column("state"),
-        Column("protocol_type", "PROTOCOL TYPE"),
+        Column("type"),
+        Column("protocol_type", "PROTOCOL TYPE", wide=True),
         Column("coordinator", align="right"),
         Column("members", align="right"),
     ]
-    inv.emit(groups, lambda: [Table(columns, jsonable(groups), empty="no groups")])
-    if failures:
-        raise incomplete(failures)
+    return Table(columns, jsonable(groups), empty="no groups")
 
 
 @app.command()
 def describe(
     ctx: typer.Context,
     names: Annotated[list[str], typer.Argument(metavar="NAME…")],
+    watch: Annotated[bool, WATCH] = False,
+    interval: Annotated[str, INTERVAL] = "5s",
 ) -> None:
     """Describe groups: members with their assignments, committed offsets and lag.
 
@@ -56,28 +83,43 @@ def describe(
     from kctl.groups.overview import describe as describe_all
 
     inv = invocation(ctx)
+    watching = Watching(inv, interval) if watch else None
     with inv.connect() as client:
+        if watching:
+            watching.run(
+                lambda: describe_all(client, names),
+                lambda seen: Shown(seen[0], [table for group in seen[0] for table in _tables(group)], seen[1]),
+            )
         groups, failures = describe_all(client, names)
     inv.emit(groups, lambda: [table for group in groups for table in _tables(group)])
     if failures:
         raise incomplete(failures)
 
 
+def _title(group: GroupDescription) -> str:
+    """«billing: Stable, 2 members, coordinator broker 1, …»"""
+    parts = [group.state]
+    if group.members is None:
+        parts.append("members not told by the broker")
+    else:
+        parts.append(f"{len(group.members)} member{'' if len(group.members) == 1 else 's'}")
+    parts.append(f"coordinator broker {group.coordinator}")
+    if group.type and group.type != "classic":
+        parts.append(f"{group.type} group")
+    elif group.protocol_type:
+        parts.append(f"{group.protocol_type} protocol")
+    if group.assignor:
+        parts.append(f"assignor {group.assignor}")
+    if group.epoch is not None:
+        parts.append(f"epoch {group.epoch}, assignment epoch {group.assignment_epoch}")
+    return f"{group.group}: {', '.join(parts)}"
+
+
 def _tables(group: GroupDescription) -> list[Table]:
-    coordinator = f"coordinator broker {group.coordinator}"
-    protocol = f", {group.protocol_type} protocol" if group.protocol_type else ""
-    assignor = f", assignor {group.assignor}" if group.assignor else ""
-    count = len(group.members)
-    members = f"{count} member{'' if count == 1 else 's'}"
-    title = f"{group.group}: {group.state}, {members}, {coordinator}{protocol}{assignor}"
-    member_table = Table(
-        columns=[
-            Column("client_id", "CLIENT"),
-            Column("host"),
-            Column("assigned", "ASSIGNED"),
-            Column("member_id", "MEMBER"),
-        ],
-        rows=[{**row, "assigned": _assigned(row)} for row in jsonable(group.members)],
+    title = _title(group)
+    members = Table(
+        columns=[column for column in _member_columns(group) if column.key not in {"group", "partitions", "assignor"}],
+        rows=[_member_row(row) for row in jsonable(group.members or ())],
         title=title,
     )
     offsets = Table(
@@ -86,10 +128,73 @@ def _tables(group: GroupDescription) -> list[Table]:
         title=None if group.members else title,
         empty=None if group.members else f"{title}; nothing committed",
     )
-    return [member_table, offsets]
+    return [members, offsets]
 
 
-def _assigned(row: dict[str, Any]) -> str:
-    if row["assignments"] is None:
-        return "not a consumer's"
-    return " ".join(f"{a['topic']}:{ranges(a['partitions'])}" for a in row["assignments"]) or "-"
+@app.command()
+def members(
+    ctx: typer.Context,
+    names: Annotated[list[str], typer.Argument(metavar="NAME…")],
+) -> None:
+    """Show the members of groups: where they run, what they subscribed to and what they were assigned.
+
+    -o wide adds racks, epochs and, with the protocol of KIP-848, the assignment that a member shall have.
+
+    Example: kctl group members billing -o wide
+    """
+    from kctl.groups.overview import member_rows
+
+    inv = invocation(ctx)
+    with inv.connect() as client:
+        rows, silent = member_rows(client, names)
+    columns = _member_columns(None)
+    inv.emit(rows, lambda: [Table(columns, [_member_row(row) for row in jsonable(rows)], empty="no members")])
+    for name in silent:
+        output.note(f"the broker does not tell the members of {name}")
+
+
+def _member_columns(group: GroupDescription | None) -> list[Column]:
+    """group: whose members they are, where that is one: a column that would be empty is left out."""
+    static = group is None or any(member.group_instance_id for member in group.members or ())
+    columns = [
+        Column("group", name=True),
+        Column("client_id", "CLIENT"),
+        Column("group_instance_id", "INSTANCE"),
+        Column("host"),
+        Column("partitions", align="right"),
+        Column("assigned", "ASSIGNED"),
+        Column("target", wide=True),
+        Column("subscribed", wide=True),
+        Column("assignor", wide=True),
+        Column("rack", wide=True),
+        Column("type", wide=True),
+        Column("member_epoch", "EPOCH", align="right", wide=True),
+        Column("member_id", "MEMBER"),
+    ]
+    return [column for column in columns if static or column.key != "group_instance_id"]
+
+
+def _member_row(row: dict[str, Any]) -> dict[str, Any]:
+    topics = row["subscribed_topics"]
+    subscribed = [*(topics or ()), *([row["subscribed_topics_regex"]] if row["subscribed_topics_regex"] else [])]
+    return {
+        **row,
+        "assigned": "not a consumer's" if row["assignments"] is None else _assigned(row["assignments"]),
+        "target": None if row["target_assignments"] is None else _assigned(row["target_assignments"]),
+        "subscribed": " ".join(subscribed) or None,
+    }
+
+
+def _assigned(assignments: Sequence[dict[str, Any]]) -> str:
+    return " ".join(f"{a['topic']}:{ranges(a['partitions'])}" for a in assignments) or "-"
+
+
+for _name, _module in (
+    ("reset-offsets", "group_reset_offsets"),
+    ("export", "group_export"),
+    ("import", "group_export"),
+    ("delete", "group_delete"),
+    ("delete-offsets", "group_delete"),
+    ("remove-member", "group_remove_member"),
+):
+    app.command_of(_name, f"kctl.commands.{_module}")

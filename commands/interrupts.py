@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
@@ -15,6 +15,27 @@ def undone_when_terminated() -> Iterator[None]:
         raise KeyboardInterrupt
 
     before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def told_when_interrupted(stop: Callable[[], None]) -> Iterator[None]:
+    """While the block runs, the first Ctrl-C, SIGTERM or SIGHUP calls `stop`; the next raises KeyboardInterrupt."""
+    told = False
+
+    def interrupt(*_: object) -> None:
+        nonlocal told
+        if told:
+            raise KeyboardInterrupt
+        told = True
+        stop()
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, interrupt) for number in numbers}
     try:
         yield
     finally:

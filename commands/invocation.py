@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from importlib import import_module
+from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
@@ -16,7 +17,7 @@ from typer._click import types
 from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.models import CommandInfo, TyperPath
 
-from kctl.commands.complete import context_names, formats
+from kctl.commands.complete import by_metavar, context_names, formats
 from kctl.commands.output import FORMATS, Table, emit, note, warn
 from kctl.errors import UsageError
 
@@ -182,6 +183,13 @@ def _name_value(param: Any) -> None:
         param.metavar = param.name.upper().replace("_", "-")
 
 
+def _complete_value(param: Any) -> None:
+    """Completion by metavar, for text that has none of its own."""
+    if isinstance(param.type, (types.StringParamType, types.IntParamType)):
+        # click takes it only when the parameter is made, which Typer does.
+        param._custom_shell_complete = param._custom_shell_complete or by_metavar  # noqa: SLF001
+
+
 class KctlCommand(_CommonOptions, TyperCommand):
     """A command that takes the common options. A wrong -o is refused before the command does anything."""
 
@@ -189,6 +197,7 @@ class KctlCommand(_CommonOptions, TyperCommand):
         own = list(params or [])
         for param in own:
             _name_value(param)
+            _complete_value(param)
         super().__init__(*args, params=[*own, *common_options()], **kwargs)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
@@ -231,7 +240,10 @@ class CommandGroup(typer.Typer):
         self._groups: dict[str, str] = {}
 
     def command_of(self, name: str, module: str) -> None:
-        """A command that is the function of its name in a module, which is imported when it is asked for."""
+        """A command that is the function of its name in a module, which is imported when it is asked for.
+
+        `take-over` is take_over, and `import`, which Python keeps for itself, import_.
+        """
         self._modules[name] = module
 
     def group_of(self, name: str, module: str) -> None:
@@ -271,7 +283,7 @@ class _Commands(MutableMapping[str, Any]):
                 self._made[name] = import_module(info).app.group(name)
                 return self._made[name]
             if isinstance(info, str):
-                info = CommandInfo(name, cls=KctlCommand, callback=getattr(import_module(info), name))
+                info = CommandInfo(name, cls=KctlCommand, callback=getattr(import_module(info), _identifier(name)))
             self._made[name] = typer.main.get_command_from_info(
                 info, pretty_exceptions_short=False, rich_markup_mode=None
             )
@@ -293,6 +305,10 @@ class _Commands(MutableMapping[str, Any]):
 def _name(info: CommandInfo) -> str:
     assert info.callback is not None
     return info.name or typer.main.get_command_name(info.callback.__name__)
+
+
+def _identifier(name: str) -> str:
+    return name.replace("-", "_") + ("_" if iskeyword(name) else "")
 
 
 def _nothing() -> None:

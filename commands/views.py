@@ -127,7 +127,10 @@ def remarks(report: LagReport) -> None:
     for name in deleted:
         numbers = sorted(tp.partition for tp in report.deleted if tp.topic == name)
         output.note(f"there are commits for {name} {ranges(numbers)}, which does not exist any more")
-    silent = sorted(report.groups.keys() - {row.group for row in report.rows} - report.failed.keys())
+    share = sorted(name for name, group in report.groups.items() if group.type == "share")
+    if share:
+        output.note(f"a share group has no committed offsets: {', '.join(share)}")
+    silent = sorted(report.groups.keys() - {row.group for row in report.rows} - report.failed.keys() - set(share))
     if silent and len(silent) <= 10:
         output.note(f"nothing committed and no members: {', '.join(silent)}")
     elif silent:

@@ -120,13 +120,32 @@ class Brokers:
             else:
                 missing[node] = broker
         if missing:
-            addresses = {node: Address(broker.host, broker.port) for node, broker in missing.items()}
-            for node, outcome in preflight.open_all(addresses, self._dialer, deadline).items():
+            for node, outcome in self.dial_known(missing, deadline).items():
+                found[node] = outcome
                 if isinstance(outcome, Connection):
-                    self._nodes[node] = found[node] = outcome
-                else:
-                    found[node] = advertised_error(missing[node], outcome)
+                    self._nodes[node] = outcome
         return found
+
+    def dial(self, nodes: Iterable[int], deadline: Deadline) -> dict[int, Connection | KctlError]:
+        """A new connection to each broker, which is the caller's: it may have requests under way, and closes it."""
+        found: dict[int, Connection | KctlError] = {}
+        known: dict[int, Broker] = {}
+        for node in nodes:
+            broker = self._broker(node, deadline)
+            if isinstance(broker, KctlError):
+                found[node] = broker
+            else:
+                known[node] = broker
+        return found | self.dial_known(known, deadline)
+
+    def dial_known(self, brokers: Mapping[int, Broker], deadline: Deadline) -> dict[int, Connection | KctlError]:
+        """`dial` without looking anything up: it changes nothing here, and may run in any thread."""
+        addresses = {node: Address(broker.host, broker.port) for node, broker in brokers.items()}
+        opened = preflight.open_all(addresses, self._dialer, deadline)
+        return {
+            node: advertised_error(brokers[node], outcome) if isinstance(outcome, KctlError) else outcome
+            for node, outcome in opened.items()
+        }
 
     def _any_or_error(self, deadline: Deadline) -> Connection | KctlError:
         try:

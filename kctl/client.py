@@ -8,14 +8,14 @@ consumer) are made only when they are asked for, with the server that the prefli
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from kctl import preflight, wire
 from kctl.address import parse_zookeeper
 from kctl.brokers import Brokers
-from kctl.connection import Dialer, PeerClosed
+from kctl.connection import Connection, Dialer, PeerClosed
 from kctl.deadline import Deadline
 from kctl.errors import (
     ConnectionFailed,
@@ -27,7 +27,7 @@ from kctl.errors import (
     OutcomeUnknown,
     UsageError,
 )
-from kctl.model import ClusterState
+from kctl.model import Broker, ClusterState
 from kctl.protocol_errors import NOT_CONTROLLER, error_for, error_name
 
 if TYPE_CHECKING:
@@ -165,6 +165,14 @@ class ClusterClient:
         each: dict[int | None, Any] = dict(requests.items())
         answers = self._ask(each, timeout_s, changes)
         return {node: answer for node, answer in answers.items() if node is not None}
+
+    def dial(self, nodes: Iterable[int], *, timeout_s: float | None = None) -> dict[int, Connection | KctlError]:
+        """A connection to each of several brokers for the caller alone, who closes it: node id → it or why not."""
+        return self._brokers.dial(nodes, Deadline(timeout_s or self.timeout_s))
+
+    def dial_known(self, brokers: Collection[Broker], *, timeout_s: float) -> dict[int, Connection | KctlError]:
+        """`dial` for brokers whose addresses the caller has. Unlike the other methods this may run in any thread."""
+        return self._brokers.dial_known({broker.id: broker for broker in brokers}, Deadline(timeout_s))
 
     @contextmanager
     def asking_silent_brokers_once(self) -> Iterator[None]:
@@ -352,7 +360,7 @@ def zookeeper(connect: str, *, timeout_s: float = 10.0) -> Iterator[KazooClient]
     reached, ConnectionTimedOut when they can but serve nobody (no quorum) within timeout_s.
     """
     from kctl.logs import quiet_kazoo
-    from kctl.zookeeper import find_chroots, reach
+    from kctl.zk.reach import find_chroots, reach
 
     path = parse_zookeeper(connect)
     servers = reach(path.servers, Deadline(min(timeout_s, preflight.LIMIT_S)))

@@ -25,6 +25,14 @@ _JAAS = re.compile(
     r"\s*(?P<module>[\w.]+)\s+(?:required|requisite|sufficient|optional)\b(?P<options>.*);\s*", re.DOTALL
 )
 _OPTION = re.compile(r"""\s*(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"']+))""", re.DOTALL)
+# What a connection is made of: kctl honours these, or refuses them.
+CONNECTION_KEYS = frozenset(
+    {
+        "bootstrap.servers", "security.protocol", "sasl.mechanism", "sasl.jaas.config", "ssl.key.password",
+        "ssl.endpoint.identification.algorithm", "ssl.truststore.location", "ssl.truststore.type",
+        "ssl.keystore.location", "ssl.keystore.type",
+    }
+)  # fmt: skip
 _REFUSED = (
     "sasl.client.callback.handler.class",
     "sasl.login.callback.handler.class",
@@ -37,6 +45,12 @@ _REFUSED = (
 def read_command_config(file: str) -> Security:
     """The security settings of a .properties file. Raises UsageError, InvalidFile; the message never has a value
     of a secret."""
+    properties = read_properties(file)
+    return security_from_properties(properties, source=str(Path(file).expanduser()))
+
+
+def read_properties(file: str) -> dict[str, str]:
+    """The keys and values of a .properties file. Raises UsageError, InvalidFile."""
     path = Path(file).expanduser()
     try:
         with path.open("rb") as stream:
@@ -49,7 +63,7 @@ def read_command_config(file: str) -> Security:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         raise InvalidFile(f"{path}: not UTF-8 text") from None
-    return security_from_properties(parse_properties(text, source=str(path)), source=str(path))
+    return parse_properties(text, source=str(path))
 
 
 def security_from_properties(properties: dict[str, str], *, source: str) -> Security:
@@ -98,6 +112,8 @@ def _credentials(properties: dict[str, str], mechanism: str, source: str) -> tup
     if mechanism not in known:
         raise InvalidFile(f"{source}: the login module {match['module']} does not serve {mechanism}")
     options = _jaas_options(match["options"], source)
+    if options.get("tokenauth", "false").lower() != "false":
+        raise InvalidFile(f"{source}: sasl.jaas.config logs in with a delegation token", hint="kctl takes no tokens")
     if not options.get("username") or not options.get("password"):
         raise InvalidFile(f"{source}: sasl.jaas.config has no username or no password")
     return options["username"], options["password"]

@@ -339,6 +339,18 @@ class Connection:
         poll.register(self._socket, select.POLLIN | select.POLLHUP)
         return not poll.poll(0)  # nothing was asked: anything to read is an end or nonsense
 
+    def fileno(self) -> int:
+        """For poll(); -1 when it is closed."""
+        return -1 if self._socket is None else self._socket.fileno()
+
+    def hand_over(self) -> tuple[socket.socket, float]:
+        """The socket, for somebody who reads and writes by himself from now on, and when (on the monotonic clock) the
+        login ends. This connection is closed then. Raises PeerClosed when it was already."""
+        if self._socket is None:
+            raise self._closed()
+        sock, self._socket = self._socket, None
+        return sock, self._login_ends
+
     def close(self) -> None:
         """Close it; harmless when it is closed."""
         sock, self._socket = self._socket, None

@@ -184,9 +184,11 @@ def get_context(name: str) -> Context:
 def _find(contexts: dict[str, Context], name: str, *, source: str = "") -> Context:
     """source: the value of KCTL_CONTEXT, when the name came from there."""
     if name not in contexts:
+        from kctl.suggestions import did_you_mean
+
         known = f"known: {', '.join(contexts)}" if contexts else "none are known; see `kctl context add --help`"
         chosen = ", which KCTL_CONTEXT names," if source == name else ""
-        raise NotFound(f"context {name!r}{chosen} does not exist", hint=known)
+        raise NotFound(f"context {name!r}{chosen} does not exist", hint=did_you_mean(name, contexts) or known)
     return contexts[name]
 
 
@@ -242,14 +244,30 @@ def put_context(name: str, entry: Context, *, make_current: bool) -> None:
 def remove_context(name: str) -> str | None:
     """Take an entry out, and return the context that is current now: the one before, when it was the current one.
 
-    Raises NotFound.
+    The files that `kctl context import` made for its passwords go with it. Raises NotFound.
     """
     from kctl import config
 
     with config.update() as file:
-        _find(file.contexts, name)
+        security = _find(file.contexts, name).security
         file.forget(name)
-        return file.current_context
+        current = file.current_context
+        kept = {path for entry in file.contexts.values() for path in _secret_files(entry.security)}
+    for path in _secret_files(security):
+        if Path(path).parent == secrets_dir() and path not in kept:
+            Path(path).unlink(missing_ok=True)
+    return current
+
+
+def _secret_files(security: SecuritySettings) -> list[str]:
+    return [path for path in (security.sasl_password_file, security.ssl_key_password_file) if path is not None]
+
+
+def secrets_dir() -> Path:
+    """Where an import puts passwords, one to a file."""
+    from kctl import paths
+
+    return paths.config_file().absolute().parent / "secrets"
 
 
 def resolve_name(name: str) -> str:

@@ -1,4 +1,5 @@
-"""Is what a context says true: every server of it, every broker that advertises itself, ZooKeeper and its chroot?"""
+"""Is what a context says true: every server of it, every broker that advertises itself, ZooKeeper and its chroot?
+And as whom, with which rights, does it log in?"""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from kctl.address import Address, parse_address
 from kctl.brokers import advertised_error
 from kctl.client import connect, zookeeper
 from kctl.connection import Connection, Dialer
+from kctl.context_rights import Right, principal_of, read_rights
 from kctl.deadline import Deadline
 from kctl.errors import KctlError, UsageError
 
@@ -37,14 +39,19 @@ class ServerCheck:
 
 @dataclass(frozen=True, slots=True)
 class ContextCheck:
-    """What was found. brokers: the registered ids; healthy: all servers can be used and are of one cluster."""
+    """What was found. brokers: the registered ids; healthy: all servers can be used and are of one cluster.
+
+    principal: as whom brokers see the login, None without brokers to ask.
+    """
 
     name: str
     cluster_id: str | None
     controller: int | None
     brokers: tuple[int, ...]
     healthy: bool
+    principal: str | None
     servers: tuple[ServerCheck, ...]
+    rights: tuple[Right, ...]
 
 
 def check_context(target: Target, *, timeout_s: float = 10.0) -> ContextCheck:
@@ -56,9 +63,11 @@ def check_context(target: Target, *, timeout_s: float = 10.0) -> ContextCheck:
         raise UsageError(f"{target.name} has no servers", hint="give --bootstrap-server or --zookeeper")
     cluster_id, controller, brokers = None, None, {}
     found: list[ServerCheck] = []
+    rights: tuple[Right, ...] = ()
     if target.bootstrap_servers:
         with connect(target, timeout_s=timeout_s) as client:
             state = client.metadata([])
+            rights = read_rights(client)
         cluster_id, controller, brokers = state.cluster_id, state.controller_id, state.brokers
         found = _brokers(target, {Address(b.host, b.port): b for b in brokers.values()}, cluster_id)
     if target.zookeeper is not None:
@@ -69,7 +78,9 @@ def check_context(target: Target, *, timeout_s: float = 10.0) -> ContextCheck:
         controller=controller,
         brokers=tuple(sorted(brokers)),
         healthy=not any(server.problem for server in found),
+        principal=principal_of(target.security) if target.bootstrap_servers else None,
         servers=tuple(found),
+        rights=rights,
     )
 
 

@@ -1,4 +1,4 @@
-"""Configs that are set on a topic or on one broker while it runs, read and changed one by one (KIP-339, KIP-226).
+"""Configs set while brokers run, on a topic, a broker or all brokers, read and changed one by one (KIP-339, KIP-226).
 
 Any broker reads and changes the configs of a topic. Those of a broker only that broker itself does
 (ConfigAdminManager.validateResourceNameIsCurrentNodeId): what is set on a broker that is down stays until it is back.
@@ -7,39 +7,40 @@ Any broker reads and changes the configs of a topic. Those of a broker only that
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kctl.configs.resources import BROKER_RESOURCE, Resource
 from kctl.errors import ConnectionFailed, KctlError, OperationFailed
-from kctl.topics.configs import TOPIC_RESOURCE, ConfigSource, fetch_topic_configs
+from kctl.topics.configs import ConfigSource, fetch_topic_configs
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
-BROKER_RESOURCE = 4
+__all__ = [
+    "BROKER_RESOURCE",
+    "Changes",
+    "Items",
+    "Resource",
+    "Values",
+    "alter_dynamic",
+    "read_dynamic",
+    "try_read_dynamic",
+]
+
 _DYNAMIC_BROKER_SOURCE = 2
-_SET, _DELETE = 0, 1
+_SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 _PER_REQUEST = 100  # a change is a few writes in ZooKeeper, one after the other
 
+
+class Items(NamedTuple):
+    """Items, separated by commas, to put into a list or (append False) to take out of it."""
+
+    text: str
+    append: bool
+
+
 Values = dict[str, str | None]
-Changes = Mapping[str, str | None]
-
-
-class Resource(NamedTuple):
-    """A topic, or a broker by its id."""
-
-    kind: Literal["topic", "broker"]
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.name}"
-
-    @classmethod
-    def topic(cls, name: str) -> Resource:
-        return cls("topic", name)
-
-    @classmethod
-    def broker(cls, node: int) -> Resource:
-        return cls("broker", str(node))
+Changes = Mapping[str, "str | Items | None"]
 
 
 def read_dynamic(
@@ -119,37 +120,45 @@ def _broker_values(node: int, answer: Any, names: Sequence[str]) -> Values | Kct
     return {name: own.get(name) for name in names}
 
 
-def alter_dynamic(client: ClusterClient, changes: Mapping[Resource, Changes]) -> dict[Resource, KctlError]:
+def alter_dynamic(
+    client: ClusterClient, changes: Mapping[Resource, Changes], *, validate_only: bool = False
+) -> dict[Resource, KctlError]:
     """Set each value; None deletes it, so that a default holds again. Other configs stay. Returns what failed.
 
-    To delete what is not set is no failure. OutcomeUnknown for a resource: read it again.
+    To delete what is not set is no failure. OutcomeUnknown for a resource: read it again. validate_only: the brokers
+    check everything and change nothing.
     """
     todo = {resource: values for resource, values in changes.items() if values}
-    failed = _alter_brokers(client, {r: values for r, values in todo.items() if r.kind == "broker"})
-    failed |= _alter_topics(client, {r: values for r, values in todo.items() if r.kind == "topic"})
-    return failed
+    failed = _alter_brokers(client, {r: values for r, values in todo.items() if r.kind == "broker"}, validate_only)
+    return failed | _alter_others(
+        client, {r: values for r, values in todo.items() if r.kind != "broker"}, validate_only
+    )
 
 
-def _alter_brokers(client: ClusterClient, changes: Mapping[Resource, Changes]) -> dict[Resource, KctlError]:
+def _alter_brokers(
+    client: ClusterClient, changes: Mapping[Resource, Changes], validate_only: bool
+) -> dict[Resource, KctlError]:
     failed: dict[Resource, KctlError] = {}
-    requests = {int(resource.name): _request({resource: values}) for resource, values in changes.items()}
-    for node, answer in (client.send_each(requests) if requests else {}).items():
+    requests = {int(resource.name): _request({resource: values}, validate_only) for resource, values in changes.items()}
+    for node, answer in (client.send_each(requests, changes=not validate_only) if requests else {}).items():
         failed |= _errors(answer, [Resource.broker(node)])
     return failed
 
 
-def _alter_topics(client: ClusterClient, changes: Mapping[Resource, Changes]) -> dict[Resource, KctlError]:
+def _alter_others(
+    client: ClusterClient, changes: Mapping[Resource, Changes], validate_only: bool
+) -> dict[Resource, KctlError]:
     """Different topics through different brokers at once: each broker reads, changes and writes a topic as a whole."""
     failed: dict[Resource, KctlError] = {}
     resources = sorted(changes)
     pending = [resources[i : i + _PER_REQUEST] for i in range(0, len(resources), _PER_REQUEST)]
     able = sorted(client.metadata(()).brokers) if pending else []
-    last: KctlError = ConnectionFailed("there is no broker that could change a topic's configs")
+    last: KctlError = ConnectionFailed("there is no broker that could change configs")
     while pending and able:
         asked = dict(zip(able, pending, strict=False))
         pending = pending[len(asked) :]
-        requests = {node: _request({r: changes[r] for r in chunk}) for node, chunk in asked.items()}
-        for node, answer in client.send_each(requests).items():
+        requests = {node: _request({r: changes[r] for r in chunk}, validate_only) for node, chunk in asked.items()}
+        for node, answer in client.send_each(requests, changes=not validate_only).items():
             if isinstance(answer, ConnectionFailed):  # it was not sent: another broker can do it as well
                 able.remove(node)
                 pending.append(asked[node])
@@ -159,7 +168,7 @@ def _alter_topics(client: ClusterClient, changes: Mapping[Resource, Changes]) ->
     return failed | {resource: _named(resource, last) for chunk in pending for resource in chunk}
 
 
-def _request(changes: Mapping[Resource, Changes]) -> Any:
+def _request(changes: Mapping[Resource, Changes], validate_only: bool) -> Any:
     from kafka.protocol.admin import IncrementalAlterConfigsRequest
 
     resource_class = IncrementalAlterConfigsRequest.AlterConfigsResource
@@ -167,17 +176,27 @@ def _request(changes: Mapping[Resource, Changes]) -> Any:
     return IncrementalAlterConfigsRequest(
         resources=[
             resource_class(
-                resource_type=TOPIC_RESOURCE if resource.kind == "topic" else BROKER_RESOURCE,
+                resource_type=resource.type_code,
                 resource_name=resource.name,
                 configs=[
-                    config_class(name=name, config_operation=_DELETE if value is None else _SET, value=value)
+                    config_class(name=name, config_operation=_operation(value), value=_text(value))
                     for name, value in sorted(values.items())
                 ],
             )
             for resource, values in changes.items()
         ],
-        validate_only=False,
+        validate_only=validate_only,
     )
+
+
+def _operation(value: str | Items | None) -> int:
+    if isinstance(value, Items):
+        return _APPEND if value.append else _SUBTRACT
+    return _DELETE if value is None else _SET
+
+
+def _text(value: str | Items | None) -> str | None:
+    return value.text if isinstance(value, Items) else value
 
 
 def _errors(answer: Any, asked: Sequence[Resource]) -> dict[Resource, KctlError]:
@@ -185,10 +204,11 @@ def _errors(answer: Any, asked: Sequence[Resource]) -> dict[Resource, KctlError]
 
     if isinstance(answer, KctlError):
         return {resource: _named(resource, answer) for resource in asked}
-    codes = {row.resource_name: (row.error_code, row.error_message) for row in answer.responses}
+    codes = {(row.resource_type, row.resource_name): (row.error_code, row.error_message) for row in answer.responses}
     failed: dict[Resource, KctlError] = {}
     for resource in asked:
-        code, message = codes.get(resource.name, (-1, "the broker's answer does not name it"))
+        known = codes.get((resource.type_code, resource.name))
+        code, message = known or (-1, "the broker's answer does not name it")
         if code:
             failed[resource] = error_for(code, message, subject=f"configs of {resource}")
     return failed

@@ -40,6 +40,28 @@ def read_secret(what: str, env: str | None, file: str | None) -> str | None:
     return secret
 
 
+def write_secret(path: Path, secret: str, what: str) -> None:
+    """Put a secret into a file that only its owner can read, over one of that name; read_secret gives it back.
+
+    Raises UsageError for text that a file of one line cannot hold, OSError.
+    """
+    import tempfile
+
+    if not secret or "\n" in secret or "\r" in secret or len(secret.encode()) >= MAX_SECRET_BYTES:
+        raise UsageError(f"{what} is empty, too long or has more than one line", hint="give it by a variable")
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # made 0600
+    try:
+        with open(handle, "w", encoding="utf-8") as stream:  # noqa: PTH123 - a descriptor, no path
+            stream.write(secret + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
 def check_private(path: Path, what: str) -> None:
     """Raise UsageError when `path` is missing, no file, or readable by group or others."""
     try:

@@ -1,21 +1,29 @@
-"""The bytes in which a consumer's assignment travels (ConsumerProtocolAssignment, versions 0–3).
+"""The bytes in which a classic consumer's assignment and subscription travel, versions 0–3.
 
-    int16 version
-    int32 topics, each:  int16 length, UTF-8 name;  int32 partitions, each int32
-    int32 length of user data (not read here)
+    ConsumerProtocolAssignment                              ConsumerProtocolSubscription
 
-They come from the group's leader, an arbitrary client: lengths are checked against what is there.
-Source: clients/src/main/resources/common/message/ConsumerProtocolAssignment.json, KIP-429.
+    int16 version                                           int16 version
+    int32 topics, each:                                     int32 topics, each:  int16 length, UTF-8 name
+      int16 length, UTF-8 name;  int32 partitions, each     int32 length of user data (−1: none), user data
+      int32                                                 from 1: owned partitions, as topics are in an assignment
+    int32 length of user data (not read here)               from 2: int32 generation
+                                                            from 3: int16 length (−1: none), rack
+
+They come from arbitrary clients: lengths are checked against what is there.
+Source: clients/src/main/resources/common/message/ConsumerProtocol{Assignment,Subscription}.json, KIP-429, KIP-792,
+KIP-881.
 """
 
 from __future__ import annotations
 
 import struct
+from typing import NamedTuple
 
 from kctl.model import TopicPartition
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
+_OWNED_SINCE, _RACK_SINCE = 1, 3
 
 
 def decode_assignment(data: bytes | None) -> tuple[TopicPartition, ...] | None:
@@ -29,17 +37,65 @@ def decode_assignment(data: bytes | None) -> tuple[TopicPartition, ...] | None:
 
 
 def _decode(data: memoryview) -> list[TopicPartition]:
-    position = _INT16.size  # the version: all so far begin alike
+    found, _ = _partitions(data, _INT16.size)  # after the version: all so far begin alike
+    return found
+
+
+def _partitions(data: memoryview, position: int) -> tuple[list[TopicPartition], int]:
     topics, position = _count(data, position, element=_INT16.size + _INT32.size)
     found: list[TopicPartition] = []
     for _ in range(topics):
-        length, position = _length(data, position)
-        topic = bytes(data[position : position + length]).decode("utf-8")
-        partitions, position = _count(data, position + length, element=_INT32.size)
+        topic, position = _text(data, position)
+        partitions, position = _count(data, position, element=_INT32.size)
         numbers = struct.unpack_from(f">{partitions}i", data, position)
         position += partitions * _INT32.size
         found += (TopicPartition(topic, number) for number in numbers)
-    return found
+    return found, position
+
+
+class Subscription(NamedTuple):
+    """What a consumer wanted when it joined. owned: None when its version does not say."""
+
+    topics: tuple[str, ...]
+    owned: tuple[TopicPartition, ...] | None
+    rack: str | None
+
+
+def decode_subscription(data: bytes | None) -> Subscription | None:
+    """A member's metadata; None when the bytes are no consumer's subscription."""
+    try:
+        return _subscription(memoryview(data or b""))
+    except (struct.error, ValueError):
+        return None
+
+
+def _subscription(data: memoryview) -> Subscription:
+    (version,) = _INT16.unpack_from(data, 0)
+    count, position = _count(data, _INT16.size, element=_INT16.size)
+    topics = []
+    for _ in range(count):
+        topic, position = _text(data, position)
+        topics.append(topic)
+    position = _after_user_data(data, position)
+    owned: tuple[TopicPartition, ...] | None = None
+    rack: str | None = None
+    if version >= _OWNED_SINCE:
+        found, position = _partitions(data, position)
+        owned = tuple(sorted(found))
+    if version >= _RACK_SINCE:
+        position += _INT32.size  # the generation
+        (length,) = _INT16.unpack_from(data, position)
+        rack = None if length < 0 else _text(data, position)[0]
+    return Subscription(tuple(sorted(topics)), owned, rack)
+
+
+def _after_user_data(data: memoryview, position: int) -> int:
+    length: int
+    (length,) = _INT32.unpack_from(data, position)
+    position += _INT32.size
+    if not -1 <= length <= len(data) - position:
+        raise ValueError("user data out of range")
+    return position + max(length, 0)
 
 
 def _count(data: memoryview, position: int, *, element: int) -> tuple[int, int]:
@@ -51,9 +107,9 @@ def _count(data: memoryview, position: int, *, element: int) -> tuple[int, int]:
     return count, position
 
 
-def _length(data: memoryview, position: int) -> tuple[int, int]:
+def _text(data: memoryview, position: int) -> tuple[str, int]:
     (length,) = _INT16.unpack_from(data, position)
     position += _INT16.size
     if not 0 <= length <= len(data) - position:
         raise ValueError("string length out of range")
-    return length, position
+    return bytes(data[position : position + length]).decode("utf-8"), position + length

@@ -18,9 +18,12 @@ if TYPE_CHECKING:
 OFFSETS_TOPIC = "__consumer_offsets"
 
 COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
-_MOVED = frozenset({COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
+MOVED = frozenset({COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
 PAUSES_S = (0.1, 0.3, 1.0, 2.0)
 _GROUPS_PER_REQUEST = 1000  # keeps a response far under the client's frame limit of 100 MB
+
+GROUP, TRANSACTION = 0, 1  # key types: what a coordinator is asked for
+_NOUNS = {GROUP: "group", TRANSACTION: "transactional id"}
 
 T = TypeVar("T")
 ByCoordinator: TypeAlias = Mapping[int, Sequence[str]]
@@ -30,38 +33,43 @@ class CoordinatorMoved(ConnectionFailed):
     """The broker asked is not, or not yet, the coordinator: it is asked again, after a new look-up."""
 
 
-def failure(error_code: int, message: str | None, group: str) -> KctlError:
-    """The error of one group in a response; CoordinatorMoved when another try can help."""
+def failure(error_code: int, message: str | None, group: str, *, key_type: int = GROUP) -> KctlError:
+    """The error of one group (or transactional id) in a response; CoordinatorMoved when another try can help."""
     from kctl.client import error_for
 
-    if error_code in _MOVED:
-        return CoordinatorMoved(f"the coordinator of group {group} is not available (error {error_code})")
-    return error_for(error_code, message, subject=f"group {group}")
+    subject = f"{_NOUNS[key_type]} {group}"
+    if error_code in MOVED:
+        return CoordinatorMoved(f"the coordinator of {subject} is not available (error {error_code})")
+    return error_for(error_code, message, subject=subject)
 
 
-def find_coordinators(client: ClusterClient, groups: Iterable[str]) -> dict[str, int | KctlError]:
-    """The coordinator's broker id of each group, whether the group exists or not."""
+def find_coordinators(
+    client: ClusterClient, groups: Iterable[str], *, key_type: int = GROUP
+) -> dict[str, int | KctlError]:
+    """The coordinator's broker id of each group (or transactional id), whether it exists or not."""
     from kafka.protocol.metadata import FindCoordinatorRequest
 
     names = list(dict.fromkeys(groups))
     if not names:
         return {}
     try:
-        found = client.send(FindCoordinatorRequest(key_type=0, coordinator_keys=names, min_version=4))
+        found = client.send(FindCoordinatorRequest(key_type=key_type, coordinator_keys=names, min_version=4))
     except NotSupported:
-        return {name: _find_one(client, name) for name in names}
+        return {name: _find_one(client, name, key_type) for name in names}
     return {
-        row.key: failure(row.error_code, row.error_message, row.key) if row.error_code else row.node_id
+        row.key: failure(row.error_code, row.error_message, row.key, key_type=key_type)
+        if row.error_code
+        else row.node_id
         for row in found.coordinators
     }
 
 
-def _find_one(client: ClusterClient, group: str) -> int | KctlError:
+def _find_one(client: ClusterClient, group: str, key_type: int) -> int | KctlError:
     from kafka.protocol.metadata import FindCoordinatorRequest
 
-    found = client.send(FindCoordinatorRequest(key=group, key_type=0, max_version=3))
+    found = client.send(FindCoordinatorRequest(key=group, key_type=key_type, max_version=3))
     if found.error_code:
-        return failure(found.error_code, found.error_message, group)
+        return failure(found.error_code, found.error_message, group, key_type=key_type)
     node: int = found.node_id
     return node
 
@@ -72,6 +80,7 @@ def ask_coordinators(
     ask: Callable[[ByCoordinator], Mapping[str, T | KctlError]],
     *,
     known: Mapping[str, int] | None = None,
+    key_type: int = GROUP,
 ) -> dict[str, T | KctlError]:
     """The answer about each group from its coordinator, a failure being a value.
 
@@ -83,7 +92,7 @@ def ask_coordinators(
     coordinators: dict[str, int | KctlError] = dict(known or {})
     for pause in (*PAUSES_S, None):
         missing = [group for group in pending if not isinstance(coordinators.get(group), int)]
-        coordinators.update(find_coordinators(client, missing))
+        coordinators.update(find_coordinators(client, missing, key_type=key_type))
         by_node: dict[int, list[str]] = {}
         for group in pending:
             node = coordinators.get(group)

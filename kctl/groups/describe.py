@@ -2,18 +2,19 @@
 
 A group's state for people: Stable, PreparingRebalance, CompletingRebalance, Empty (no members), as brokers say.
 Brokers answer «Dead» (before 4.0) or «group id not found» about a group that does not exist, but also about one
-whose kind the request does not know (KIP-848 «consumer» groups): ListGroups decides.
+whose kind the request does not know (KIP-848 «consumer» groups, share groups): ListGroups decides, and such groups have
+requests of their own.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kctl.errors import KctlError, NotFound
-from kctl.groups.assignment import decode_assignment
+from kctl.groups.assignment import decode_assignment, decode_subscription
 from kctl.groups.coordinators import (
     COORDINATOR_LOAD_IN_PROGRESS,
     COORDINATOR_NOT_AVAILABLE,
@@ -25,46 +26,14 @@ from kctl.groups.coordinators import (
     failure,
     send_in_chunks,
 )
-from kctl.model import TopicPartition
+from kctl.groups.model import CLASSIC, Group, Groups, Member
+from kctl.groups.newer_groups import DESCRIBED, describe_newer
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
 GROUP_ID_NOT_FOUND = 69
 CLASSIC_CONSUMER = "consumer"  # the protocol type of consumers, and its assignment format
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A consumer in a group and what it was given. partitions is None when its format is not a consumer's."""
-
-    member_id: str
-    group_instance_id: str | None
-    client_id: str
-    host: str
-    partitions: tuple[TopicPartition, ...] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """A group as its coordinator (a broker id) knows it. members is None when it was not asked, or cannot be."""
-
-    group: str
-    state: str
-    protocol_type: str
-    type: str | None
-    coordinator: int
-    protocol: str | None = None
-    members: tuple[Member, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Groups:
-    """Groups by id, sorted; and what could not be had: brokers and groups with the reason."""
-
-    groups: dict[str, Group]
-    failed_brokers: dict[int, KctlError]
-    failed_groups: dict[str, KctlError]
 
 
 def list_groups(client: ClusterClient, *, brokers: Collection[int] | None = None) -> Groups:
@@ -119,18 +88,21 @@ def describe_groups(client: ClusterClient, groups: Iterable[str], *, known: Grou
     """
     names = list(dict.fromkeys(groups))
     listed = known.groups if known else {}
+    newer = {name: listed[name] for name in names if name in listed and listed[name].type in DESCRIBED}
     answers = ask_coordinators(
         client,
-        names,
+        [name for name in names if name not in newer],
         lambda by_node: _describe(client, by_node),
         known={name: listed[name].coordinator for name in names if name in listed},
     )
     vanished = [name for name, answer in answers.items() if isinstance(answer, Group) and answer.state == "Dead"]
-    truth = _listed(client, vanished, answers)
+    answers |= _listed(client, vanished, answers)
+    newer |= {name: each for name, each in answers.items() if isinstance(each, Group) and each.type in DESCRIBED}
+    answers |= describe_newer(client, newer)
     described: dict[str, Group] = {}
     failed: dict[str, KctlError] = {}
     for name in names:
-        answer = truth.get(name) or answers[name]
+        answer = answers[name]
         if isinstance(answer, KctlError):
             failed[name] = answer
         else:
@@ -162,7 +134,7 @@ def _described(response: Any, coordinator: Mapping[str, int]) -> dict[str, Group
             group=row.group_id,
             state="Dead" if row.error_code else row.group_state,
             protocol_type=row.protocol_type,
-            type=None,
+            type=None if row.error_code or row.group_state == "Dead" else CLASSIC,
             coordinator=coordinator[row.group_id],
             protocol=row.protocol_data or None,
             members=tuple(_member(m, row.protocol_type) for m in row.members),
@@ -172,12 +144,16 @@ def _described(response: Any, coordinator: Mapping[str, int]) -> dict[str, Group
 
 def _member(row: Any, protocol_type: str) -> Member:
     consumer = protocol_type == CLASSIC_CONSUMER
+    subscription = decode_subscription(row.member_metadata) if consumer else None
     return Member(
         member_id=row.member_id,
         group_instance_id=row.group_instance_id,
         client_id=row.client_id,
         host=row.client_host.removeprefix("/"),  # Java's InetAddress.toString
         partitions=decode_assignment(row.member_assignment) if consumer else None,
+        rack=subscription.rack if subscription else None,
+        topics=subscription.topics if subscription else None,
+        owned=subscription.owned if subscription else None,
     )
 
 

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kctl.errors import NotFound, UsageError
-from kctl.groups.describe import Group, Member, describe_groups, list_groups
+from kctl.groups.describe import describe_groups, list_groups
+from kctl.groups.model import CLASSIC, TYPES, WITHOUT_MEMBERS, Group, Member
+from kctl.groups.names import describe_existing
 from kctl.lag.collect import LagReport, collect
 from kctl.lag.rules import LagRow
 from kctl.model import TopicPartition
+from kctl.name_patterns import matches, parse_patterns
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -42,18 +45,32 @@ class TopicAssignment:
 
 @dataclass(frozen=True, slots=True)
 class MemberDescription:
-    """A member. assignments is None when it is not a consumer's (Kafka Connect has its own format)."""
+    """A member. assignments is None when it is not a consumer's (Kafka Connect has its own format).
+
+    subscribed_topics: None when it does not say. owned_assignments: of a classic member, what it had when it joined.
+    member_epoch, target_assignments, type: see kctl.groups.model.Member.
+    """
 
     member_id: str
     group_instance_id: str | None
     client_id: str
     host: str
+    rack: str | None
+    type: str | None
+    member_epoch: int | None
+    subscribed_topics: tuple[str, ...] | None
+    subscribed_topics_regex: str | None
     assignments: tuple[TopicAssignment, ...] | None
+    target_assignments: tuple[TopicAssignment, ...] | None
+    owned_assignments: tuple[TopicAssignment, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """A group with its members and the lag of each of its partitions."""
+    """A group with its members and the lag of each of its partitions. members: None when its broker cannot tell them.
+
+    epoch, assignment_epoch: None of a classic group.
+    """
 
     group: str
     state: str
@@ -61,7 +78,9 @@ class GroupDescription:
     type: str | None
     assignor: str | None
     coordinator: int
-    members: tuple[MemberDescription, ...]
+    epoch: int | None
+    assignment_epoch: int | None
+    members: tuple[MemberDescription, ...] | None
     offsets: tuple[LagRow, ...]
 
 
@@ -76,29 +95,54 @@ def known_states(states: Collection[str] | None) -> frozenset[str] | None:
     return wanted
 
 
-def summaries(client: ClusterClient, *, states: Collection[str] | None = None) -> tuple[list[GroupSummary], list[str]]:
-    """All groups (or those in `states`) by name; and what could not be read, one line each."""
-    wanted = known_states(states)
+def known_types(types: Collection[str] | None) -> frozenset[str] | None:
+    """`types` in lower case. Raises UsageError for a type that no broker has."""
+    if not types:
+        return None
+    wanted = frozenset(kind.lower() for kind in types)
+    for kind in sorted(wanted - frozenset(TYPES)):
+        raise UsageError(f"{kind!r} is not a type of group", hint=f"known: {', '.join(TYPES)}")
+    return wanted
+
+
+def summaries(
+    client: ClusterClient,
+    *,
+    states: Collection[str] | None = None,
+    types: Collection[str] | None = None,
+    match: Sequence[str] = (),
+) -> tuple[list[GroupSummary], list[str]]:
+    """All groups by name, or those in `states`, of `types`, whose id matches; and what could not be read, a line each.
+
+    Brokers before 3.8 do not tell types: what they have is classic.
+    """
+    wanted_states, wanted_types = known_states(states), known_types(types)
+    patterns = parse_patterns("--match", match)
     listed = list_groups(client)
+    chosen = {
+        name: group
+        for name, group in listed.groups.items()
+        if (not patterns or matches(name, patterns))
+        and (wanted_types is None or (group.type or CLASSIC) in wanted_types)
+    }
     # An empty group has no members: nothing to ask. Brokers before 2.6 do not tell the state: ask about all.
-    ask = [name for name, group in listed.groups.items() if group.state not in {"Empty", "Dead"}]
+    ask = [name for name, group in chosen.items() if group.state not in WITHOUT_MEMBERS]
     described = describe_groups(client, ask, known=listed) if ask else listed
     failures = [error.message for error in listed.failed_brokers.values()]
     rows: list[GroupSummary] = []
-    for name, group in listed.groups.items():
+    for name, group in chosen.items():
         error = described.failed_groups.get(name)
         if isinstance(error, NotFound):
             continue  # gone since it was listed
         if error:
             failures.append(error.message)
         rows.append(_summary(described.groups.get(name, group)))
-    chosen = [row for row in rows if wanted is None or row.state.lower() in wanted]
-    return chosen, failures
+    return [row for row in rows if wanted_states is None or row.state.lower() in wanted_states], failures
 
 
 def _summary(group: Group) -> GroupSummary:
     known = group.members is not None
-    members = len(group.members or ()) if known or group.state in {"Empty", "Dead"} else None
+    members = len(group.members or ()) if known or group.state in WITHOUT_MEMBERS else None
     return GroupSummary(group.group, group.state, group.protocol_type, group.type, group.coordinator, members)
 
 
@@ -139,14 +183,33 @@ def _description(group: Group, rows: Sequence[LagRow]) -> GroupDescription:
         type=group.type,
         assignor=group.protocol,
         coordinator=group.coordinator,
-        members=tuple(_member(member) for member in group.members or ()),
+        epoch=group.epoch,
+        assignment_epoch=group.assignment_epoch,
+        members=_members(group),
         offsets=tuple(rows),
     )
 
 
+def _members(group: Group) -> tuple[MemberDescription, ...] | None:
+    if group.members is None and group.state not in WITHOUT_MEMBERS:
+        return None
+    return tuple(_member(member) for member in group.members or ())
+
+
 def _member(member: Member) -> MemberDescription:
     return MemberDescription(
-        member.member_id, member.group_instance_id, member.client_id, member.host, _assignments(member.partitions)
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        host=member.host,
+        rack=member.rack,
+        type=member.type,
+        member_epoch=member.epoch,
+        subscribed_topics=member.topics,
+        subscribed_topics_regex=member.topics_regex,
+        assignments=_assignments(member.partitions),
+        target_assignments=_assignments(member.target),
+        owned_assignments=_assignments(member.owned),
     )
 
 
@@ -157,3 +220,44 @@ def _assignments(partitions: tuple[TopicPartition, ...] | None) -> tuple[TopicAs
     for topic, number in partitions:
         by_topic.setdefault(topic, []).append(number)
     return tuple(TopicAssignment(topic, tuple(sorted(numbers))) for topic, numbers in sorted(by_topic.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRow:
+    """A member in a list of the members of several groups. partitions: how many it has; None when that is not known."""
+
+    group: str
+    assignor: str | None
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    host: str
+    rack: str | None
+    type: str | None
+    member_epoch: int | None
+    partitions: int | None
+    subscribed_topics: tuple[str, ...] | None
+    subscribed_topics_regex: str | None
+    assignments: tuple[TopicAssignment, ...] | None
+    target_assignments: tuple[TopicAssignment, ...] | None
+    owned_assignments: tuple[TopicAssignment, ...] | None
+
+
+def member_rows(client: ClusterClient, names: Sequence[str]) -> tuple[list[MemberRow], list[str]]:
+    """The members of the groups named; and the groups whose broker cannot tell them.
+
+    Raises NotFound for a group that is not there, and the error of one that could not be asked.
+    """
+    found = describe_existing(client, names)
+    rows = [
+        MemberRow(
+            group=group.group,
+            assignor=group.protocol,
+            partitions=None if member.partitions is None else len(member.partitions),
+            **{name: getattr(told, name) for name in MemberDescription.__slots__},
+        )
+        for group in found.values()
+        for member in group.members or ()
+        for told in (_member(member),)
+    ]
+    return rows, [name for name, group in found.items() if _members(group) is None]

@@ -9,13 +9,15 @@ any other reason than deletion meanwhile.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from kctl.errors import KctlError, NotFound, OperationFailed
 from kctl.groups.coordinators import ask_coordinators
-from kctl.groups.describe import Group, Groups, Member, describe_groups, list_groups
+from kctl.groups.describe import describe_groups, list_groups
+from kctl.groups.model import SHARE, WITHOUT_MEMBERS, Group, Groups, Member
+from kctl.groups.names import check_group_id, missing_groups
 from kctl.lag.offsets import Committed, OffsetSpec, fetch_committed_each, fetch_offsets_each
 from kctl.lag.rules import LagRow, lag_of, lost_of
 from kctl.model import ClusterState, TopicPartition
@@ -23,9 +25,10 @@ from kctl.model import ClusterState, TopicPartition
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
-_NO_MEMBERS = frozenset({"Empty", "Dead"})
-_SHARE = "share"  # share groups (KIP-932) have no committed offsets
 _LEADER_PAUSES_S = (0.2, 0.8)
+
+ByLeader: TypeAlias = Mapping[int, Sequence[TopicPartition]]
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +43,10 @@ class LogOffsets:
 class LagReport:
     """Rows sorted by group, topic, partition; and what they do not say.
 
-    groups: every group looked at, also those without rows. deleted: topics and partitions that have commits and
-    do not exist any more (their offsets are None). unread: partitions whose leader did not answer, with the
-    reason. failed: groups and brokers that could not be asked at all, with the reason.
+    groups: every group looked at, also those without rows; share groups, which have no commits, only when they were
+    named. deleted: topics and partitions that have commits and do not exist any more (their offsets are None). unread:
+    partitions whose leader did not answer, with the reason. failed: groups and brokers that could not be asked at all,
+    with the reason.
     """
 
     rows: list[LagRow]
@@ -82,18 +86,21 @@ def collect(
     never committed. Raises NotFound when a group that was named does not exist, and what `ClusterClient` raises
     when no broker can be reached.
     """
-    found = all_groups(client, members=members) if groups is None else describe_groups(client, groups)
-    _raise_unknown(found)
+    found = (
+        all_groups(client, members=members) if groups is None else describe_groups(client, map(check_group_id, groups))
+    )
+    _raise_unknown(client, found)
     failed = {name: error.message for name, error in found.failed_groups.items()}
     failed |= {f"broker {node}": error.message for node, error in found.failed_brokers.items()}
     chosen = {
         name: group
         for name, group in found.groups.items()
-        if group.type != _SHARE and (states is None or group.state.lower() in states)
+        if (groups is not None or group.type != SHARE) and (states is None or group.state.lower() in states)
     }
     known = {name: group.coordinator for name, group in chosen.items()}
     committed: dict[str, Committed] = {}
-    answers = ask_coordinators(client, chosen, lambda by: fetch_committed_each(client, by), known=known)
+    ask = [name for name, group in chosen.items() if group.type != SHARE]
+    answers = ask_coordinators(client, ask, lambda by: fetch_committed_each(client, by), known=known)
     for name, answer in answers.items():
         if isinstance(answer, KctlError):
             failed[name] = answer.message
@@ -117,7 +124,7 @@ def all_groups(client: ClusterClient, *, members: bool) -> Groups:
     ask = [
         name
         for name, group in listed.groups.items()
-        if group.type != _SHARE and (not group.state or (members and group.state not in _NO_MEMBERS))
+        if group.type != SHARE and (not group.state or (members and group.state not in WITHOUT_MEMBERS))
     ]
     if not ask:
         return listed
@@ -128,13 +135,10 @@ def all_groups(client: ClusterClient, *, members: bool) -> Groups:
     return Groups(kept | described.groups, listed.failed_brokers, failed)
 
 
-def _raise_unknown(found: Groups) -> None:
+def _raise_unknown(client: ClusterClient, found: Groups) -> None:
     missing = [name for name, error in found.failed_groups.items() if isinstance(error, NotFound)]
-    if len(missing) == 1:
-        raise found.failed_groups[missing[0]]
     if missing:
-        named = ", ".join(repr(name) for name in missing)
-        raise NotFound(f"groups {named} do not exist", hint="`kctl group list` shows the groups")
+        raise missing_groups(client, missing)
 
 
 def owners_of(group: Group) -> dict[TopicPartition, Member]:
@@ -162,7 +166,36 @@ def read_log_offsets(
     Leaders that have just changed are looked up again, twice. state: metadata of now with all of these partitions,
     which saves looking for leaders first.
     """
-    offsets: dict[TopicPartition, LogOffsets] = {}
+
+    def both_ends(by_leader: ByLeader) -> dict[TopicPartition, LogOffsets | KctlError]:
+        ends = fetch_offsets_each(client, by_leader, OffsetSpec.LATEST, read_committed=read_committed)
+        starts = fetch_offsets_each(client, by_leader, OffsetSpec.EARLIEST)
+        return {tp: _both(starts[tp], end) for tp, end in ends.items()}
+
+    return _ask_leaders(client, partitions, both_ends, state)
+
+
+def read_offsets_at(
+    client: ClusterClient, partitions: Collection[TopicPartition], time_ms: int
+) -> tuple[dict[TopicPartition, int], set[TopicPartition], dict[TopicPartition, KctlError]]:
+    """As `read_log_offsets`: the offset of the first record that is not older than time_ms, −1 when none is."""
+    return _ask_leaders(client, partitions, lambda by_leader: fetch_offsets_each(client, by_leader, time_ms), None)
+
+
+def _both(start: int | KctlError, end: int | KctlError) -> LogOffsets | KctlError:
+    if isinstance(end, KctlError):
+        return end
+    return start if isinstance(start, KctlError) else LogOffsets(start, end)
+
+
+def _ask_leaders(
+    client: ClusterClient,
+    partitions: Collection[TopicPartition],
+    ask: Callable[[ByLeader], Mapping[TopicPartition, _Answer | KctlError]],
+    state: ClusterState | None,
+) -> tuple[dict[TopicPartition, _Answer], set[TopicPartition], dict[TopicPartition, KctlError]]:
+    """The answers of leaders; which partitions do not exist; and which had none, and why."""
+    answers: dict[TopicPartition, _Answer] = {}
     deleted: set[TopicPartition] = set()
     unread: dict[TopicPartition, KctlError] = {}
     pending: Collection[TopicPartition] = partitions
@@ -174,18 +207,15 @@ def read_log_offsets(
         by_leader, gone, leaderless = _by_leader(known, pending)
         deleted |= gone
         unread = {tp: OperationFailed("no leader") for tp in leaderless}
-        ends = fetch_offsets_each(client, by_leader, OffsetSpec.LATEST, read_committed=read_committed)
-        starts = fetch_offsets_each(client, by_leader, OffsetSpec.EARLIEST)
-        for tp, end in ends.items():
-            start = starts[tp]
-            if isinstance(end, int) and isinstance(start, int):
-                offsets[tp] = LogOffsets(start, end)
+        for tp, answer in ask(by_leader).items():
+            if isinstance(answer, KctlError):
+                unread[tp] = answer
             else:
-                unread[tp] = next(e for e in (end, start) if isinstance(e, KctlError))
+                answers[tp] = answer
         pending = list(unread)
         if pending and pause is not None:
             time.sleep(pause)
-    return offsets, deleted, unread
+    return answers, deleted, unread
 
 
 def _by_leader(

@@ -1,4 +1,4 @@
-"""Fetch, as a consumer sends it that reads uncommitted data: batches as they lie in the log, markers included.
+"""Fetch, as a consumer sends it: batches as they lie in the log, markers included.
 
 KIP-227 without a session; up to version 12, where topics still go by name. Needs an ACL for Read on the topics.
 """
@@ -13,10 +13,18 @@ from kctl.model import TopicPartition
 
 
 def fetch_request(
-    offsets: Mapping[TopicPartition, int], *, partition_bytes: int, max_bytes: int, patience_ms: int = 0
+    offsets: Mapping[TopicPartition, int],
+    *,
+    partition_bytes: int,
+    max_bytes: int,
+    patience_ms: int = 0,
+    read_committed: bool = False,
 ) -> object:
-    """Ask for the batches from each partition's offset on. A broker may answer with less than there is: of the first
-    partition at least a batch, whatever its size, of others none that is larger than what was asked for."""
+    """Ask for the batches from each partition's offset on; with read_committed up to the last stable offset.
+
+    A broker may answer with less than there is: of the first partition at least a batch, whatever its size, of others
+    none that is larger than what was asked for.
+    """
     from kafka.protocol.consumer import FetchRequest
 
     topic_class = FetchRequest.FetchTopic
@@ -37,7 +45,7 @@ def fetch_request(
         max_wait_ms=patience_ms,
         min_bytes=1,
         max_bytes=max_bytes,
-        isolation_level=0,
+        isolation_level=int(read_committed),
         session_id=0,
         session_epoch=-1,
         topics=[topic_class(topic=name, partitions=rows) for name, rows in by_topic.items()],

@@ -12,10 +12,10 @@ Timestamps are the producers', unless message.timestamp.type is LogAppendTime; t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from kctl.errors import KctlError, OperationFailed
-from kctl.lag.offsets import parse_listed
+from kctl.errors import KctlError
+from kctl.lag.offsets import list_offsets_each
 from kctl.lag.rates import LogEnd
 from kctl.model import TopicPartition
 
@@ -81,32 +81,4 @@ def _ask(
     by_leader: dict[int, list[TopicPartition]] = {}
     for tp, (leader, _, _) in wanted.items():
         by_leader.setdefault(leader, []).append(tp)
-    requests = {node: _request(tps, timestamp_ms) for node, tps in by_leader.items()}
-    responses = client.send_each(requests)
-    found: dict[TopicPartition, LogEnd | KctlError] = {}
-    for node, tps in by_leader.items():
-        response = responses[node]
-        if isinstance(response, KctlError):
-            found.update(dict.fromkeys(tps, response))
-        else:
-            answered = parse_listed(response, lambda row: LogEnd(row.timestamp, row.offset))
-            missing = OperationFailed("nothing was answered")
-            found.update({tp: answered.get(tp, missing) for tp in tps})
-    return found
-
-
-def _request(partitions: list[TopicPartition], timestamp_ms: int) -> object:
-    from kafka.protocol.consumer import ListOffsetsRequest
-
-    topic_class = ListOffsetsRequest.ListOffsetsTopic
-    partition_class = topic_class.ListOffsetsPartition
-    by_topic: dict[str, list[Any]] = {}
-    for topic, number in partitions:
-        row = partition_class(partition_index=number, timestamp=timestamp_ms, current_leader_epoch=-1)
-        by_topic.setdefault(topic, []).append(row)
-    return ListOffsetsRequest(
-        replica_id=-1,
-        isolation_level=0,
-        topics=[topic_class(name=name, partitions=rows) for name, rows in by_topic.items()],
-        min_version=1,
-    )
+    return list_offsets_each(client, by_leader, timestamp_ms, lambda row: LogEnd(row.timestamp, row.offset))

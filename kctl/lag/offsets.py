@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
-from kctl.errors import KctlError, NotFound, NotSupported
+from kctl.errors import KctlError, NotFound, NotSupported, OperationFailed
 from kctl.groups.coordinators import ByCoordinator, failure, send_in_chunks
 from kctl.model import TopicPartition
 
@@ -25,11 +25,32 @@ _CONSUMER, _DEBUGGING_REPLICA = -1, -2  # as a replica id; the latter sees all o
 Committed: TypeAlias = dict[TopicPartition, int]
 
 
+class Commit(NamedTuple):
+    """What a group committed for a partition. leader_epoch: of the last record read, −1 when it was not told."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+
+
 class OffsetSpec(IntEnum):
-    """The «timestamp» of a ListOffsets request that stands for an end of the log."""
+    """The «timestamp» of a ListOffsets request that stands for a place in the log."""
 
     LATEST = -1  # for consumers the high watermark: what they can read up to
     EARLIEST = -2  # the log start offset
+    MAX_TIMESTAMP = -3  # the record with the largest timestamp (KIP-734, brokers ≥ 3.0)
+    EARLIEST_LOCAL = -4  # the first offset on the leader's disk, tiered storage left out (KIP-405, ≥ 3.6)
+    LATEST_TIERED = -5  # the last offset in tiered storage (KIP-1005, ≥ 3.9)
+
+
+_LIST_VERSIONS = {OffsetSpec.MAX_TIMESTAMP: 7, OffsetSpec.EARLIEST_LOCAL: 8, OffsetSpec.LATEST_TIERED: 9}
+
+
+class Listed(NamedTuple):
+    """A row of a ListOffsets answer; both are −1 where no record is what was asked for."""
+
+    offset: int
+    timestamp_ms: int
 
 
 def fetch_committed(
@@ -44,10 +65,33 @@ def fetch_committed(
 
 def fetch_committed_each(client: ClusterClient, by_node: ByCoordinator) -> dict[str, Committed | KctlError]:
     """`fetch_committed` from several coordinators at once."""
+    return _fetch(client, by_node, _committed_offset)
+
+
+def fetch_commits_each(
+    client: ClusterClient, by_node: ByCoordinator
+) -> dict[str, dict[TopicPartition, Commit] | KctlError]:
+    """`fetch_committed_each` with all that was committed beside the offset."""
+    return _fetch(client, by_node, _commit)
+
+
+def _committed_offset(row: Any) -> int:
+    offset: int = row.committed_offset
+    return offset
+
+
+def _commit(row: Any) -> Commit:
+    epoch = getattr(row, "committed_leader_epoch", None)  # brokers ≥ 2.1 have it
+    return Commit(row.committed_offset, -1 if epoch is None else epoch, row.metadata or "")
+
+
+def _fetch(
+    client: ClusterClient, by_node: ByCoordinator, value: Callable[[Any], _Value]
+) -> dict[str, dict[TopicPartition, _Value] | KctlError]:
     try:
-        return send_in_chunks(client, by_node, _batched_request, _parse_batched)
+        return send_in_chunks(client, by_node, _batched_request, lambda response: _parse_batched(response, value))
     except NotSupported:
-        return _one_by_one(client, by_node)
+        return _one_by_one(client, by_node, value)
 
 
 def _batched_request(groups: Sequence[str]) -> object:
@@ -61,31 +105,37 @@ def _batched_request(groups: Sequence[str]) -> object:
     )
 
 
-def _parse_batched(response: Any) -> dict[str, Committed | KctlError]:
+def _parse_batched(
+    response: Any, value: Callable[[Any], _Value]
+) -> dict[str, dict[TopicPartition, _Value] | KctlError]:
     return {
         group.group_id: failure(group.error_code, None, group.group_id)
         if group.error_code
-        else _parse_topics(group.topics, group.group_id)
+        else _parse_topics(group.topics, group.group_id, value)
         for group in response.groups
     }
 
 
-def _parse_topics(topics: Iterable[Any], group: str) -> Committed | KctlError:
-    committed: Committed = {}
+def _parse_topics(
+    topics: Iterable[Any], group: str, value: Callable[[Any], _Value]
+) -> dict[TopicPartition, _Value] | KctlError:
+    committed: dict[TopicPartition, _Value] = {}
     for topic in topics:
         name = topic.name
         for row in topic.partitions:
             if row.error_code:
                 return failure(row.error_code, f"offset of {name}-{row.partition_index}", group)
             if row.committed_offset >= 0:
-                committed[TopicPartition(name, row.partition_index)] = row.committed_offset
+                committed[TopicPartition(name, row.partition_index)] = value(row)
     return committed
 
 
-def _one_by_one(client: ClusterClient, by_node: ByCoordinator) -> dict[str, Committed | KctlError]:
+def _one_by_one(
+    client: ClusterClient, by_node: ByCoordinator, value: Callable[[Any], _Value]
+) -> dict[str, dict[TopicPartition, _Value] | KctlError]:
     from kafka.protocol.consumer import OffsetFetchRequest
 
-    answers: dict[str, Committed | KctlError] = {}
+    answers: dict[str, dict[TopicPartition, _Value] | KctlError] = {}
     for turn in range(max(len(groups) for groups in by_node.values())):
         asked = {node: groups[turn] for node, groups in by_node.items() if turn < len(groups)}
         responses = client.send_each(
@@ -101,7 +151,7 @@ def _one_by_one(client: ClusterClient, by_node: ByCoordinator) -> dict[str, Comm
             elif response.error_code:
                 answers[group] = failure(response.error_code, None, group)
             else:
-                answers[group] = _parse_topics(response.topics, group)
+                answers[group] = _parse_topics(response.topics, group, value)
     return answers
 
 
@@ -124,20 +174,43 @@ def fetch_offsets(
 def fetch_offsets_each(
     client: ClusterClient,
     by_leader: Mapping[int, Sequence[TopicPartition]],
-    spec: OffsetSpec,
+    spec: int,
     *,
     read_committed: bool = False,
 ) -> dict[TopicPartition, int | KctlError]:
     """`fetch_offsets` from several leaders at once."""
-    responses = client.send_each({node: _list_request(tps, spec, read_committed) for node, tps in by_leader.items()})
-    found: dict[TopicPartition, int | KctlError] = {}
+    return list_offsets_each(client, by_leader, spec, _offset, read_committed=read_committed)
+
+
+def list_offsets_each(
+    client: ClusterClient,
+    by_leader: Mapping[int, Sequence[TopicPartition]],
+    timestamp_ms: int,
+    value: Callable[[Any], _Value],
+    *,
+    read_committed: bool = False,
+) -> dict[TopicPartition, _Value | KctlError]:
+    """`value` of the row of each partition, from several leaders at once; a failure is a value.
+
+    timestamp_ms: the first record that is not older; or an OffsetSpec.
+    """
+    requests = {node: _list_request(tps, timestamp_ms, read_committed) for node, tps in by_leader.items()}
+    responses = client.send_each(requests)
+    found: dict[TopicPartition, _Value | KctlError] = {}
     for node, partitions in by_leader.items():
         response = responses[node]
         if isinstance(response, KctlError):
             found.update(dict.fromkeys(partitions, response))
-        else:
-            found.update(parse_listed(response, _offset))
+            continue
+        answered = parse_listed(response, value)
+        missing = OperationFailed("nothing was answered")
+        found.update({tp: answered.get(tp, missing) for tp in partitions})
     return found
+
+
+def listed(row: Any) -> Listed:
+    """A row as it is, for list_offsets_each."""
+    return Listed(row.offset, row.timestamp)
 
 
 def fetch_replica_ends(
@@ -158,7 +231,7 @@ def fetch_replica_ends(
 
 
 def _list_request(
-    partitions: Sequence[TopicPartition], spec: OffsetSpec, read_committed: bool, replica_id: int = _CONSUMER
+    partitions: Sequence[TopicPartition], timestamp_ms: int, read_committed: bool, replica_id: int = _CONSUMER
 ) -> object:
     from kafka.protocol.consumer import ListOffsetsRequest
 
@@ -166,14 +239,18 @@ def _list_request(
     partition_class = topic_class.ListOffsetsPartition
     by_topic: dict[str, list[Any]] = {}
     for topic, number in partitions:
-        row = partition_class(partition_index=number, timestamp=int(spec), current_leader_epoch=-1)
+        row = partition_class(partition_index=number, timestamp=int(timestamp_ms), current_leader_epoch=-1)
         by_topic.setdefault(topic, []).append(row)
     return ListOffsetsRequest(
         replica_id=replica_id,
         isolation_level=int(read_committed),
         topics=[topic_class(name=name, partitions=rows) for name, rows in by_topic.items()],
-        min_version=2 if read_committed else 1,
+        min_version=max(2 if read_committed else 1, _lowest_version(timestamp_ms)),
     )
+
+
+def _lowest_version(timestamp_ms: int) -> int:
+    return _LIST_VERSIONS.get(OffsetSpec(timestamp_ms), 1) if timestamp_ms < 0 else 1
 
 
 def parse_listed(response: Any, value: Callable[[Any], _Value]) -> dict[TopicPartition, _Value | KctlError]:

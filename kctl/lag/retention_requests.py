@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.errors import KctlError
 from kctl.lag.log_config import LogConfig
-from kctl.lag.offsets import parse_listed
+from kctl.lag.offsets import list_offsets_each
 from kctl.lag.retention import TopicRetention
 from kctl.model import TopicPartition
 
@@ -28,32 +28,7 @@ def fetch_oldest_timestamps(
     ListOffsets with timestamp 0 answers with the first record at or after it, and that record's timestamp: the
     broker reads one batch of the first segment. None: the log is empty, or no record has a timestamp.
     """
-    responses = client.send_each({node: _oldest_request(tps) for node, tps in by_leader.items()})
-    found: dict[TopicPartition, int | KctlError | None] = {}
-    for node, partitions in by_leader.items():
-        response = responses[node]
-        if isinstance(response, KctlError):
-            found.update(dict.fromkeys(partitions, response))
-        else:
-            found.update(parse_listed(response, _timestamp))
-    return found
-
-
-def _oldest_request(partitions: Sequence[TopicPartition]) -> object:
-    from kafka.protocol.consumer import ListOffsetsRequest
-
-    topic_class = ListOffsetsRequest.ListOffsetsTopic
-    partition_class = topic_class.ListOffsetsPartition
-    by_topic: dict[str, list[Any]] = {}
-    for topic, number in partitions:
-        row = partition_class(partition_index=number, timestamp=0, current_leader_epoch=-1)
-        by_topic.setdefault(topic, []).append(row)
-    return ListOffsetsRequest(
-        replica_id=-1,
-        isolation_level=0,
-        topics=[topic_class(name=name, partitions=rows) for name, rows in by_topic.items()],
-        min_version=1,
-    )
+    return list_offsets_each(client, by_leader, 0, _timestamp)
 
 
 def _timestamp(row: Any) -> int | None:

@@ -10,19 +10,19 @@ from kctl.records.codecs import prepare_codecs
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
-    from kctl.records.consume import ConsumeOptions
+    from kctl.records.options import ConsumeOptions
 
 POLL_RECORDS = 500
 _SESSION_MS = 10_000
 
 
 def open_consumer(client: ClusterClient, options: ConsumeOptions) -> Any:
-    """Alone or as a member of the group; it commits by itself what earlier polls returned."""
+    """As a member of the group; it commits by itself what earlier polls returned."""
     prepare_codecs()
     return client.consumer(
         group_id=options.group,
         # kafka-python commits in poll() what earlier polls returned, and before a rebalance: by then it is flushed.
-        enable_auto_commit=options.group is not None,
+        enable_auto_commit=True,
         auto_commit_interval_ms=1000,
         session_timeout_ms=_SESSION_MS,  # a reader that was killed should not keep its partitions for long
         heartbeat_interval_ms=_SESSION_MS // 3,
@@ -44,7 +44,7 @@ def unstick(consumer: Any) -> None:
     """
     from kafka.structs import MemberState
 
-    if consumer.config["group_id"] is None or consumer.group_metadata().state != MemberState.REBALANCING:
+    if consumer.group_metadata().state != MemberState.REBALANCING:
         return
     coordinator = consumer._coordinator  # noqa: SLF001 - there is no public way to ask for a rejoin
     if not coordinator.need_rejoin():
@@ -59,14 +59,17 @@ def failure(exc: Any, options: ConsumeOptions, *, what: str | None = None) -> Kc
 
     if isinstance(exc, UnsupportedCodecError):
         return NotSupported(
-            f"topic {options.topic} has records whose compression needs a library that is not installed",
+            f"{_read_by(options)}: there are records whose compression needs a library that is not installed",
             hint="install kctl with its codecs: kctl[codecs]",
         )
-    subject = f"group {options.group}" if options.group is not None else f"topic {options.topic}"
-    error = error_from(exc, subject=subject)
+    error = error_from(exc, subject=_read_by(options))
     if isinstance(error, (NotAuthorized, ConnectionFailed)) and not what:
         return error
     return OperationFailed(f"{error.message}; {what}" if what else error.message, hint=error.hint)
+
+
+def _read_by(options: ConsumeOptions) -> str:
+    return f"group {options.group}"
 
 
 def theirs(tp: TopicPartition) -> Any:

@@ -1,37 +1,55 @@
-"""Producing a stream of lines with bounded memory, and knowing at any moment what brokers have acknowledged.
+"""Writing a stream of records with bounded memory, and knowing at the end what became of each.
 
-A record is acknowledged, failed (a broker refused it: it is not in the log), or unknown (no answer in time: it may
-be in the log). After the first that is not acknowledged nothing more is sent: the lines that follow would overtake it.
+A record is acknowledged, failed (it is not in the log: a broker refused it, or none got it), or unknown (it was sent
+and no answer came: it may be in the log). After the first that is not acknowledged nothing new is sent: the records
+that follow would overtake it.
 """
 
 from __future__ import annotations
 
+import heapq
 import time
-from collections import deque
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kctl.deadline import Deadline
-from kctl.errors import KctlError, NotFound, NotSupported, OperationFailed, UsageError
-from kctl.records.codecs import prepare_codecs
-from kctl.records.lines import BadLine, Line
+from kctl.errors import (
+    ConnectionFailed,
+    KctlError,
+    NotAuthorized,
+    NotFound,
+    OperationFailed,
+    OutcomeUnknown,
+    UsageError,
+)
+from kctl.protocol_errors import RETRIABLE, error_for
+from kctl.records.background import Background
+from kctl.records.outgoing import Outgoing, Unfit
+from kctl.records.pace import Pace
+from kctl.records.produce_batch import ClosedBatch, compressor, numbers_of, record_room, smallest_batch
+from kctl.records.produce_sender import ACKNOWLEDGED, FAILED, UNKNOWN, Sender, SenderOptions
 from kctl.topics.configs import fetch_topic_configs
 from kctl.topics.describe import describe_topics, known_topics
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
+    from kctl.model import ClusterState
+    from kctl.records.produce_input import Supply
 
-ACKS = ("all", "1", "0")
-COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
-DEFAULT_MAX_MESSAGE_BYTES = 1_048_588  # max.message.bytes
-_RECORD_OVERHEAD = 512  # batch and record headers, far from exact on purpose
-_WINDOW_RECORDS = 10_000
-_WINDOW_BYTES = 16 * 1024 * 1024
-_BATCH_BYTES = 64 * 1024
+ACKS = {"all": -1, "1": 1, "0": 0}
+MAX_RECORD_BYTES = 64 << 20  # where a topic's limit does not say less
+_ENCODED = 6  # bytes of JSON for a byte of a record at most (\\u0000)
+_LINE_BESIDE = 64 * 1024  # JSON's other fields
+_BATCH_BYTES = 128 * 1024
+_UNKNOWN_LIMIT_BATCH_BYTES = 16 * 1024
+_NEAR = 512  # from here on a record is measured exactly
+_AT_ONCE = 1000  # records without looking at the brokers
 _INTERRUPTED_S = 5.0
 _CONFIGS_S = 3.0  # the size limit is good to know, and no reason to wait
+_TELL_S = 0.2
+_COORDINATOR_POLL_S = 0.1
+_CLUSTER_AUTHORIZATION_FAILED = 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +57,8 @@ class ProduceOptions:
     """How to produce. partition: None lets the key decide (murmur2, as Kafka's own producers do).
 
     idempotent: no duplicates and no reordering after retries; needs acks=all. linger_ms: wait for fuller batches.
+    timeout_s: how long a partition may take nothing. count: stop after so many lines. per_s: records a second at most.
+    skip_bad_lines: go on behind a line that cannot be a record.
     """
 
     topic: str
@@ -48,15 +68,19 @@ class ProduceOptions:
     idempotent: bool = True
     linger_ms: int = 5
     timeout_s: float = 30.0
+    count: int | None = None
+    per_s: float | None = None
+    skip_bad_lines: bool = False
 
 
 @dataclass
 class ProduceResult:
     """What became of the lines. acknowledged is None with acks=0, where brokers acknowledge nothing.
 
-    failed: refused by a broker; unknown: no answer, may be in the log; not_acknowledged: the numbers of both kinds
-    of lines, in order. partitions: acknowledged records by partition. error: the first reason. bad_line: why the
-    line after the last one sent could not be. interrupted: Ctrl-C.
+    sent: records taken from the input, each of them acknowledged, failed (not in the log) or unknown (perhaps in the
+    log); not_acknowledged: the numbers of both kinds of lines, in order. skipped: lines that could not be a record.
+    partitions: acknowledged records by partition. error: the first reason. bad_line: why the first line that could
+    not be a record could not. interrupted: Ctrl-C. failed_file: where those not acknowledged were written.
     """
 
     topic: str
@@ -66,21 +90,38 @@ class ProduceResult:
     failed: int = 0
     unknown: int = 0
     not_acknowledged: list[int] = field(default_factory=list)
+    skipped: int = 0
     bytes: int = 0
     duration_ms: int = 0
     partitions: dict[int, int] = field(default_factory=dict)
     error: str | None = None
     bad_line: str | None = None
     interrupted: bool = False
+    failed_file: str | None = None
 
     @property
     def complete(self) -> bool:
-        """All lines were sent, and all that were sent were acknowledged."""
-        return not (self.not_acknowledged or self.bad_line or self.interrupted or self.error)
+        """All lines were sent (but those skipped as asked), and all that were sent were acknowledged."""
+        return not (self.not_acknowledged or self.interrupted or self.error)
 
 
-def check_topic(client: ClusterClient, options: ProduceOptions) -> int:
-    """The largest record that the topic takes, in bytes, after checking that it and the partition exist.
+class Destination(NamedTuple):
+    """The topic that is written to. max_message_bytes: its limit; None when it may not be read."""
+
+    state: ClusterState
+    max_message_bytes: int | None
+
+
+class Lost(NamedTuple):
+    """A record that was not acknowledged, its line, and «failed» or «unknown»."""
+
+    line: int
+    record: Outgoing
+    outcome: str
+
+
+def check_topic(client: ClusterClient, options: ProduceOptions) -> Destination:
+    """The topic with its limit, after checking that it and the partition exist.
 
     Raises NotFound for an unknown topic or partition, UsageError for options that exclude each other.
     """
@@ -92,59 +133,55 @@ def check_topic(client: ClusterClient, options: ProduceOptions) -> int:
         raise NotFound(f"topic {options.topic} has no partition {options.partition}", hint=f"it has 0 to {count - 1}")
     configs = fetch_topic_configs(client, [options.topic], state.brokers, limit_s=_CONFIGS_S)[options.topic]
     if isinstance(configs, KctlError):
-        return DEFAULT_MAX_MESSAGE_BYTES  # not allowed to look: the broker will say
+        return Destination(state, None)  # not allowed to look: the broker will say
     value = next((entry.value for entry in configs if entry.name == "max.message.bytes"), None)
-    return int(value) if value and value.isdigit() else DEFAULT_MAX_MESSAGE_BYTES
+    return Destination(state, int(value) if value and value.isdigit() else None)
 
 
-def open_producer(client: ClusterClient, options: ProduceOptions, *, max_record_bytes: int) -> Any:
-    """kafka-python's producer for these options, ready to send.
+def longest_line(destination: Destination, options: ProduceOptions, *, encoded: bool) -> int:
+    """The most bytes that a line can have and still be a record. encoded: as JSON, hex or base64."""
+    limit = destination.max_message_bytes
+    if limit is None or options.compression != "none":
+        limit = MAX_RECORD_BYTES
+    return min(limit * _ENCODED + _LINE_BESIDE, MAX_RECORD_BYTES * 2) if encoded else limit
 
-    Raises NotSupported when a codec's library is missing, OperationFailed when no broker gives a producer id in time.
+
+def producer_id(client: ClusterClient, timeout_s: float) -> tuple[int, int]:
+    """A new producer id and its epoch, which idempotence needs (KIP-98).
+
+    Raises OperationFailed when no broker gives one in time, NotAuthorized.
     """
-    prepare_codecs()
-    timeout_ms = int(options.timeout_s * 1000)
-    try:
-        producer = client.producer(
-            acks=options.acks if options.acks == "all" else int(options.acks),
-            enable_idempotence=options.idempotent,
-            compression_type=None if options.compression == "none" else options.compression,
-            linger_ms=options.linger_ms,
-            batch_size=_BATCH_BYTES,
-            max_request_size=max_record_bytes + _RECORD_OVERHEAD,
-            max_block_ms=timeout_ms,
-            request_timeout_ms=max(timeout_ms // 2, 1000),
-            delivery_timeout_ms=max(timeout_ms, 2000) + options.linger_ms,
-            allow_auto_create_topics=False,
-        )
-    except RuntimeError:  # «Libraries for … not found»
-        raise NotSupported(
-            f"the library for {options.compression} is not installed", hint="install kctl with its codecs: kctl[codecs]"
-        ) from None
-    if options.idempotent:
-        _await_producer_id(producer, options.timeout_s)
-    return producer
+    from kafka.protocol.producer import InitProducerIdRequest
 
-
-def _await_producer_id(producer: Any, timeout_s: float) -> None:
-    """Wait for the id that idempotence needs (KIP-98), or close the producer.
-
-    kafka-python waits for it without a limit: its delivery_timeout_ms counts only once there is one.
-    """
     deadline = Deadline(timeout_s)
-    manager = producer._transaction_manager  # noqa: SLF001 - no public name tells it
-    try:
-        while not manager.has_producer_id():
-            if deadline.expired:
-                raise OperationFailed(
-                    f"the brokers gave no producer id within {timeout_s:g} s: nothing was sent",
-                    hint="they need the controller, and it ZooKeeper, for a new one;"
-                    " --no-idempotence does without, and may write duplicates",
+    while True:
+        why: KctlError
+        request = InitProducerIdRequest(
+            transactional_id=None, transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1
+        )
+        try:
+            answer = client.send(request, timeout_s=max(0.1, deadline.left_s))
+        except (ConnectionFailed, OutcomeUnknown) as exc:  # an id that nobody uses does no harm
+            why = exc
+        else:
+            if not answer.error_code:
+                return answer.producer_id, answer.producer_epoch
+            why = error_for(answer.error_code, None, subject="producer id")
+            if answer.error_code == _CLUSTER_AUTHORIZATION_FAILED:
+                raise NotAuthorized(
+                    "not authorized to write with idempotence (CLUSTER_AUTHORIZATION_FAILED)",
+                    hint="ask for the ACL operation Write on the topic (before 2.8: IdempotentWrite on the cluster);"
+                    " --no-idempotence does without",
                 )
-            time.sleep(0.002)
-    except BaseException:
-        producer.close(timeout=0)
-        raise
+            if answer.error_code not in RETRIABLE:
+                raise why
+        if deadline.expired:
+            raise OperationFailed(
+                f"the brokers gave no producer id within {timeout_s:g} s: nothing was sent ({why.message})",
+                hint="they need the controller, and it ZooKeeper, for a new one;"
+                " --no-idempotence does without, and stops at the first answer that is lost",
+            )
+        time.sleep(min(_COORDINATOR_POLL_S, deadline.left_s))
 
 
 def shortage(client: ClusterClient, topic: str) -> str | None:
@@ -165,142 +202,210 @@ def shortage(client: ClusterClient, topic: str) -> str | None:
     return None
 
 
-class _Pending(NamedTuple):
-    number: int
-    size: int
-    future: Any
+class Producing:
+    """One run: `prepare`, then `run`. `interrupt` may be called meanwhile, also in a signal handler."""
 
-
-def produce(
-    producer: Any,
-    lines: Iterable[Line],
-    options: ProduceOptions,
-) -> ProduceResult:
-    """Send `lines` until they end, one cannot be sent, one is not acknowledged, or Ctrl-C; then wait for the rest.
-
-    Never raises for a record: everything is in the result. Closes the producer.
-    """
-    run = _Run(producer, options)
-    started = time.monotonic()
-    try:
-        try:
-            for line in lines:
-                if not run.send(line):
-                    break
-        except BadLine as exc:
-            run.result.bad_line = exc.message
-        run.settle(everything=True)
-    except KeyboardInterrupt:
-        run.result.interrupted = True
-        run.give_up()
-    finally:
-        run.close()
-    run.result.duration_ms = round((time.monotonic() - started) * 1000)
-    if options.acks == "0":
-        run.result.acknowledged = None
-    return run.result
-
-
-class _Run:
-    """The records under way, oldest first, and the result so far."""
-
-    def __init__(self, producer: Any, options: ProduceOptions) -> None:
-        self._producer = producer
-        self._options = options
-        self._pending: deque[_Pending] = deque()
-        self._pending_bytes = 0
+    def __init__(
+        self,
+        client: ClusterClient,
+        destination: Destination,
+        options: ProduceOptions,
+        supply: Supply,
+        parse: Callable[[bytes, int], Outgoing] | None,
+        *,
+        progress: Callable[[ProduceResult], None] | None = None,
+    ) -> None:
+        """parse: makes a record of a line and its number, or raises Unfit; None: the line is the value."""
+        self._client, self._destination, self._options = client, destination, options
+        self._supply, self._parse, self._progress = supply, parse, progress
+        self._background = Background()
+        self._pace = Pace(options.per_s)
+        self._lost: list[tuple[ClosedBatch, str]] = []
+        self._interrupted = self._bad = False
+        self._told = 0.0
         self.result = ProduceResult(topic=options.topic, acks=options.acks)
+        self._sender: Sender
 
-    def send(self, line: Line) -> bool:
-        """Hand one record over, after making room for it; False when nothing more should be sent."""
-        from kafka.errors import KafkaError
+    def interrupt(self) -> None:
+        """Take nothing more, and end within a few seconds."""
+        self._interrupted = True
+        self._background.wake()
 
-        self.settle()
-        if self.result.error:
-            return False
-        try:
-            future = self._producer.send(
-                self._options.topic, value=line.value, key=line.key, partition=self._options.partition
-            )
-        except (KafkaError, ValueError) as exc:  # ValueError: the partition is gone
-            self._lost(line.number, exc)
-            return False
-        self.result.sent += 1
-        self._pending.append(_Pending(line.number, line.size_bytes, future))
-        self._pending_bytes += line.size_bytes
-        return True
+    def prepare(self) -> None:
+        """Get ready to send.
 
-    def settle(self, *, everything: bool = False) -> None:
-        """Count what is done; wait while too much is under way, or until all is."""
-        while self._pending:
-            full = len(self._pending) > _WINDOW_RECORDS or self._pending_bytes > _WINDOW_BYTES
-            if not (self._pending[0].future.is_done or full or everything):
-                return
-            self._count(self._pending[0], self._options.timeout_s * 2)
-            # Only now: an interrupt while waiting must not lose the record.
-            self._pending_bytes -= self._pending.popleft().size
+        Raises NotSupported for a codec, OperationFailed without a producer id, ConnectionFailed.
+        """
+        options, limit = self._options, self._destination.max_message_bytes
+        compress = compressor(options.compression)
+        batch_bytes = _UNKNOWN_LIMIT_BATCH_BYTES if limit is None else min(_BATCH_BYTES, limit)
+        producer = producer_id(self._client, options.timeout_s) if options.idempotent else None
+        self._sender = Sender(
+            self._client,
+            SenderOptions(
+                topic=options.topic, acks=ACKS[options.acks], producer=producer, codec=options.compression,
+                compress=compress, batch_bytes=batch_bytes, linger_s=options.linger_ms / 1000,
+                timeout_s=options.timeout_s,
+            ),
+            self._destination.state,
+            self._done,
+            self._background,
+        )  # fmt: skip
+        self._sender.connect()
 
-    def _count(self, record: _Pending, timeout_s: float) -> None:
-        from kafka.errors import KafkaError
-
-        try:
-            metadata = record.future.get(timeout=timeout_s)
-        except KafkaError as exc:
-            self._lost(record.number, exc)
-            return
+    def run(self) -> ProduceResult:
+        """Send lines until they end, one cannot be a record, one is not acknowledged, or it is interrupted; then wait
+        for the rest. Never raises for a record: everything is in the result."""
+        started = time.monotonic()
         result = self.result
-        assert result.acknowledged is not None
-        result.acknowledged += 1
-        result.bytes += record.size
-        result.partitions[metadata.partition] = result.partitions.get(metadata.partition, 0) + 1
+        try:
+            try:
+                self._send_all()
+            except KeyboardInterrupt:  # a second one: wait no more
+                self._interrupted = True
+            self._sender.abandon()
+        finally:
+            self._supply.close()
+            self._sender.close()
+        result.interrupted = self._interrupted
+        result.not_acknowledged = numbers_of(batch for batch, _ in self._lost)
+        if result.error is None and self._sender.stopped is not None:
+            result.error = self._sender.stopped.message
+        result.duration_ms = round((time.monotonic() - started) * 1000)
+        if self._options.acks == "0":
+            result.acknowledged = None
+        return result
 
-    def _lost(self, number: int, exc: Exception) -> None:
-        self.result.not_acknowledged.append(number)
-        if _refused(exc):
-            self.result.failed += 1
+    @property
+    def cause(self) -> KctlError | None:
+        """The first error, which stopped the sending."""
+        return self._sender.stopped
+
+    def lost(self) -> Iterator[Lost]:
+        """What was not acknowledged, in the order of the input."""
+        rows = (((number, outcome, record) for number, record in batch.records()) for batch, outcome in self._lost)
+        for number, outcome, record in heapq.merge(*rows, key=lambda row: row[0]):
+            yield Lost(number, record, outcome)
+
+    def _send_all(self) -> None:
+        sender = self._sender
+        while not self._interrupted:
+            if not self._more_wanted():
+                sender.flushing = True
+                if sender.idle:
+                    return
+            self._turn()
+            self._tell()
+        sender.flushing = True
+        deadline = Deadline(min(_INTERRUPTED_S, self._options.timeout_s))
+        while not sender.idle and not deadline.expired:
+            sender.step(min(0.1, deadline.left_s))
+
+    def _more_wanted(self) -> bool:
+        enough = self._options.count is not None and self._supply_taken() >= self._options.count
+        return not (enough or self._bad or self._sender.stopped or self._supply.ended)
+
+    def _supply_taken(self) -> int:
+        return self.result.sent + self.result.skipped
+
+    def _turn(self) -> None:
+        """Take some lines, or wait for them; let the sender work."""
+        supply, sender = self._supply, self._sender
+        wait_s, readable = 1.0, None
+        if self._more_wanted() and sender.has_room:
+            due = self._pace.due()
+            if not due:
+                wait_s = self._pace.wait_s()
+            elif supply.at < len(supply.lines):
+                self._take(due)
+                wait_s = 0
+            elif supply.fd is None:
+                supply.fill()
+                wait_s = 0
+            else:
+                readable = supply.fd
+        if sender.step(wait_s, readable):
+            supply.fill()
+
+    def _take(self, due: int) -> None:
+        supply, result = self._supply, self.result
+        count = min(due, len(supply.lines) - supply.at)
+        if self._options.count is not None:
+            count = min(count, self._options.count - self._supply_taken())
+        if self._parse is None and self._all_fit(supply.at, supply.at + count):
+            end = supply.at + count
+            self._sender.add_values(supply.lines, supply.at, end, supply.number, self._options.partition)
+            supply.at, supply.number = end, supply.number + count
+            result.sent += count
+            self._pace.took(count)
+            return
+        for _ in range(min(count, _AT_ONCE)):
+            line, number = supply.lines[supply.at], supply.number
+            supply.at, supply.number = supply.at + 1, number + 1
+            self._take_one(line, number)
+            if self._bad or not self._sender.has_room:
+                return
+
+    def _take_one(self, line: bytes, number: int) -> None:
+        try:
+            record = Outgoing(None, line, partition=self._options.partition)
+            if self._parse is not None:
+                record = self._parse(line, number)
+            self._check(record)
+        except Unfit as exc:
+            why = f"{exc.reason}; {exc.hint}" if exc.hint else exc.reason
+            self.result.bad_line = self.result.bad_line or f"{self._supply.where(number)} {why}"
+            if self._options.skip_bad_lines:
+                self.result.skipped += 1
+            else:
+                self._bad = True
+            return
+        self._sender.add(record, number)
+        self.result.sent += 1
+        self._pace.took(1)
+
+    def _all_fit(self, start: int, end: int) -> bool:
+        limit = self._limit()
+        return limit is None or max(map(len, self._supply.lines[start:end])) + _NEAR <= limit
+
+    def _limit(self) -> int | None:
+        """The largest batch, as long as it is not compressed: what it will be then nobody knows before."""
+        return self._destination.max_message_bytes if self._options.compression == "none" else None
+
+    def _check(self, record: Outgoing) -> None:
+        limit = self._limit()
+        if limit is not None and record_room(record) + _NEAR > limit:
+            size = smallest_batch(record)
+            if size > limit:
+                raise Unfit(
+                    f"is too large: at least {size} bytes as a batch, and the topic takes {limit} (max.message.bytes)"
+                )
+        partitions = self._sender.partitions
+        if record.partition is not None and record.partition >= partitions:
+            raise Unfit(
+                f"names partition {record.partition}, and topic {self._options.topic} has 0 to {partitions - 1}",
+                hint="--repartition lets the keys decide",
+            )
+
+    def _done(self, batch: ClosedBatch, outcome: str, error: KctlError | None) -> None:
+        result = self.result
+        if outcome == ACKNOWLEDGED:
+            assert result.acknowledged is not None
+            result.acknowledged += batch.count
+            result.bytes += batch.content_bytes
+            result.partitions[batch.partition] = result.partitions.get(batch.partition, 0) + batch.count
+            return
+        self._lost.append((batch, outcome))
+        if outcome == FAILED:
+            result.failed += batch.count
         else:
-            self.result.unknown += 1
-        self.result.error = self.result.error or _reason(exc, self._options.topic)
+            assert outcome == UNKNOWN
+            result.unknown += batch.count
+        if result.error is None and error is not None:
+            result.error = error.message
 
-    def give_up(self) -> None:
-        """After Ctrl-C: a few seconds for what is under way, then the rest is unknown. Another Ctrl-C ends that."""
-        deadline = time.monotonic() + _INTERRUPTED_S
-        with suppress(KeyboardInterrupt):
-            while self._pending and time.monotonic() < deadline:
-                if self._pending[0].future.is_done:
-                    self._count(self._pending[0], 0)
-                    self._pending.popleft()
-                else:
-                    time.sleep(0.01)
-        for record in self._pending:
-            self.result.not_acknowledged.append(record.number)
-            self.result.unknown += 1
-        self._pending.clear()
-
-    def close(self) -> None:
-        """Close the producer without waiting for what has been given up."""
-        from kafka.errors import KafkaError
-
-        with suppress(KafkaError, KeyboardInterrupt):
-            self._producer.close(timeout=0 if self.result.unknown else 5)
-
-
-def _refused(exc: Exception) -> bool:
-    """Whether the record is certainly not in the log: a broker's definite answer, or it never left."""
-    from kafka import errors
-
-    never_sent = (ValueError, errors.MessageSizeTooLargeError, errors.RecordListTooLargeError)
-    if isinstance(exc, never_sent):
-        return True
-    retriable = isinstance(exc, errors.RetriableError)
-    return isinstance(exc, errors.BrokerResponseError) and not retriable
-
-
-def _reason(exc: Exception, topic: str) -> str:
-    from kafka.errors import KafkaError
-
-    from kctl.client import error_from
-
-    if isinstance(exc, KafkaError):
-        return error_from(exc, subject=f"topic {topic}").message
-    return f"topic {topic}: {exc}"
+    def _tell(self) -> None:
+        now = time.monotonic()
+        if self._progress is not None and now - self._told >= _TELL_S:
+            self._told = now
+            self._progress(self.result)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kctl.errors import KctlError, NotFound, OperationFailed, Refused
 from kctl.groups.coordinators import ask_coordinators
-from kctl.groups.describe import Group
+from kctl.groups.model import Group
 from kctl.lag.collect import LogOffsets, all_groups, owners_of, read_log_offsets
 from kctl.lag.offsets import Committed, OffsetSpec, fetch_committed_each, fetch_offsets_each
 from kctl.lag.retention_requests import fetch_config_values, fetch_oldest_timestamps

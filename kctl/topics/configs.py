@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from kctl.configs.resources import TOPIC_RESOURCE
 from kctl.errors import ConnectionFailed, KctlError
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
-TOPIC_RESOURCE = 2
 _TOPICS_PER_REQUEST = 500  # a topic's configs take some 2 kB in a response
 _DEFAULT_SOURCE = 5
 _SILENT_S = 10.0
@@ -26,7 +26,15 @@ class ConfigSource(Enum):
     DYNAMIC_BROKER = "dynamic broker"
     DYNAMIC_DEFAULT_BROKER = "dynamic default broker"
     STATIC_BROKER = "static broker"
+    DEFAULT = "default"
+    CLIENT_METRICS = "client metrics"
+    GROUP = "group"
     OTHER = "other"
+
+    @classmethod
+    def of(cls, code: int) -> ConfigSource:
+        """By the number that DescribeConfigs has for it."""
+        return _SOURCES.get(code, cls.OTHER)
 
 
 _SOURCES = {
@@ -34,6 +42,9 @@ _SOURCES = {
     2: ConfigSource.DYNAMIC_BROKER,
     3: ConfigSource.DYNAMIC_DEFAULT_BROKER,
     4: ConfigSource.STATIC_BROKER,
+    5: ConfigSource.DEFAULT,
+    7: ConfigSource.CLIENT_METRICS,
+    8: ConfigSource.GROUP,
 }
 
 
@@ -117,7 +128,7 @@ def _parse(response: Any, names: Sequence[str]) -> dict[str, list[ConfigEntry] |
             )
         else:
             entries = (
-                ConfigEntry(c.name, c.value, _SOURCES.get(c.config_source, ConfigSource.OTHER))
+                ConfigEntry(c.name, c.value, ConfigSource.of(c.config_source))
                 for c in row.configs
                 if c.config_source != _DEFAULT_SOURCE and not c.is_default
             )

@@ -12,26 +12,43 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from kctl.errors import ConnectionFailed, KctlError, NotFound, NotSupported, OutcomeUnknown, Refused, TimedOut
-from kctl.log_dirs import fetch_log_dirs
+from kctl.errors import ConnectionFailed, KctlError, NotSupported, OutcomeUnknown, TimedOut, UsageError
+from kctl.model import ClusterState, TopicState
+from kctl.moments import moment_text
+from kctl.topics.choose import choose_to_change
 from kctl.topics.create import TOPIC_ALREADY_EXISTS, NewTopic, create_request
-from kctl.topics.describe import hidden
 from kctl.topics.names import check_name
+from kctl.topics.offsets import newest_records
+from kctl.topics.readers import Reader, fetch_readers
+from kctl.topics.sizes import fetch_sizes
 from kctl.wire import topic_id_from_text, topic_id_text
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
 UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID = 3, 100
+NOTHING_WRITTEN = -1
 _POLL_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class TopicReader:
+    """A group that reads the topic. assigned_partitions: of it, to the group's members now."""
+
+    group: str
+    state: str
+    assigned_partitions: int
+    committed_partitions: int
 
 
 @dataclass(frozen=True, slots=True)
 class DeletedTopic:
     """What becomes of one topic. result: «would delete», «deleted», «absent», «marked» or «failed».
 
-    size_bytes: all replicas on all disks that could be asked; None when no broker told. marked: the controller
-    has accepted the deletion, and it is not finished.
+    size_bytes: all replicas on all disks that could be asked; None when no broker told. readers: groups that have
+    commits of it or members that it is assigned to; None when that is not known. last_write: the largest timestamp of
+    its records, ISO 8601; None: no records, or not known. marked: the controller has accepted the deletion, and it is
+    not finished.
     """
 
     name: str
@@ -40,62 +57,71 @@ class DeletedTopic:
     partitions: int | None
     replication_factor: int | None
     size_bytes: int | None
+    readers: tuple[TopicReader, ...] | None = None
+    last_write: str | None = None
     error: str | None = None
 
 
 def plan_delete(
-    client: ClusterClient, names: Sequence[str], *, if_exists: bool = False
+    client: ClusterClient, names: Sequence[str], match: Sequence[str] = (), *, if_exists: bool = False
 ) -> tuple[list[DeletedTopic], list[str]]:
     """What deleting would remove, and what could not be found out about it (one line each).
 
     Raises UsageError for impossible names, NotFound (unless `if_exists`), Refused for Kafka's own topics.
     """
     wanted = list(dict.fromkeys(check_name(name) for name in names))
-    state = client.metadata(wanted)
-    missing = [name for name in wanted if name not in state.topics]
-    if missing and not if_exists:
-        what = "topic {} does not exist" if len(missing) == 1 else "topics {} do not exist"
-        raise NotFound(what.format(", ".join(missing)), hint="nothing was deleted; --if-exists skips such topics")
-    own = [name for name in wanted if name in state.topics and hidden(state.topics[name])]
-    if own:
-        raise Refused(f"{', '.join(own)} is Kafka's own", hint="it holds the groups' offsets or transactions")
-    present = [state.topics[name] for name in wanted if name in state.topics]
-    sizes, doubts = _sizes(client, state.brokers, {t.name: [p.partition for p in t.partitions] for t in present})
+    if if_exists and wanted:
+        there = client.metadata(wanted).topics
+        absent = [name for name in wanted if name not in there]
+    else:
+        absent = []
+    present = [name for name in wanted if name not in absent]
+    if not present and not match:
+        if not wanted:
+            raise UsageError("no topic is named", hint="give names, or --match REGEX")
+        return [_absent(name) for name in wanted], []
+    state, chosen = choose_to_change(client, present, match)
+    rows, doubts = losses(client, state, chosen)
+    by_name = {row.name: row for row in rows} | {name: _absent(name) for name in absent}
+    return [by_name[name] for name in (*wanted, *sorted(by_name.keys() - set(wanted)))], doubts
+
+
+def losses(
+    client: ClusterClient, state: ClusterState, chosen: Sequence[TopicState]
+) -> tuple[list[DeletedTopic], list[str]]:
+    """What would be lost with `chosen`, which are of `state`; and what could not be found out about it."""
+    names = [topic.name for topic in chosen]
+    sizes = fetch_sizes(client, state, chosen)
+    readers, unread = fetch_readers(client, names)
+    newest, notes = newest_records(client, [p.tp for t in chosen for p in t.partitions if not p.offline], state=state)
+    last: dict[str, int] = {}
+    for tp, record in newest.items():
+        last[tp.topic] = max(last.get(tp.topic, NOTHING_WRITTEN), record.timestamp_ms)
     rows = []
-    for name in wanted:
-        topic = state.topics.get(name)
-        if topic is None:
-            rows.append(DeletedTopic(name, "absent", None, None, None, None))
-            continue
+    for topic in chosen:
+        size = sizes.topic(topic)
+        told = size.known_bytes if size.missing < sum(len(p.replicas) for p in topic.partitions) else None
         rows.append(
             DeletedTopic(
-                name,
-                "would delete",
-                topic.topic_id,
-                len(topic.partitions),
-                topic.replication_factor,
-                sizes.get(name),
+                name=topic.name,
+                result="would delete",
+                topic_id=topic.topic_id,
+                partitions=len(topic.partitions),
+                replication_factor=topic.replication_factor,
+                size_bytes=told,
+                readers=None if readers is None else tuple(map(_reader, readers[topic.name])),
+                last_write=moment_text(last.get(topic.name, NOTHING_WRITTEN)),
             )
         )
-    return rows, doubts
+    return rows, [*sizes.failures, *unread, *notes]
 
 
-def _sizes(
-    client: ClusterClient, brokers: Collection[int], topics: dict[str, list[int]]
-) -> tuple[dict[str, int], list[str]]:
-    sizes: dict[str, int] = {}
-    doubts: list[str] = []
-    answers = fetch_log_dirs(client, brokers, topics=topics) if topics else {}
-    for answer in answers.values():
-        if isinstance(answer, KctlError):
-            doubts.append(f"sizes are not complete: {answer.message}")
-            continue
-        for log_dir in answer:
-            if log_dir.error:
-                doubts.append(f"sizes are not complete: {log_dir.error}")
-            for replica in log_dir.replicas:
-                sizes[replica.topic] = sizes.get(replica.topic, 0) + replica.size_bytes
-    return sizes, doubts
+def _reader(reader: Reader) -> TopicReader:
+    return TopicReader(reader.group, reader.state, reader.assigned_partitions, len(reader.committed))
+
+
+def _absent(name: str) -> DeletedTopic:
+    return DeletedTopic(name, "absent", None, None, None, None)
 
 
 def delete_topics(

@@ -1,16 +1,20 @@
-"""Topics as they are: a line each, or every partition and config."""
+"""Topics as they are: every partition and config, with sizes and offsets when they are asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from kctl.errors import ConnectionFailed, KctlError, NotFound
 from kctl.model import ClusterState, PartitionState, TopicPartition, TopicState
-from kctl.topics.configs import ConfigEntry, fetch_topic_configs
+from kctl.suggestions import did_you_mean
+from kctl.topics.configs import ConfigEntry, ConfigSource, fetch_topic_configs
 from kctl.topics.names import check_name, is_internal
+from kctl.topics.offsets import LogSpan
 from kctl.topics.reassignments import Moving, ongoing_reassignments
+from kctl.topics.sizes import Sizes
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -20,24 +24,14 @@ _AT_REST = Moving((), ())
 
 
 @dataclass(frozen=True, slots=True)
-class TopicSummary:
-    """A topic in a list. replication_factor is the largest where partitions differ."""
-
-    name: str
-    partitions: int
-    replication_factor: int
-    internal: bool
-    under_replicated_partitions: int
-    offline_partitions: int
-
-
-@dataclass(frozen=True, slots=True)
 class PartitionDescription:
     """A partition. leader is None when there is none.
 
     under_replicated: fewer in sync than assigned. under_min_isr: fewer in sync than min.insync.replicas (or than
-    there are replicas, if that is less): acks=all is refused; None when the config could not be read.
-    adding_replicas, removing_replicas: of a reassignment; None when the controller did not tell.
+    there are replicas, if that is less): acks=all is refused; at_min_isr: just as many: one less and it is; None when
+    the config could not be read. adding_replicas, removing_replicas: of a reassignment; None when the controller did
+    not tell. size_bytes: all replicas, leader_size_bytes: one of them; None when not asked for, or not known.
+    offsets: None when not asked for, or the leader did not tell.
     """
 
     partition: int
@@ -50,7 +44,11 @@ class PartitionDescription:
     removing_replicas: tuple[int, ...] | None
     under_replicated: bool
     under_min_isr: bool | None
+    at_min_isr: bool | None
     offline: bool
+    size_bytes: int | None = None
+    leader_size_bytes: int | None = None
+    offsets: LogSpan | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +64,42 @@ class TopicDescription:
     configs_error: str | None
     partitions: tuple[PartitionDescription, ...]
 
+    @property
+    def overrides(self) -> tuple[ConfigEntry, ...]:
+        """The configs that are set on the topic itself."""
+        return tuple(entry for entry in self.configs if entry.source is ConfigSource.TOPIC)
 
-def list_topics(client: ClusterClient, *, internal: bool = False) -> list[TopicSummary]:
-    """All topics by name; Kafka's own only when `internal`."""
-    topics = sorted(client.metadata().topics.values(), key=lambda topic: topic.name)
-    return [_summary(topic) for topic in topics if internal or not hidden(topic)]
+
+class Problem(Enum):
+    """What can be wrong with a partition; kafka-topics has filters of these names.
+
+    UNDER_MIN_ISR also takes partitions without a leader, as kafka-topics does: they refuse acks=all as well.
+    """
+
+    UNDER_REPLICATED = "under-replicated"
+    UNAVAILABLE = "unavailable"
+    UNDER_MIN_ISR = "under-min-isr"
+    AT_MIN_ISR = "at-min-isr"
+
+
+NEEDS_CONFIGS = frozenset({Problem.UNDER_MIN_ISR, Problem.AT_MIN_ISR})
+
+
+def has_problem(partition: PartitionDescription, problem: Problem) -> bool:
+    """Whether it is certain to have it."""
+    if problem is Problem.UNDER_REPLICATED:
+        return partition.under_replicated
+    if problem is Problem.UNAVAILABLE:
+        return partition.offline
+    if problem is Problem.AT_MIN_ISR:
+        return bool(partition.at_min_isr)
+    return partition.offline or bool(partition.under_min_isr)
+
+
+def only(topic: TopicDescription, problems: Collection[Problem]) -> TopicDescription:
+    """The topic with those of its partitions that have one of `problems`."""
+    kept = tuple(p for p in topic.partitions if any(has_problem(p, problem) for problem in problems))
+    return replace(topic, partitions=kept)
 
 
 def hidden(topic: TopicState) -> bool:
@@ -78,26 +107,20 @@ def hidden(topic: TopicState) -> bool:
     return topic.internal or is_internal(topic.name)
 
 
-def _summary(topic: TopicState) -> TopicSummary:
-    return TopicSummary(
-        name=topic.name,
-        partitions=len(topic.partitions),
-        replication_factor=topic.replication_factor,
-        internal=hidden(topic),
-        under_replicated_partitions=sum(p.under_replicated for p in topic.partitions),
-        offline_partitions=sum(p.offline for p in topic.partitions),
-    )
-
-
 def known_topics(client: ClusterClient, names: Collection[str]) -> ClusterState:
     """The state with exactly these topics. Raises UsageError for impossible names, NotFound for unknown ones."""
     state = client.metadata([check_name(name) for name in names])
     missing = [name for name in dict.fromkeys(names) if name not in state.topics]
     if missing:
-        named = ", ".join(missing)
-        what = f"topic {named} does not exist" if len(missing) == 1 else f"topics {named} do not exist"
-        raise NotFound(what, hint="`kctl topic list` shows the topics")
+        raise unknown_topics(client, missing)
     return state
+
+
+def unknown_topics(client: ClusterClient, missing: Sequence[str]) -> NotFound:
+    """The error for topics that do not exist, with what was probably meant."""
+    what = f"topic {missing[0]} does not exist" if len(missing) == 1 else f"topics {', '.join(missing)} do not exist"
+    meant = did_you_mean(missing[0], client.metadata().topics)
+    return NotFound(what, hint=meant or "`kctl topic list` shows the topics")
 
 
 def describe_topics(
@@ -114,11 +137,32 @@ def describe_topics(
         state = client.metadata()
         chosen = sorted(state.topics.values(), key=lambda topic: topic.name)
         chosen = [topic for topic in chosen if internal or not hidden(topic)]
+    return describe_chosen(client, state, chosen)
+
+
+def describe_chosen(client: ClusterClient, state: ClusterState, chosen: Sequence[TopicState]) -> list[TopicDescription]:
+    """`chosen`, which are of `state`, in their order."""
     if not chosen:
         return []
     configs = fetch_topic_configs(client, [topic.name for topic in chosen], state.brokers)
     moving = _moving(client) if state.controller_id is not None else None
     return [describe(topic, configs[topic.name], moving) for topic in chosen]
+
+
+def with_sizes(topic: TopicDescription, sizes: Sizes) -> TopicDescription:
+    """The topic with the sizes of its partitions."""
+
+    def sized(partition: PartitionDescription) -> PartitionDescription:
+        size = sizes.by_partition[TopicPartition(topic.name, partition.partition)]
+        return replace(partition, size_bytes=size.bytes, leader_size_bytes=size.leader_bytes)
+
+    return replace(topic, partitions=tuple(map(sized, topic.partitions)))
+
+
+def with_offsets(topic: TopicDescription, spans: Mapping[TopicPartition, LogSpan]) -> TopicDescription:
+    """The topic with the offsets of its partitions."""
+    partitions = (replace(p, offsets=spans.get(TopicPartition(topic.name, p.partition))) for p in topic.partitions)
+    return replace(topic, partitions=tuple(partitions))
 
 
 def _moving(client: ClusterClient) -> Mapping[TopicPartition, Moving] | None:
@@ -168,5 +212,6 @@ def _partition(state: PartitionState, moving: Moving | None, min_isr: int | None
         removing_replicas=None if moving is None else moving.removing,
         under_replicated=state.under_replicated,
         under_min_isr=None if effective is None else len(state.isr) < effective,
+        at_min_isr=None if effective is None else len(state.isr) == effective,
         offline=state.offline,
     )

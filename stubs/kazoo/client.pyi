@@ -1,25 +1,27 @@
 # Hand-written: kazoo ships no types. Only what kctl calls.
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-class ZnodeStat(NamedTuple):
-    czxid: int
-    mzxid: int
-    ctime: int
-    mtime: int
-    version: int
-    cversion: int
-    aversion: int
-    ephemeralOwner: int
-    dataLength: int
-    numChildren: int
-    pzxid: int
+from kazoo.protocol.states import ZnodeStat
+
+class _Id(NamedTuple):
+    scheme: str
+    id: str
+
+class _Acl(NamedTuple):
+    perms: int
+    id: _Id
 
 class _Handler:
     timeout_exception: type[Exception]
 
+class _AsyncResult:
+    def get(self, block: bool = ..., timeout: float | None = ...) -> Any: ...
+
 class KazooClient:
     handler: _Handler
     chroot: str
+    connected: bool
     def __init__(
         self,
         hosts: str = ...,
@@ -31,6 +33,14 @@ class KazooClient:
     def start(self, timeout: float = ...) -> None: ...
     def stop(self) -> None: ...
     def close(self) -> None: ...
-    def exists(self, path: str) -> ZnodeStat | None: ...
-    def get(self, path: str) -> tuple[bytes, ZnodeStat]: ...
-    def get_children(self, path: str) -> list[str]: ...
+    def add_listener(self, listener: Callable[[object], None]) -> None: ...
+    def exists(self, path: str, watch: Callable[[object], None] | None = ...) -> ZnodeStat | None: ...
+    def get(self, path: str) -> tuple[bytes | None, ZnodeStat]: ...
+    def get_acls(self, path: str) -> tuple[list[_Acl], ZnodeStat]: ...
+    def get_children(self, path: str, watch: Callable[[object], None] | None = ...) -> list[str]: ...
+    def get_children_async(self, path: str, *, include_data: bool = ...) -> _AsyncResult: ...
+    def create(
+        self, path: str, value: bytes = ..., acl: list[Any] | None = ..., *, ephemeral: bool = ..., makepath: bool = ...
+    ) -> str: ...
+    def set(self, path: str, value: bytes) -> ZnodeStat: ...
+    def delete(self, path: str, *, recursive: bool = ...) -> bool: ...

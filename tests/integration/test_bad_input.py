@@ -47,7 +47,7 @@ ROWS = [
     Row("a web server's port", "topic list --bootstrap-server 127.0.0.1:{web}", 3, "{web}", CONNECTION_S),
     Row(
         "wrong chroot",
-        "context check --zookeeper 127.0.0.1:{zookeeper_port}/nosuch",
+        "context test --zookeeper 127.0.0.1:{zookeeper_port}/nosuch",
         1,
         "no chroot /nosuch",
         CONNECTION_S,
@@ -55,7 +55,7 @@ ROWS = [
     ),
     Row(
         "a broker's port for ZooKeeper",
-        "context check --zookeeper {bootstrap}",
+        "context test --zookeeper {bootstrap}",
         1,
         "a Kafka broker's port",
         CONNECTION_S,

@@ -225,6 +225,7 @@ def test_quiet_counts(kctl: Kctl, filled: str) -> None:
     result = kctl.json("consume", filled, "--from-beginning", "--exit-eof", "--quiet")
     assert list(result) == [
         "topic", "group", "records", "bytes", "skipped", "ended", "duration_ms", "committed", "partitions",
+        "topics", "filtered", "undecoded", "read",
     ]  # fmt: skip
     assert (result["records"], result["ended"], result["committed"]) == (100, "end", None)
 

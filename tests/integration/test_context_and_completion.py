@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from kctl_testing import SCRIPT, Kctl, TestCluster
+from kctl_testing import SCRIPT, Kctl, TestCluster, within
 
 
 @pytest.fixture
@@ -157,7 +159,7 @@ def _complete(kctl: Kctl, *words: str) -> list[str]:
     ("words", "offered"),
     [
         (["kctl", "to"], ["topic"]),
-        (["kctl", "context", ""], ["list", "show", "check", "use", "add", "remove"]),
+        (["kctl", "context", ""], ["list", "show", "test", "use", "add", "import", "remove"]),
         (["kctl", "-o", "json", "context", "s"], ["show"]),
         (["kctl", "context", "add", "--sasl-p"], ["--sasl-password-env", "--sasl-password-file"]),
         (["kctl", "context", "use", ""], ["dev", "prod"]),
@@ -215,43 +217,196 @@ def test_completion_imports_no_client(two: Kctl) -> None:
     assert not {"kafka", "kazoo", "rich"} & set(done.stdout.split())
 
 
+# --- completion of a cluster's names ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def names(kctl: Kctl, cluster: TestCluster) -> Iterator[Kctl]:
+    """The cluster has two topics, and two groups: one of them has a name that a shell must not see."""
+    from kafka import KafkaConsumer, TopicPartition
+    from kafka.structs import OffsetAndMetadata
+
+    topics = ("complete-orders", "complete-orders-v2")
+    for topic in topics:
+        kctl.ok("topic", "create", topic)
+    for group in ("complete-billing", HOSTILE):
+        consumer = KafkaConsumer(bootstrap_servers=cluster.bootstrap.split(","), group_id=group)
+        consumer.commit({TopicPartition(topics[0], 0): OffsetAndMetadata(0, "", -1)})
+        consumer.close()
+    yield kctl
+    for topic in topics:
+        kctl.ok("topic", "delete", topic, "--yes")
+
+
+HOSTILE = "complete-$(touch /tmp/kctl-hostile)"
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["topic", "describe", "complete-"], ["complete-orders", "complete-orders-v2"]),
+        (["topic", "delete", "--dry-run", "complete-orders-"], ["complete-orders-v2"]),
+        (["topic", "create", "complete-"], []),  # that name is new
+        (["consume", "complete-orders-"], ["complete-orders-v2"]),
+        (["produce", "complete-orders-"], ["complete-orders-v2"]),
+        (["group", "describe", "complete-"], ["complete-billing"]),
+        (["lag", "complete-"], ["complete-billing"]),
+        (["topic", "create", "x", "--config", "retention.m"], ["retention.ms="]),
+    ],
+)
+def test_bash_offers_what_the_cluster_has(names: Kctl, words: list[str], offered: list[str]) -> None:
+    assert _complete(names, "kctl", *words) == offered
+    assert not Path("/tmp/kctl-hostile").exists()  # what the hostile name would make
+
+
+@pytest.mark.parametrize(
+    ("shell", "environment"),
+    [
+        ("zsh", {"_TYPER_COMPLETE_ARGS": "kctl topic describe complete-"}),
+        ("fish", {"_TYPER_COMPLETE_ARGS": "kctl topic describe complete-", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}),
+    ],
+)
+def test_other_shells_offer_what_the_cluster_has(names: Kctl, shell: str, environment: dict[str, str]) -> None:
+    asked = names.with_environment(_KCTL_COMPLETE=f"complete_{shell}", **environment).ok()
+    assert {"complete-orders", "complete-orders-v2"} <= set(re.findall(r"[\w.-]+", asked.out))
+
+
+def test_a_hostile_name_reaches_no_shell(names: Kctl) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        asked = names.with_environment(
+            _KCTL_COMPLETE=f"complete_{shell}", COMP_WORDS="kctl group describe compl", COMP_CWORD="3",
+            _TYPER_COMPLETE_ARGS="kctl group describe compl", _TYPER_COMPLETE_FISH_ACTION="get-args",
+        ).ok()  # fmt: skip
+        assert "complete-billing" in asked.out
+        assert "touch" not in asked.out
+
+
+def test_names_come_from_the_cache_within_300_ms(names: Kctl, cluster: TestCluster) -> None:
+    environment = {"_KCTL_COMPLETE": "complete_bash", "COMP_WORDS": "kctl topic describe complete-", "COMP_CWORD": "3"}
+    asked = names.with_environment(**environment)
+    asked.ok()
+    assert min(asked.ok().seconds for _ in range(5)) < within(0.3)
+    folder = Path(names.environment["XDG_CACHE_HOME"]) / "kctl" / "names"
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+    # The files do not say whose names they are, and hold no more than names and times.
+    kept = json.loads(max(folder.glob("topics-*"), key=lambda path: path.stat().st_mtime).read_text())
+    assert list(kept) == ["at", "tried", "names"]
+    assert cluster.name not in str(sorted(folder.iterdir()))
+
+
+@pytest.mark.parametrize("server", ["127.0.0.1:1", "nosuchhost.invalid:9092", "10.255.255.1:9092", "not an address"])
+def test_completion_is_silent_and_quick_without_a_cluster(lone_kctl: Kctl, server: str) -> None:
+    asked = lone_kctl.with_environment(
+        _KCTL_COMPLETE="complete_zsh", _TYPER_COMPLETE_ARGS=f"kctl --bootstrap-server '{server}' topic describe "
+    )
+    result = asked.ok()
+    assert result.err == ""
+    assert result.seconds < within(3)
+    again = asked.ok()
+    assert again.out == result.out
+
+
+def test_warm_completion_imports_no_client(names: Kctl) -> None:
+    code = "import sys; from kctl.__main__ import main; main(); print(*sys.modules)"
+    environment = {
+        **names.environment,
+        "_KCTL_COMPLETE": "complete_bash",
+        "COMP_WORDS": "kctl group describe complete-",
+        "COMP_CWORD": "3",
+    }
+    for _ in ("cold", "warm"):
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=True
+        )
+    assert "complete-billing" in done.stdout.split()
+    assert not {"kafka", "kazoo", "rich"} & set(done.stdout.split())
+
+
+# --- import ---------------------------------------------------------------------------------------------------------
+
+
+def test_import(lone_kctl: Kctl, tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(
+        "bootstrap.servers=kafka1:9093\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nacks=all\n"
+        "sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required "
+        'username="ops" password="correct-horse";\n'
+    )
+    argv = ("context", "import", str(file), "--name", "prod")
+    planned = lone_kctl.ok(*argv, "--dry-run")
+    assert "left out" in planned.err
+    assert "acks" in planned.err
+    assert not (lone_kctl.home / ".config").exists()
+    done = lone_kctl.ok(*argv, "-o", "json")
+    (row,) = json.loads(done.out)
+    assert list(row) == ["name", "action", "current", "entry", "secret_files", "left_out"]
+    secret = lone_kctl.home / ".config/kctl/secrets/prod.sasl-password"
+    assert row["secret_files"] == [str(secret)]
+    assert secret.stat().st_mode & 0o777 == 0o600
+    for result in (planned, done, lone_kctl.ok("context", "show", "prod"), lone_kctl.ok(*argv)):
+        assert "correct-horse" not in result.out + result.err
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["client.properties"], "--name"),
+        (["config.yml", "--name", "x"], "--name has no effect"),
+        (["client.properties", "--name", "x", "--only", "y"], "--only has no effect"),
+        (["client.json", "--name", "x"], "--format"),
+        (["nosuch.properties", "--name", "x"], "cannot read"),
+        (["client.properties", "--name", "x", "--format", "ini"], "properties, kafkactl"),
+    ],
+)
+def test_import_refuses(lone_kctl: Kctl, argv: list[str], says: str) -> None:
+    result = lone_kctl("context", "import", *argv)
+    assert (result.code, says in result.err) == (2, True), str(result)
+
+
 # --- is what a context says true ------------------------------------------------------------------------------------
 
 
-def test_check(kctl: Kctl, cluster: TestCluster) -> None:
-    found = kctl.json("context", "check", cluster.name)
-    assert list(found) == ["name", "cluster_id", "controller", "brokers", "healthy", "servers"]
+def test_context_test(kctl: Kctl, cluster: TestCluster) -> None:
+    found = kctl.json("context", "test", cluster.name)
+    assert list(found) == [
+        "name", "cluster_id", "controller", "brokers", "healthy", "principal", "servers", "rights",
+    ]  # fmt: skip
+    assert found["principal"] == "User:ANONYMOUS"
+    assert list(found["rights"][0]) == ["resource", "operation", "result", "detail"]
+    assert {right["result"] for right in found["rights"]} <= {"ok", "unknown"}  # without an authorizer
+    assert found["rights"][-1]["detail"] == "no authorizer: everybody may do everything"
     assert (found["healthy"], found["brokers"]) == (True, list(cluster.broker_ids))
     assert [server["role"] for server in found["servers"]] == ["bootstrap"] * 3 + ["zookeeper"]
     assert {server["cluster_id"] for server in found["servers"]} == {found["cluster_id"]}
-    lines = kctl.ok("context", "check").out.splitlines()
-    assert [line.split()[-1] for line in lines] == ["PROBLEM", "-", "-", "-", "-"]
+    lines = kctl.ok("context", "test").out.splitlines()
+    assert [line.split()[-1] for line in lines[:5]] == ["PROBLEM", "-", "-", "-", "-"]
+    assert lines[6] == "logged in as User:ANONYMOUS"
 
 
-def test_check_finds_what_is_wrong(kctl: Kctl, cluster: TestCluster) -> None:
+def test_context_test_finds_what_is_wrong(kctl: Kctl, cluster: TestCluster) -> None:
     one = cluster.bootstrap.split(",")[0]
-    only_one = kctl.json("context", "check", "--bootstrap-server", one)
+    only_one = kctl.json("context", "test", "--bootstrap-server", one)
     assert [server["role"] for server in only_one["servers"]] == ["bootstrap", "broker", "broker"]
 
-    result = kctl("context", "check", "--bootstrap-server", f"{one},127.0.0.1:1", "-o", "json")
+    result = kctl("context", "test", "--bootstrap-server", f"{one},127.0.0.1:1", "-o", "json")
     assert result.code == 1, str(result)
     (dead,) = (server for server in json.loads(result.out)["servers"] if server["problem"])
     assert (dead["server"], "refused" in dead["problem"]) == ("127.0.0.1:1", True)
 
     servers = cluster.zookeeper.split("/")[0]
-    nosuch = kctl("context", "check", "--bootstrap-server", one, "--zookeeper", f"{servers}/nosuch")
+    nosuch = kctl("context", "test", "--bootstrap-server", one, "--zookeeper", f"{servers}/nosuch")
     assert nosuch.code == 1, str(nosuch)
     assert "has no chroot /nosuch" in nosuch.err, str(nosuch)
-    empty = kctl("context", "check", "--zookeeper", f"{servers}/zookeeper")
+    empty = kctl("context", "test", "--zookeeper", f"{servers}/zookeeper")
     assert (empty.code, "is the chroot right" in empty.err) == (1, True), str(empty)
 
 
-def test_check_tells_clusters_apart(kctl: Kctl, cluster: TestCluster, own_kctl: Kctl) -> None:
+def test_context_test_tells_clusters_apart(kctl: Kctl, cluster: TestCluster, own_kctl: Kctl) -> None:
     """A context that mixes two clusters: the brokers of one, the ZooKeeper of another."""
     own_kctl.ok("cluster", "create", "other", "--layout", "single", "--heap", "256m", timeout=120)
     try:
         other = own_kctl.json("context", "show", "other")["zookeeper"]
-        mixed = kctl("context", "check", "--bootstrap-server", cluster.bootstrap, "--zookeeper", other)
+        mixed = kctl("context", "test", "--bootstrap-server", cluster.bootstrap, "--zookeeper", other)
         assert (mixed.code, "belongs to another cluster" in mixed.err) == (1, True), str(mixed)
     finally:
         own_kctl.ok("cluster", "destroy", "other", "--yes", "--confirm-cluster", "other")

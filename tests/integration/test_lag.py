@@ -9,17 +9,15 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from consumer_groups_tool import described
+from group_admin import Admin
 from kctl.client import connect
-from kctl.context import Target
-from kctl_testing import SCRIPT, Kctl, TestCluster, eventually, within
+from kctl_testing import SCRIPT, Kctl, TestCluster, within
 
 KEYS = [
     "group", "state", "topic", "partition", "committed_offset", "log_start_offset", "log_end_offset", "lag", "lost",
@@ -27,52 +25,9 @@ KEYS = [
 ]  # fmt: skip
 
 
-class Admin:
-    """Makes the states that the tests look at, with kafka-python's own client."""
-
-    def __init__(self, cluster: TestCluster) -> None:
-        self.target = Target(cluster.name, tuple(cluster.bootstrap.split(",")))
-
-    def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
-        """Commit offsets for a group without members."""
-        from kafka.structs import OffsetAndMetadata, TopicPartition
-
-        positions = {TopicPartition(topic, p): OffsetAndMetadata(o, "", -1) for p, o in offsets.items()}
-        with connect(self.target) as client:
-            client.admin().alter_group_offsets(group, positions)
-
-    def cut(self, topic: str, partition: int, before: int) -> None:
-        """Delete the records before an offset."""
-        from kafka.structs import TopicPartition
-
-        with connect(self.target) as client:
-            client.admin().delete_records({TopicPartition(topic, partition): before})
-
-    def fill(self, topic: str, partitions: int, records: int) -> None:
-        """Write so many records to each partition."""
-        with connect(self.target) as client:
-            producer = client.producer()
-            for number in range(partitions * records):
-                producer.send(topic, b"x", partition=number % partitions)
-            producer.close()
-
-    @contextmanager
-    def member(self, group: str, topic: str, *, client_id: str = "test-member") -> Iterator[Any]:
-        """A consumer of kafka-python's that has joined and commits nothing."""
-        with connect(self.target) as client:
-            consumer = client.consumer(
-                topic, group_id=group, client_id=client_id, enable_auto_commit=False, auto_offset_reset="earliest"
-            )
-        try:
-            eventually(lambda: consumer.poll(timeout_ms=500) is not None and bool(consumer.assignment()), what="joined")
-            yield consumer
-        finally:
-            consumer.close(autocommit=False)
-
-
 @pytest.fixture
 def admin(cluster: TestCluster) -> Admin:
-    return Admin(cluster)
+    return Admin(cluster.bootstrap)
 
 
 @pytest.fixture

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +19,8 @@ import pytest
 from kctl_testing import SCRIPT, Kctl, TestCluster, eventually, within
 
 KEYS = [
-    "topic", "acks", "sent", "acknowledged", "failed", "unknown", "not_acknowledged", "bytes", "duration_ms",
-    "partitions", "error", "bad_line", "interrupted",
+    "topic", "acks", "sent", "acknowledged", "failed", "unknown", "not_acknowledged", "skipped", "bytes", "duration_ms",
+    "partitions", "error", "bad_line", "interrupted", "failed_file",
 ]  # fmt: skip
 
 
@@ -101,24 +104,162 @@ def test_a_line_without_separator_ends_it(kctl: Kctl, topic: Callable[..., str])
     assert len(_read(kctl, mine)) == 2
 
 
-def test_a_line_that_is_too_long(kctl: Kctl, topic: Callable[..., str]) -> None:
+def test_a_line_that_is_too_large(kctl: Kctl, topic: Callable[..., str]) -> None:
+    """The limit is that of a batch, with its 61 bytes and the record's own fields: told before it is sent."""
     mine = topic(**{"max.message.bytes": "2000"})
-    result = kctl("produce", mine, stdin="short\n" + "x" * 2001 + "\nnever sent\n")
+    result = kctl("produce", mine, stdin="short\n" + "x" * 1931 + "\nnever sent\n")
     assert result.code == 5
-    assert "line 2 is longer than 2000 bytes" in result.err
-    assert [row["value"] for row in _read(kctl, mine)] == ["short"]
+    assert "line 2 is too large: at least 2001 bytes as a batch, and the topic takes 2000" in result.err
+    assert "sent before it: 1 record, behind it: none" in result.err
+    fits = kctl.json("produce", mine, "--on-bad-line", "skip", stdin="x" * 1930 + "\n" + "y" * 300_000 + "\nlast\n")
+    assert (fits["acknowledged"], fits["skipped"], fits["bad_line"][:20]) == (2, 1, "line 2 is too large:")
+    assert [len(row["value"]) for row in _read(kctl, mine)] == [5, 1930, 4]
     first = kctl("produce", mine, stdin="x" * 2001)
     assert first.code == 2, "nothing was sent: it is the input that is wrong"
 
 
-def test_a_record_that_the_broker_refuses(kctl: Kctl, topic: Callable[..., str]) -> None:
-    """A line that just fits is larger than allowed with a record's overhead: the broker says no."""
+def test_a_record_that_the_broker_finds_too_large(kctl: Kctl, topic: Callable[..., str], tmp_path: Path) -> None:
+    """Compressed, only the broker knows: noise stays large."""
     mine = topic(**{"max.message.bytes": "2000"})
-    result = kctl("produce", mine, "-o", "json", stdin="ok\n" + "x" * 1990 + "\n")
+    kept = tmp_path / "kept.jsonl"
+    noise = base64.b64encode(random.Random(7).randbytes(6000)).decode()
+    kctl.ok("produce", mine, "--compression-codec", "gzip", stdin="x" * 100_000 + "\n")
+    result = kctl(
+        "produce", mine, "--compression-codec", "gzip", "--failed-file", str(kept), "-o", "json", stdin=noise + "\n"
+    )
     body = json.loads(result.out)
     assert result.code == 5
-    assert (body["acknowledged"], body["failed"], body["not_acknowledged"]) == (1, 1, "2")
-    assert "line 2 not acknowledged" in json.loads(result.err)["message"]
+    assert (body["acknowledged"], body["failed"], body["not_acknowledged"]) == (0, 1, "1")
+    assert body["failed_file"] == str(kept)
+    assert "line 1 not acknowledged" in json.loads(result.err)["message"]
+    assert "MESSAGE_TOO_LARGE" in body["error"]
+    assert json.loads(kept.read_text())["value"] == noise
+
+
+def test_a_topic_is_copied(kctl: Kctl, topic: Callable[..., str], tmp_path: Path) -> None:
+    """`consume -o json` writes what `produce --format json` reads: keys, headers, times, partitions, any bytes."""
+    first, second = topic(partitions=3), topic(partitions=3)
+    lines = [
+        b"h1:x,h2:N\tk1\tv1", b"N\tN\tN", b"\tk3\tN", b"a:\xff\t\xfe\x00\t\x1b[31m\xff", b"\t\t",
+        "\tü\t\u2028😀".encode(),
+        b"\tbig\t" + b"\xff" * 700_000,
+    ]  # fmt: skip
+    source = tmp_path / "lines"
+    source.write_bytes(b"\n".join(lines))
+    kctl.ok(
+        "produce", first, "--file", str(source), "--parse-headers", "--key-separator", "\\t", "--null-marker", "N",
+        "--header", "all=1", "--timestamp", "2024-01-01T00:00:00Z",
+    )  # fmt: skip
+    out = kctl.ok("consume", first, "--from-beginning", "--exit-eof", "-o", "json").out
+    assert kctl.json("produce", second, "--format", "json", stdin=out)["acknowledged"] == len(lines)
+
+    def shown(name: str) -> list[str]:
+        rows = _read(kctl, name)
+        return sorted(json.dumps(row | {"topic": ""}) for row in rows)
+
+    assert shown(first) == shown(second)
+    row = next(row for row in _read(kctl, second) if row["key"] == "k1")
+    assert (row["value"], row["timestamp_ms"], row["headers"]) == (
+        "v1", 1_704_067_200_000,
+        [{"key": "all", "value": "1", "encoding": "utf-8"}, {"key": "h1", "value": "x", "encoding": "utf-8"},
+         {"key": "h2", "value": None, "encoding": None}],
+    )  # fmt: skip
+    fewer = topic(partitions=1)
+    refused = kctl("produce", fewer, "--format", "json", stdin='{"value":"x","partition":2}\n')
+    assert refused.code == 2
+    assert "line 1 names partition 2, and topic" in refused.err
+    assert kctl.json("produce", fewer, "--format", "json", "--repartition", stdin=out)["partitions"] == {
+        "0": len(lines)
+    }
+
+
+def test_headers_and_nulls_as_kafkas_own_tools_have_them(
+    kctl: Kctl, cluster: TestCluster, topic: Callable[..., str], kafka_home: Path
+) -> None:
+    """The same lines through ConsoleProducer and kctl give the same log; ConsoleConsumer shows it."""
+    theirs, ours = topic(partitions=3), topic(partitions=3)
+    lines = "h1:x,h2:y\tk1\tv1\nNULL\tk2\tNULL\nh:NULL\tNULL\tplain\n" + "".join(
+        f"a:b\tkey{n}\tv{n}\n" for n in range(40)
+    )
+    java = ["java", "-Xmx128M", "-cp", f"{kafka_home}/libs/*"]
+    properties = ["parse.key=true", "parse.headers=true", "null.marker=NULL"]
+    subprocess.run(
+        [*java, "kafka.tools.ConsoleProducer", "--bootstrap-server", cluster.bootstrap, "--topic", theirs,
+         *(word for text in properties for word in ("--property", text))],
+        input=lines, text=True, check=True, capture_output=True, timeout=within(60),
+    )  # fmt: skip
+    kctl.ok("produce", ours, "--parse-headers", "--key-separator", "\\t", "--null-marker", "NULL", stdin=lines)
+
+    def content(name: str) -> list[Any]:
+        return [
+            (row["partition"], row["offset"], row["key"], row["value"], row["headers"])
+            for row in sorted(_read(kctl, name), key=lambda row: (row["partition"], row["offset"]))
+        ]
+
+    keyed = [row for row in content(theirs) if row[2] is not None]
+    assert [row for row in content(ours) if row[2] is not None] == keyed
+    assert len(content(theirs)) == len(content(ours)) == len(keyed) + 1
+    seen = subprocess.run(
+        [*java, "org.apache.kafka.tools.consumer.ConsoleConsumer", "--bootstrap-server", cluster.bootstrap, "--topic",
+         ours, "--from-beginning", "--max-messages", "43", "--property", "print.headers=true", "--property",
+         "print.key=true"],
+        text=True, check=True, capture_output=True, timeout=within(60),
+    ).stdout  # fmt: skip
+    assert "h1:x,h2:y\tk1\tv1" in seen.splitlines()
+
+
+def test_java_reads_every_codec(kctl: Kctl, cluster: TestCluster, topic: Callable[..., str], kafka_home: Path) -> None:
+    mine = topic()
+    values = [f"{codec} " + "again and again " * 20 for codec in ("none", "gzip", "snappy", "lz4", "zstd")]
+    for value in values:
+        kctl.ok("produce", mine, "--compression-codec", value.split()[0], stdin=(value + "\n") * 50)
+    seen = subprocess.run(
+        ["java", "-Xmx128M", "-cp", f"{kafka_home}/libs/*", "org.apache.kafka.tools.consumer.ConsoleConsumer",
+         "--bootstrap-server", cluster.bootstrap, "--topic", mine, "--from-beginning", "--max-messages", "250"],
+        text=True, check=True, capture_output=True, timeout=within(60),
+    ).stdout  # fmt: skip
+    assert seen.splitlines() == [value for value in values for _ in range(50)]
+
+
+def test_payloads_for_load(kctl: Kctl, topic: Callable[..., str]) -> None:
+    mine = topic(partitions=3)
+    started = time.monotonic()
+    made = kctl.json(
+        "produce", mine, "--template", "order {n} {{x}} {random:5}", "--key", "k{n}", "--count", "5", "--rate", "5/s"
+    )
+    assert made["acknowledged"] == 5
+    assert time.monotonic() - started > 0.8, "four pauses of a fifth of a second"
+    rows = {row["key"]: row["value"] for row in _read(kctl, mine)}
+    assert sorted(rows) == ["k1", "k2", "k3", "k4", "k5"]
+    assert rows["k2"].startswith("order 2 {x} ")
+    assert kctl.json("produce", mine, "--size", "1MB", "--count", "40")["bytes"] == 40_000_000
+    assert kctl.json("produce", mine, "--count", "2", stdin="a\nb\nc\n")["sent"] == 2
+
+
+def test_several_files(kctl: Kctl, topic: Callable[..., str], tmp_path: Path) -> None:
+    mine = topic()
+    (tmp_path / "one").write_text("a:1\nb:2")
+    (tmp_path / "two").write_text("c:3\nbroken\n")
+    files = ["--file", str(tmp_path / "one"), "--file", str(tmp_path / "two")]
+    result = kctl("produce", mine, "--key-separator", ":", *files)
+    assert result.code == 5
+    assert f"{tmp_path / 'two'} line 2 has no key separator ':'; sent before it: 3 records" in result.err
+    skipped = kctl("produce", mine, "--key-separator", ":", "--on-bad-line", "skip", *files)
+    assert skipped.code == 0
+    assert "1 line skipped; the first: " in skipped.err
+    assert [row["value"] for row in _read(kctl, mine)] == ["1", "2", "3"] * 2
+
+
+def test_many_keys_in_order(kctl: Kctl, topic: Callable[..., str]) -> None:
+    """Thousands of batches over several leaders: each partition in the order of the input."""
+    mine = topic(partitions=12, replication_factor=3)
+    lines = [f"{number % 97}:{number}" for number in range(60_000)]
+    assert kctl.json("produce", mine, "--key-separator", ":", stdin="\n".join(lines))["acknowledged"] == len(lines)
+    found: dict[int, list[int]] = {}
+    for row in _read(kctl, mine):
+        found.setdefault(row["partition"], []).append(int(row["value"]))
+    assert all(numbers == sorted(numbers) for numbers in found.values())
+    assert sorted(number for numbers in found.values() for number in numbers) == list(range(60_000))
 
 
 def test_records_that_a_config_forbids(kctl: Kctl, topic: Callable[..., str]) -> None:
@@ -148,6 +289,18 @@ def empty(kctl: Kctl, cluster: TestCluster) -> str:
         (("TOPIC", "--acks", "1", "--idempotence"), 2, "idempotence needs --acks all"),
         (("TOPIC", "--acks", "2"), 2, "'2' is not one of"),
         (("TOPIC", "--key-separator", ""), 2, "--key-separator is empty"),
+        (("TOPIC", "--file", "/no/such/file"), 4, "there is no file /no/such/file"),
+        (("TOPIC", "--file", "/"), 2, "/ is a folder"),
+        (("TOPIC", "--header", "x"), 2, "--header 'x' is not a header"),
+        (("TOPIC", "--template", "{x}"), 2, "no placeholder"),
+        (("TOPIC", "--template", "x", "--size", "1kB"), 2, "two different values"),
+        (("TOPIC", "--template", "x", "--format", "json"), 2, "they read no lines"),
+        (("TOPIC", "--format", "json", "--key-separator", ":"), 2, "JSON lines have their own"),
+        (("TOPIC", "--format", "json"), 2, "line 1 is not JSON"),
+        (("TOPIC", "--rate", "fast"), 2, "'fast' is not a rate"),
+        (("TOPIC", "--timestamp", "then"), 2, "is not a time"),
+        (("TOPIC", "--failed-file", "/no/such/folder/file"), 2, "cannot write /no/such/folder/file"),
+        (("TOPIC", "--failed-file", __file__), 4, "has content"),
     ],
 )
 def test_bad_input(kctl: Kctl, empty: str, arguments: tuple[str, ...], code: int, message: str) -> None:
@@ -156,6 +309,10 @@ def test_bad_input(kctl: Kctl, empty: str, arguments: tuple[str, ...], code: int
     assert message in result.err
     assert "Traceback" not in result.err
     assert result.seconds < within(5)
+
+
+def test_bad_input_wrote_nothing(kctl: Kctl, empty: str) -> None:
+    assert _read(kctl, empty) == []
 
 
 def test_closed_stdin(kctl: Kctl, topic: Callable[..., str]) -> None:

@@ -43,7 +43,8 @@ def test_create_describe_delete(kctl: Kctl, name: str) -> None:
     first = described["partitions"][0]
     assert list(first) == [
         "partition", "leader", "preferred_leader", "replicas", "isr", "offline_replicas", "adding_replicas",
-        "removing_replicas", "under_replicated", "under_min_isr", "offline",
+        "removing_replicas", "under_replicated", "under_min_isr", "at_min_isr", "offline", "size_bytes",
+        "leader_size_bytes", "offsets",
     ]  # fmt: skip
     assert len(first["replicas"]) == 2
     assert first["leader"] == first["preferred_leader"] == first["replicas"][0]
@@ -80,7 +81,8 @@ def test_list(kctl: Kctl, topic: Callable[..., str]) -> None:
     rows = {row["name"]: row for row in kctl.json("topic", "list")}
     assert rows[mine] == {
         "name": mine, "partitions": 4, "replication_factor": 3, "internal": False,
-        "under_replicated_partitions": 0, "offline_partitions": 0,
+        "under_replicated_partitions": 0, "offline_partitions": 0, "size_bytes": None, "leader_size_bytes": None,
+        "messages": None,
     }  # fmt: skip
     assert "__consumer_offsets" not in rows
     assert list(rows) == sorted(rows)
@@ -88,7 +90,7 @@ def test_list(kctl: Kctl, topic: Callable[..., str]) -> None:
     assert "__consumer_offsets" in kctl.ok("topic", "list", "--internal").out
     header, *lines = kctl.ok("topic", "list", "-o", "csv").out.splitlines()
     assert header == ",".join(rows[mine])
-    assert f"{mine},4,3,false,0,0" in lines
+    assert f"{mine},4,3,false,0,0,,," in lines
 
 
 def test_the_table_names_every_partition(kctl: Kctl, topic: Callable[..., str]) -> None:
@@ -135,6 +137,7 @@ def test_several_names(kctl: Kctl, name: str) -> None:
         (("create", "bad-config", "--config", "retention.ms=soon"), 4, "Invalid value soon"),
         (("create", "bad-config", "--config", "retention.ms"), 2, "is not key=value"),
         (("create", "bad-count", "--partitions", "0"), 2, "0 is not in the range"),
+        (("create", "bad-count", "--partitions", "200000000"), 2, "is not in the range"),
         (("create", "bad-brokers", "--replica-assignment", "1:2,2:99"), 4, "brokers that are not there: 99"),
         (("create", "bad-brokers", "--replica-assignment", "1:1"), 2, "a broker twice"),
         (("create", "both", "--replica-assignment", "1:2", "--partitions", "1"), 2, "already says"),

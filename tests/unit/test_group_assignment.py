@@ -1,4 +1,4 @@
-"""Decoding a consumer's assignment; its bytes come from an arbitrary client."""
+"""Decoding a consumer's assignment and subscription; their bytes come from arbitrary clients."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kctl.groups.assignment import decode_assignment
+from kctl.groups.assignment import Subscription, decode_assignment, decode_subscription
 from kctl.model import TopicPartition
 
 
@@ -66,3 +66,37 @@ def test_any_bytes_are_an_assignment_or_not(data: bytes) -> None:
 def test_round_trip(topics: dict[str, list[int]]) -> None:
     expected = sorted(TopicPartition(name, number) for name, numbers in topics.items() for number in numbers)
     assert decode_assignment(_encode(topics)) == tuple(expected)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        # version 0: topics b and a, no user data
+        ("0000000000020001620001 61ffffffff", Subscription(("a", "b"), None, None)),
+        # version 0 with user data of two bytes
+        ("00000000000100016100000002beef", Subscription(("a",), None, None)),
+        # version 1: owns a-0
+        (
+            "000100000001000161ffffffff00000001000161 00000001 00000000",
+            Subscription(("a",), (TopicPartition("a", 0),), None),
+        ),
+        # version 3: owns nothing, generation −1, rack r
+        ("000300000001000161ffffffff00000000 ffffffff 000172", Subscription(("a",), (), "r")),
+        ("000300000001000161ffffffff00000000 ffffffff ffff", Subscription(("a",), (), None)),
+    ],
+)
+def test_subscription(data: str, expected: Subscription) -> None:
+    assert decode_subscription(bytes.fromhex(data)) == expected
+
+
+@pytest.mark.parametrize(
+    "data", ["", "0000", "0000ffffffff", "00007fffffff", "000000000000fffffff0", "0003000000000000"]
+)
+def test_not_a_subscription(data: str) -> None:
+    assert decode_subscription(bytes.fromhex(data)) is None
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_subscription_or_not(data: bytes) -> None:
+    found = decode_subscription(data)
+    assert found is None or isinstance(found, Subscription)

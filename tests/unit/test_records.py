@@ -1,59 +1,16 @@
-"""Lines into records, and records into text."""
+"""Separators, and records as text."""
 
 from __future__ import annotations
 
-import io
 from datetime import datetime, timezone
-from itertools import islice
 
 import pytest
 
 from kctl.commands.views import ranges
 from kctl.errors import UsageError
 from kctl.records.codecs import RawSnappy
-from kctl.records.lines import BadLine, Line, parse_separator, read_lines
+from kctl.records.lines import parse_separator
 from kctl.records.record import Record, text_of, view
-
-
-@pytest.mark.parametrize(
-    ("data", "separator", "expected"),
-    [
-        (b"", None, []),
-        (b"a\nb\n", None, [Line(1, None, b"a"), Line(2, None, b"b")]),
-        (b"a\nb", None, [Line(1, None, b"a"), Line(2, None, b"b")]),
-        (b"\n\n", None, [Line(1, None, b""), Line(2, None, b"")]),
-        (b"a\r\n", None, [Line(1, None, b"a\r")]),  # only a newline ends a line
-        (b"k:v\n", b":", [Line(1, b"k", b"v")]),
-        (b"k:v:w\n:v\nk:\n", b":", [Line(1, b"k", b"v:w"), Line(2, b"", b"v"), Line(3, b"k", b"")]),
-        (b"k\tv\n", b"\t", [Line(1, b"k", b"v")]),
-        (b"k=>v\n", b"=>", [Line(1, b"k", b"v")]),
-        (b"\xff\xfe\n", None, [Line(1, None, b"\xff\xfe")]),
-    ],
-)
-def test_lines(data: bytes, separator: bytes | None, expected: list[Line]) -> None:
-    assert list(read_lines(io.BytesIO(data), separator=separator, max_bytes=100)) == expected
-
-
-@pytest.mark.parametrize(
-    ("data", "separator", "number", "why"),
-    [
-        (b"a:1\nb\nc:3\n", b":", 2, "no key separator ':'"),
-        (b"x" * 101, None, 1, "longer than 100 bytes"),
-        (b"ok\n" + b"x" * 10_000 + b"\n", None, 2, "longer than 100 bytes"),
-    ],
-)
-def test_a_bad_line_ends_it(data: bytes, separator: bytes | None, number: int, why: str) -> None:
-    stream = read_lines(io.BytesIO(data), separator=separator, max_bytes=100)
-    assert [line.number for line in islice(stream, number - 1)] == list(range(1, number))
-    with pytest.raises(BadLine, match=why) as caught:
-        next(stream)
-    assert caught.value.number == number
-
-
-def test_the_longest_line_is_taken() -> None:
-    assert [len(line.value) for line in read_lines(io.BytesIO(b"x" * 100 + b"\ny"), separator=None, max_bytes=100)] == [
-        100, 1,
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kctl.commands.topic import _description
+from kctl.commands.topic_describe import tables
 from kctl.model import PartitionState, TopicState
 from kctl.topics.describe import describe
 
@@ -19,4 +19,4 @@ from kctl.topics.describe import describe
 def test_replication_factors_that_differ_are_said(replicas: list[tuple[int, ...]], said: str) -> None:
     partitions = tuple(PartitionState("t", n, row[0], 0, row, row) for n, row in enumerate(replicas))
     topic = describe(TopicState("t", False, None, partitions), [], None)
-    assert _description(topic)[0].title == said
+    assert tables(topic)[0].title == said

@@ -45,6 +45,181 @@ class AlterReplicaLogDirsRequest(ApiMessage):
         max_version: int | None = ...,
     ) -> None: ...
 
+class CreateAclsRequest(ApiMessage):
+    class AclCreation(DataContainer):
+        def __init__(
+            self,
+            *,
+            resource_type: int = ...,
+            resource_name: str = ...,
+            resource_pattern_type: int = ...,
+            principal: str = ...,
+            host: str = ...,
+            operation: int = ...,
+            permission_type: int = ...,
+        ) -> None: ...
+
+    def __init__(
+        self,
+        *,
+        creations: Sequence[CreateAclsRequest.AclCreation] = ...,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
+class DeleteAclsRequest(ApiMessage):
+    class DeleteAclsFilter(DataContainer):
+        def __init__(
+            self,
+            *,
+            resource_type_filter: int = ...,
+            resource_name_filter: str | None = ...,
+            pattern_type_filter: int = ...,
+            principal_filter: str | None = ...,
+            host_filter: str | None = ...,
+            operation: int = ...,
+            permission_type: int = ...,
+        ) -> None: ...
+
+    def __init__(
+        self,
+        *,
+        filters: Sequence[DeleteAclsRequest.DeleteAclsFilter] = ...,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
+class DescribeAclsRequest(ApiMessage):
+    def __init__(
+        self,
+        *,
+        resource_type_filter: int = ...,
+        resource_name_filter: str | None = ...,
+        pattern_type_filter: int = ...,
+        principal_filter: str | None = ...,
+        host_filter: str | None = ...,
+        operation: int = ...,
+        permission_type: int = ...,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
+class AlterClientQuotasRequest(ApiMessage):
+    class EntryData(DataContainer):
+        class EntityData(DataContainer):
+            def __init__(self, *, entity_type: str = ..., entity_name: str | None = ...) -> None: ...
+
+        class OpData(DataContainer):
+            def __init__(self, *, key: str = ..., value: float = ..., remove: bool = ...) -> None: ...
+
+        def __init__(
+            self,
+            *,
+            entity: Sequence[AlterClientQuotasRequest.EntryData.EntityData] = ...,
+            ops: Sequence[AlterClientQuotasRequest.EntryData.OpData] = ...,
+        ) -> None: ...
+
+    def __init__(
+        self,
+        *,
+        entries: Sequence[AlterClientQuotasRequest.EntryData] = ...,
+        validate_only: bool = ...,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
+class DescribeClientQuotasRequest(ApiMessage):
+    class ComponentData(DataContainer):
+        def __init__(self, *, entity_type: str = ..., match_type: int = ..., match: str | None = ...) -> None: ...
+
+    def __init__(
+        self,
+        *,
+        components: Sequence[DescribeClientQuotasRequest.ComponentData] = ...,
+        strict: bool = ...,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
+class AlterUserScramCredentialsRequest(ApiMessage):
+    class ScramCredentialDeletion(DataContainer):
+        def __init__(self, *, name: str = ..., mechanism: int = ...) -> None: ...
+
+    class ScramCredentialUpsertion(DataContainer):
+        def __init__(
+            self,
+            *,
+            name: str = ...,
+            mechanism: int = ...,
+            iterations: int = ...,
+            salt: bytes | ApiData = ...,
+            salted_password: bytes | ApiData = ...,
+        ) -> None: ...
+
+    def __init__(
+        self,
+        *,
+        deletions: Sequence[AlterUserScramCredentialsRequest.ScramCredentialDeletion] = ...,
+        upsertions: Sequence[AlterUserScramCredentialsRequest.ScramCredentialUpsertion] = ...,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
+class DescribeUserScramCredentialsRequest(ApiMessage):
+    class UserName(DataContainer):
+        def __init__(self, *, name: str = ...) -> None: ...
+
+    def __init__(
+        self,
+        *,
+        users: Sequence[DescribeUserScramCredentialsRequest.UserName] | None = ...,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
+class ListTransactionsRequest(ApiMessage):
+    def __init__(
+        self,
+        *,
+        state_filters: Sequence[str] = ...,
+        producer_id_filters: Sequence[int] = ...,
+        duration_filter: int = ...,
+        transactional_id_pattern: str | None = ...,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
+class DescribeTransactionsRequest(ApiMessage):
+    def __init__(
+        self,
+        *,
+        transactional_ids: Sequence[str] = ...,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
+class DescribeProducersRequest(ApiMessage):
+    class TopicRequest(DataContainer):
+        def __init__(self, *, name: str = ..., partition_indexes: Sequence[int] = ...) -> None: ...
+
+    def __init__(
+        self,
+        *,
+        topics: Sequence[DescribeProducersRequest.TopicRequest] = ...,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
 class CreateTopicsRequest(ApiMessage):
     class CreatableTopic(DataContainer):
         class CreatableReplicaAssignment(DataContainer):
@@ -198,6 +373,16 @@ class IncrementalAlterConfigsRequest(ApiMessage):
         max_version: int | None = ...,
     ) -> None: ...
 
+class DeleteGroupsRequest(ApiMessage):
+    def __init__(
+        self,
+        *,
+        groups_names: Sequence[str],
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
 class ListGroupsRequest(ApiMessage):
     def __init__(
         self,
@@ -229,3 +414,59 @@ class DescribeLogDirsResponse(ApiMessage):
 
 class ListPartitionReassignmentsResponse(ApiMessage):
     def __init__(self, **fields: Any) -> None: ...
+
+class CreatePartitionsRequest(ApiMessage):
+    class CreatePartitionsTopic(DataContainer):
+        class CreatePartitionsAssignment(DataContainer):
+            def __init__(self, *, broker_ids: Sequence[int]) -> None: ...
+
+        def __init__(
+            self,
+            *,
+            name: str,
+            count: int | None,
+            assignments: Sequence[CreatePartitionsRequest.CreatePartitionsTopic.CreatePartitionsAssignment] | None,
+        ) -> None: ...
+
+    def __init__(
+        self,
+        *,
+        topics: Sequence[CreatePartitionsRequest.CreatePartitionsTopic],
+        timeout_ms: int,
+        validate_only: bool,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
+class DeleteRecordsRequest(ApiMessage):
+    class DeleteRecordsTopic(DataContainer):
+        class DeleteRecordsPartition(DataContainer):
+            def __init__(self, *, partition_index: int, offset: int) -> None: ...
+
+        def __init__(
+            self,
+            *,
+            name: str,
+            partitions: Sequence[DeleteRecordsRequest.DeleteRecordsTopic.DeleteRecordsPartition],
+        ) -> None: ...
+
+    def __init__(
+        self,
+        *,
+        topics: Sequence[DeleteRecordsRequest.DeleteRecordsTopic],
+        timeout_ms: int,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
+class DescribeClusterRequest(ApiMessage):
+    def __init__(
+        self,
+        *,
+        include_cluster_authorized_operations: bool = ...,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...

@@ -7,6 +7,8 @@ class DataContainer:
 class ApiMessage(DataContainer):
     """Requests. Responses are Any: their fields depend on the version."""
 
+    def __init_subclass__(cls, *, load_json: str | None = ...) -> None: ...
+    def __init__(self, **fields: Any) -> None: ...
     name: str
     API_KEY: int
     API_VERSION: int | None

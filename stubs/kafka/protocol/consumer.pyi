@@ -84,3 +84,75 @@ class FetchRequest(ApiMessage):
         min_version: int | None = ...,
         max_version: int | None = ...,
     ) -> None: ...
+
+class OffsetCommitRequest(ApiMessage):
+    class OffsetCommitRequestTopic(DataContainer):
+        class OffsetCommitRequestPartition(DataContainer):
+            def __init__(
+                self,
+                *,
+                partition_index: int,
+                committed_offset: int,
+                committed_leader_epoch: int = ...,
+                committed_metadata: str | None,
+            ) -> None: ...
+
+        def __init__(
+            self,
+            *,
+            name: str,
+            partitions: Sequence[OffsetCommitRequest.OffsetCommitRequestTopic.OffsetCommitRequestPartition],
+        ) -> None: ...
+
+    def __init__(
+        self,
+        *,
+        group_id: str,
+        generation_id_or_member_epoch: int = ...,
+        member_id: str = ...,
+        group_instance_id: str | None = ...,
+        retention_time_ms: int = ...,
+        topics: Sequence[OffsetCommitRequest.OffsetCommitRequestTopic],
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
+class OffsetDeleteRequest(ApiMessage):
+    class OffsetDeleteRequestTopic(DataContainer):
+        class OffsetDeleteRequestPartition(DataContainer):
+            def __init__(self, *, partition_index: int) -> None: ...
+
+        def __init__(
+            self,
+            *,
+            name: str,
+            partitions: Sequence[OffsetDeleteRequest.OffsetDeleteRequestTopic.OffsetDeleteRequestPartition],
+        ) -> None: ...
+
+    def __init__(
+        self,
+        *,
+        group_id: str,
+        topics: Sequence[OffsetDeleteRequest.OffsetDeleteRequestTopic],
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
+class LeaveGroupRequest(ApiMessage):
+    class MemberIdentity(DataContainer):
+        def __init__(
+            self, *, member_id: str, group_instance_id: str | None = ..., reason: str | None = ...
+        ) -> None: ...
+
+    def __init__(
+        self,
+        *,
+        group_id: str,
+        member_id: str = ...,
+        members: Sequence[LeaveGroupRequest.MemberIdentity] = ...,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...

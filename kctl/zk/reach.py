@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 # A server without a quorum says the third.
 _SAYS_ZOOKEEPER = (b"Zookeeper version", b"srvr is not executed", b"This ZooKeeper instance")
+_SAYS = (*_SAYS_ZOOKEEPER, b"zk_")
 _MAX_CHILDREN = 200
+_PIECE, _MAX_ANSWER = 4096, 256 * 1024
 
 
 def reach(servers: Sequence[Address], deadline: Deadline) -> list[Address]:
@@ -47,10 +49,18 @@ def reach(servers: Sequence[Address], deadline: Deadline) -> list[Address]:
 
 
 def _probe(server: Address, deadline: Deadline) -> Address:
-    """Ask `srvr`: ZooKeeper answers with its state, or that the word is not on its whitelist."""
+    say_srvr(server, deadline)
+    return server
+
+
+def say_srvr(server: Address, deadline: Deadline) -> str:
+    """What a server answers to `srvr`: its state, that it has no quorum, or that the word is not on its whitelist.
+
+    Raises ConnectionFailed's subclasses; NotZooKeeper for what is something else.
+    """
     hint = "is ZooKeeper running, and is this its port?"
     try:
-        answer = _ask(server, b"srvr", deadline)
+        answer = say(server, b"srvr", deadline)
     except socket.gaierror as exc:
         raise NameNotResolved(
             f"the host name {server.host!r} cannot be resolved ({exc.strerror})",
@@ -67,15 +77,22 @@ def _probe(server: Address, deadline: Deadline) -> Address:
     except OSError as exc:
         raise ConnectionFailed(f"cannot connect to ZooKeeper {server}: {exc.strerror}", hint=hint) from None
     if answer.startswith(_SAYS_ZOOKEEPER):
-        return server
+        return answer.decode("utf-8", "replace")
     raise _not_zookeeper(server, deadline)
 
 
-def _ask(server: Address, word: bytes, deadline: Deadline) -> bytes:
+def say(server: Address, word: bytes, deadline: Deadline) -> bytes:
+    """What a server answers to a four-letter word, up to its end. Raises OSError."""
     limit = max(0.001, deadline.left_s * 0.6)  # what is left finds out whether it is a broker
     with socket.create_connection(server, timeout=limit) as sock:
         sock.sendall(word)
-        return sock.recv(256)
+        answer = sock.recv(_PIECE)
+        piece = answer
+        # Something else than ZooKeeper may keep its connection open; that is known by how it begins.
+        while piece and answer.startswith(_SAYS) and len(answer) < _MAX_ANSWER:
+            piece = sock.recv(_PIECE)
+            answer += piece
+        return answer
 
 
 def _not_zookeeper(server: Address, deadline: Deadline) -> NotZooKeeper:

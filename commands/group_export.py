@@ -1,0 +1,87 @@
+"""kctl group export and import: committed offsets in a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kctl.commands import output
+from kctl.commands.group_reset_offsets import DRY_RUN, MATCH, TOPIC, carry_out
+from kctl.commands.invocation import invocation, more_formats
+from kctl.commands.output import Column, Table, jsonable
+from kctl.errors import UsageError
+from kctl.text import counted
+
+
+def export(
+    ctx: typer.Context,
+    groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]…")] = None,
+    match: Annotated[list[str] | None, MATCH] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write JSON to this file.")] = None,
+) -> None:
+    """Write down what groups have committed, with the commits' metadata, for `kctl group import`.
+
+    Without --out it goes to stdout, as -o says.
+
+    Example: kctl group export billing -o json
+    """
+    from kctl.commands.out_file import ask_to_replace, write_whole
+    from kctl.groups.export import exported
+    from kctl.groups.names import chosen_groups
+
+    inv = invocation(ctx)
+    if out is not None:
+        ask_to_replace(inv, out)
+    with inv.connect() as client:
+        names = chosen_groups(client, groups or (), match or ())
+        rows = exported(client, names)
+    silent = sorted(set(names) - {row.group for row in rows})
+    if out is not None:
+        write_whole(out, json.dumps(jsonable(rows), ensure_ascii=False, indent=2))
+        output.note(f"{counted(len(rows), 'offset')} of {counted(len(names), 'group')} written to {out}")
+    else:
+        columns = [
+            Column("group", name=True),
+            Column("topic", name=True),
+            Column("partition", "PART", align="right"),
+            Column("committed_offset", "COMMITTED", align="right"),
+            Column("leader_epoch", "EPOCH", align="right"),
+            Column("metadata"),
+        ]
+        inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty="no commits")])
+    if silent:
+        output.note(f"nothing committed: {', '.join(silent)}")
+
+
+@more_formats("kafka")
+def import_(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="An export, or Kafka's CSV; - is stdin.")],
+    group: Annotated[list[str] | None, typer.Option(help="Only this group; repeatable.")] = None,
+    topic: Annotated[list[str] | None, TOPIC] = None,
+    dry_run: Annotated[bool, DRY_RUN] = False,
+) -> None:
+    """Commit the offsets in a file for their groups, planned as a reset is; makes the groups that are not there.
+
+    Example: kctl group import offsets.json --dry-run
+    """
+    from kctl.groups.names import check_group_id
+    from kctl.groups.offsets_file import by_group, read_offsets_file
+    from kctl.groups.reset import plan_reset
+    from kctl.groups.reset_rules import Target, To
+    from kctl.groups.topic_choice import parse_choices
+
+    inv = invocation(ctx)
+    choices = parse_choices(topic or ())
+    only = [check_group_id(name) for name in group or ()]
+    offsets = by_group(read_offsets_file(file), only=only[0] if len(only) == 1 else None)
+    names = only or sorted(offsets)
+    missing = [name for name in names if name not in offsets]
+    if missing:
+        raise UsageError(f"{file} has no offsets of group {missing[0]!r}")
+    with inv.connect() as client:
+        plan = plan_reset(client, names, Target(To.GIVEN), choices, given=offsets, create=True)
+        carry_out(inv, client, plan, dry_run=dry_run)

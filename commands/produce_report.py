@@ -1,0 +1,109 @@
+"""What kctl produce says: its speed while it runs, and in the end what became of the records."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from kctl.commands import output
+from kctl.commands.invocation import Invocation
+from kctl.commands.output import Column, Table, jsonable
+from kctl.commands.views import ranges
+from kctl.errors import KctlError, NotAuthorized, OperationFailed, UsageError
+from kctl.text import counted
+from kctl.units import format_size
+
+if TYPE_CHECKING:
+    from kctl.records.produce import ProduceResult
+
+_MAX_NAMED = 80  # characters; -o json has all
+
+
+@contextmanager
+def speed(*, terminal: bool) -> Iterator[Callable[[ProduceResult], None] | None]:
+    """What to call now and then: shows how many records were sent and how fast, where lines are not typed in."""
+    if terminal:
+        yield None
+        return
+    started = time.monotonic()
+    with output.progress("no record sent yet") as bar:
+
+        def show(result: ProduceResult) -> None:
+            seconds = max(0.001, time.monotonic() - started)
+            done = result.sent if result.acknowledged is None else result.acknowledged
+            bar.update(
+                f"{counted(result.sent, 'record')} sent, {done:,} acknowledged, {done / seconds:,.0f} records/s,"
+                f" {format_size(round(result.bytes / seconds))}/s"
+            )
+
+        yield show
+
+
+def report(inv: Invocation, result: ProduceResult, error: KctlError | None, shortage: str | None) -> None:
+    """Emit the result; raise when not everything was acknowledged.
+
+    error: what stopped the sending. shortage: why brokers may have refused, as a hint.
+    """
+    shown = jsonable(result) | {"not_acknowledged": ranges(result.not_acknowledged) or None}
+    inv.emit(shown, [Table(_columns(result), [shown])])
+    if result.failed_file:
+        output.note(f"{counted(len(result.not_acknowledged), 'record')} not acknowledged: {result.failed_file}")
+    if result.skipped:
+        output.warn(f"{counted(result.skipped, 'line')} skipped; the first: {result.bad_line}")
+    if result.interrupted:
+        acknowledged = (
+            "none is acknowledged (acks=0)" if result.acknowledged is None else f"{result.acknowledged} acknowledged"
+        )
+        failed = f", {result.failed} failed" if result.failed else ""
+        output.warn(f"{result.sent} records sent, {acknowledged}{failed}, {result.unknown} unknown")
+        raise KeyboardInterrupt
+    if not result.complete or (result.bad_line and not result.skipped):
+        raise _failure(result, error, shortage)
+
+
+def _columns(result: ProduceResult) -> list[Column]:
+    return [
+        Column("topic"),
+        Column("acknowledged", align="right"),
+        Column("failed", align="right"),
+        Column("unknown", align="right"),
+        *([Column("skipped", align="right")] if result.skipped else []),
+        Column("bytes", align="right"),
+        Column("partitions", "PARTITION:RECORDS", show=_by_partition),
+    ]
+
+
+def _by_partition(counts: dict[str, int]) -> str:
+    return " ".join(f"{number}:{counts[number]}" for number in sorted(counts, key=int)) or "-"
+
+
+def _named(lines: list[int]) -> str:
+    """«line 3», «lines 3-7,9»; of very many the first."""
+    if len(lines) == 1:
+        return f"line {lines[0]}"
+    text = ranges(lines)
+    if len(text) <= _MAX_NAMED:
+        return f"lines {text}"
+    return f"{len(lines)} lines ({text[: text.rindex(',', 0, _MAX_NAMED)]}, …)"
+
+
+def _failure(result: ProduceResult, error: KctlError | None, shortage: str | None) -> KctlError:
+    details = {"not_acknowledged": ranges(result.not_acknowledged) or None}
+    if result.not_acknowledged:
+        if isinstance(error, NotAuthorized) and not result.acknowledged and not result.unknown:
+            return error  # nothing was changed
+        named = _named(result.not_acknowledged)
+        last = result.sent + result.skipped
+        return OperationFailed(
+            f"{named} not acknowledged ({result.failed} failed, {result.unknown} unknown): {result.error}",
+            hint=shortage or f"no line behind {last} was read" + (f"; {error.hint}" if error and error.hint else ""),
+            details=details,
+        )
+    message = result.bad_line or result.error or "not all lines were sent"
+    if not result.sent:
+        return UsageError(message, hint="nothing was sent")
+    return OperationFailed(
+        f"{message}; sent before it: {counted(result.sent, 'record')}, behind it: none", details=details
+    )

@@ -1,0 +1,88 @@
+"""kctl topic create."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kctl.commands import output
+from kctl.commands.invocation import Invocation, invocation
+from kctl.commands.output import Column, Table, jsonable
+from kctl.errors import NotHealthy, OperationFailed, UsageError
+from kctl.text import counted
+from kctl.topics.partition_numbers import MOST
+
+if TYPE_CHECKING:
+    from kctl.topics.create import CreatedTopic, NewTopic
+
+
+def create(
+    ctx: typer.Context,
+    names: Annotated[list[str], typer.Argument(metavar="NAME…")],
+    partitions: Annotated[
+        int | None, typer.Option(min=1, max=MOST, help="How many; the brokers' default without.")
+    ] = None,
+    replication_factor: Annotated[
+        int | None, typer.Option(min=1, max=32767, help="How many; the brokers' default without.")
+    ] = None,
+    replica_assignment: Annotated[
+        str | None,
+        typer.Option(metavar="1:2,2:3", help="Brokers of each partition, preferred leader first, instead of numbers."),
+    ] = None,
+    config: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="Topic config; repeatable.")] = None,
+    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Leave topics that are there alone.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Let the brokers check it, create nothing.")] = False,
+) -> None:
+    """Create topics, checked by the brokers first and read back afterwards.
+
+    Example: kctl topic create orders --partitions 6 --replication-factor 3 --config retention.ms=86400000
+    """
+    from kctl.topics.create import create_topics, plan_create
+
+    inv = invocation(ctx)
+    topics = _new_topics(names, partitions, replication_factor, replica_assignment, config or [])
+    with inv.connect() as client:
+        plan = plan_create(client, topics, if_not_exists=if_not_exists)
+        if dry_run:
+            _emit_created(inv, plan)
+            return
+        with output.progress("creating") as bar:
+            done = create_topics(client, topics, plan, timeout_s=inv.timeout_s(30), progress=bar.update)
+    _emit_created(inv, done)
+    failed = [f"{row.name}: {row.error}" for row in done if row.result == "failed"]
+    if failed:
+        raise OperationFailed(
+            f"{len(failed)} of {counted(len(done), 'topic')} not created: {'; '.join(failed)}",
+            hint="the others were; --if-not-exists tries the rest again" if len(failed) < len(done) else None,
+        )
+    leaderless = [f"{row.name}: {row.error}" for row in done if row.error]
+    if leaderless:
+        raise NotHealthy(f"created, but {'; '.join(leaderless)}")
+
+
+def _new_topics(
+    names: Sequence[str], partitions: int | None, factor: int | None, assignment: str | None, config: Sequence[str]
+) -> list[NewTopic]:
+    from kctl.topics.create import NewTopic, parse_assignment, parse_configs
+
+    if assignment and (partitions is not None or factor is not None):
+        raise UsageError("--replica-assignment already says how many partitions and replicas there are")
+    replicas = parse_assignment(assignment) if assignment is not None else None
+    configs = parse_configs(config)
+    return [NewTopic(name, partitions, factor, replicas, configs) for name in names]
+
+
+def _emit_created(inv: Invocation, rows: Sequence[CreatedTopic]) -> None:
+    columns = [
+        Column("name", "TOPIC"),
+        Column("result"),
+        Column("partitions", align="right"),
+        Column("replication_factor", "RF", align="right"),
+        Column("configs", show=lambda configs: " ".join(f"{k}={v}" for k, v in configs.items()) or "-"),
+    ]
+    inv.emit(rows, lambda: [Table(columns, jsonable(rows))])
+    for row in rows:
+        if row.differs:
+            output.warn(f"topic {row.name} exists and was left alone: it {row.differs}")

@@ -1,0 +1,100 @@
+"""kctl topic delete."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kctl.commands import output
+from kctl.commands.invocation import Invocation, invocation
+from kctl.commands.output import Column, Table, jsonable
+from kctl.commands.topic_options import EXPECT, MATCH, NAMES, check_pattern
+from kctl.errors import OperationFailed
+from kctl.text import counted
+from kctl.units import format_size
+
+if TYPE_CHECKING:
+    from kctl.topics.delete import DeletedTopic, TopicReader
+
+_SHOWN = 5
+
+
+def delete(
+    ctx: typer.Context,
+    names: Annotated[list[str] | None, NAMES] = None,
+    match: Annotated[list[str] | None, MATCH] = None,
+    expect: Annotated[int | None, EXPECT] = None,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="Skip topics that are not there.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be lost, delete nothing.")] = False,
+) -> None:
+    """Delete topics with all their data, and wait until they are gone.
+
+    What would be lost is shown first: size, groups that still read the topic, the time of its newest record.
+
+    Example: kctl topic delete orders --dry-run
+    """
+    from kctl.topics.delete import delete_topics, plan_delete
+
+    inv = invocation(ctx)
+    with inv.connect() as client:
+        plan, doubts = plan_delete(client, names or (), match or (), if_exists=if_exists)
+        for doubt in doubts:
+            output.warn(doubt)
+        todo = [row for row in plan if row.result == "would delete"]
+        if dry_run or not todo:
+            emit_deleted(inv, plan)
+            return
+        show_losses(todo)
+        check_pattern(inv, match, expect, len(todo))
+        inv.confirm(f"Delete {counted(len(todo), 'topic')} of {client.target.name}?", target=client.target)
+        with output.progress("deleting") as bar:
+            done = delete_topics(client, plan, timeout_s=inv.timeout_s(30), progress=bar.update)
+    emit_deleted(inv, done)
+    raise_undeleted(done)
+
+
+def show_losses(rows: Sequence[DeletedTopic]) -> None:
+    """A line for each topic that goes, on stderr."""
+    for row in rows:
+        output.note(_loss(row))
+
+
+def raise_undeleted(rows: Sequence[DeletedTopic]) -> None:
+    """Raise OperationFailed when some are not gone."""
+    failed = [f"{row.name}: {row.error}" for row in rows if row.result in {"failed", "marked"}]
+    if failed:
+        raise OperationFailed(f"{len(failed)} of {counted(len(rows), 'topic')} not deleted: {'; '.join(failed)}")
+
+
+def _loss(row: DeletedTopic) -> str:
+    size = "size unknown" if row.size_bytes is None else f"{format_size(row.size_bytes)} on disk"
+    parts = [counted(row.partitions, "partition"), f"replication factor {row.replication_factor}", size]
+    if row.last_write:
+        parts.append(f"newest record of {row.last_write}")
+    readers = row.readers or ()
+    if readers:
+        parts.append(f"read by {', '.join(_reader(reader) for reader in readers[:_SHOWN])}")
+    if len(readers) > _SHOWN:
+        parts.append(f"and {len(readers) - _SHOWN} more")
+    return f"{row.name}: {', '.join(parts)}"
+
+
+def _reader(reader: TopicReader) -> str:
+    live = f"{reader.assigned_partitions} assigned now" if reader.assigned_partitions else reader.state
+    return f"group {reader.group} ({live})"
+
+
+def emit_deleted(inv: Invocation, rows: Sequence[DeletedTopic]) -> None:
+    """What became of each topic."""
+    columns = [
+        Column("name", "TOPIC"),
+        Column("result"),
+        Column("partitions", align="right"),
+        Column("replication_factor", "RF", align="right"),
+        Column("size_bytes", "SIZE", show=format_size, align="right"),
+        Column("readers", "READ BY", show=lambda readers: ", ".join(reader["group"] for reader in readers) or "-"),
+        Column("last_write", "NEWEST RECORD"),
+    ]
+    inv.emit(rows, lambda: [Table(columns, jsonable(rows))])

@@ -1,0 +1,176 @@
+"""kctl topic describe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kctl.commands import output
+from kctl.commands.invocation import invocation
+from kctl.commands.output import Column, Table, jsonable
+from kctl.commands.topic_options import ALL_NAMES, INTERNAL, MATCH, UNAVAILABLE, UNDER_REPLICATED
+from kctl.commands.views import told_if_incomplete
+from kctl.text import counted
+from kctl.units import format_size
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+    from kctl.topics.describe import Problem, TopicDescription
+
+
+def describe(
+    ctx: typer.Context,
+    names: Annotated[list[str] | None, ALL_NAMES] = None,
+    match: Annotated[list[str] | None, MATCH] = None,
+    under_replicated: Annotated[bool, UNDER_REPLICATED] = False,
+    unavailable: Annotated[bool, UNAVAILABLE] = False,
+    under_min_isr: Annotated[
+        bool,
+        typer.Option("--under-min-isr", "--under-min-isr-partitions", help="Only those that refuse acks=all."),
+    ] = False,
+    at_min_isr: Annotated[
+        bool,
+        typer.Option(
+            "--at-min-isr", "--at-min-isr-partitions", help="Only those that lose that with one replica more."
+        ),
+    ] = False,
+    with_overrides: Annotated[
+        bool, typer.Option("--with-overrides", "--topics-with-overrides", help="Only topics with configs of their own.")
+    ] = False,
+    size: Annotated[bool, typer.Option("--size", help="What each partition takes on all disks.")] = False,
+    offsets: Annotated[
+        bool, typer.Option("--offsets", help="Where each log begins and ends, and when it was written to.")
+    ] = False,
+    internal: Annotated[bool, INTERNAL] = False,
+) -> None:
+    """Describe topics: leader, replicas and ISR of each partition, and the configs that are not the default.
+
+    With several of the filters, partitions are shown that one of them takes.
+
+    Example: kctl topic describe --under-replicated --at-min-isr
+    """
+    from kctl.topics.choose import choose
+    from kctl.topics.describe import NEEDS_CONFIGS, Problem, describe_chosen, only
+
+    inv = invocation(ctx)
+    asked = {
+        Problem.UNDER_REPLICATED: under_replicated,
+        Problem.UNAVAILABLE: unavailable,
+        Problem.UNDER_MIN_ISR: under_min_isr,
+        Problem.AT_MIN_ISR: at_min_isr,
+    }
+    problems = [problem for problem, given in asked.items() if given]
+    with inv.connect() as client:
+        state, chosen = choose(client, names or (), match or (), internal=internal)
+        topics = describe_chosen(client, state, chosen)
+        unknown = [topic.configs_error for topic in topics if topic.configs_error]
+        judged_by_configs = with_overrides or not NEEDS_CONFIGS.isdisjoint(problems)
+        if with_overrides:
+            topics = [topic for topic in topics if topic.overrides]
+        if problems:
+            topics = [topic for topic in (only(topic, problems) for topic in topics) if topic.partitions]
+        failures = list(unknown) if judged_by_configs else []
+        topics = _measured(client, topics, failures, size=size, offsets=offsets)
+    shown = _nothing(problems) if not topics else None
+    inv.emit(topics, lambda: [shown] if shown else [table for each in topics for table in tables(each)])
+    for line in () if judged_by_configs else unknown:
+        output.warn(line)
+    with told_if_incomplete(failures):
+        pass
+
+
+def _nothing(problems: Sequence[Problem]) -> Table:
+    words = " or ".join(problem.value for problem in problems)
+    return Table([], [], empty=f"no partition is {words}" if problems else "no topics")
+
+
+def _measured(
+    client: ClusterClient, topics: list[TopicDescription], failures: list[str], *, size: bool, offsets: bool
+) -> list[TopicDescription]:
+    """With sizes and offsets as asked; what could not be read goes into `failures`."""
+    if not topics or not (size or offsets):
+        return topics
+    from kctl.topics.describe import with_offsets, with_sizes
+    from kctl.topics.offsets import log_spans
+    from kctl.topics.sizes import fetch_sizes
+
+    state = client.metadata([topic.name for topic in topics])
+    kept = [topic for topic in topics if topic.name in state.topics]
+    there = [state.topics[topic.name] for topic in kept]
+    if size:
+        sizes = fetch_sizes(client, state, there)
+        failures += sizes.failures
+        kept = [with_sizes(topic, sizes) for topic in kept]
+    if offsets:
+        spans, lacking = log_spans(client, state, there)
+        failures += lacking
+        kept = [with_offsets(topic, spans) for topic in kept]
+    return kept
+
+
+def tables(topic: TopicDescription) -> list[Table]:
+    """A topic for people: its partitions, and its configs."""
+    sized = any(p.size_bytes is not None for p in topic.partitions)
+    measured = any(p.offsets is not None for p in topic.partitions)
+    columns = [
+        Column("partition", align="right"),
+        Column("leader", align="right"),
+        Column("replicas"),
+        Column("isr", "ISR"),
+    ]
+    if sized:
+        columns.append(Column("size_bytes", "SIZE", show=format_size, align="right"))
+        columns.append(Column("leader_size_bytes", "ONE COPY", show=format_size, align="right", wide=True))
+    if measured:
+        columns += [
+            Column("offsets.log_start_offset", "START", align="right"),
+            Column("offsets.log_end_offset", "END", align="right"),
+            Column("offsets.messages", "MESSAGES", align="right"),
+            Column("offsets.first_timestamp", "FIRST", wide=True),
+            Column("offsets.max_timestamp", "NEWEST"),
+        ]
+    partitions = Table(
+        columns=[*columns, Column("marks", style=_mark_style)],
+        rows=[{**row, "marks": _marks(row)} for row in jsonable(topic.partitions)],
+        title=f"{topic.name}: {counted(topic.partition_count, 'partition')}, replication factor {_factors(topic)}",
+    )
+    configs = Table(
+        columns=[Column("name", "CONFIG"), Column("value"), Column("source", "SET BY")],
+        rows=jsonable(topic.configs),
+    )
+    return [partitions, configs]
+
+
+def _factors(topic: TopicDescription) -> str:
+    """«3», or «3 to 4» while partitions differ."""
+    found = {len(p.replicas) for p in topic.partitions}
+    return f"{min(found)} to {max(found)}" if len(found) > 1 else str(topic.replication_factor)
+
+
+def _marks(row: Mapping[str, Any]) -> str:
+    """What is not as it should be, in words that people search for."""
+    marks = []
+    if row["offline"]:
+        marks.append("offline: no leader")
+    elif row["leader"] != row["preferred_leader"]:
+        marks.append("not the preferred leader")
+    if row["under_replicated"]:
+        marks.append("under-replicated")
+    if row["under_min_isr"]:
+        marks.append("under min ISR")
+    elif row["at_min_isr"] and row["under_replicated"]:
+        marks.append("at min ISR")
+    if row["offline_replicas"]:
+        marks.append(f"offline replicas {','.join(map(str, row['offline_replicas']))}")
+    for key, word in (("adding_replicas", "adding"), ("removing_replicas", "removing")):
+        if row[key]:
+            marks.append(f"{word} {','.join(map(str, row[key]))}")
+    return "; ".join(marks)
+
+
+def _mark_style(row: Mapping[str, Any]) -> str | None:
+    if row["offline"] or row["under_min_isr"]:
+        return "red"
+    return "yellow" if row["marks"] else None

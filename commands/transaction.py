@@ -1,0 +1,224 @@
+"""kctl transaction: list, describe, producers, hanging and abort."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kctl.commands.invocation import CommandGroup, invocation
+from kctl.commands.output import Column, Table, jsonable
+from kctl.errors import KctlError, NotFound, NotHealthy, OperationFailed, UsageError
+from kctl.text import counted
+from kctl.units import format_duration
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+    from kctl.model import PartitionState
+
+app = CommandGroup("List and describe transactions, find and end hanging ones.")
+app.command_of("abort", "kctl.commands.transaction_abort")
+
+
+@app.command("list")
+def list_(
+    ctx: typer.Context,
+    state: Annotated[
+        list[str] | None, typer.Option(metavar="STATE", help="Ongoing, PrepareCommit, CompleteAbort …; repeatable.")
+    ] = None,
+    producer_id: Annotated[list[int] | None, typer.Option(help="Only of this producer id; repeatable.")] = None,
+    duration_filter: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="Only those that have been open for longer.")
+    ] = None,
+    match: Annotated[
+        list[str] | None, typer.Option(metavar="REGEX", help="Only transactional ids like this; repeatable.")
+    ] = None,
+) -> None:
+    """List transactional ids with their coordinator, producer id and state.
+
+    Brokers leave out, without a word, the ids that you may not describe.
+
+    Example: kctl transaction list --state Ongoing --duration-filter 5m
+    """
+    from kctl.name_patterns import matches, parse_patterns
+    from kctl.transactions.listing import list_transactions, parse_states
+    from kctl.units import parse_duration_ms
+
+    inv = invocation(ctx)
+    states = parse_states(state or [])
+    patterns = parse_patterns("--match", match or [])
+    duration_ms = parse_duration_ms(duration_filter) if duration_filter is not None else None
+    with inv.connect() as client:
+        rows, failed = list_transactions(client, states=states, producer_ids=producer_id or [], duration_ms=duration_ms)
+    if patterns:
+        rows = [row for row in rows if matches(row.transactional_id, patterns)]
+    columns = [
+        Column("transactional_id", name=True),
+        Column("coordinator", align="right"),
+        Column("producer_id", align="right"),
+        Column("transaction_state", "STATE"),
+    ]
+    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty="no transactions that you may describe")])
+    _raise_unseen({f"broker {node}": error for node, error in failed.items()}, "broker")
+
+
+def _raise_unseen(failed: Mapping[Any, KctlError], noun: str) -> None:
+    if failed:
+        errors = list(dict.fromkeys(error.message for error in failed.values()))
+        more = f"; and {len(errors) - 3:,} more" if len(errors) > 3 else ""
+        raise OperationFailed(
+            f"{counted(len(failed), noun)} could not be seen: {'; '.join(errors[:3])}{more}",
+            hint=next(iter(failed.values())).hint,
+        )
+
+
+@app.command()
+def describe(ctx: typer.Context, ids: Annotated[list[str], typer.Argument(metavar="TRANSACTIONAL_ID…")]) -> None:
+    """Describe transactional ids: state, producer, timeout, since when one is open and in which partitions.
+
+    Example: kctl transaction describe payments-1 -o json
+    """
+    from kctl.transactions.listing import describe_transactions
+
+    inv = invocation(ctx)
+    with inv.connect() as client:
+        answers = describe_transactions(client, ids)
+    found = [answer for answer in answers.values() if not isinstance(answer, KctlError)]
+    failed = {name: answer for name, answer in answers.items() if isinstance(answer, KctlError)}
+    if failed and not found:
+        raise next(iter(failed.values()))
+    columns = [
+        Column("transactional_id", name=True),
+        Column("coordinator", align="right"),
+        Column("producer_id", align="right"),
+        Column("producer_epoch", "EPOCH", align="right"),
+        Column("transaction_state", "STATE"),
+        Column("transaction_timeout_ms", "TIMEOUT", show=format_duration, align="right"),
+        Column("transaction_start_time", "OPEN SINCE", wide=True),
+        Column("duration_ms", "OPEN FOR", show=format_duration, align="right"),
+        Column("partitions", name=True),
+    ]
+    inv.emit(found, lambda: [Table(columns, jsonable(found))])
+    _raise_unseen(failed, "transactional id")
+
+
+@app.command()
+def producers(
+    ctx: typer.Context,
+    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    partition: Annotated[list[int] | None, typer.Option(help="Only this partition; repeatable.")] = None,
+    broker_id: Annotated[int | None, typer.Option(help="Ask this replica instead of the leaders.")] = None,
+) -> None:
+    """Show which producers a topic's partitions know, and where their open transactions begin.
+
+    Only those with idempotence, until transactional.id.expiration.ms or producer.id.expiration.ms after their last
+    batch.
+
+    Example: kctl transaction producers orders --partition 0
+    """
+    from kctl.transactions.producers import describe_producers
+
+    inv = invocation(ctx)
+    with inv.connect() as client:
+        wanted = partitions_of(client, topic, partition)
+        rows, failed = describe_producers(client, wanted, broker_id=broker_id)
+    if failed and len(failed) == len(wanted):
+        raise next(iter(failed.values()))
+    columns = [
+        Column("topic", name=True, wide=True),
+        Column("partition", align="right"),
+        Column("producer_id", align="right"),
+        Column("producer_epoch", "EPOCH", align="right"),
+        Column("last_sequence", align="right"),
+        Column("last_timestamp"),
+        Column("coordinator_epoch", align="right", wide=True),
+        Column("current_transaction_start_offset", "TRANSACTION FROM", align="right"),
+    ]
+    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty=f"no producers of {topic} are known")])
+    _raise_unseen(failed, "partition")
+
+
+def partitions_of(client: ClusterClient, topic: str, numbers: Iterable[int] | None) -> list[PartitionState]:
+    """A topic's partitions, all or those of the numbers. Raises NotFound."""
+    from kctl.name_patterns import select
+
+    known = client.metadata([topic]).topics
+    if topic not in known:
+        select(client.metadata().topics, exact=[topic])  # says what was meant
+    by_number = {state.partition: state for state in known[topic].partitions} if topic in known else {}
+    missing = [number for number in numbers or () if number not in by_number]
+    if missing or not by_number:
+        raise NotFound(
+            f"topic {topic} has no partition {', '.join(map(str, missing))}",
+            hint=f"it has {counted(len(by_number), 'partition')}, from 0",
+        )
+    return [by_number[number] for number in (sorted(set(numbers)) if numbers else sorted(by_number))]
+
+
+@app.command()
+def hanging(
+    ctx: typer.Context,
+    topic: Annotated[str | None, typer.Option(metavar="TOPIC", help="Only of this topic; all without.")] = None,
+    partition: Annotated[list[int] | None, typer.Option(help="Only of this partition of --topic; repeatable.")] = None,
+    broker_id: Annotated[int | None, typer.Option(help="Only of partitions that this broker leads.")] = None,
+    max_transaction_timeout: Annotated[
+        str, typer.Option(metavar="DURATION", help="The brokers' transaction.max.timeout.ms: none lasts longer.")
+    ] = "15m",
+) -> None:
+    """Find hanging transactions: open in a partition for longer than any may last, and unknown to all coordinators.
+
+    Consumers with read_committed do not get past one. Exit code 1 when there are some; `abort` ends one.
+
+    Example: kctl transaction hanging --max-transaction-timeout 1h
+    """
+    from datetime import datetime, timezone
+
+    from kctl.transactions.hanging import find_hanging, old_transactions
+    from kctl.transactions.producers import describe_producers
+    from kctl.units import parse_duration_ms
+
+    inv = invocation(ctx)
+    if partition and topic is None:
+        raise UsageError("--partition is of a --topic")
+    limit_ms = parse_duration_ms(max_transaction_timeout)
+    with inv.connect() as client:
+        wanted = _searched(client, topic, partition, broker_id)
+        known, failed = describe_producers(client, wanted)
+        if failed and len(failed) == len(wanted):
+            raise next(iter(failed.values()))
+        now = datetime.now(timezone.utc)
+        found = find_hanging(client, old_transactions(known, now=now, longer_than_ms=limit_ms), now=now)
+    columns = [
+        Column("topic", name=True),
+        Column("partition", align="right"),
+        Column("start_offset", align="right"),
+        Column("producer_id", align="right"),
+        Column("producer_epoch", "EPOCH", align="right"),
+        Column("coordinator_epoch", align="right", wide=True),
+        Column("transactional_id", name=True),
+        Column("last_timestamp", wide=True),
+        Column("duration_ms", "FOR", show=format_duration, align="right"),
+    ]
+    inv.emit(found, lambda: [Table(columns, jsonable(found), empty="no hanging transactions")])
+    _raise_unseen(failed, "partition")
+    if found:
+        raise NotHealthy(
+            f"{counted(len(found), 'hanging transaction')}",
+            hint="kctl transaction abort --topic TOPIC --partition N --start-offset OFFSET ends one",
+        )
+
+
+def _searched(
+    client: ClusterClient, topic: str | None, numbers: Sequence[int] | None, broker_id: int | None
+) -> list[PartitionState]:
+    if topic is not None:
+        found = partitions_of(client, topic, numbers)
+        state = client.metadata(())
+    else:
+        state = client.metadata()
+        found = [partition for name in sorted(state.topics) for partition in state.topics[name].partitions]
+    if broker_id is not None and broker_id not in state.brokers:
+        known = ", ".join(map(str, sorted(state.brokers)))
+        raise NotFound(f"broker {broker_id} is not in the cluster", hint=f"the brokers now: {known}")
+    return [partition for partition in found if broker_id is None or partition.leader == broker_id]

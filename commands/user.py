@@ -1,0 +1,153 @@
+"""kctl user: list, add and remove users of SCRAM."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kctl.commands.confirm import interactive
+from kctl.commands.invocation import CommandGroup, Invocation, invocation
+from kctl.commands.output import Column, Table, jsonable
+from kctl.errors import NotFound, OperationFailed, UsageError
+from kctl.text import counted
+
+if TYPE_CHECKING:
+    from kctl.access.users import UserChange
+
+app = CommandGroup("List, add and remove users of SCRAM.")
+
+_MECHANISM = typer.Option("--mechanism", metavar="MECHANISM", help="SCRAM-SHA-256 or SCRAM-SHA-512; repeatable.")
+_DRY_RUN = typer.Option("--dry-run", help="Show what would be done, do nothing.")
+
+
+@app.command("list")
+def list_(
+    ctx: typer.Context,
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]…", help="All users when none is named.")] = None,
+) -> None:
+    """List users that have a password of SCRAM, with mechanism and iterations.
+
+    Users of PLAIN, of certificates and of Kerberos are not kept in Kafka and do not appear.
+
+    Example: kctl user list -o json
+    """
+    from kctl.access.users import list_users
+
+    inv = invocation(ctx)
+    with inv.connect() as client:
+        users = list_users(client, names or None)
+    missing = sorted(set(names or []) - {user.user for user in users})
+    if missing:
+        raise NotFound(f"no user of SCRAM is called {', '.join(missing)}", hint="kctl user list shows all")
+    columns = [Column("user", name=True), Column("mechanism"), Column("iterations", align="right")]
+    inv.emit(users, lambda: [Table(columns, jsonable(users), empty="no users of SCRAM")])
+
+
+@app.command()
+def add(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    mechanism: Annotated[list[str] | None, _MECHANISM] = None,
+    iterations: Annotated[int, typer.Option(help="Of the password's hash, 4096 to 16384.")] = 8192,
+    password_file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A file that only you can read; - is stdin.")
+    ] = None,
+    password_env: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The environment variable with the password.")
+    ] = None,
+    dry_run: Annotated[bool, _DRY_RUN] = False,
+) -> None:
+    """Add a user, or give one another password. Without an option the password is asked for on the terminal.
+
+    The mechanism is SCRAM-SHA-512 unless others are named. Replacing a password asks first: clients that log in with
+    the old one are refused from then on.
+
+    Example: kctl user add alice --password-env ALICE_PASSWORD --dry-run
+    """
+    from kctl.access.users import carry_out, list_users, parse_mechanisms, plan_add
+
+    inv = invocation(ctx)
+    if not name:
+        raise UsageError("a user has a name")
+    if password_file is not None and password_env is not None:
+        raise UsageError("--password-file and --password-env exclude each other")
+    mechanisms = parse_mechanisms(mechanism or ["SCRAM-SHA-512"])
+    plan = plan_add([], name, mechanisms, iterations)  # what is wrong in itself is told before anything is asked
+    password = None if dry_run else _password(name, password_file, password_env)
+    with inv.connect() as client:
+        plan = plan_add(list_users(client, [name]), name, mechanisms, iterations)
+        replaced = [row.mechanism for row in plan if row.result == "would replace"]
+        if replaced and not dry_run:
+            inv.confirm(f"Replace the password of {name} ({', '.join(replaced)})?", target=client.target)
+        _finish(inv, plan if dry_run else carry_out(client, plan, password))
+
+
+def _password(name: str, file: str | None, env: str | None) -> str:
+    """From where the options say, or from the terminal, twice. Raises UsageError."""
+    from kctl.secrets import MAX_SECRET_BYTES, read_secret
+
+    if file == "-":
+        data = sys.stdin.buffer.read(MAX_SECRET_BYTES + 1)
+        try:
+            password = data.decode().removesuffix("\n").removesuffix("\r")
+        except UnicodeDecodeError:
+            raise UsageError("the password on stdin is not UTF-8 text") from None
+        if not password or len(data) > MAX_SECRET_BYTES:
+            raise UsageError(f"the password on stdin is {'too large' if password else 'empty'}")
+        return password
+    found = read_secret("the password", env, file)
+    if found is not None:
+        return found
+    if not interactive():
+        raise UsageError(
+            "no password was given", hint="--password-file FILE, --password-file - for stdin, or --password-env NAME"
+        )
+    return _asked(name)
+
+
+def _asked(name: str) -> str:
+    import getpass
+
+    first = getpass.getpass(f"Password of {name}: ", stream=sys.stderr)
+    if not first:
+        raise UsageError("the password is empty")
+    if getpass.getpass("Again: ", stream=sys.stderr) != first:
+        raise UsageError("the two passwords differ; nothing was changed")
+    return first
+
+
+@app.command()
+def remove(
+    ctx: typer.Context,
+    names: Annotated[list[str], typer.Argument(metavar="NAME…")],
+    mechanism: Annotated[list[str] | None, _MECHANISM] = None,
+    dry_run: Annotated[bool, _DRY_RUN] = False,
+) -> None:
+    """Remove users, or only what they have of a mechanism. Their ACLs and quotas stay.
+
+    Connections that are open stay open until the client logs in again.
+
+    Example: kctl user remove alice --dry-run
+    """
+    from kctl.access.users import carry_out, list_users, parse_mechanisms, plan_remove
+
+    inv = invocation(ctx)
+    mechanisms = parse_mechanisms(mechanism or [])
+    with inv.connect() as client:
+        plan = plan_remove(list_users(client, names), names, mechanisms)
+        todo = [row for row in plan if row.result == "would remove"]
+        if todo and not dry_run:
+            users = ", ".join(dict.fromkeys(row.user for row in todo))
+            inv.confirm(f"Remove {users} of {client.target.name}?", target=client.target)
+        _finish(inv, plan if dry_run else carry_out(client, plan))
+
+
+def _finish(inv: Invocation, rows: Sequence[UserChange]) -> None:
+    columns = [Column("user", name=True), Column("mechanism"), Column("iterations", align="right"), Column("result")]
+    inv.emit(rows, lambda: [Table(columns, jsonable(rows))])
+    failed = [f"{row.user} ({row.mechanism}): {row.error}" for row in rows if row.result == "failed"]
+    if failed:
+        raise OperationFailed(f"{len(failed)} of {counted(len(rows), 'credential')} failed: {'; '.join(failed)}")

@@ -1,0 +1,1 @@
+"""Who may do what: ACLs, SCRAM users and client quotas."""

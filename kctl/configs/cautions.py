@@ -1,0 +1,70 @@
+"""What a change of configs brings with it that is not seen in the values: data lost, writes refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from kctl.configs.change import ChangedConfig, Plan
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+_LIMITS = {
+    "retention.ms": "older records are deleted",
+    "retention.bytes": "what is more than that in a partition is deleted, oldest first",
+    "log.retention.ms": "older records are deleted in every topic without a retention.ms of its own",
+    "log.retention.bytes": "what a partition has more is deleted, in every topic without a limit of its own",
+    "local.retention.ms": "older segments are kept only in remote storage",
+    "local.retention.bytes": "what is more than that is kept only in remote storage",
+}
+_MIN_ISR = "min.insync.replicas"
+
+
+def cautions(client: ClusterClient, plan: Plan) -> list[str]:
+    """What to know before these changes are made; reads the topic's replication factor where that decides."""
+    factor = None
+    if plan.resource.kind == "topic" and any(row.name == _MIN_ISR for row in plan.rows):
+        topic = client.metadata([plan.resource.name]).topics.get(plan.resource.name)
+        factor = min((len(p.replicas) for p in topic.partitions), default=None) if topic else None
+    found = (caution_of(row, factor) for row in plan.rows if row.result != "unchanged")
+    return [caution for caution in found if caution]
+
+
+def caution_of(row: ChangedConfig, replication_factor: int | None = None) -> str | None:
+    """What one change brings with it; None: nothing that has to be said. Pure."""
+    after = row.after or ""
+    if row.name in _LIMITS and _shrinks(row.before, row.after):
+        return f"{row.name} gets smaller: {_LIMITS[row.name]}"
+    if row.name in _POLICIES and row.before is not None and row.after is not None:
+        return _policy_caution(row.name, row.before, after)
+    if row.name == _MIN_ISR and replication_factor is not None and after.isdigit():
+        if int(after) > replication_factor:
+            return f"{_MIN_ISR}={after} is more than the {replication_factor} replicas: acks=all is always refused"
+        if int(after) == replication_factor > 1:
+            return f"{_MIN_ISR}={after} is all replicas: with one broker down, acks=all is refused"
+    if row.name == "unclean.leader.election.enable" and after.lower() == "true" and row.before != row.after:
+        return "a replica that is not in sync may become leader: acknowledged records can be lost"
+    return None
+
+
+_POLICIES: Mapping[str, str] = {"cleanup.policy": "", "log.cleanup.policy": "in topics without a policy of their own"}
+
+
+def _policy_caution(name: str, before: str, after: str) -> str | None:
+    was, will = set(before.split(",")), set(after.split(","))
+    where = f" {_POLICIES[name]}" if _POLICIES[name] else ""
+    if "compact" in will - was:
+        return f"{name}={after}: of each key only the last record is kept{where}; records without a key are refused"
+    if "delete" in will - was:
+        return f"{name}={after}: records older than the retention are deleted{where}"
+    return None
+
+
+def _shrinks(before: str | None, after: str | None) -> bool:
+    """Limits as numbers; -1 is none."""
+    try:
+        old, new = int(before or ""), int(after or "")
+    except ValueError:
+        return False
+    return new >= 0 and (old < 0 or new < old)

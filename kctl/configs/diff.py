@@ -1,0 +1,83 @@
+"""In which configs resources differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kctl.configs.describe import Config
+from kctl.grouping import grouped
+
+# What every broker has to have for itself.
+OF_ONE_BROKER = frozenset(
+    {
+        *("advertised.listeners", "listeners", "controller.listener.names"),
+        *("broker.id", "node.id", "broker.rack", "process.roles"),
+        *("log.dir", "log.dirs", "metadata.log.dir"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value, where it is set, and the resources (as `topic/orders`, `broker/1`) that have it. Both None: not set."""
+
+    value: str | None
+    source: str | None
+    resources: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A config and the values that it has. sensitive: the values are not told; those set are counted as one."""
+
+    name: str
+    sensitive: bool
+    values: list[Value]
+
+
+def differences(
+    configs: Mapping[str, Sequence[Config]], *, leave_out: frozenset[str] = frozenset()
+) -> list[Difference]:
+    """The configs whose values are not the same on all resources, by name. Pure.
+
+    configs: resource → its configs. A config that one of them does not know counts as not set there.
+    """
+    known = {resource: {config.name: config for config in each} for resource, each in configs.items()}
+    names = sorted({name for each in known.values() for name in each} - leave_out)
+    found = []
+    for name in names:
+        rows = [(resource, each.get(name)) for resource, each in known.items()]
+        values = [_value(group) for group in grouped(rows, lambda row: _key(row[1])).values()]
+        if len(values) > 1:
+            found.append(Difference(name, any(c is not None and c.sensitive for _, c in rows), values))
+    return found
+
+
+def _key(config: Config | None) -> tuple[bool, str | None]:
+    """What decides whether two are the same: the value; of a sensitive one only whether it is set."""
+    if config is None:
+        return False, None
+    if config.sensitive:
+        return not config.is_default, None
+    return True, config.value
+
+
+def _value(rows: Sequence[tuple[str, Config | None]]) -> Value:
+    config = rows[0][1]
+    sources = {c.source.value for _, c in rows if c is not None and c.source is not None}
+    return Value(
+        None if config is None else config.value,
+        ", ".join(sorted(sources)) or None,
+        [resource for resource, _ in rows],
+    )
+
+
+def not_compared(configs: Mapping[str, Sequence[Config]]) -> list[str]:
+    """Sensitive configs that more than one resource has set: nobody tells whether their values are the same. Pure."""
+    counts: dict[str, int] = {}
+    for each in configs.values():
+        for config in each:
+            if config.sensitive and not config.is_default:
+                counts[config.name] = counts.get(config.name, 0) + 1
+    return sorted(name for name, count in counts.items() if count > 1)

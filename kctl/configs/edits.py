@@ -1,0 +1,87 @@
+"""What shall be changed, from «key=value» texts; secrets come from files, never from the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from kctl.configs.change import Edit, Operation
+from kctl.configs.describe import Config
+from kctl.configs.keys import find_key
+from kctl.errors import InvalidFile, UsageError
+from kctl.input_file import read_input
+from kctl.secrets import MAX_SECRET_BYTES, read_secret
+
+_MAX_VALUE_BYTES = 1_000_000  # ZooKeeper and the metadata log take no more
+
+
+def parse_edits(values: Iterable[str], append: Iterable[str] = (), subtract: Iterable[str] = ()) -> list[Edit]:
+    """Edits of «key=value» texts. Raises UsageError for none, without «=», and for a key that is named twice. Pure."""
+    edits = [_edit(pair, "set") for pair in values]
+    edits += [_edit(pair, "append") for pair in append]
+    edits += [_edit(pair, "subtract") for pair in subtract]
+    if not edits:
+        raise UsageError("nothing to set was given", hint="write KEY=VALUE, --append KEY=ITEM or --subtract KEY=ITEM")
+    return _once_each(edits)
+
+
+def removals(keys: Iterable[str]) -> list[Edit]:
+    """Edits that unset. Raises UsageError for what is no key, and for a key that is named twice. Pure."""
+    found = []
+    for key in keys:
+        if "=" in key or not key.strip():
+            raise UsageError(f"{key!r} is not a config's name", hint="to unset, the name alone is given")
+        found.append(Edit(key.strip(), "unset"))
+    return _once_each(found)
+
+
+def _edit(pair: str, operation: Operation) -> Edit:
+    key, sign, value = pair.partition("=")
+    if not sign or not key.strip():
+        # Not repeated: it may be a password whose key was forgotten.
+        raise UsageError("a config is given as KEY=VALUE", hint="for example retention.ms=3600000")
+    return Edit(key.strip(), operation, value.strip())
+
+
+def _once_each(edits: Sequence[Edit]) -> list[Edit]:
+    names = [edit.name for edit in edits]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise UsageError(f"{', '.join(twice)}: given twice", hint="each config is changed once by a command")
+    if sum(edit.value == "@-" for edit in edits) > 1:
+        raise UsageError("stdin has only one value", hint="take the others from files: KEY=@FILE")
+    return list(edits)
+
+
+def with_files(edits: Sequence[Edit], known: Mapping[str, Config]) -> list[Edit]:
+    """The edits with the values of «@FILE» and «@-» read.
+
+    Raises UsageError for a sensitive value on the command line and for a secret's file that others can read, NotFound
+    and InvalidFile for one that is not there or cannot be a value.
+    """
+    return [_with_file(edit, find_key(known, edit.name)) for edit in edits]
+
+
+def _with_file(edit: Edit, config: Config | None) -> Edit:
+    if edit.value is None or config is None:
+        return edit
+    if not edit.value.startswith("@"):
+        if config.sensitive:
+            raise UsageError(
+                f"{edit.name} is sensitive: its value must not be on the command line, where others can see it",
+                hint=f"give {edit.name}=@FILE of a file that only you can read, or {edit.name}=@- for stdin",
+            )
+        return edit
+    source = edit.value[1:]
+    if config.sensitive and source != "-":
+        return replace(edit, value=read_secret(edit.name, None, source))
+    limit = MAX_SECRET_BYTES if config.sensitive else _MAX_VALUE_BYTES
+    data, name = read_input(Path(source), max_bytes=limit)
+    try:
+        text = data.decode("utf-8").strip()
+    except UnicodeDecodeError:
+        raise InvalidFile(f"{name} for {edit.name} is not UTF-8 text") from None
+    if not text:
+        raise InvalidFile(f"{name} for {edit.name} is empty")
+    return replace(edit, value=text)

@@ -1,0 +1,89 @@
+"""What a config means, as the cluster's own version documents it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kctl.configs.describe import Config, by_name, describe_each
+from kctl.configs.keys import find_key, unknown
+from kctl.configs.resources import Kind, Resource
+from kctl.errors import KctlError, OperationFailed
+from kctl.topics.configs import ConfigSource
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a config of a kind of resource («topic», «broker») means.
+
+    server_config: for a topic's config the name that its default has in server.properties.
+    """
+
+    name: str
+    of: Kind
+    type: str
+    default: str | None
+    sensitive: bool
+    read_only: bool
+    server_config: str | None
+    documentation: str | None
+
+
+def explain(client: ClusterClient, names: Sequence[str]) -> tuple[list[Explanation], list[str]]:
+    """What each name means, for brokers and for topics; and what could not be asked, as warnings.
+
+    Raises NotFound for a name that neither has, what a broker refused when nothing could be asked.
+    """
+    state = client.metadata()
+    asked: list[Resource] = [Resource.broker(min(state.brokers))] if state.brokers else []
+    if state.topics:  # a topic has to be there to be asked about; any will do
+        asked.append(Resource.topic(min(state.topics)))
+    answers = describe_each(client, asked, documentation=True)
+    known: dict[Kind, Mapping[str, Config]] = {}
+    warnings = [] if state.topics else ["the cluster has no topic: what topics can have is not told"]
+    for resource, answer in answers.items():
+        if isinstance(answer, KctlError):
+            warnings.append(f"what a {resource.kind} can have is not told: {answer.message}")
+        else:
+            known[resource.kind] = by_name(answer)
+    if not known:
+        for answer in answers.values():
+            if isinstance(answer, KctlError):
+                raise answer
+        raise OperationFailed("no broker is there to be asked")
+    return explanations(names, known, asked[0]), warnings
+
+
+def explanations(
+    names: Iterable[str], known: Mapping[Kind, Mapping[str, Config]], asked: Resource
+) -> list[Explanation]:
+    """For each name, topics first, what is known of it. Raises NotFound. Pure."""
+    found: list[Explanation] = []
+    missing = []
+    for name in dict.fromkeys(names):
+        configs = [(kind, config) for kind in sorted(known, reverse=True) if (config := find_key(known[kind], name))]
+        found += [_explained(kind, config) for kind, config in configs]
+        if not configs:
+            missing.append(name)
+    if missing:
+        raise unknown(asked, missing, {name: c for each in known.values() for name, c in each.items()})
+    return found
+
+
+def _explained(kind: Kind, config: Config) -> Explanation:
+    default = next((s for s in config.synonyms if s.source is ConfigSource.DEFAULT), None)
+    other = next((s.name for s in reversed(config.synonyms) if s.name != config.name), None)
+    return Explanation(
+        config.name,
+        kind,
+        config.type,
+        config.default if default is None else default.value,
+        config.sensitive,
+        config.read_only,
+        other if kind == "topic" else None,
+        config.documentation,
+    )

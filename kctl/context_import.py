@@ -1,0 +1,224 @@
+"""Contexts from other tools' files: Kafka's client.properties and kafkactl's config.yml.
+
+The config file never holds a password: those of the file are put into files of their own, 0600, below
+`secrets/` beside kctl's config file, unless an environment variable is named instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kctl.context import Context, Security, SecuritySettings, full_path, list_contexts, secrets_dir
+from kctl.errors import AlreadyExists, InvalidFile, NotFound, OperationFailed, UsageError
+from kctl.kafkactl_config import FoundCluster, read_kafkactl_config
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from kctl.config import ConfigFile
+
+FORMATS = ("properties", "kafkactl")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a file has. refused: contexts that cannot be taken over, and why. current: the file's own choice."""
+
+    clusters: tuple[FoundCluster, ...]
+    refused: dict[str, str]
+    current: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedContext:
+    """A context that is (or would be) written. action: add, replace or unchanged.
+
+    secret_files: where its passwords are; left_out: settings of the file that a context does not have.
+    """
+
+    name: str
+    action: str
+    current: bool
+    entry: Context
+    secret_files: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportPlan:
+    """Contexts and the secrets that go to files: path → (secret, what it is). The secrets are in no repr."""
+
+    contexts: tuple[ImportedContext, ...]
+    current_context: str | None
+    secrets: _Secrets
+
+
+class _Secrets(dict[Path, tuple[str, str]]):
+    """Does not show what it holds."""
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} secrets>"
+
+
+def format_of(file: str) -> str:
+    """properties or kafkactl, by the file's name. Raises UsageError."""
+    suffix = Path(file).suffix.lower()
+    known = {".properties": "properties", ".conf": "properties", ".yml": "kafkactl", ".yaml": "kafkactl"}
+    if suffix not in known:
+        raise UsageError(f"what {file} holds cannot be told by its name", hint="give --format properties or kafkactl")
+    return known[suffix]
+
+
+def read_properties_source(file: str, *, name: str, bootstrap_server: str | None = None) -> Source:
+    """A Kafka client.properties as one context. bootstrap_server: in place of its bootstrap.servers."""
+    from kctl.address import parse_servers
+    from kctl.command_config import CONNECTION_KEYS, read_properties, security_from_properties
+
+    properties = read_properties(file)
+    servers = bootstrap_server or properties.get("bootstrap.servers", "").strip()
+    if not servers:
+        raise InvalidFile(f"{file}: bootstrap.servers is missing", hint="give --bootstrap-server HOST:PORT")
+    security = security_from_properties(properties, source=file)
+    left_out = tuple(key for key in properties if key not in CONNECTION_KEYS)
+    return Source((FoundCluster(name, parse_servers(servers), security, left_out),), {})
+
+
+def read_kafkactl_source(file: str, *, only: Collection[str] = ()) -> Source:
+    """kafkactl's config.yml; `only` its contexts of these names. Raises NotFound for a name that it lacks."""
+    config = read_kafkactl_config(file)
+    known = [cluster.name for cluster in config.found] + list(config.refused)
+    for name in only:
+        if name not in known:
+            raise NotFound(f"{file} has no context {name!r}", hint=f"it has: {', '.join(known)}")
+    chosen = set(only) or set(known)
+    return Source(
+        tuple(cluster for cluster in config.found if cluster.name in chosen),
+        {name: reason for name, reason in config.refused.items() if name in chosen},
+        config.current,
+    )
+
+
+def plan_import(
+    source: Source,
+    *,
+    password_env: str | None = None,
+    key_password_env: str | None = None,
+    protected: bool = False,
+    make_current: bool = False,
+    replace_existing: bool = False,
+) -> ImportPlan:
+    """What importing would write; nothing is. password_env, key_password_env: variables instead of files.
+
+    Raises InvalidFile when a context cannot be taken over, AlreadyExists for a name with other settings,
+    UsageError for settings that cannot work.
+    """
+    from kctl import config
+
+    if source.refused:
+        name, reason = next(iter(source.refused.items()))
+        others = f", and {len(source.refused) - 1} more" if len(source.refused) > 1 else ""
+        raise InvalidFile(
+            f"the context {name} cannot be taken over: {reason}{others}", hint="--only NAME takes the others alone"
+        )
+    if (password_env or key_password_env or make_current) and len(source.clusters) > 1:
+        raise UsageError("the file has several contexts", hint="choose one of them with --only NAME")
+    file = config.read()
+    secrets = _Secrets()
+    found: list[ImportedContext] = []
+    current = _current(source, file, make_current=make_current)
+    for cluster in source.clusters:
+        config.check_name(cluster.name)
+        own = _secrets_of(cluster, password_env, key_password_env)
+        entry = Context(
+            cluster.bootstrap_servers,
+            None,
+            _settings(cluster, own, password_env, key_password_env),
+            protected,
+        )
+        config.check_entry(entry)
+        action = _action(file.contexts.get(cluster.name), entry, own)
+        if action == "replace" and not replace_existing:
+            raise AlreadyExists(
+                f"context {cluster.name!r} exists with other settings",
+                hint=f"see `kctl context show {cluster.name}`; --replace overwrites it",
+            )
+        secrets.update(own)
+        files = tuple(str(path) for path in own)
+        found.append(ImportedContext(cluster.name, action, cluster.name == current, entry, files, cluster.left_out))
+    return ImportPlan(tuple(found), current, secrets)
+
+
+def _current(source: Source, file: ConfigFile, *, make_current: bool) -> str | None:
+    """The current context afterwards: as before, or when there is none yet, the file's own choice or its first."""
+    names = [cluster.name for cluster in source.clusters]
+    if not names or (file.current_context and not make_current):
+        return file.current_context
+    return source.current if source.current in names else names[0]
+
+
+def _secrets_of(cluster: FoundCluster, password_env: str | None, key_password_env: str | None) -> _Secrets:
+    folder = secrets_dir()
+    security = cluster.security
+    found = _Secrets()
+    if security.sasl_password and not password_env:
+        found[folder / f"{cluster.name}.sasl-password"] = (security.sasl_password, "the password")
+    if security.ssl_key_password and not key_password_env:
+        found[folder / f"{cluster.name}.ssl-key-password"] = (security.ssl_key_password, "the key's password")
+    return found
+
+
+def _settings(
+    cluster: FoundCluster, secrets: _Secrets, password_env: str | None, key_password_env: str | None
+) -> SecuritySettings:
+    security: Security = cluster.security
+    files = {path.suffix: str(path) for path in secrets}
+    return SecuritySettings(
+        protocol=security.protocol,
+        sasl_mechanism=security.sasl_mechanism,
+        sasl_username=security.sasl_username,
+        sasl_password_env=password_env if security.sasl_password else None,
+        sasl_password_file=files.get(".sasl-password"),
+        ssl_cafile=full_path(security.ssl_cafile),
+        ssl_certfile=full_path(security.ssl_certfile),
+        ssl_keyfile=full_path(security.ssl_keyfile),
+        ssl_key_password_env=key_password_env if security.ssl_key_password else None,
+        ssl_key_password_file=files.get(".ssl-key-password"),
+        ssl_check_hostname=security.ssl_check_hostname,
+    )
+
+
+def _action(before: Context | None, entry: Context, secrets: _Secrets) -> str:
+    if before is None:
+        return "add"
+    return "unchanged" if before == entry and all(_holds(path, *each) for path, each in secrets.items()) else "replace"
+
+
+def _holds(path: Path, secret: str, what: str) -> bool:
+    from kctl.secrets import read_secret
+
+    try:
+        return read_secret(what, None, str(path)) == secret
+    except UsageError:  # not there, or open to others: written anew
+        return False
+
+
+def apply_import(plan: ImportPlan) -> tuple[ImportedContext, ...]:
+    """Write the secrets, then all contexts at once; what the config file has then. Raises OperationFailed."""
+    from kctl import config
+    from kctl.secrets import write_secret
+
+    try:
+        for path, (secret, what) in plan.secrets.items():
+            if not _holds(path, secret, what):
+                write_secret(path, secret, what)
+    except OSError as exc:
+        raise OperationFailed(f"cannot write {exc.filename or 'a secret'}: {exc.strerror}") from None
+    with config.update() as file:
+        for each in plan.contexts:
+            file.contexts[each.name] = each.entry
+        if plan.current_context is not None:
+            file.choose(plan.current_context)
+    written = list_contexts()
+    return tuple(replace(each, entry=written[each.name]) for each in plan.contexts)

@@ -1,0 +1,202 @@
+"""Deleting groups, and offsets of groups: what would be lost is told first, and what became of it looked at afterwards.
+
+A group can be deleted when it has no members; an offset, when no member subscribes to its topic. The brokers decide
+(GroupCoordinatorService.deleteGroups, deleteOffsets).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from kctl.errors import KctlError, NotFound, OperationFailed, Refused
+from kctl.groups.coordinators import ByCoordinator, ask_coordinators, failure, send_in_chunks
+from kctl.groups.describe import GROUP_ID_NOT_FOUND, describe_groups
+from kctl.groups.model import SHARE, Group
+from kctl.groups.names import describe_existing, missing_groups
+from kctl.groups.reset import fetch_commits, is_active, refuse_active
+from kctl.groups.topic_choice import TopicChoice, matching
+from kctl.lag.offsets import Commit
+from kctl.model import TopicPartition
+from kctl.partition_requests import numbers_by_topic
+from kctl.protocol_errors import error_for
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+_GROUP_SUBSCRIBED_TO_TOPIC = 86
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedOffset:
+    """An offset that a group had committed.
+
+    result: «would delete», «deleted», «absent» or «failed»; that of its group, when the group is deleted.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    result: str
+    committed_offset: int | None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedGroup:
+    """What becomes of one group, and what is lost with it. result: «would delete», «deleted», «absent» or «failed»."""
+
+    group: str
+    result: str
+    state: str | None
+    type: str | None
+    topics: int | None
+    offsets: tuple[DeletedOffset, ...]
+    error: str | None = None
+
+
+def plan_delete(client: ClusterClient, names: Sequence[str], *, if_exists: bool = False) -> list[DeletedGroup]:
+    """What deleting would remove. Raises NotFound (unless `if_exists`), Refused when any of the groups has members."""
+    found = describe_groups(client, names)
+    missing = [name for name in names if isinstance(found.failed_groups.get(name), NotFound)]
+    if missing and not if_exists:
+        raise missing_groups(client, missing)
+    for name, error in found.failed_groups.items():
+        if name not in missing:
+            raise error
+    refuse_active({name: group for name, group in found.groups.items() if is_active(group)})
+    committed = [name for name, group in found.groups.items() if group.type != SHARE]
+    known = {name: group.coordinator for name, group in found.groups.items()}
+    commits = fetch_commits(client, committed, known=known)
+    return [_plan(name, found.groups.get(name), commits.get(name, {})) for name in names]
+
+
+def _plan(name: str, group: Group | None, commits: Mapping[TopicPartition, Commit] | KctlError) -> DeletedGroup:
+    if isinstance(commits, KctlError):
+        raise commits
+    if group is None:
+        return DeletedGroup(name, "absent", None, None, None, ())
+    offsets = tuple(DeletedOffset(name, *tp, "would delete", commits[tp].offset) for tp in sorted(commits))
+    return DeletedGroup(name, "would delete", group.state, group.type, len({tp.topic for tp in commits}), offsets)
+
+
+def delete_groups(client: ClusterClient, plan: Sequence[DeletedGroup]) -> tuple[list[DeletedGroup], list[KctlError]]:
+    """Delete what `plan` says «would delete», look whether it is gone, and say what was seen; and the errors."""
+    names = [row.group for row in plan if row.result == "would delete"]
+    outcomes = ask_coordinators(client, names, partial(_delete, client))
+    errors = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, KctlError)}
+    left = describe_groups(client, names)
+    done = []
+    for row in plan:
+        if row.result != "would delete":
+            done.append(row)
+        elif isinstance(left.failed_groups.get(row.group), NotFound):
+            errors.pop(row.group, None)
+            done.append(_with_result(row, "deleted"))
+        else:
+            error = errors.get(row.group) or left.failed_groups.get(row.group) or OperationFailed("it is there again")
+            done.append(_with_result(row, "failed", error.message))
+    return done, list(errors.values())
+
+
+def _with_result(row: DeletedGroup, result: str, error: str | None = None) -> DeletedGroup:
+    offsets = tuple(replace(offset, result=result) for offset in row.offsets)
+    return replace(row, result=result, offsets=offsets, error=error)
+
+
+def _delete(client: ClusterClient, by_node: ByCoordinator) -> dict[str, bool | KctlError]:
+    from kafka.protocol.admin import DeleteGroupsRequest
+
+    def parse(response: Any) -> dict[str, bool | KctlError]:
+        return {
+            row.group_id: failure(row.error_code, None, row.group_id)
+            if row.error_code not in {0, GROUP_ID_NOT_FOUND}
+            else True
+            for row in response.results
+        }
+
+    return send_in_chunks(client, by_node, lambda names: DeleteGroupsRequest(groups_names=list(names)), parse)
+
+
+def plan_delete_offsets(client: ClusterClient, group: str, choices: Sequence[TopicChoice]) -> list[DeletedOffset]:
+    """The offsets of a group's that are chosen. Raises NotFound for a group or a topic that is not there, Refused for
+    share groups."""
+    from kctl.topics.describe import known_topics
+
+    found = describe_existing(client, [group])[group]
+    if found.type == SHARE:
+        raise Refused(f"{group!r} is a share group, which has no committed offsets", hint="nothing was changed")
+    commits = fetch_commits(client, [group], known={group: found.coordinator})[group]
+    if isinstance(commits, KctlError):
+        raise commits
+    chosen = matching(commits, choices)
+    without = {choice.topic for choice in choices} - {tp.topic for tp in chosen}
+    if without:  # a slip, when there is no such topic; else there is nothing left to do
+        known_topics(client, sorted(without))
+    named = {TopicPartition(choice.topic, number) for choice in choices for number in choice.partitions or ()}
+    rows = [DeletedOffset(group, *tp, "would delete", commits[tp].offset) for tp in chosen]
+    rows += [DeletedOffset(group, *tp, "absent", None) for tp in named.difference(chosen)]
+    return sorted(rows, key=lambda row: (row.topic, row.partition))
+
+
+def delete_offsets(
+    client: ClusterClient, group: str, plan: Sequence[DeletedOffset]
+) -> tuple[list[DeletedOffset], list[KctlError]]:
+    """Delete what `plan` says «would delete», read it back, and say what was seen; and the errors."""
+    todo = [TopicPartition(row.topic, row.partition) for row in plan if row.result == "would delete"]
+    answer = ask_coordinators(client, [group], partial(_delete_offsets, client, todo))[group]
+    outcomes = dict.fromkeys(todo, answer) if isinstance(answer, KctlError) else answer
+    left = fetch_commits(client, [group])[group]
+    done = [
+        _read_back(row, outcomes.get(TopicPartition(row.topic, row.partition)), left)
+        if row.result == "would delete"
+        else row
+        for row in plan
+    ]
+    return done, [error for error in outcomes.values() if error is not None]
+
+
+def _read_back(
+    row: DeletedOffset, error: KctlError | None, left: Mapping[TopicPartition, Commit] | KctlError
+) -> DeletedOffset:
+    if isinstance(left, KctlError):
+        return replace(row, result="failed", error=(error or left).message)
+    there = left.get(TopicPartition(row.topic, row.partition))
+    if there is None:
+        return replace(row, result="deleted")
+    return replace(row, result="failed", error=error.message if error else f"{there.offset} is committed, as read back")
+
+
+def _delete_offsets(
+    client: ClusterClient, todo: Sequence[TopicPartition], by_node: ByCoordinator
+) -> dict[str, dict[TopicPartition, KctlError | None] | KctlError]:
+    from kafka.protocol.consumer import OffsetDeleteRequest
+
+    topic_class = OffsetDeleteRequest.OffsetDeleteRequestTopic
+    partition_class = topic_class.OffsetDeleteRequestPartition
+    ((node, (group,)),) = by_node.items()
+    topics = [
+        topic_class(name=name, partitions=[partition_class(partition_index=number) for number in numbers])
+        for name, numbers in numbers_by_topic(todo).items()
+    ]
+    answer = client.send_each({node: OffsetDeleteRequest(group_id=group, topics=topics)})[node]
+    if isinstance(answer, KctlError):
+        return {group: answer}
+    if answer.error_code:
+        return {group: failure(answer.error_code, None, group)}
+    return {
+        group: {
+            TopicPartition(topic.name, row.partition_index): _offset_error(row.error_code, group, topic.name)
+            for topic in answer.topics
+            for row in topic.partitions
+        }
+    }
+
+
+def _offset_error(code: int, group: str, topic: str) -> KctlError | None:
+    if code == 0:
+        return None
+    hint = "stop the consumers that read it first" if code == _GROUP_SUBSCRIBED_TO_TOPIC else None
+    return error_for(code, None, subject=f"group {group!r}, topic {topic}", hint=hint)

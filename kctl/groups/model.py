@@ -1,0 +1,64 @@
+"""Groups and their members, whatever protocol they speak."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kctl.errors import KctlError
+from kctl.model import TopicPartition
+
+CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"  # types, as ListGroups has them
+TYPES = (CLASSIC, CONSUMER, SHARE, STREAMS)
+WITHOUT_MEMBERS = frozenset({"Empty", "Dead"})  # states
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A consumer in a group and what it was given.
+
+    partitions is None when its format is not a consumer's. topics: what it subscribed to, None when that is not known;
+    topics_regex instead of it or beside it. target, epoch: with the protocol of KIP-848 (share groups have an epoch):
+    the partitions that it shall have, and of which generation what it has is. owned: of a classic member, the
+    partitions that it had when it joined. type: of a member of a consumer group, «classic» while the group changes its
+    protocol.
+    """
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    host: str
+    partitions: tuple[TopicPartition, ...] | None
+    rack: str | None = None
+    topics: tuple[str, ...] | None = None
+    topics_regex: str | None = None
+    epoch: int | None = None
+    target: tuple[TopicPartition, ...] | None = None
+    owned: tuple[TopicPartition, ...] | None = None
+    type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group as its coordinator (a broker id) knows it. members is None when it was not asked, or cannot be.
+
+    protocol: the assignor. epoch, assignment_epoch: of groups of KIP-848 and share groups.
+    """
+
+    group: str
+    state: str
+    protocol_type: str
+    type: str | None
+    coordinator: int
+    protocol: str | None = None
+    members: tuple[Member, ...] | None = None
+    epoch: int | None = None
+    assignment_epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Groups by id, sorted; and what could not be had: brokers and groups with the reason."""
+
+    groups: dict[str, Group]
+    failed_brokers: dict[int, KctlError]
+    failed_groups: dict[str, KctlError]

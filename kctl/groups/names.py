@@ -1,0 +1,82 @@
+"""Which group ids a broker can be asked about, and which groups people mean.
+
+A group id is any text, the empty one included (GroupCoordinatorService.isGroupIdNotEmpty: only old clients commit
+with it); its UTF-8 has at most 32,767 bytes, which is what a string of the protocol holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kctl.errors import NotFound, UsageError
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+    from kctl.groups.model import Group
+
+MAX_ID_BYTES = 32_767
+
+
+def check_group_id(name: str) -> str:
+    """`name` itself. Raises UsageError when no broker can be asked about it."""
+    try:
+        size = len(name.encode("utf-8"))
+    except UnicodeEncodeError:
+        shown = name.encode("utf-8", "backslashreplace").decode()
+        raise UsageError(f"{shown!r} is not a group id: it is not UTF-8 text") from None
+    if size > MAX_ID_BYTES:
+        raise UsageError(f"{name[:40] + '…'!r} is not a group id: it has {size:,} bytes, {MAX_ID_BYTES:,} are allowed")
+    return name
+
+
+def chosen_groups(client: ClusterClient, names: Sequence[str], match: Sequence[str] = ()) -> list[str]:
+    """The groups named, in that order, and those whose whole id a regular expression in `match` fits.
+
+    Names are not looked up: whoever asks their coordinators is told. Raises UsageError when nothing is named and for
+    what is no group id or expression, NotFound when no group matches, the error of a broker that did not tell its
+    groups: what it has might match too.
+    """
+    from kctl.groups.describe import list_groups
+    from kctl.name_patterns import parse_patterns, select
+
+    patterns = parse_patterns("--match", match)
+    exact = list(dict.fromkeys(check_group_id(name) for name in names))
+    if not exact and not patterns:
+        raise UsageError("name a group, or give --match")
+    if not patterns:
+        return exact
+    listed = list_groups(client)
+    for error in listed.failed_brokers.values():
+        raise error
+    found = select(listed.groups, patterns=patterns, noun="group")
+    return list(dict.fromkeys([*exact, *found]))
+
+
+def missing_groups(client: ClusterClient, names: Sequence[str]) -> NotFound:
+    """The error for groups that are not there, with what was probably meant."""
+    from kctl.errors import KctlError
+    from kctl.groups.describe import list_groups
+    from kctl.suggestions import did_you_mean
+
+    try:
+        known = list(list_groups(client).groups)
+    except KctlError:
+        known = []
+    hint = did_you_mean(names[0], known) or "`kctl group list` shows the groups"
+    named = ", ".join(repr(name) for name in names)
+    text = f"group {named} does not exist" if len(names) == 1 else f"groups {named} do not exist"
+    return NotFound(text, hint=hint)
+
+
+def describe_existing(client: ClusterClient, names: Sequence[str]) -> dict[str, Group]:
+    """The groups named, each of which must be there and answer. Raises NotFound, and the error of one that does not."""
+    from kctl.groups.describe import describe_groups
+
+    found = describe_groups(client, [check_group_id(name) for name in names])
+    missing = [name for name, error in found.failed_groups.items() if isinstance(error, NotFound)]
+    if missing:
+        raise missing_groups(client, missing)
+    for error in found.failed_groups.values():
+        raise error
+    return found.groups

@@ -1,0 +1,121 @@
+"""Making members leave a group: LeaveGroup in their name (KIP-345), with a reason where brokers take one (KIP-800)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kctl.errors import KctlError, NotFound, Refused
+from kctl.groups.coordinators import ByCoordinator, ask_coordinators, failure
+from kctl.groups.model import SHARE, STREAMS
+from kctl.groups.names import describe_existing
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+    from kctl.groups.model import Member
+
+_REASON = "removed by an operator with kctl"
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedMember:
+    """What becomes of a member. result: «would remove», «removed», «joined again» or «failed»."""
+
+    group: str
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    host: str
+    partitions: int | None
+    result: str
+    error: str | None = None
+
+
+def plan_remove(
+    client: ClusterClient,
+    group: str,
+    *,
+    member_ids: Collection[str] = (),
+    instance_ids: Collection[str] = (),
+    everyone: bool = False,
+) -> list[RemovedMember]:
+    """The members that are meant. Raises NotFound for a group or a member that is not there, Refused for groups whose
+    members can only leave by themselves."""
+    found = describe_existing(client, [group])[group]
+    if found.type in {SHARE, STREAMS}:
+        raise Refused(f"{group!r} is a {found.type} group: brokers remove no members of it", hint="stop its consumers")
+    members = found.members or ()
+    missing = sorted(set(member_ids) - {member.member_id for member in members})
+    missing += sorted(set(instance_ids) - {member.group_instance_id for member in members if member.group_instance_id})
+    if missing:
+        raise NotFound(f"group {group!r} has no member {missing[0]!r}", hint=f"`kctl group members {group}` shows them")
+    return [
+        _row(group, member)
+        for member in members
+        if everyone or member.member_id in member_ids or member.group_instance_id in instance_ids
+    ]
+
+
+def _row(group: str, member: Member) -> RemovedMember:
+    return RemovedMember(
+        group=group,
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        host=member.host,
+        partitions=None if member.partitions is None else len(member.partitions),
+        result="would remove",
+    )
+
+
+def remove_members(
+    client: ClusterClient, group: str, plan: Sequence[RemovedMember]
+) -> tuple[list[RemovedMember], list[KctlError]]:
+    """Make them leave, look whether they are gone, and say what was seen; and the errors.
+
+    A client that runs joins again at once: with another member id, so that who was removed is gone; with the protocol
+    of KIP-848 under the same one.
+    """
+    answer = ask_coordinators(client, [group], partial(_leave, client, plan))[group]
+    outcomes = dict.fromkeys((row.member_id for row in plan), answer) if isinstance(answer, KctlError) else answer
+    there = {member.member_id for member in describe_existing(client, [group])[group].members or ()}
+    done = [_read_back(row, outcomes.get(row.member_id), there) for row in plan]
+    return done, [error for error in outcomes.values() if error is not None]
+
+
+def _read_back(row: RemovedMember, error: KctlError | None, there: Collection[str]) -> RemovedMember:
+    if row.member_id not in there:
+        return replace(row, result="removed")
+    return replace(row, result="failed", error=error.message) if error else replace(row, result="joined again")
+
+
+def _leave(
+    client: ClusterClient, plan: Sequence[RemovedMember], by_node: ByCoordinator
+) -> dict[str, dict[str, KctlError | None] | KctlError]:
+    from kafka.protocol.consumer import LeaveGroupRequest
+
+    ((node, (group,)),) = by_node.items()
+    identity = LeaveGroupRequest.MemberIdentity
+    # A static member is known by its instance id, whatever its member id is by now.
+    leaving = [
+        identity(member_id="", group_instance_id=row.group_instance_id, reason=_REASON)
+        if row.group_instance_id
+        else identity(member_id=row.member_id, group_instance_id=None, reason=_REASON)
+        for row in plan
+    ]
+    answer = client.send_each({node: LeaveGroupRequest(group_id=group, members=leaving, min_version=3)})[node]
+    if isinstance(answer, KctlError):
+        return {group: answer}
+    if answer.error_code:
+        return {group: failure(answer.error_code, None, group)}
+    by_instance = {row.group_instance_id: row.member_id for row in plan if row.group_instance_id}
+    return {
+        group: {
+            by_instance.get(row.group_instance_id, row.member_id): (
+                failure(row.error_code, None, group) if row.error_code else None
+            )
+            for row in answer.members
+        }
+    }

@@ -1,0 +1,271 @@
+"""Moving a group's committed offsets: planned from what is there, committed, and read back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from kctl.errors import KctlError, NotFound, Refused
+from kctl.grouping import grouped
+from kctl.groups.commit import OffsetToCommit, commit_offsets
+from kctl.groups.coordinators import ask_coordinators
+from kctl.groups.describe import describe_groups
+from kctl.groups.model import SHARE, WITHOUT_MEMBERS, Group
+from kctl.groups.names import missing_groups
+from kctl.groups.reset_rules import Target, To, new_offset, read_again, skipped
+from kctl.groups.topic_choice import TopicChoice, chosen_partitions, matching
+from kctl.lag.collect import LogOffsets, read_log_offsets, read_offsets_at
+from kctl.lag.offsets import Commit, fetch_commits_each, fetch_committed_each
+from kctl.model import TopicPartition
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+_NAMED = 5
+
+Given = Mapping[str, Mapping[TopicPartition, OffsetToCommit]]
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetChange:
+    """What becomes of one partition of one group. The field names are the JSON keys and never change.
+
+    result: «would reset», «reset», «unchanged» or «failed». old_offset: None without a commit. skipped, read_again:
+    offsets that lie in the log, of those between old and new. note: why new_offset is not what was asked for. error:
+    why there is none, or why it was not committed.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    result: str
+    old_offset: int | None
+    new_offset: int | None
+    difference: int | None
+    skipped: int | None
+    read_again: int | None
+    log_start_offset: int | None
+    log_end_offset: int | None
+    metadata: str = ""
+    note: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class ResetPlan:
+    """rows: sorted by group, topic, partition. active: groups that have members, which no offset can be set for."""
+
+    rows: list[OffsetChange]
+    active: dict[str, Group] = field(default_factory=dict)
+
+    @property
+    def todo(self) -> list[OffsetChange]:
+        return [row for row in self.rows if row.result == "would reset"]
+
+    def check(self) -> None:
+        """Raise Refused while a group is active, or when a row has no new offset: nothing is done by halves."""
+        refuse_active(self.active)
+        failed = [row for row in self.rows if row.error]
+        if failed:
+            first = failed[0]
+            more = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
+            raise Refused(
+                f"no new offset for {first.topic}-{first.partition} of group {first.group!r}: {first.error}{more}",
+                hint="nothing was changed; --topic TOPIC:PARTITIONS leaves partitions out",
+                details={"problems": [f"{row.group} {row.topic}-{row.partition}: {row.error}" for row in failed]},
+            )
+
+
+def refuse_active(active: Mapping[str, Group]) -> None:
+    """Raise Refused, naming the members, when there are groups with some."""
+    if not active:
+        return
+    told = [_members(group) for group in active.values()]
+    raise Refused(
+        "; ".join(told[:_NAMED]) + (f"; and {len(told) - _NAMED} more groups" if len(told) > _NAMED else ""),
+        hint="nothing was changed; stop its consumers first",
+        details={
+            "groups": [{"group": g.group, "state": g.state, "members": list(g.members or ())} for g in active.values()]
+        },
+    )
+
+
+def _members(group: Group) -> str:
+    members = group.members
+    if not members:
+        return f"group {group.group!r} is {group.state}"
+    named = ", ".join(f"{m.client_id} at {m.host}" for m in members[:_NAMED])
+    more = f" and {len(members) - _NAMED} more" if len(members) > _NAMED else ""
+    return f"group {group.group!r} is {group.state}, with members: {named}{more}"
+
+
+def is_active(group: Group) -> bool:
+    """Whether the group has members, by its state: what commits for a group are refused for."""
+    return group.state not in WITHOUT_MEMBERS
+
+
+def plan_reset(
+    client: ClusterClient,
+    groups: Sequence[str],
+    target: Target,
+    choices: Sequence[TopicChoice] = (),
+    *,
+    given: Given | None = None,
+    create: bool = False,
+) -> ResetPlan:
+    """The new offsets of `groups`: of the partitions chosen, else of those given, else of all that have a commit.
+
+    given: the offsets of To.GIVEN by group. create: a group need not be there: its first commit makes it.
+    Raises NotFound for groups, topics and partitions that are not there, Refused for share groups and where there is
+    nothing to reset.
+    """
+    found = _described(client, groups, create=create)
+    committed = _committed(client, found)
+    fixed = chosen_partitions(client, choices) if choices and given is None else None
+    partitions: dict[str, list[TopicPartition]] = {}
+    for group in groups:
+        if fixed is not None:
+            partitions[group] = fixed
+        else:
+            partitions[group] = matching(committed[group] if given is None else given.get(group, {}), choices)
+        if not partitions[group]:
+            refuse_active({name: each for name, each in found.items() if is_active(each)})
+            raise Refused(f"there is nothing to reset for group {group!r}", hint=_nothing(choices, given))
+    logs = _Logs(client, {tp for tps in partitions.values() for tp in tps}, target)
+    rows = [
+        _row(group, tp, target, committed[group].get(tp), logs, given[group][tp] if given is not None else None)
+        for group in sorted(partitions)
+        for tp in sorted(partitions[group])
+    ]
+    return ResetPlan(rows, {name: group for name, group in found.items() if is_active(group)})
+
+
+def _nothing(choices: Sequence[TopicChoice], given: Given | None) -> str:
+    if given is not None:
+        return "no offset that was given is of a topic that was chosen" if choices else "no offset was given for it"
+    return "it has committed nothing; --topic chooses topics"
+
+
+def _described(client: ClusterClient, groups: Sequence[str], *, create: bool) -> dict[str, Group]:
+    found = describe_groups(client, groups)
+    missing = [name for name in groups if isinstance(found.failed_groups.get(name), NotFound)]
+    if missing and not create:
+        unknown = missing_groups(client, missing)
+        raise NotFound(unknown.message, hint=f"{unknown.hint}; --create makes a group")
+    for name, error in found.failed_groups.items():
+        if name not in missing:
+            raise error
+    share = [name for name, group in found.groups.items() if group.type == SHARE]
+    if share:
+        raise Refused(f"{share[0]!r} is a share group, which has no committed offsets", hint="nothing was changed")
+    return found.groups
+
+
+def _committed(client: ClusterClient, groups: Mapping[str, Group]) -> dict[str, dict[TopicPartition, int]]:
+    """What each group has committed; a group that is not there yet has nothing."""
+    known = {name: group.coordinator for name, group in groups.items()}
+    committed: dict[str, dict[TopicPartition, int]] = _Empty()
+    for name, answer in ask_coordinators(
+        client, groups, lambda by_node: fetch_committed_each(client, by_node), known=known
+    ).items():
+        if isinstance(answer, KctlError):
+            raise answer
+        committed[name] = answer
+    return committed
+
+
+class _Empty(dict[str, dict[TopicPartition, int]]):
+    def __missing__(self, key: str) -> dict[TopicPartition, int]:
+        return {}
+
+
+class _Logs:
+    """The logs of the partitions of a plan, and the offsets of a time in them."""
+
+    def __init__(self, client: ClusterClient, partitions: set[TopicPartition], target: Target) -> None:
+        self.ends, gone, unread = read_log_offsets(client, partitions)
+        self.at: dict[TopicPartition, int] = {}
+        if target.to is To.TIME:
+            self.at, gone_since, not_found = read_offsets_at(client, list(self.ends), target.value)
+            gone |= gone_since
+            unread |= not_found
+        self.errors = dict.fromkeys(gone, "the topic or partition does not exist")
+        self.errors |= {tp: error.message for tp, error in unread.items()}
+
+
+def _row(
+    group: str, tp: TopicPartition, target: Target, old: int | None, logs: _Logs, given: OffsetToCommit | None
+) -> OffsetChange:
+    log = logs.ends.get(tp)
+    error = logs.errors.get(tp)
+    if log is None or error is not None:
+        return _hopeless(group, tp, old, log, error or "nothing was answered about its log")
+    try:
+        new = new_offset(target, old, log, at_time=logs.at.get(tp), given=given.offset if given else None)
+    except Refused as exc:
+        return _hopeless(group, tp, old, log, exc.message)
+    return OffsetChange(
+        group=group,
+        topic=tp.topic,
+        partition=tp.partition,
+        result="unchanged" if new.offset == old else "would reset",
+        old_offset=old,
+        new_offset=new.offset,
+        difference=None if old is None else new.offset - old,
+        skipped=skipped(old, new.offset, log),
+        read_again=read_again(old, new.offset, log),
+        log_start_offset=log.start,
+        log_end_offset=log.end,
+        metadata=given.metadata if given else "",
+        note=new.note,
+    )
+
+
+def _hopeless(group: str, tp: TopicPartition, old: int | None, log: LogOffsets | None, error: str) -> OffsetChange:
+    start, end = (log.start, log.end) if log else (None, None)
+    return OffsetChange(group, *tp, "failed", old, None, None, None, None, start, end, error=error)
+
+
+def apply_reset(client: ClusterClient, plan: ResetPlan) -> tuple[list[OffsetChange], list[KctlError]]:
+    """Commit what `plan` says «would reset», read it back, and say what was seen; and the errors there were.
+
+    Raises Refused as `ResetPlan.check` does.
+    """
+    plan.check()
+    errors: list[KctlError] = []
+    outcomes: dict[str, dict[TopicPartition, KctlError | None]] = {}
+    by_group = grouped(plan.todo, lambda row: row.group)
+    for group, rows in by_group.items():
+        offsets = {_tp(row): OffsetToCommit(row.new_offset or 0, row.metadata) for row in rows}
+        outcomes[group] = commit_offsets(client, group, offsets)
+        errors += [error for error in outcomes[group].values() if error is not None]
+    seen = fetch_commits(client, list(by_group))
+    done = [
+        _read_back(row, outcomes[row.group].get(_tp(row)), seen[row.group]) if row.result == "would reset" else row
+        for row in plan.rows
+    ]
+    return done, errors
+
+
+def _tp(row: OffsetChange) -> TopicPartition:
+    return TopicPartition(row.topic, row.partition)
+
+
+def _read_back(
+    row: OffsetChange, error: KctlError | None, seen: Mapping[TopicPartition, Commit] | KctlError
+) -> OffsetChange:
+    if isinstance(seen, KctlError):
+        return replace(row, result="failed", error=(error or seen).message)
+    there = seen.get(_tp(row))
+    if there is not None and there.offset == row.new_offset:
+        return replace(row, result="reset")
+    now = "nothing is committed" if there is None else f"{there.offset} is committed"
+    return replace(row, result="failed", error=error.message if error else f"{now}, as read back")
+
+
+def fetch_commits(
+    client: ClusterClient, groups: Sequence[str], *, known: Mapping[str, int] | None = None
+) -> dict[str, dict[TopicPartition, Commit] | KctlError]:
+    """All that each group has committed. known: coordinators that were seen already."""
+    return ask_coordinators(client, groups, lambda by_node: fetch_commits_each(client, by_node), known=known)

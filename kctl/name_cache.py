@@ -1,0 +1,156 @@
+"""Names of a cluster for a shell's completion: asked for quickly or not at all, and kept for seconds.
+
+A file per cluster, login and kind of names below the cache folder, 0600. It holds when the cluster was asked last,
+also without success: a cluster that does not answer is not waited for at every key. Names that are older are better
+than none while it does not answer, for some minutes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kctl import paths
+from kctl.errors import KctlError
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+    from kctl.context import Target
+
+FRESH_S = 10.0
+USABLE_S = 600.0
+BUDGET_S = 0.5  # for connecting and asking
+MAX_NAMES = 20_000
+MAX_BYTES = 4 << 20
+MAX_FILES = 64
+
+Fetch = Callable[["ClusterClient"], list[str]]
+
+
+def topics(client: ClusterClient) -> list[str]:
+    """All that may be described."""
+    return list(client.metadata(None).topics)
+
+
+def brokers(client: ClusterClient) -> list[str]:
+    """The registered ids."""
+    return [str(broker) for broker in sorted(client.metadata(()).brokers)]
+
+
+def groups(client: ClusterClient) -> list[str]:
+    """All that may be described."""
+    from kctl.groups.describe import list_groups
+
+    return list(list_groups(client).groups)
+
+
+def topic_configs(client: ClusterClient) -> list[str]:
+    """The keys that a topic has; none while there is no topic to ask about."""
+    return _config_keys(client, 2, next(iter(client.metadata(None).topics), None))
+
+
+def broker_configs(client: ClusterClient) -> list[str]:
+    """The keys that a broker has."""
+    return _config_keys(client, 4, next(iter(brokers(client)), None))
+
+
+def _config_keys(client: ClusterClient, kind: int, name: str | None) -> list[str]:
+    from kafka.protocol.admin import DescribeConfigsRequest
+
+    if name is None:
+        return []
+    resource = DescribeConfigsRequest.DescribeConfigsResource(
+        resource_type=kind, resource_name=name, configuration_keys=None
+    )
+    node = int(name) if kind == 4 else None
+    answer = client.send(DescribeConfigsRequest(resources=[resource]), node_id=node)
+    return [entry.name for result in answer.results if not result.error_code for entry in result.configs]
+
+
+FETCHES: dict[str, Fetch] = {
+    "topics": topics,
+    "brokers": brokers,
+    "groups": groups,
+    "topic-configs": topic_configs,
+    "broker-configs": broker_configs,
+}
+
+
+def cached_names(kind: str, target: Target, *, now: float | None = None) -> list[str]:
+    """The names of `kind` (a key of FETCHES) in a cluster, sorted. Empty when they cannot be had at once."""
+    now = time.time() if now is None else now
+    path = _path(kind, target)
+    kept = _read(path)
+    if kept and 0 <= now - kept["tried"] < FRESH_S:
+        return _usable(kept, now)
+    try:
+        names = _fetch(kind, target)
+    except (KctlError, OSError):
+        old = kept or {"at": 0.0, "names": []}
+        _write(path, {**old, "tried": now})
+        return _usable(old, now)
+    _write(path, {"at": now, "tried": now, "names": names})
+    return names
+
+
+def _fetch(kind: str, target: Target) -> list[str]:
+    from kctl.client import connect
+
+    with connect(target, timeout_s=BUDGET_S) as client:
+        return sorted(FETCHES[kind](client))[:MAX_NAMES]
+
+
+def _usable(kept: dict[str, Any], now: float) -> list[str]:
+    return kept["names"] if 0 <= now - kept["at"] < USABLE_S else []
+
+
+def _path(kind: str, target: Target) -> Path:
+    """The file's name tells nothing of the cluster. Another login may see other names."""
+    security = target.security
+    whose = (target.name, target.bootstrap_servers, security.protocol, security.sasl_username, security.ssl_certfile)
+    return paths.cache_dir() / "names" / f"{kind}-{hashlib.sha256(repr(whose).encode()).hexdigest()[:32]}.json"
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """What a file holds; None when it is missing, too large or not what `_write` writes."""
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+        kept = json.loads(data) if len(data) <= MAX_BYTES else None
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(kept, dict) or not all(isinstance(kept.get(key), (int, float)) for key in ("at", "tried")):
+        return None
+    names = kept.get("names")
+    return kept if isinstance(names, list) and all(isinstance(name, str) for name in names) else None
+
+
+def _write(path: Path, kept: dict[str, Any]) -> None:
+    """Atomically, 0600. What cannot be written is asked for again."""
+    data = json.dumps(kept).encode()
+    if len(data) > MAX_BYTES:
+        return
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".")
+        try:
+            with open(handle, "wb") as stream:  # noqa: PTH123 - a descriptor, no path
+                stream.write(data)
+            Path(temporary).replace(path)
+        except OSError:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+        _forget_oldest(path.parent)
+
+
+def _forget_oldest(folder: Path) -> None:
+    files = sorted(os.scandir(folder), key=lambda entry: entry.stat().st_mtime, reverse=True)
+    for entry in files[MAX_FILES:]:
+        Path(entry.path).unlink(missing_ok=True)

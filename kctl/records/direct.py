@@ -1,0 +1,226 @@
+"""Reading without a group: from fetched batches to the sink, partition by partition as they come, or merged by time."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
+
+from kctl.lag.collect import LogOffsets
+from kctl.model import TopicPartition
+from kctl.records.batches import Decoded, decode
+from kctl.records.chunk import Chunk
+from kctl.records.consume_plan import Plan, log_offsets, offsets_at
+from kctl.records.delivery import Delivery, Sink
+from kctl.records.fetcher import Fetched, Fetcher
+from kctl.records.options import ConsumeOptions
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+_POLL_S = 0.2
+_MERGE_BYTES = 64 << 20  # of fetched batches, in all partitions
+_LEAST_BYTES = 64 << 10  # that a partition is asked for at once
+
+
+class Direct:
+    """One reading. positions: where each partition that has not ended goes on."""
+
+    def __init__(
+        self, client: ClusterClient, options: ConsumeOptions, plan: Plan, delivery: Delivery, sink: Sink
+    ) -> None:
+        self._client, self._options, self._sink, self._delivery = client, options, sink, delivery
+        self._ends = delivery.ends
+        self.positions = {
+            tp: offset for tp, offset in plan.starts.items() if tp not in self._ends or offset < self._ends[tp]
+        }
+        self.skipped = 0
+        share = max(_LEAST_BYTES, min(1 << 20, _MERGE_BYTES // max(1, len(self.positions))))
+        self._fetcher = Fetcher(
+            client, self.positions, read_committed=options.read_committed, tell=sink.warn,
+            timeout_s=options.timeout_s, follow=not options.finite and options.until_ms is None,
+            partition_bytes=share if options.merge else 1 << 20,
+        )  # fmt: skip
+
+    def run(self) -> str:
+        """Read until it ends: why it did. Raises what Fetcher does, OperationFailed at damage, KeyboardInterrupt."""
+        try:
+            rounds = self._merged() if self._options.merge else self._as_they_come()
+            while True:
+                self._passed_until()
+                why = self._delivery.why_ended(lambda: not self.positions)
+                if why is not None:
+                    return why
+                next(rounds)
+                self._sink.flush()
+                self._delivery.tick()
+        finally:
+            self._fetcher.close()
+
+    # --- partition by partition -----------------------------------------------------------------------------------
+
+    def _as_they_come(self) -> Iterator[None]:
+        while True:
+            for fetched in self._fetcher.poll(_POLL_S):
+                if fetched.error_code:
+                    self._out_of_range(fetched.tp, fetched.position)
+                    continue
+                for chunk, following in decode(fetched.tp, fetched.data, fetched.position, fetched.aborted):
+                    if chunk is not None:
+                        self._delivery.take(chunk)
+                    if self._delivery.full or self._move(fetched.tp, following):
+                        break
+                if self._delivery.full:
+                    break
+                yield
+            yield
+
+    def _move(self, tp: TopicPartition, position: int) -> bool:
+        """It has been read up to there; whether that is its end."""
+        end = self._ends.get(tp)
+        if end is not None and position >= end:
+            self.positions.pop(tp, None)
+            self._fetcher.drop(tp)
+            return True
+        self.positions[tp] = position
+        return False
+
+    # --- merged by time -------------------------------------------------------------------------------------------
+
+    def _merged(self) -> Iterator[None]:
+        """The earliest of what is next in each partition, again and again. A partition that has nothing more for now
+        is not waited for; one of which more is to come is."""
+        heads = {tp: _Head(tp) for tp in self.positions}
+        while True:
+            for fetched in self._fetcher.poll(_POLL_S if not self._show(heads) else 0.0):
+                self._keep(heads[fetched.tp], fetched)
+            yield
+
+    def _keep(self, head: _Head, fetched: Fetched) -> None:
+        if fetched.error_code:
+            self._out_of_range(fetched.tp, fetched.position)
+            return
+        head.caught_up = fetched.next_position >= fetched.end
+        if fetched.data:
+            head.waiting.append(fetched)
+            self._fetcher.pause(fetched.tp)
+
+    def _show(self, heads: Mapping[TopicPartition, _Head]) -> bool:
+        """Write while every partition has a record to compare with; whether anything was."""
+        for tp in list(self.positions):
+            self._fill(heads[tp])
+        if any(heads[tp].awaited for tp in self.positions):
+            return False
+        coming = [(heads[tp].timestamp, tp) for tp in self.positions if heads[tp].chunk is not None]
+        heapify(coming)
+        written = bool(coming)
+        while coming:
+            head = heads[heappop(coming)[1]]
+            self._delivery.take(head.cut(coming[0][0] if coming else None))
+            if self._delivery.full:
+                break
+            self._fill(head)
+            if head.tp not in self.positions:
+                continue
+            if head.chunk is not None:
+                heappush(coming, (head.timestamp, head.tp))
+            elif head.awaited:
+                break
+        return written
+
+    def _fill(self, head: _Head) -> None:
+        """Have a record at the head, when one was fetched; ask for more when the last batch is begun."""
+        while head.chunk is None and head.tp in self.positions:
+            step = head.step()
+            if step is None:
+                self._fetcher.resume(head.tp)
+                return
+            if step.chunk is not None:
+                head.chunk, head.index = step.chunk, 0
+            behind = head.chunk is None or head.chunk.offsets[0] >= self._ends.get(head.tp, 1 << 63)
+            if behind and self._move(head.tp, step.next_offset):
+                head.chunk = None
+
+    # --- what happens meanwhile -----------------------------------------------------------------------------------
+
+    def _out_of_range(self, tp: TopicPartition, position: int) -> None:
+        """The log was cut under the reader: deleted in front, or truncated behind (unclean election)."""
+        log = log_offsets(self._client, [tp], read_committed=False)[tp]
+        position, lost = moved_into(tp, position, log, self._sink)
+        self.skipped += lost
+        self._fetcher.seek(tp, position)
+        self._move(tp, position)
+
+    def _passed_until(self) -> None:
+        """--until lay in the future and has come: what is in the logs now is the end."""
+        until = self._options.until_ms
+        if until is None or self._options.exit_eof or self._ends.keys() >= self.positions.keys():
+            return
+        if time.time() * 1000 < until:
+            return
+        log = log_offsets(self._client, sorted(self.positions), read_committed=self._options.read_committed)
+        for tp, end in offsets_at(self._client, log, until).items():
+            self._ends[tp] = min(end, self._ends.get(tp, end))
+            self._move(tp, self.positions[tp])
+
+
+def moved_into(tp: TopicPartition, position: int, log: LogOffsets, sink: Sink) -> tuple[int, int]:
+    """Where to go on when `position` is not in the log any more, and how many records were lost; says so."""
+    if position < log.start:
+        sink.warn(f"{tp}: offsets {position} to {log.start - 1} were deleted before they were read")
+        return log.start, log.start - position
+    if position > log.end:
+        sink.warn(f"{tp}: the log ends at {log.end}, before the position {position}: it was truncated")
+        return log.end, 0
+    return position, 0
+
+
+class _Head:
+    """What is next of a partition in a merge. caught_up: its last answer had all that there was, so that it
+    is not waited for."""
+
+    def __init__(self, tp: TopicPartition) -> None:
+        self.tp = tp
+        self.waiting: deque[Fetched] = deque()
+        self._steps: Iterator[Decoded] | None = None
+        self.chunk: Chunk | None = None
+        self.index = 0
+        self.caught_up = False
+
+    @property
+    def awaited(self) -> bool:
+        """More is there, and nothing of it is known yet."""
+        return self.chunk is None and not self.caught_up
+
+    @property
+    def timestamp(self) -> int:
+        assert self.chunk is not None
+        return self.chunk.timestamps[self.index]
+
+    def step(self) -> Decoded | None:
+        """What decoding gives next of what was fetched; None when that is used up."""
+        while True:
+            if self._steps is None:
+                if not self.waiting:
+                    return None
+                fetched = self.waiting.popleft()
+                self._steps = decode(fetched.tp, fetched.data, fetched.position, fetched.aborted)
+            found = next(self._steps, None)
+            if found is not None:
+                return found
+            self._steps = None
+
+    def cut(self, limit: int | None) -> Chunk:
+        """The records from the head on up to the first one that is later than `limit`: at least one."""
+        assert self.chunk is not None
+        chunk, begin, end = self.chunk, self.index, self.index + 1
+        if limit is None:
+            end = chunk.size
+        else:
+            times, count = chunk.timestamps, chunk.size
+            while end < count and times[end] <= limit:
+                end += 1
+        self.chunk, self.index = (None, 0) if end == chunk.size else (chunk, end)
+        return chunk.part(begin, end)

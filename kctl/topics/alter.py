@@ -1,0 +1,307 @@
+"""Changing topics that exist: more partitions, other configs. Planned, checked by the brokers, done, and read back.
+
+Many topics at once: DescribeConfigs, IncrementalAlterConfigs and CreatePartitions take some hundred in a request.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from kctl.configs.change import ChangedConfig, Edit, check
+from kctl.configs.describe import OWN_SOURCE, Config, by_name, describe_each
+from kctl.configs.keys import unknown
+from kctl.configs.resources import Resource
+from kctl.deadline import Deadline
+from kctl.dynamic_configs import alter_dynamic
+from kctl.errors import ConnectionFailed, KctlError, OutcomeUnknown, Refused, TimedOut
+from kctl.model import ClusterState, TopicState
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+_POLL_S = 0.1
+_VALIDATE_S = 10.0
+_PER_REQUEST = 50  # a controller with ZooKeeper writes them one after the other
+_OWN = OWN_SOURCE["topic"].value
+ORDER_IS_LOST = (
+    "more partitions: records with a key that come from now on go to other partitions than those before them, so the "
+    "order of a key's records, compaction by key and joins by key hold no more across that; it cannot be taken back"
+)
+
+Configs = Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicChange:
+    """What shall be of a topic. partitions: None as it is. assignment: replicas of the new partitions, in order; None
+    lets the brokers choose. configs: values to set; None takes a config away, so that a default holds again."""
+
+    name: str
+    partitions: int | None = None
+    assignment: tuple[tuple[int, ...], ...] | None = None
+    configs: Configs = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class AlteredTopic:
+    """What becomes of one topic. result: «would alter», «altered», «unchanged» or «failed».
+
+    partitions_after and the configs' `after` are what is planned, and when it was done, what was read back.
+    """
+
+    name: str
+    result: str
+    partitions_before: int
+    partitions_after: int
+    configs: tuple[ChangedConfig, ...]
+    error: str | None = None
+
+
+def plan_alter(client: ClusterClient, state: ClusterState, changes: Sequence[TopicChange]) -> list[AlteredTopic]:
+    """What the changes would do, checked by the brokers without doing it. state: has the topics.
+
+    Raises Refused for fewer partitions and for what the brokers refuse, NotFound for configs that are not known.
+    """
+    for change in changes:
+        _check_partitions(state.topics[change.name], change, state.brokers)
+    before = _read_configs(client, changes)
+    rows = [_planned(state.topics[change.name], change, before.get(change.name, {})) for change in changes]
+    todo = _todo(rows, changes)
+    failed = alter_dynamic(client, _config_changes(todo, rows), validate_only=True)
+    for error in failed.values():
+        raise error if isinstance(error, (Refused, ConnectionFailed)) else Refused(error.message, hint=error.hint)
+    for error in _create_partitions(client, _growing(todo, state), timeout_s=_VALIDATE_S, validate_only=True).values():
+        raise error if isinstance(error, (Refused, ConnectionFailed)) else Refused(error.message, hint=error.hint)
+    return rows
+
+
+def _check_partitions(topic: TopicState, change: TopicChange, brokers: Collection[int]) -> None:
+    count = len(topic.partitions)
+    if change.partitions is not None and change.partitions < count:
+        raise Refused(
+            f"topic {topic.name} has {count} partitions, and they cannot become {change.partitions}: they only grow",
+            hint="make a topic with fewer, and copy the records; `kctl topic clone` keeps the number",
+        )
+    absent = sorted({node for replicas in change.assignment or () for node in replicas} - set(brokers))
+    if absent:
+        raise Refused(f"the replica assignment names brokers that are not there: {', '.join(map(str, absent))}")
+
+
+def _read_configs(client: ClusterClient, changes: Sequence[TopicChange]) -> dict[str, Mapping[str, Config]]:
+    """The configs of topics whose configs are to change. Raises the first topic's error, NotFound for unknown names."""
+    wanted = {Resource.topic(change.name): change for change in changes if change.configs}
+    found: dict[str, Mapping[str, Config]] = {}
+    for resource, configs in describe_each(client, list(wanted)).items():
+        if isinstance(configs, KctlError):
+            raise configs
+        known = by_name(configs)
+        values = wanted[resource].configs
+        wrong = [name for name in values if name not in known]
+        if wrong:
+            raise unknown(resource, wrong, known)
+        check(resource, [Edit(k, "unset" if v is None else "set", v) for k, v in values.items()], known)
+        found[resource.name] = known
+    return found
+
+
+def _planned(topic: TopicState, change: TopicChange, before: Mapping[str, Config]) -> AlteredTopic:
+    configs = tuple(_planned_config(change.name, key, value, before[key]) for key, value in change.configs.items())
+    count = len(topic.partitions)
+    after = change.partitions if change.partitions is not None else count
+    changes = after != count or any(row.result != "unchanged" for row in configs)
+    return AlteredTopic(topic.name, "would alter" if changes else "unchanged", count, after, configs)
+
+
+def _planned_config(topic: str, name: str, value: str | None, config: Config) -> ChangedConfig:
+    path = Resource.topic(topic).path
+    own = config.own("topic")
+    source = config.source.value if config.source else None
+    if value is None and own is not None:
+        below = next((s for s in config.synonyms if s is not own and s != own), None)
+        after = (below.value, below.source.value) if below else (config.default, "default")
+        return ChangedConfig(path, name, "would unset", config.value, source, *after, config.sensitive)
+    if value is None or (own is not None and own.value == value and not config.sensitive):
+        return ChangedConfig(path, name, "unchanged", config.value, source, config.value, source, config.sensitive)
+    return ChangedConfig(path, name, "would set", config.value, source, value, _OWN, config.sensitive)
+
+
+def _todo(rows: Sequence[AlteredTopic], changes: Sequence[TopicChange]) -> list[TopicChange]:
+    return [change for row, change in zip(rows, changes, strict=True) if row.result == "would alter"]
+
+
+def _config_changes(todo: Sequence[TopicChange], rows: Sequence[AlteredTopic]) -> dict[Resource, dict[str, str | None]]:
+    """Only what is not already so."""
+    planned = {row.name: row for row in rows}
+    found: dict[Resource, dict[str, str | None]] = {}
+    for change in todo:
+        names = [row.name for row in planned[change.name].configs if row.result != "unchanged"]
+        if names:
+            found[Resource.topic(change.name)] = {name: change.configs[name] for name in names}
+    return found
+
+
+def _growing(todo: Sequence[TopicChange], state: ClusterState) -> list[TopicChange]:
+    return [c for c in todo if c.partitions is not None and c.partitions > len(state.topics[c.name].partitions)]
+
+
+def _create_partitions(
+    client: ClusterClient, changes: Sequence[TopicChange], *, timeout_s: float, validate_only: bool
+) -> dict[str, KctlError]:
+    """Topics whose partitions were not added, and why. One whose request got no answer is OutcomeUnknown."""
+    failed: dict[str, KctlError] = {}
+    for start in range(0, len(changes), _PER_REQUEST):
+        chunk = changes[start : start + _PER_REQUEST]
+        try:
+            response = client.send_to_controller(_partitions_request(chunk, timeout_s, validate_only=validate_only))
+        except KctlError as exc:
+            failed.update({change.name: exc for change in changes[start:]})
+            break
+        failed |= _errors(response)
+    return failed
+
+
+def _partitions_request(changes: Sequence[TopicChange], timeout_s: float, *, validate_only: bool) -> Any:
+    from kafka.protocol.admin import CreatePartitionsRequest
+
+    topic_class = CreatePartitionsRequest.CreatePartitionsTopic
+    assignment_class = topic_class.CreatePartitionsAssignment
+    return CreatePartitionsRequest(
+        topics=[
+            topic_class(
+                name=change.name,
+                count=change.partitions,
+                assignments=None
+                if change.assignment is None
+                else [assignment_class(broker_ids=list(replicas)) for replicas in change.assignment],
+            )
+            for change in changes
+        ],
+        timeout_ms=int(timeout_s * 1000),
+        validate_only=validate_only,
+    )
+
+
+def _errors(response: Any) -> dict[str, KctlError]:
+    from kctl.client import error_for
+
+    return {
+        row.name: error_for(row.error_code, row.error_message, subject=f"topic {row.name}")
+        for row in response.results
+        if row.error_code
+    }
+
+
+def alter_topics(
+    client: ClusterClient,
+    changes: Sequence[TopicChange],
+    plan: Sequence[AlteredTopic],
+    *,
+    timeout_s: float = 30.0,
+    progress: Callable[[str], None] | None = None,
+) -> list[AlteredTopic]:
+    """Do what `plan` says «would alter», and say what was read back. Failures of single topics are results.
+
+    Configs first: what is refused then leaves the number of partitions as it was.
+    """
+    deadline = Deadline(timeout_s)
+    todo = _todo(plan, changes)
+    config_changes = _config_changes(todo, plan)
+    failed = {resource.name: error for resource, error in alter_dynamic(client, config_changes).items()}
+    before = {row.name: row.partitions_before for row in plan}
+    growing = [c for c in todo if c.name not in failed and c.partitions is not None and c.partitions > before[c.name]]
+    failed |= _create_partitions(client, growing, timeout_s=timeout_s, validate_only=False)
+    counts = _await_partitions(client, growing, failed, deadline, progress)
+    after = _await_configs(client, config_changes, failed, deadline)
+    return [_outcome(row, failed.get(row.name), counts, after.get(row.name, {})) for row in plan]
+
+
+def _await_partitions(
+    client: ClusterClient,
+    growing: Sequence[TopicChange],
+    failed: Mapping[str, KctlError],
+    deadline: Deadline,
+    progress: Callable[[str], None] | None,
+) -> dict[str, int]:
+    """The partitions that are there with a leader, as soon as all are or when time is up."""
+    wanted = {
+        change.name: change.partitions or 0
+        for change in growing
+        if change.name not in failed or isinstance(failed[change.name], (OutcomeUnknown, TimedOut))
+    }
+    counts: dict[str, int] = {}
+    while wanted:
+        topics = client.metadata(wanted).topics
+        counts = {name: sum(not p.offline for p in topic.partitions) for name, topic in topics.items()}
+        late = [name for name, count in wanted.items() if counts.get(name, 0) < count]
+        if not late or deadline.expired:
+            break
+        if progress:
+            progress(f"{len(late)} of {len(wanted)} topics have not all leaders yet")
+        time.sleep(_POLL_S)
+    return counts
+
+
+def _await_configs(
+    client: ClusterClient,
+    changes: Mapping[Resource, Mapping[str, str | None]],
+    failed: Mapping[str, KctlError],
+    deadline: Deadline,
+) -> dict[str, Mapping[str, Config]]:
+    """The configs as they hold now, as soon as all are as wanted or when time is up; none when not read."""
+    wanted = {resource: values for resource, values in changes.items() if resource.name not in failed}
+    found: dict[str, Mapping[str, Config]] = {}
+    while wanted:
+        names = {name for values in wanted.values() for name in values}
+        read = describe_each(client, list(wanted), names=names)
+        found = {r.name: by_name(configs) for r, configs in read.items() if not isinstance(configs, KctlError)}
+        late = [r for r, values in wanted.items() if not _holds(found.get(r.name, {}), values)]
+        if not late or deadline.expired:
+            break
+        time.sleep(_POLL_S)
+    return found
+
+
+def _holds(configs: Mapping[str, Config], values: Mapping[str, str | None]) -> bool:
+    for name, value in values.items():
+        config = configs.get(name)
+        own = config.own("topic") if config else None
+        if (own.value if own else None) != value:
+            return False
+    return True
+
+
+def _outcome(
+    row: AlteredTopic, error: KctlError | None, counts: Mapping[str, int], after: Mapping[str, Config]
+) -> AlteredTopic:
+    if row.result != "would alter":
+        return row
+    configs = tuple(_read_back(planned, after.get(planned.name)) for planned in row.configs)
+    count = counts.get(row.name, row.partitions_before)
+    lacking = [each.name for each in configs if each.result == "failed"]
+    reason = error.message if error else None
+    if reason is None and count < row.partitions_after:
+        reason = f"the controller took it, but {count} of {row.partitions_after} partitions have a leader so far"
+    if reason is None and lacking:
+        reason = f"the brokers took it, but do not show it: {', '.join(lacking)}"
+    return replace(
+        row,
+        result="failed" if reason else "altered",
+        partitions_after=count if row.partitions_after != row.partitions_before else row.partitions_after,
+        configs=configs,
+        error=reason,
+    )
+
+
+def _read_back(planned: ChangedConfig, config: Config | None) -> ChangedConfig:
+    if planned.result == "unchanged":
+        return planned
+    source = config.source.value if config and config.source else None
+    value = config.value if config else None
+    own = config.own("topic") if config else None
+    wanted = None if planned.result == "would unset" else planned.after
+    done = config is not None and (own.value if own else None) == wanted
+    word = planned.result.removeprefix("would ")
+    return replace(planned, result=word if done else "failed", after=value, after_source=source)

@@ -1,0 +1,48 @@
+"""The topics that a command is about: by name, by pattern, or all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kctl.errors import Refused, UsageError
+from kctl.model import ClusterState, TopicState
+from kctl.name_patterns import parse_patterns, select
+from kctl.topics.describe import hidden, known_topics
+from kctl.topics.names import check_name
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+
+def choose(
+    client: ClusterClient, names: Sequence[str] = (), match: Sequence[str] = (), *, internal: bool = False
+) -> tuple[ClusterState, list[TopicState]]:
+    """The topics named (in that order), those that match any of `match`, or all when neither is given; by name.
+
+    internal: patterns and «all» take Kafka's own as well. The state has the topics named, or all there are. Raises
+    UsageError for impossible names and patterns, NotFound for unknown names and patterns without a match.
+    """
+    patterns = parse_patterns("--match", match)
+    exact = list(dict.fromkeys(check_name(name) for name in names))
+    if exact and not patterns:
+        state = known_topics(client, exact)
+        return state, [state.topics[name] for name in exact]
+    state = client.metadata()
+    known = [name for name, topic in state.topics.items() if internal or name in exact or not hidden(topic)]
+    if not known and not exact and not patterns:
+        return state, []
+    return state, [state.topics[name] for name in select(known, exact=exact, patterns=patterns)]
+
+
+def choose_to_change(
+    client: ClusterClient, names: Sequence[str], match: Sequence[str] = ()
+) -> tuple[ClusterState, list[TopicState]]:
+    """`choose` for commands that change topics: some have to be chosen, and none of them is Kafka's own (Refused)."""
+    if not names and not match:
+        raise UsageError("no topic is named", hint="give names, or --match REGEX")
+    state, chosen = choose(client, names, match)
+    own = [topic.name for topic in chosen if hidden(topic)]
+    if own:
+        raise Refused(f"{', '.join(own)} is Kafka's own", hint="it holds the groups' offsets or transactions")
+    return state, chosen

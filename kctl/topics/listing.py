@@ -1,0 +1,78 @@
+"""Topics, a line each: partitions, health, and when it is asked for sizes and numbers of messages."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from kctl.model import ClusterState, TopicState
+from kctl.topics.describe import hidden
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSummary:
+    """A topic in a list. replication_factor is the largest where partitions differ.
+
+    size_bytes: all replicas, leader_size_bytes: one of each partition; messages: log ends − log starts, more than there
+    are after compaction and with transactions. None: not asked for, or some of it is not known.
+    """
+
+    name: str
+    partitions: int
+    replication_factor: int
+    internal: bool
+    under_replicated_partitions: int
+    offline_partitions: int
+    size_bytes: int | None = None
+    leader_size_bytes: int | None = None
+    messages: int | None = None
+
+
+def summaries(topics: Collection[TopicState]) -> list[TopicSummary]:
+    """A line for each topic, in order."""
+    return [
+        TopicSummary(
+            name=topic.name,
+            partitions=len(topic.partitions),
+            replication_factor=topic.replication_factor,
+            internal=hidden(topic),
+            under_replicated_partitions=sum(p.under_replicated for p in topic.partitions),
+            offline_partitions=sum(p.offline for p in topic.partitions),
+        )
+        for topic in topics
+    ]
+
+
+def with_sizes(
+    client: ClusterClient, state: ClusterState, rows: Sequence[TopicSummary]
+) -> tuple[list[TopicSummary], list[str]]:
+    """`rows` with what the topics take on disk, and why some is not known."""
+    from kctl.topics.sizes import fetch_sizes
+
+    sizes = fetch_sizes(client, state, [state.topics[row.name] for row in rows])
+    found = []
+    for row in rows:
+        size = sizes.topic(state.topics[row.name])
+        found.append(replace(row, size_bytes=size.bytes, leader_size_bytes=size.leader_bytes))
+    return found, sizes.failures
+
+
+def with_messages(
+    client: ClusterClient, state: ClusterState, rows: Sequence[TopicSummary]
+) -> tuple[list[TopicSummary], list[str]]:
+    """`rows` with their numbers of messages, and why some are not known."""
+    from kctl.lag.collect import read_log_offsets
+    from kctl.topics.offsets import failure_lines
+
+    partitions = [p.tp for row in rows for p in state.topics[row.name].partitions]
+    logs, _, failed = read_log_offsets(client, partitions, state=state)
+    found = []
+    for row in rows:
+        spans = [logs.get(p.tp) for p in state.topics[row.name].partitions]
+        counts = [span.end - span.start for span in spans if span is not None]
+        found.append(replace(row, messages=sum(counts) if len(counts) == len(spans) else None))
+    return found, failure_lines(failed)

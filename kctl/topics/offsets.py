@@ -1,0 +1,186 @@
+"""Where the logs of topics begin and end, which records are the oldest and the newest, and what is at a time.
+
+By ListOffsets to the leaders, as kafka-get-offsets asks (org.apache.kafka.tools.GetOffsetShell). A leader that has just
+changed is looked up again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kctl.errors import KctlError, NotSupported, OperationFailed
+from kctl.lag.collect import read_log_offsets
+from kctl.lag.offsets import Listed, OffsetSpec, list_offsets_each, listed
+from kctl.model import ClusterState, TopicPartition, TopicState
+from kctl.moments import moment_text, parse_moment
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+_T = TypeVar("_T")
+_PAUSES_S = (0.2, 0.8)
+_NONE = -1
+Failures = dict[TopicPartition, KctlError]
+
+SPECS = {
+    "earliest": OffsetSpec.EARLIEST,
+    "latest": OffsetSpec.LATEST,
+    "max-timestamp": OffsetSpec.MAX_TIMESTAMP,
+    "earliest-local": OffsetSpec.EARLIEST_LOCAL,
+    "latest-tiered": OffsetSpec.LATEST_TIERED,
+}  # the words of kafka-get-offsets --time, which takes their numbers too
+_NUMBERS = {str(int(spec)): spec for spec in SPECS.values()}
+
+
+@dataclass(frozen=True, slots=True)
+class LogSpan:
+    """One partition's log. messages: log end − log start; compaction and the markers of transactions make them fewer.
+
+    first_timestamp, max_timestamp: of the first record and of the newest one, ISO 8601 as the producers (or with
+    LogAppendTime the brokers) set them; max_timestamp_offset: where the latter is. None: there is no record, or (the
+    max_… ones) brokers are older than 3.0.
+    """
+
+    log_start_offset: int
+    log_end_offset: int
+    messages: int
+    first_timestamp: str | None
+    max_timestamp: str | None
+    max_timestamp_offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRow:
+    """What was asked of one partition. offset, timestamp: None when no record is what was asked for.
+
+    timestamp: of the record, ISO 8601; ends of the log have none.
+    """
+
+    topic: str
+    partition: int
+    offset: int | None
+    timestamp: str | None
+
+
+def parse_place(text: str) -> int:
+    """What ListOffsets is asked for: a word of SPECS, its number, or a moment in ms. Raises UsageError."""
+    spec = SPECS.get(text.lower(), _NUMBERS.get(text))
+    return parse_moment(text) if spec is None else int(spec)
+
+
+def list_offsets(
+    client: ClusterClient,
+    partitions: Collection[TopicPartition],
+    timestamp_ms: int,
+    value: Callable[[Any], _T],
+    *,
+    state: ClusterState | None = None,
+) -> tuple[dict[TopicPartition, _T], Failures]:
+    """`value` of the answer of each partition's leader, and why there is none of others.
+
+    state: metadata of now with all of them. Raises NotSupported when brokers do not know what is asked for.
+    """
+    found: dict[TopicPartition, _T] = {}
+    failed: Failures = {}
+    pending = list(partitions)
+    for pause in (*_PAUSES_S, None):
+        if not pending:
+            break
+        known = state or client.metadata({tp.topic for tp in pending})
+        state = None
+        by_leader, failed = by_leaders(known, pending)
+        for tp, answer in list_offsets_each(client, by_leader, timestamp_ms, value).items():
+            if isinstance(answer, NotSupported):
+                raise answer
+            if isinstance(answer, KctlError):
+                failed[tp] = answer
+            else:
+                found[tp] = answer
+        pending = list(failed)
+        if pending and pause is not None:
+            time.sleep(pause)
+    return found, failed
+
+
+def by_leaders(
+    state: ClusterState, partitions: Iterable[TopicPartition]
+) -> tuple[dict[int, list[TopicPartition]], Failures]:
+    """Partitions by the broker that leads them; and those that none leads."""
+    leaders = {p.tp: p.leader for topic in state.topics.values() for p in topic.partitions}
+    found: dict[int, list[TopicPartition]] = {}
+    failed: Failures = {}
+    for tp in partitions:
+        leader = leaders.get(tp, _NONE)
+        if leader < 0:
+            failed[tp] = OperationFailed(f"{tp} has no leader" if tp in leaders else f"{tp} does not exist any more")
+        else:
+            found.setdefault(leader, []).append(tp)
+    return found, failed
+
+
+def offset_rows(
+    client: ClusterClient, state: ClusterState, partitions: Collection[TopicPartition], place: int
+) -> tuple[list[OffsetRow], list[str]]:
+    """A row for each partition that was answered, in order; and why others were not. place: of parse_place."""
+    found, failed = list_offsets(client, partitions, place, listed, state=state)
+    rows = [
+        OffsetRow(tp.topic, tp.partition, _known(found[tp].offset), moment_text(found[tp].timestamp_ms))
+        for tp in partitions
+        if tp in found
+    ]
+    return rows, failure_lines(failed)
+
+
+def log_spans(
+    client: ClusterClient, state: ClusterState, topics: Iterable[TopicState]
+) -> tuple[dict[TopicPartition, LogSpan], list[str]]:
+    """The logs of all partitions of `topics`, which are of `state`; and what could not be read, a line each."""
+    partitions = [p.tp for topic in topics for p in topic.partitions]
+    ends, gone, unread = read_log_offsets(client, partitions, state=state)
+    failed: Failures = {**unread, **{tp: OperationFailed(f"{tp} does not exist any more") for tp in gone}}
+    first, _ = list_offsets(client, list(ends), 0, listed, state=state)
+    newest, notes = newest_records(client, list(ends), state=state)
+    spans = {tp: _span(end.start, end.end, first.get(tp), newest.get(tp)) for tp, end in ends.items()}
+    return spans, [*failure_lines(failed), *notes]
+
+
+def newest_records(
+    client: ClusterClient, partitions: Collection[TopicPartition], *, state: ClusterState | None = None
+) -> tuple[dict[TopicPartition, Listed], list[str]]:
+    """The record with the largest timestamp of each partition; and why some are not known (brokers before 3.0: all)."""
+    try:
+        newest, failed = list_offsets(client, partitions, OffsetSpec.MAX_TIMESTAMP, listed, state=state)
+    except NotSupported as exc:
+        return {}, [f"times of the newest records: {exc.message}"]
+    return newest, failure_lines(failed)
+
+
+def _span(start: int, end: int, first: Listed | None, newest: Listed | None) -> LogSpan:
+    return LogSpan(
+        log_start_offset=start,
+        log_end_offset=end,
+        messages=end - start,
+        first_timestamp=moment_text(first.timestamp_ms) if first else None,
+        max_timestamp=moment_text(newest.timestamp_ms) if newest else None,
+        max_timestamp_offset=_known(newest.offset) if newest else None,
+    )
+
+
+def _known(offset: int) -> int | None:
+    return None if offset < 0 else offset
+
+
+def failure_lines(failed: Mapping[TopicPartition, KctlError]) -> list[str]:
+    """A line for each reason, with the first few partitions that it concerns."""
+    by_reason: dict[str, list[TopicPartition]] = {}
+    for tp, error in sorted(failed.items()):
+        by_reason.setdefault(error.message.replace(str(tp), "it"), []).append(tp)
+    return [f"no offsets of {_some(tps)}: {reason}" for reason, tps in by_reason.items()]
+
+
+def _some(partitions: list[TopicPartition], limit: int = 5) -> str:
+    more = f" and {len(partitions) - limit} more" if len(partitions) > limit else ""
+    return ", ".join(map(str, partitions[:limit])) + more

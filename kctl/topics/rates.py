@@ -1,0 +1,72 @@
+"""How much is written to topics: the ends of their logs, looked at again and again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kctl.grouping import grouped
+from kctl.lag.offsets import OffsetSpec, listed
+from kctl.model import ClusterState, TopicPartition, TopicState
+from kctl.topics.offsets import failure_lines, list_offsets
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """What consumers can read up to (high watermarks), and when that was seen, in seconds of a steady clock."""
+
+    at_s: float
+    ends: dict[TopicPartition, int]
+    failures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RateRow:
+    """A topic, or with a number a partition. log_end_offset: of a topic the sum of those that are known.
+
+    messages: offsets that came since the look before; None in the first one, and where nothing can be compared: a
+    partition that is new, was made anew, or was not seen before.
+    """
+
+    topic: str
+    partition: int | None
+    log_end_offset: int
+    messages: int | None
+    messages_per_s: float | None
+
+
+def read_ends(client: ClusterClient, state: ClusterState, topics: Collection[TopicState]) -> Ends:
+    """The ends of all partitions of `topics`, which are of `state`. Raises nothing of single brokers."""
+    partitions = [p.tp for topic in topics for p in topic.partitions]
+    found, failed = list_offsets(client, partitions, OffsetSpec.LATEST, listed, state=state)
+    return Ends(time.monotonic(), {tp: row.offset for tp, row in found.items()}, tuple(failure_lines(failed)))
+
+
+def rates(before: Ends | None, now: Ends, *, by_partition: bool) -> list[RateRow]:
+    """The busiest first, else by name."""
+    seconds = now.at_s - before.at_s if before else 0.0
+    rows = [_partition_row(tp, end, before, seconds) for tp, end in now.ends.items()]
+    if not by_partition:
+        rows = [_topic_row(topic, of_topic, seconds) for topic, of_topic in grouped(rows, lambda r: r.topic).items()]
+    return sorted(rows, key=lambda row: (-(row.messages or 0), row.topic, row.partition or 0))
+
+
+def _partition_row(tp: TopicPartition, end: int, before: Ends | None, seconds: float) -> RateRow:
+    earlier = before.ends.get(tp) if before else None
+    messages = end - earlier if earlier is not None and end >= earlier else None
+    return RateRow(tp.topic, tp.partition, end, messages, _per_s(messages, seconds))
+
+
+def _topic_row(topic: str, rows: Sequence[RateRow], seconds: float) -> RateRow:
+    counts = [row.messages for row in rows if row.messages is not None]
+    messages = sum(counts) if counts else None
+    return RateRow(topic, None, sum(row.log_end_offset for row in rows), messages, _per_s(messages, seconds))
+
+
+def _per_s(messages: int | None, seconds: float) -> float | None:
+    return None if messages is None or seconds <= 0 else round(messages / seconds, 1)

@@ -1,0 +1,131 @@
+"""topics.yaml: what topics there shall be.
+
+    topics:
+      - name: orders
+        partitions: 6              # without: as it is, or the brokers' default
+        replication_factor: 3      # likewise
+        configs:                   # without: left alone; with: these, and no others, are set on the topic
+          retention.ms: 86400000
+
+Read strictly: unknown keys, doubled topics and values that no broker takes are told with their line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kctl.errors import InvalidFile
+from kctl.input_file import read_input
+from kctl.strict_yaml import YamlList, YamlMap, load
+from kctl.topics.names import collisions, fault_of
+from kctl.topics.partition_numbers import MOST
+
+MAX_BYTES = 8 << 20
+_KEYS = ("name", "partitions", "replication_factor", "configs")
+_HINT = "`kctl topic export` writes such a file"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """A topic as the file wants it. None: the file does not say. where: «file:line»."""
+
+    name: str
+    partitions: int | None
+    replication_factor: int | None
+    configs: dict[str, str] | None
+    where: str
+
+
+def read_specs(path: Path) -> list[TopicSpec]:
+    """The topics in a file, in its order; «-» is stdin. Raises NotFound, InvalidFile."""
+    return parse_specs(*read_input(path, max_bytes=MAX_BYTES, hint=_HINT))
+
+
+def parse_specs(data: bytes, source: str) -> list[TopicSpec]:
+    """The topics in the bytes of a file. source: its name, for messages. Raises InvalidFile with file and line."""
+    document = load(data, source=source, max_bytes=MAX_BYTES)
+    if not isinstance(document, YamlMap) or not isinstance(document.get("topics"), YamlList):
+        raise InvalidFile(f"{source}: it has no list `topics`", hint=_HINT)
+    for key in document:
+        if key != "topics":
+            raise InvalidFile(f"{document.where(key)}: {key!r} is not known; only `topics` is")
+    entries: YamlList = document["topics"]
+    specs = [_spec(entry, entries.where(number)) for number, entry in enumerate(entries)]
+    _check_names(specs)
+    return specs
+
+
+def _check_names(specs: Sequence[TopicSpec]) -> None:
+    seen: dict[str, TopicSpec] = {}
+    for spec in specs:
+        if spec.name in seen:
+            raise InvalidFile(f"{spec.where}: topic {spec.name} is there twice; first at {seen[spec.name].where}")
+        seen[spec.name] = spec
+    by_metric: dict[str, str] = {}
+    for spec in specs:
+        other = by_metric.setdefault(spec.name.replace(".", "_"), spec.name)
+        if collisions(spec.name, [other]):
+            raise InvalidFile(f"{spec.where}: {spec.name} collides with {other}: metrics do not tell '.' and '_' apart")
+
+
+def _spec(entry: Any, where: str) -> TopicSpec:
+    if not isinstance(entry, YamlMap):
+        raise InvalidFile(f"{where}: a topic is a mapping with `name`", hint=_HINT)
+    for key in entry:
+        if key not in _KEYS:
+            raise InvalidFile(f"{entry.where(key)}: {key!r} is not known; a topic has {', '.join(_KEYS)}")
+    name = entry.get("name")
+    fault = fault_of(name) if isinstance(name, str) else "it is no text; put it in quotes"
+    if fault:
+        raise InvalidFile(f"{entry.where('name')}: {name!r} is not a topic name: {fault}")
+    return TopicSpec(
+        name=str(name),
+        partitions=_number(entry, "partitions", MOST),
+        replication_factor=_number(entry, "replication_factor", 32767),
+        configs=_configs(entry),
+        where=where,
+    )
+
+
+def _number(entry: YamlMap, key: str, most: int) -> int | None:
+    if key not in entry:
+        return None
+    value = entry[key]
+    if type(value) is not int or not 1 <= value <= most:
+        raise InvalidFile(f"{entry.where(key)}: {key} is {value!r}, not a number from 1 to {most}")
+    return value
+
+
+def _configs(entry: YamlMap) -> dict[str, str] | None:
+    if "configs" not in entry:
+        return None
+    configs = entry["configs"]
+    if configs is None:
+        return {}
+    if not isinstance(configs, YamlMap):
+        raise InvalidFile(f"{entry.where('configs')}: configs is no mapping of names to values")
+    return {_config_name(configs, key): _config_value(configs, key) for key in configs}
+
+
+def _config_name(configs: YamlMap, key: Any) -> str:
+    if not isinstance(key, str) or not key:
+        raise InvalidFile(f"{configs.where(key)}: {key!r} is not the name of a config")
+    return key
+
+
+def _config_value(configs: YamlMap, key: str) -> str:
+    """As brokers write it: 1, 0.5, true, text; a list joined by commas."""
+    value = configs[key]
+    values = value if isinstance(value, YamlList) else [value]
+    texts = []
+    for each in values:
+        if each is None or isinstance(each, (YamlMap, YamlList)):
+            raise InvalidFile(
+                f"{configs.where(key)}: {key} has no value that a config can have",
+                hint="leave a config out to have its default; write '' for the empty text",
+            )
+        texts.append(str(each).lower() if isinstance(each, bool) else str(each))
+    return ",".join(texts)

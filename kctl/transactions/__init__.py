@@ -1,0 +1,1 @@
+"""Transactions: coordinators' view of them, partitions' view of producers, and what hangs between the two."""

@@ -1,0 +1,115 @@
+"""What partitions know of producers. DescribeProducers (KIP-664), asked of leaders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from kctl.errors import ConnectionFailed, KctlError, NotSupported
+from kctl.model import PartitionState, TopicPartition
+from kctl.partition_requests import numbers_by_topic
+from kctl.transactions.listing import moment
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+_PER_REQUEST = 2000  # partitions: an answer has up to hundreds of producers of each
+
+
+@dataclass(frozen=True)
+class Producer:
+    """A producer of a partition. last_sequence, last_timestamp: of its last batch. coordinator_epoch: of the last
+    marker that ended one of its transactions, null where none did. current_transaction_start_offset: null where none is
+    open.
+    """
+
+    topic: str
+    partition: int
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int | None
+    last_timestamp: datetime | None
+    coordinator_epoch: int | None
+    current_transaction_start_offset: int | None
+
+    @property
+    def tp(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+
+def describe_producers(
+    client: ClusterClient, partitions: Iterable[PartitionState], *, broker_id: int | None = None
+) -> tuple[list[Producer], dict[TopicPartition, KctlError]]:
+    """Producers of partitions, in their order, and the partitions that could not be seen.
+
+    One request to each leader for all of its partitions, in rounds where there are very many. broker_id: ask this
+    replica instead of the leaders. Raises NotSupported.
+    """
+    wanted = list(partitions)
+    failed: dict[TopicPartition, KctlError] = {}
+    by_node: dict[int, list[TopicPartition]] = {}
+    for partition in wanted:
+        node = partition.leader if broker_id is None else broker_id
+        if node < 0:
+            failed[partition.tp] = ConnectionFailed(f"{partition.tp} has no leader", hint="kctl topic describe")
+        else:
+            by_node.setdefault(node, []).append(partition.tp)
+    found: dict[TopicPartition, list[Producer]] = {}
+    rounds = max((len(tps) for tps in by_node.values()), default=0)
+    for start in range(0, rounds, _PER_REQUEST):
+        asked = {node: tps[start : start + _PER_REQUEST] for node, tps in by_node.items() if tps[start:]}
+        answers = client.send_each({node: _request(tps) for node, tps in asked.items()})
+        _collect(asked, answers, found, failed)
+    return [producer for partition in wanted for producer in found.get(partition.tp, ())], failed
+
+
+def _request(tps: Sequence[TopicPartition]) -> Any:
+    from kafka.protocol.admin import DescribeProducersRequest
+
+    topic = DescribeProducersRequest.TopicRequest
+    return DescribeProducersRequest(
+        topics=[topic(name=name, partition_indexes=numbers) for name, numbers in numbers_by_topic(tps).items()]
+    )
+
+
+def _collect(
+    asked: Mapping[int, Sequence[TopicPartition]],
+    answers: Mapping[int, Any],
+    found: dict[TopicPartition, list[Producer]],
+    failed: dict[TopicPartition, KctlError],
+) -> None:
+    from kctl.client import error_for
+
+    for node, tps in asked.items():
+        answer = answers[node]
+        if isinstance(answer, NotSupported):
+            raise answer
+        if isinstance(answer, KctlError):
+            failed.update(dict.fromkeys(tps, answer))
+            continue
+        rows = {
+            TopicPartition(topic.name, row.partition_index): row for topic in answer.topics for row in topic.partitions
+        }
+        for tp in tps:
+            row = rows.get(tp)
+            if row is None:
+                failed[tp] = ConnectionFailed(f"broker {node}'s answer does not name {tp}")
+            elif row.error_code:
+                failed[tp] = error_for(row.error_code, row.error_message, subject=f"producers of {tp}")
+            else:
+                found[tp] = [_producer(tp, each) for each in row.active_producers]
+
+
+def _producer(tp: TopicPartition, row: Any) -> Producer:
+    return Producer(
+        topic=tp.topic,
+        partition=tp.partition,
+        producer_id=row.producer_id,
+        producer_epoch=row.producer_epoch,
+        last_sequence=row.last_sequence if row.last_sequence >= 0 else None,
+        last_timestamp=moment(row.last_timestamp),
+        coordinator_epoch=row.coordinator_epoch if row.coordinator_epoch >= 0 else None,
+        current_transaction_start_offset=row.current_txn_start_offset if row.current_txn_start_offset >= 0 else None,
+    )

@@ -1,0 +1,125 @@
+"""What happens to a node and its children, as it happens.
+
+ZooKeeper tells that something changed, once, and not what: it is read again, and a new watch is left with each reading.
+Two changes shortly one after the other can so be seen as one; the state that is shown last is the state that there is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from threading import Event
+from typing import TYPE_CHECKING, Any, Literal
+
+from kctl.errors import ConnectionFailed
+from kctl.zk.nodes import Node, child_path, node_of, reading
+
+if TYPE_CHECKING:
+    from kazoo.client import KazooClient
+
+ChangeEvent = Literal["is", "absent", "created", "changed", "deleted", "child added", "child removed"]
+_LOOK_S = 0.5  # how soon Ctrl-C is noticed
+_RECONNECT_POLL_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """time: when it was seen. path: of the node itself, or of the child. value, version: of the node as it is now."""
+
+    time: datetime
+    event: ChangeEvent
+    path: str
+    value: Any = None
+    version: int | None = None
+    children: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    node: Node | None
+    children: frozenset[str]
+
+
+def watch(
+    client: KazooClient, path: str, *, limit_s: float | None, lost_after_s: float, show_secrets: bool = False
+) -> Iterator[Change]:
+    """First what is there («is» or «absent»), then each change until limit_s is over. A node may come and go.
+
+    Raises NotAuthorized, and ConnectionFailed when there was no connection for lost_after_s.
+    """
+    woken = Event()
+
+    def wake(_what: object) -> None:
+        woken.set()
+
+    client.add_listener(wake)
+    until = None if limit_s is None else time.monotonic() + limit_s
+    before = _look(client, path, wake, show_secrets)
+    yield _change("is" if before.node is not None else "absent", path, before)
+    while until is None or time.monotonic() < until:
+        if not woken.wait(_LOOK_S if until is None else max(0.0, min(_LOOK_S, until - time.monotonic()))):
+            continue
+        woken.clear()  # before reading: what happens meanwhile wakes again
+        _await_connection(client, lost_after_s)
+        after = _look(client, path, wake, show_secrets)
+        yield from changes(path, before, after)
+        before = after
+
+
+def _await_connection(client: KazooClient, lost_after_s: float) -> None:
+    lost = time.monotonic() + lost_after_s
+    while not client.connected:
+        if time.monotonic() > lost:
+            raise ConnectionFailed(
+                "the connection to ZooKeeper was lost", hint="is a quorum of its servers up? --timeout waits longer"
+            )
+        time.sleep(_RECONNECT_POLL_S)
+
+
+def _look(client: KazooClient, path: str, wake: Callable[[object], None], show_secrets: bool) -> _Seen:
+    """The node as it is now, with watches left that wake on the next change."""
+    from kazoo.exceptions import NoNodeError
+
+    with reading(client, path):
+        if client.exists(path, watch=wake) is not None:
+            try:
+                data, stat = client.get(path)
+                names = client.get_children(path, watch=wake)
+                return _Seen(node_of(path, data, stat, show_secrets=show_secrets), frozenset(names))
+            except NoNodeError:  # gone meanwhile
+                pass
+    return _Seen(None, frozenset())
+
+
+def changes(path: str, before: _Seen, after: _Seen) -> Iterator[Change]:
+    """What lies between two looks. Pure, but for the time."""
+    old, new = before.node, after.node
+    if new is None:
+        if old is not None:
+            yield _change("deleted", path, after)
+        return
+    if old is None:
+        yield _change("created", path, after)
+    elif old.stat.czxid != new.stat.czxid:
+        yield _change("deleted", path, _Seen(None, frozenset()))
+        yield _change("created", path, after)
+    elif old.stat.mzxid != new.stat.mzxid:
+        yield _change("changed", path, after)
+    for name in sorted(before.children - after.children):
+        yield Change(_now(), "child removed", child_path(path, name))
+    for name in sorted(after.children - before.children):
+        yield Change(_now(), "child added", child_path(path, name))
+
+
+def _change(event: ChangeEvent, path: str, seen: _Seen) -> Change:
+    node = seen.node
+    if node is None:
+        return Change(_now(), event, path)
+    value = node.value if node.value is not None else node.base64
+    return Change(_now(), event, path, value, node.stat.version, len(seen.children))
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)

@@ -1,0 +1,155 @@
+"""kctl group on a broker of 4.x: groups of the new protocol (KIP-848) and share groups (KIP-932)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import pytest
+
+import kraft_broker
+from group_admin import Admin
+from kctl_testing import Kctl, eventually
+
+_TOOLS = "org.apache.kafka.tools.consumer"
+
+
+class Groups:
+    """A topic of two partitions with ten records each, a KIP-848 group with one static member, and a share group."""
+
+    def __init__(self, kctl: Kctl, bootstrap: str, readers: ExitStack) -> None:
+        self.kctl = kctl
+        self.stop_readers = readers.close
+        self.topic = f"kraft-groups-{os.getpid()}"
+        self.new, self.share = f"{self.topic}-new", f"{self.topic}-share"
+        kctl.ok("topic", "create", self.topic, "--partitions", "2")
+        Admin(bootstrap).fill(self.topic, partitions=2, records=10)
+
+    def json(self, *args: str) -> Any:
+        return self.kctl.json("group", *args)
+
+    def state(self, group: str) -> str:
+        found = [row["state"] for row in self.json("list", "--match", group)]
+        return found[0] if found else "none"
+
+
+@contextmanager
+def _reader(kraft: str, main: str, *args: str) -> Iterator[None]:
+    from kctl.deploy.runtime import ensure_runtime
+
+    libs = ensure_runtime(kraft_broker.VERSION).libs
+    argv = ["java", "-Xmx128M", "-cp", f"{libs}/*", f"{_TOOLS}.{main}", "--bootstrap-server", kraft, *args]
+    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def kraft_kctl(kraft: str, tmp_path_factory: pytest.TempPathFactory, shared: dict[str, str]) -> Kctl:
+    kctl = Kctl(tmp_path_factory.mktemp("kraft-groups"), shared)
+    kctl.ok("context", "add", "kraft", "--bootstrap-server", kraft)
+    kctl.ok("context", "use", "kraft")
+    return kctl
+
+
+@pytest.fixture(scope="module")
+def groups(kraft: str, kraft_kctl: Kctl) -> Iterator[Groups]:
+    """While both groups have a member; the tests that need none stop them."""
+    with ExitStack() as readers:
+        made = Groups(kraft_kctl, kraft, readers)
+        consumer = ("--topic", made.topic, "--group", made.new, "--from-beginning")
+        protocol = ("--command-property", "group.protocol=consumer", "--command-property", "group.instance.id=node-1")
+        readers.enter_context(_reader(kraft, "ConsoleConsumer", *consumer, *protocol))
+        readers.enter_context(_reader(kraft, "ConsoleShareConsumer", "--topic", made.topic, "--group", made.share))
+        states = {made.new: "Stable", made.share: "Stable"}
+        eventually(lambda: {name: made.state(name) for name in states} == states, seconds=120, what="both have members")
+        yield made
+
+
+def test_listed_with_their_types(groups: Groups) -> None:
+    rows = {row["group"]: row for row in groups.json("list", "--match", f"{groups.topic}.*")}
+    assert {name: (row["type"], row["state"], row["members"]) for name, row in rows.items()} == {
+        groups.new: ("consumer", "Stable", 1), groups.share: ("share", "Stable", 1),
+    }  # fmt: skip
+    for kind, name in (("consumer", groups.new), ("share", groups.share)):
+        assert [row["group"] for row in groups.json("list", "--match", f"{groups.topic}.*", "--type", kind)] == [name]
+    assert groups.json("list", "--match", f"{groups.topic}.*", "--type", "classic") == []
+
+
+def test_a_group_of_the_new_protocol_described(groups: Groups) -> None:
+    (found,) = groups.json("describe", groups.new)
+    assert list(found) == [
+        "group", "state", "protocol_type", "type", "assignor", "coordinator", "epoch", "assignment_epoch", "members",
+        "offsets",
+    ]  # fmt: skip
+    assert (found["type"], found["state"], found["assignor"]) == ("consumer", "Stable", "uniform")
+    assert found["epoch"] == found["assignment_epoch"] > 0
+    (member,) = found["members"]
+    both = [{"topic": groups.topic, "partitions": [0, 1]}]
+    assert member["assignments"] == member["target_assignments"] == both
+    assert (member["group_instance_id"], member["type"], member["subscribed_topics"]) == (
+        "node-1", "consumer", [groups.topic],
+    )  # fmt: skip
+    assert member["member_epoch"] == found["epoch"]
+    assert {row["client_id"] for row in found["offsets"]} == {"console-consumer"}
+    (row,) = groups.json("members", groups.new)
+    assert (row["member_id"], row["partitions"]) == (member["member_id"], 2)
+    assert f"epoch {found['epoch']}" in groups.kctl.ok("group", "describe", groups.new).out
+
+
+def test_a_share_group_described(groups: Groups) -> None:
+    (found,) = groups.json("describe", groups.share)
+    assert (found["type"], found["state"], found["offsets"]) == ("share", "Stable", [])
+    (member,) = found["members"]
+    assert member["assignments"] == [{"topic": groups.topic, "partitions": [0, 1]}]
+    assert member["target_assignments"] is None
+    refused = groups.kctl("group", "reset-offsets", groups.share, "--all-topics", "--to-latest", "--yes")
+    assert refused.code == 4
+    assert "is a share group, which has no committed offsets" in refused.err
+    assert groups.kctl("group", "export", groups.share).code == 4
+    removal = groups.kctl("group", "remove-member", groups.share, "--all", "--yes")
+    assert (removal.code, "brokers remove no members of it" in removal.err) == (4, True)
+    lag = groups.kctl("lag", groups.share)
+    assert lag.code == 0
+    assert f"a share group has no committed offsets: {groups.share}" in lag.err
+
+
+def test_changes_are_refused_while_it_is_read(groups: Groups) -> None:
+    eventually(lambda: len(groups.json("export", groups.new)) == 2, seconds=60, what="both partitions committed")
+    for args in (
+        ("reset-offsets", groups.new, "--all-topics", "--to-earliest"),
+        ("delete", groups.new),
+        ("delete-offsets", groups.new, "--topic", groups.topic),
+    ):
+        refused = groups.kctl("group", *args, "--yes")
+        assert refused.code == 4, str(refused)
+    assert {row["committed_offset"] for row in groups.json("export", groups.new)} == {10}
+
+
+def test_a_static_member_that_is_gone_is_removed_then_all_can_be_changed(groups: Groups) -> None:
+    groups.stop_readers()  # a static member stays until its session ends
+    (removed,) = groups.json("remove-member", groups.new, "--instance", "node-1", "--yes")
+    assert removed["result"] == "removed"
+    eventually(lambda: groups.state(groups.new) == "Empty", seconds=60, what="no member is left")
+    rows = groups.json("reset-offsets", groups.new, "--all-topics", "--shift-by", "-3", "--yes")
+    assert [(row["result"], row["new_offset"], row["read_again"]) for row in rows] == [("reset", 7, 3)] * 2
+    saved = groups.kctl.ok("group", "export", groups.new, "-o", "json").out
+    (gone,) = groups.json("delete-offsets", groups.new, "--topic", f"{groups.topic}:1", "--yes")
+    assert (gone["result"], gone["committed_offset"]) == ("deleted", 7)
+    eventually(lambda: groups.state(groups.share) == "Empty", seconds=60, what="no member is left")
+    deleted = groups.json("delete", groups.new, groups.share, "--yes")
+    assert [(row["group"], row["result"]) for row in deleted] == [(groups.new, "deleted"), (groups.share, "deleted")]
+    unknown = groups.kctl("group", "describe", groups.new, "-o", "json")
+    assert (unknown.code, json.loads(unknown.err)["code"]) == (4, "not_found")
+    done = groups.kctl("group", "import", "-", "--yes", "-o", "json", stdin=saved)
+    assert [row["result"] for row in json.loads(done.out)] == ["reset", "reset"]
+    (again,) = groups.json("list", "--match", groups.new)
+    assert (again["type"], again["state"]) == ("classic", "Empty"), "commits without members make a classic group"
+    groups.kctl.ok("group", "delete", groups.new, "--yes")

@@ -1,0 +1,30 @@
+"""kctl config as a user without rights: what may not be seen is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from kctl_testing import Kctl
+from secure_cluster import SecureCluster
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("get", "broker/1"),
+        ("get", "brokers"),
+        ("get", "topic/configs-rights"),
+        ("explain", "retention.ms"),
+        ("diff", "--all-brokers"),
+        ("set", "topic/configs-rights", "retention.ms=1", "--yes"),
+        ("unset", "brokers", "log.cleaner.threads", "--yes"),
+    ],
+)
+def test_what_may_not_be_seen_or_changed_is_said(
+    own_kctl: Kctl, secure: SecureCluster, arguments: tuple[str, ...]
+) -> None:
+    result = own_kctl("config", *arguments, *secure.options(secure.nobody))
+    assert result.code == 4, str(result)
+    assert "AUTHORIZATION_FAILED" in result.err
+    assert "does not exist" not in result.err
+    assert result.out == ""

@@ -1,0 +1,386 @@
+"""kctl group's changing commands against a real cluster: plans, refusals, and what is read back."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from group_admin import Admin
+from kctl_testing import Kctl, TestCluster, within
+
+CHANGE_KEYS = [
+    "group", "topic", "partition", "result", "old_offset", "new_offset", "difference", "skipped", "read_again",
+    "log_start_offset", "log_end_offset", "metadata", "note", "error",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def admin(cluster: TestCluster) -> Admin:
+    return Admin(cluster.bootstrap)
+
+
+@pytest.fixture(scope="module")
+def filled(kctl: Kctl, cluster: TestCluster, admin: Admin) -> str:
+    """A topic of three partitions with ten records each; the log of 2 starts at 6."""
+    name = f"groups-{os.getpid()}"
+    kctl.ok("topic", "create", name, "--partitions", "3")
+    admin.fill(name, partitions=3, records=10)
+    admin.cut(name, 2, 6)
+    return name
+
+
+@pytest.fixture
+def group(admin: Admin, filled: str, request: pytest.FixtureRequest) -> str:
+    """A group without members that has committed 4 for partition 0 and 8 for partition 2."""
+    name = f"{request.node.name}-{os.getpid()}"
+    admin.commit(name, filled, {0: 4, 2: 8})
+    return name
+
+
+def committed(kctl: Kctl, *groups: str) -> dict[tuple[str, int], int]:
+    """(topic, partition) → offset, as `group export` has it."""
+    return {(row["topic"], row["partition"]): row["committed_offset"] for row in kctl.json("group", "export", *groups)}
+
+
+def reset(kctl: Kctl, *args: str) -> list[tuple[Any, ...]]:
+    """The rows of a reset as (partition, result, old, new, skipped, read again)."""
+    return [
+        (row["partition"], row["result"], row["old_offset"], row["new_offset"], row["skipped"], row["read_again"])
+        for row in kctl.json("group", "reset-offsets", *args)
+    ]
+
+
+def test_a_reset_is_planned_confirmed_done_and_read_back(kctl: Kctl, group: str, filled: str) -> None:
+    args = (group, "--topic", filled, "--to-offset", "7")
+    before = committed(kctl, group)
+    planned = kctl("group", "reset-offsets", *args, "--dry-run", "-o", "json")
+    assert planned.code == 0
+    rows = json.loads(planned.out)
+    assert [list(row) for row in rows] == [CHANGE_KEYS] * 3
+    assert rows[2] == {
+        "group": group, "topic": filled, "partition": 2, "result": "would reset", "old_offset": 8, "new_offset": 7,
+        "difference": -1, "skipped": 0, "read_again": 1, "log_start_offset": 6, "log_end_offset": 10, "metadata": "",
+        "note": None, "error": None,
+    }  # fmt: skip
+    assert "3 messages skipped, 1 message read again, 1 partition without a commit until now" in planned.err
+
+    unconfirmed = kctl("group", "reset-offsets", *args)
+    assert unconfirmed.code == 4
+    assert "not confirmed: Reset 3 offsets of 1 group" in unconfirmed.err
+    assert f"{group} {filled}-1: no commit → 7" in unconfirmed.err
+    assert committed(kctl, group) == before == {(filled, 0): 4, (filled, 2): 8}
+
+    assert reset(kctl, *args, "--yes") == [
+        (0, "reset", 4, 7, 3, 0), (1, "reset", None, 7, None, None), (2, "reset", 8, 7, 0, 1),
+    ]  # fmt: skip
+    assert committed(kctl, group) == {(filled, 0): 7, (filled, 1): 7, (filled, 2): 7}
+    again = kctl("group", "reset-offsets", *args, "-o", "json")
+    assert again.code == 0, "nothing to do: nothing to confirm"
+    assert {row["result"] for row in json.loads(again.out)} == {"unchanged"}
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        (("--to-earliest",), [(0, 0), (2, 6)]),
+        (("--to-latest",), [(0, 10), (2, 10)]),
+        (("--to-current",), [(0, 4), (2, 8)]),
+        (("--shift-by", "-3"), [(0, 1), (2, 6)]),
+        (("--shift-by", "+5"), [(0, 9), (2, 10)]),
+        (("--to-datetime", "2020-01-01T00:00:00"), [(0, 0), (2, 6)]),
+        (("--to-datetime", "now"), [(0, 10), (2, 10)]),
+        (("--by-duration", "1d"), [(0, 0), (2, 6)]),
+        (("--by-duration", "P1D"), [(0, 0), (2, 6)]),
+    ],
+)
+def test_targets(kctl: Kctl, group: str, target: tuple[str, ...], expected: list[tuple[int, int]]) -> None:
+    rows = reset(kctl, group, "--all-topics", *target, "--dry-run")
+    assert [(row[0], row[3]) for row in rows] == expected
+
+
+def test_what_lies_outside_of_the_log_is_moved_into_it_and_told(kctl: Kctl, group: str, filled: str) -> None:
+    out = kctl.ok("group", "reset-offsets", group, "--topic", f"{filled}:0,2", "--to-offset", "99", "--dry-run").out
+    assert out.count("99 lies behind the log's end") == 2
+    rows = kctl.json("group", "reset-offsets", group, "--topic", f"{filled}:2", "--to-offset", "0", "--yes")
+    assert [(row["new_offset"], row["note"]) for row in rows] == [(6, "0 lies before the log's start")]
+    assert committed(kctl, group) == {(filled, 0): 4, (filled, 2): 6}, "only what was chosen"
+
+
+def test_times_find_the_first_message_that_is_not_older(
+    kctl: Kctl, admin: Admin, topic: Callable[..., str], group: str
+) -> None:
+    mine = topic()
+    kctl.ok("produce", mine, stdin="a\nb\n")
+    time.sleep(0.05)
+    moment = round(time.time() * 1000)
+    kctl.ok("produce", mine, stdin="c\n")
+    admin.commit(group, mine, {0: 3})
+    assert reset(kctl, group, "--topic", mine, "--to-datetime", str(moment), "--yes") == [(0, "reset", 3, 2, 0, 1)]
+
+
+def test_refused_while_members_are_active(kctl: Kctl, admin: Admin, group: str, filled: str, tmp_path: Path) -> None:
+    """The plan is shown to who wants it; nothing changes."""
+    saved = tmp_path / "saved.json"
+    kctl.ok("group", "export", group, "--out", str(saved))
+    with admin.member(group, filled, client_id="worker-7"):
+        before = committed(kctl, group)
+        planned = kctl("group", "reset-offsets", group, "--topic", filled, "--to-latest", "--dry-run", "-o", "json")
+        assert planned.code == 4
+        assert [row["new_offset"] for row in json.loads(planned.out)] == [10, 10, 10]
+        error = json.loads(planned.err)
+        assert error["code"] == "refused"
+        assert [m["client_id"] for m in error["groups"][0]["members"]] == ["worker-7"]
+        for args in (
+            ("reset-offsets", group, "--all-topics", "--to-earliest", "--yes"),
+            ("import", str(saved), "--topic", filled, "--yes"),
+            ("delete", group, "--yes"),
+            ("delete-offsets", group, "--topic", filled, "--yes"),
+        ):
+            refused = kctl("group", *args)
+            assert refused.code == 4, str(refused)
+            if args[0] != "delete-offsets":
+                assert "is Stable, with members: worker-7 at 127.0.0.1" in refused.err
+        assert "GROUP_SUBSCRIBED_TO_TOPIC" in refused.err
+        assert committed(kctl, group) == before
+
+
+def test_the_broker_refuses_too(kctl: Kctl, cluster: TestCluster, admin: Admin, group: str, filled: str) -> None:
+    """Members that have joined between plan and commit: the coordinator refuses, and that is told."""
+    from kctl.client import connect
+    from kctl.errors import Refused
+    from kctl.groups.reset import apply_reset, plan_reset
+    from kctl.groups.reset_rules import Target, To
+    from kctl.groups.topic_choice import TopicChoice
+
+    with connect(admin.target) as client:
+        plan = plan_reset(client, [group], Target(To.LATEST), [TopicChoice(filled, None)])
+        with admin.member(group, filled):
+            done, errors = apply_reset(client, plan)
+    assert {row.result for row in done} == {"failed"}
+    assert {type(error) for error in errors} == {Refused}
+    assert f"group {group!r} has members now" in (done[0].error or "")
+    assert committed(kctl, group) == {(filled, 0): 4, (filled, 2): 8}
+
+
+def test_export_and_import(kctl: Kctl, cluster: TestCluster, group: str, filled: str, tmp_path: Path) -> None:
+    from kctl.client import connect
+    from kctl.context import Target
+    from kctl.groups.commit import OffsetToCommit, commit_offsets
+    from kctl.model import TopicPartition
+
+    evil = 'with "quotes", \x1b[31m and ü'
+    with connect(Target("tests", tuple(cluster.bootstrap.split(",")))) as client:
+        assert commit_offsets(client, group, {TopicPartition(filled, 1): OffsetToCommit(3, evil)}) == {
+            (filled, 1): None
+        }
+    rows = kctl.json("group", "export", group)
+    assert [list(row) for row in rows] == [
+        ["group", "topic", "partition", "committed_offset", "leader_epoch", "metadata"]
+    ] * 3
+    assert rows[1] == {
+        "group": group, "topic": filled, "partition": 1, "committed_offset": 3, "leader_epoch": None, "metadata": evil,
+    }  # fmt: skip
+    files = {"json": tmp_path / "offsets.json", "yaml": tmp_path / "offsets.yaml", "csv": tmp_path / "offsets.csv"}
+    kctl.ok("group", "export", group, "--out", str(files["json"]))
+    assert json.loads(files["json"].read_text()) == rows
+    assert kctl("group", "export", group, "--out", str(files["json"])).code == 4, "never over a file unasked"
+    for form in ("yaml", "csv"):
+        files[form].write_text(kctl.ok("group", "export", group, "-o", form).out)
+    kctl.ok("group", "reset-offsets", group, "--all-topics", "--to-earliest", "--yes")
+    for file in files.values():
+        kctl.ok("group", "import", str(file), "--yes")
+        assert kctl.json("group", "export", group) == rows, file.suffix
+        kctl.ok("group", "delete", group, "--yes")  # a group that is not there is made
+    renamed = json.dumps([{**row, "group": f"{group}-2"} for row in rows])
+    (imported, *_) = kctl.json("group", "import", "-", "--topic", f"{filled}:0", "--yes", stdin=renamed)
+    assert (imported["group"], imported["result"], imported["new_offset"]) == (f"{group}-2", "reset", 4)
+    assert committed(kctl, f"{group}-2") == {(filled, 0): 4}
+
+
+def test_from_another_group_and_from_a_plan(kctl: Kctl, admin: Admin, group: str, filled: str, tmp_path: Path) -> None:
+    other = f"{group}-other"
+    unknown = kctl("group", "reset-offsets", other, "--from-group", group, "--yes")
+    assert unknown.code == 4
+    assert "--create makes a group" in unknown.err
+    assert f"did you mean {group}" in unknown.err
+    assert reset(kctl, other, "--from-group", group, "--create", "--yes") == [
+        (0, "reset", None, 4, None, None), (2, "reset", None, 8, None, None),
+    ]  # fmt: skip
+    plan = tmp_path / "plan.csv"
+    plan.write_text(
+        kctl.ok("group", "reset-offsets", group, "--all-topics", "--shift-by", "1", "--dry-run", "-o", "kafka").out
+    )
+    assert plan.read_text() == f"{filled},0,5\n{filled},2,9\n"
+    assert reset(kctl, other, "--from-file", str(plan), "--yes") == [(0, "reset", 4, 5, 1, 0), (2, "reset", 8, 9, 1, 0)]
+    both = kctl.ok(
+        "group", "reset-offsets", "--match", f"{group}.*", "--all-topics", "--to-latest", "--dry-run", "-o", "kafka"
+    )
+    assert both.out.splitlines()[0] == f"{group},{filled},0,10"
+    assert len(both.out.splitlines()) == 4
+    plan.write_text(both.out)
+    wrong = kctl("group", "reset-offsets", "another", "--from-file", str(plan), "--create", "--yes")
+    assert wrong.code == 2
+    assert "the file has no offsets of group 'another'" in wrong.err
+
+
+def test_a_plan_with_a_hole_is_not_carried_out(kctl: Kctl, group: str, filled: str) -> None:
+    result = kctl("group", "reset-offsets", group, "--topic", filled, "--shift-by", "1", "--yes", "-o", "json")
+    assert result.code == 4
+    assert [row["error"] for row in json.loads(result.out)] == [None, "there is no commit to shift", None]
+    assert "nothing was changed" in json.loads(result.err)["hint"]
+    assert committed(kctl, group) == {(filled, 0): 4, (filled, 2): 8}
+
+
+def test_delete_groups(kctl: Kctl, admin: Admin, group: str, filled: str) -> None:
+    other = f"{group}-other"
+    admin.commit(other, filled, {1: 1})
+    planned = kctl.json("group", "delete", group, other, "--dry-run")
+    assert [list(row) for row in planned] == [["group", "result", "state", "type", "topics", "offsets", "error"]] * 2
+    assert planned[0]["offsets"][1] == {
+        "group": group, "topic": filled, "partition": 2, "result": "would delete", "committed_offset": 8, "error": None,
+    }  # fmt: skip
+    unconfirmed = kctl("group", "delete", group, other)
+    assert unconfirmed.code == 4
+    assert f"{group}: 2 offsets of 1 topic" in unconfirmed.err
+    missing = kctl("group", "delete", group, "no-such-group", "--yes")
+    assert missing.code == 4
+    assert committed(kctl, group, other) == {(filled, 0): 4, (filled, 1): 1, (filled, 2): 8}, "all or none"
+    done = kctl.json("group", "delete", "--match", f"{group}.*", "--yes")
+    assert [(row["group"], row["result"]) for row in done] == [(group, "deleted"), (other, "deleted")]
+    assert kctl("group", "delete", group, "--yes").code == 4
+    assert kctl.json("group", "delete", group, "--if-exists", "--yes")[0]["result"] == "absent"
+
+
+def test_delete_offsets(kctl: Kctl, group: str, filled: str) -> None:
+    args = ("group", "delete-offsets", group, "--topic", f"{filled}:1,2")
+    assert [(row["partition"], row["result"]) for row in kctl.json(*args, "--dry-run")] == [
+        (1, "absent"), (2, "would delete"),
+    ]  # fmt: skip
+    assert kctl(*args).code == 4
+    assert committed(kctl, group) == {(filled, 0): 4, (filled, 2): 8}
+    done = kctl.json(*args, "--yes")
+    assert [(row["partition"], row["result"], row["committed_offset"]) for row in done] == [
+        (1, "absent", None), (2, "deleted", 8),
+    ]  # fmt: skip
+    assert committed(kctl, group) == {(filled, 0): 4}
+    assert [row["result"] for row in kctl.json(*args)] == ["absent", "absent"], "twice is harmless"
+
+
+def test_members_and_their_removal(kctl: Kctl, admin: Admin, group: str, filled: str) -> None:
+    with admin.member(group, filled, client_id="\x1b[31mstatic", instance_id="node-1"):
+        (row,) = kctl.json("group", "members", group)
+        assert list(row) == [
+            "group", "assignor", "member_id", "group_instance_id", "client_id", "host", "rack", "type", "member_epoch",
+            "partitions", "subscribed_topics", "subscribed_topics_regex", "assignments", "target_assignments",
+            "owned_assignments",
+        ]  # fmt: skip
+        assert (row["group_instance_id"], row["subscribed_topics"], row["partitions"]) == ("node-1", [filled], 3)
+        assert row["assignments"] == [{"topic": filled, "partitions": [0, 1, 2]}]
+        table = kctl.ok("group", "members", group, "-o", "wide").out
+        assert "\\x1b[31mstatic" in table
+        assert "\x1b" not in table
+
+        wrong = kctl("group", "remove-member", group, "--member", "nobody", "--yes")
+        assert wrong.code == 4
+        assert "has no member 'nobody'" in wrong.err
+        assert kctl("group", "remove-member", group, "--all").code == 4
+        assert kctl.json("group", "members", group) == [row], "refused: nothing changed"
+        (gone,) = kctl.json("group", "remove-member", group, "--instance", "node-1", "--yes")
+        assert (gone["member_id"], gone["result"]) == (row["member_id"], "removed")
+        assert row["member_id"] not in {each["member_id"] for each in kctl.json("group", "members", group)}
+    with admin.member(f"{group}-2", filled):
+        (row,) = kctl.json("group", "members", f"{group}-2")
+        (gone,) = kctl.json("group", "remove-member", f"{group}-2", "--member", row["member_id"], "--yes")
+        assert gone["result"] == "removed"
+    assert kctl.json("group", "remove-member", f"{group}-2", "--all", "--yes") == []
+
+
+def test_list_filters(kctl: Kctl, group: str) -> None:
+    def listed(*args: str) -> set[str]:
+        return {row["group"] for row in kctl.json("group", "list", *args)}
+
+    assert listed("--match", f"{group[:-1]}.", "--type", "classic") == {group}
+    assert group not in listed("--type", "consumer")
+    assert listed("--match", group[:-1]) == set(), "whole ids"
+    assert "classic" in kctl.ok("group", "list", "--match", group).out
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["groups \x1b]0;x\x07\n\t\u202e", "groups-ünïcode-群-🐘", "groups-" + "x" * 300, "groups,\"a\",'b'", "--help"],
+)
+def test_hostile_group_ids(kctl: Kctl, filled: str, name: str) -> None:
+    """Every command takes them; tables show them escaped; JSON and CSV take them there and back."""
+    mine = f"{name}{os.getpid()}"
+    one = ("--topic", f"{filled}:0")
+    assert kctl("group", "reset-offsets", *one, "--to-latest", "--create", "--yes", "--", mine).code == 0
+    (described,) = json.loads(kctl.ok("group", "describe", "-o", "json", "--", mine).out)
+    assert described["group"] == mine
+    shown = kctl.ok("group", "reset-offsets", *one, "--to-earliest", "--dry-run", "--", mine)
+    assert not {"\x1b", "\x07", "\u202e"} & set(shown.out + shown.err)
+    for form in ("json", "csv", "yaml"):
+        file = kctl.ok("group", "export", "-o", form, "--", mine).out
+        (row,) = kctl.json("group", "import", "-", "--dry-run", stdin=file)
+        assert (row["group"], row["result"]) == (mine, "unchanged"), form
+    assert json.loads(kctl.ok("group", "delete", "--yes", "-o", "json", "--", mine).out)[0]["result"] == "deleted"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("describe", "x" * 32_768), 2, "has 32,768 bytes"),
+        (("describe", ""), 4, "group '' does not exist"),
+        (("members", "no-such-group"), 4, "group 'no-such-group' does not exist"),
+        (("export", "no-such-group"), 4, "group 'no-such-group' does not exist"),
+        (("export",), 2, "name a group, or give --match"),
+        (("export", "--match", "no-such-.*"), 4, "no group matches no-such-.*"),
+        (("export", "--match", "("), 2, "is no regular expression"),
+        (("list", "--type", "happy"), 2, "is not a type of group"),
+        (("remove-member", "g"), 2, "say which members"),
+        (("remove-member", "g", "--all", "--member", "m"), 2, "say which members"),
+        (("remove-member", "no-such-group", "--all", "--yes"), 4, "does not exist"),
+        (("delete-offsets", "g"), 2, "say which topics"),
+        (("delete-offsets", "no-such-group", "--topic", "t"), 4, "does not exist"),
+        (("delete",), 2, "name a group"),
+        (("reset-offsets", "g", "--all-topics"), 2, "say where to"),
+        (("reset-offsets", "g", "--to-latest"), 2, "say which topics"),
+        (("reset-offsets", "g", "--to-latest", "--to-earliest", "--all-topics"), 2, "exclude each other"),
+        (("reset-offsets", "g", "--to-latest", "--topic", "t", "--all-topics"), 2, "exclude each other"),
+        (("reset-offsets", "g", "--to-offset", "-1", "--all-topics"), 2, "is not an offset"),
+        (("reset-offsets", "g", "--shift-by", "x", "--all-topics"), 2, "is not a number of messages"),
+        (("reset-offsets", "g", "--to-datetime", "noon", "--all-topics"), 2, "is not a time"),
+        (("reset-offsets", "g", "--by-duration", "1y", "--all-topics"), 2, "is not a duration"),
+        (("reset-offsets", "g", "--to-latest", "--topic", "t:x"), 2, "is no partition"),
+        (("reset-offsets", "no-such-group", "--to-latest", "--all-topics"), 4, "does not exist"),
+        (("reset-offsets", "g", "--from-file", "/no/such/file"), 4, "there is no file"),
+        (("import", "/no/such/file"), 4, "there is no file"),
+        (("import", "/dev/zero"), 2, "is not a file"),
+        (("import", "-"), 2, "has no offsets"),
+    ],
+)  # fmt: skip
+def test_bad_input(kctl: Kctl, cluster: TestCluster, arguments: tuple[str, ...], code: int, message: str) -> None:
+    result = kctl("group", *arguments)
+    assert result.code == code, str(result)
+    assert message in result.err
+    assert "Traceback" not in result.err
+    assert result.out == ""
+    assert result.seconds < within(5)
+
+
+def test_topics_and_partitions_that_are_not_there(kctl: Kctl, group: str, filled: str) -> None:
+    for choice, message in (("no-such-topic", "does not exist"), (f"{filled}:0,7", "has no partition 7")):
+        result = kctl("group", "reset-offsets", group, "--topic", choice, "--to-latest", "--yes")
+        assert result.code == 4
+        assert message in result.err
+    assert kctl("group", "delete-offsets", group, "--topic", "no-such-topic", "--yes").code == 4
+    file = f"{filled},0,5\n{filled},7,5\n"
+    result = kctl("group", "reset-offsets", group, "--from-file", "-", "--yes", "-o", "json", stdin=file)
+    assert result.code == 4
+    assert [row["error"] for row in json.loads(result.out)] == [None, "the topic or partition does not exist"]
+    assert committed(kctl, group) == {(filled, 0): 4, (filled, 2): 8}, "not the good half of it either"

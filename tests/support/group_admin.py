@@ -1,0 +1,61 @@
+"""What the tests of groups look at, made with kafka-python's own clients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from kctl.client import connect
+from kctl.context import Target
+from kctl_testing import eventually
+
+
+class Admin:
+    """Commits, cuts and fills, and joins groups."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.target = Target("tests", tuple(bootstrap.split(",")))
+
+    def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        """Commit offsets for a group without members."""
+        from kafka.structs import OffsetAndMetadata, TopicPartition
+
+        positions = {TopicPartition(topic, p): OffsetAndMetadata(o, "", -1) for p, o in offsets.items()}
+        with connect(self.target) as client:
+            client.admin().alter_group_offsets(group, positions)
+
+    def cut(self, topic: str, partition: int, before: int) -> None:
+        """Delete the records before an offset."""
+        from kafka.structs import TopicPartition
+
+        with connect(self.target) as client:
+            client.admin().delete_records({TopicPartition(topic, partition): before})
+
+    def fill(self, topic: str, partitions: int, records: int) -> None:
+        """Write so many records to each partition."""
+        with connect(self.target) as client:
+            producer = client.producer()
+            for number in range(partitions * records):
+                producer.send(topic, b"x", partition=number % partitions)
+            producer.close()
+
+    @contextmanager
+    def member(
+        self, group: str, topic: str, *, client_id: str = "test-member", instance_id: str | None = None
+    ) -> Iterator[Any]:
+        """A classic consumer of kafka-python's that has joined and commits nothing."""
+        with connect(self.target) as client:
+            consumer = client.consumer(
+                topic,
+                group_id=group,
+                client_id=client_id,
+                group_instance_id=instance_id,
+                enable_auto_commit=False,
+                auto_offset_reset="earliest",
+            )
+        try:
+            eventually(lambda: consumer.poll(timeout_ms=500) is not None and bool(consumer.assignment()), what="joined")
+            yield consumer
+        finally:
+            consumer.close(autocommit=False)

@@ -1,0 +1,117 @@
+"""Files of ACLs and quotas: what is taken, what is refused with its line; values of quotas; plans."""
+
+from __future__ import annotations
+
+import pytest
+
+from kctl.access.access_file import parse_access_file
+from kctl.access.changes import plan_changes
+from kctl.access.quotas import DEFAULT, Entity, plan_quotas
+from kctl.access.users import ScramUser, parse_mechanisms, plan_add, plan_remove, salted_password
+from kctl.access.words import parse_acls
+from kctl.errors import InvalidFile, UsageError
+
+FILE = """
+acls:
+  - allow alice read topic orders*
+  - "deny bob all cluster"
+  - allow alice read topic orders*
+quotas:
+  - {user: alice, producer_byte_rate: 10MB, request_percentage: 12.5}
+  - {user: <default>, client_id: x, consumer_byte_rate: 1000}
+  - ip: 10.0.0.1
+    connection_creation_rate: 5
+"""
+
+
+def test_a_file() -> None:
+    found = parse_access_file(FILE, source="f")
+    assert found.acls == [*parse_acls("allow alice read topic orders*"), *parse_acls("deny bob all cluster")]
+    assert found.quotas == {
+        Entity("alice"): {"producer_byte_rate": 10_000_000, "request_percentage": 12.5},
+        Entity(DEFAULT, "x"): {"consumer_byte_rate": 1000},
+        Entity(ip="10.0.0.1"): {"connection_creation_rate": 5},
+    }
+
+
+def test_a_section_that_is_not_there_is_not_spoken_of() -> None:
+    assert parse_access_file("acls: []", source="f").quotas is None
+    assert parse_access_file("quotas: []", source="f").acls is None
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "a mapping with acls"),
+        ("{}", "neither acls nor quotas"),
+        ("acls:\n", "f:1: acls is a list"),
+        ("users: []\n", "f:1: 'users' is unknown"),
+        ("acls:\n  - 12\n", "f:2: an ACL in words"),
+        ("acls:\n  - allow alice reed topic t\n", "f:2: not an ACL in words, at character 13"),
+        ("quotas:\n  - x\n", "f:2: a mapping"),
+        ("quotas:\n  - {producer_byte_rate: 1}\n", "f:2: a quota is of a user"),
+        ("quotas:\n  - {user: true, producer_byte_rate: 1}\n", "f:2: user is a name"),
+        ("quotas:\n  - {user: a}\n", "f:2: user a has no quota here"),
+        ("quotas:\n  - {user: a, producer_rate: 1}\n", "f:2: 'producer_rate' is no quota of user a"),
+        ("quotas:\n  - {user: a, producer_byte_rate: 0}\n", "f:2: 0 is no value of producer_byte_rate"),
+        ("quotas:\n  - {user: a, producer_byte_rate: [1]}\n", "f:2: producer_byte_rate has no value"),
+        ("quotas:\n  - {user: a, ip: 1.2.3.4, request_percentage: 1}\n", "no user and no client id"),
+        ("quotas:\n  - {ip: 1.2.3.4, request_percentage: 1}\n", "'request_percentage' is no quota of ip 1.2.3.4"),
+        ("quotas:\n  - {user: a, request_percentage: .inf}\n", "not a finite number"),
+        ("quotas:\n  - {user: a, request_percentage: nan}\n", "nan is no value"),
+        ("quotas:\n  - {user: a, request_percentage: 1}\n  - {user: a, request_percentage: 1}\n",
+         "f:3: user a is there twice"),
+        ("acls: &x []\nquotas: *x\n", "f:1: the anchor"),
+    ],
+)  # fmt: skip
+def test_refused(text: str, says: str) -> None:
+    with pytest.raises(InvalidFile) as caught:
+        parse_access_file(text, source="f")
+    assert says in caught.value.message
+
+
+def test_plans_of_acls() -> None:
+    one, two = parse_acls("allow alice read,write topic t")
+    plan = plan_changes([one], add=[one, two], remove=[one])
+    assert [row.result for row in plan] == ["already there", "would add", "would remove"]
+    assert [row.result for row in plan_changes([], remove=[one])] == ["not there"]
+    assert plan[0].acl == "allow alice read topic t"
+
+
+def test_plans_of_quotas() -> None:
+    who = Entity("a", "b")
+    plan = plan_quotas(
+        {who: {"request_percentage": 5.0, "producer_byte_rate": 7.0}},
+        {who: {"request_percentage": 5.0, "producer_byte_rate": None, "consumer_byte_rate": 9.0},
+         Entity("a"): {"request_percentage": None}},
+    )  # fmt: skip
+    assert [(row.entity, row.key, row.before, row.after, row.result) for row in plan] == [
+        ("user a, client-id b", "request_percentage", 5.0, 5.0, "unchanged"),
+        ("user a, client-id b", "producer_byte_rate", 7.0, None, "would unset"),
+        ("user a, client-id b", "consumer_byte_rate", None, 9.0, "would set"),
+        ("user a", "request_percentage", None, None, "unchanged"),
+    ]
+
+
+def test_plans_of_users() -> None:
+    there = [ScramUser("a", "SCRAM-SHA-256", 4096), ScramUser("a", "SCRAM-SHA-512", 8192)]
+    assert [row.result for row in plan_add(there[:1], "a", parse_mechanisms(["sha-256", "SCRAM-SHA-512"]), 4096)] == [
+        "would replace", "would add",
+    ]  # fmt: skip
+    assert [(row.mechanism, row.result) for row in plan_remove(there, ["a", "b"], [])] == [
+        ("SCRAM-SHA-256", "would remove"), ("SCRAM-SHA-512", "would remove"), (None, "not there"),
+    ]  # fmt: skip
+    assert [row.result for row in plan_remove(there[:1], ["a"], ["SCRAM-SHA-512"])] == ["not there"]
+    for iterations in (4095, 16385):
+        with pytest.raises(UsageError, match="4,096 to 16,384"):
+            plan_add([], "a", ["SCRAM-SHA-256"], iterations)
+    with pytest.raises(UsageError, match="--mechanism"):
+        parse_mechanisms(["PLAIN"])
+
+
+def test_salted_passwords() -> None:
+    """The first is PBKDF2-HMAC-SHA-256's vector of RFC 7914, section 11, cut to the length of the hash."""
+    assert salted_password("passwd", "SCRAM-SHA-256", b"salt", 1).hex() == (
+        "55ac046e56e3089fec1691c22544b605f94185216dde0465e68b9d57c20dacbc"
+    )
+    assert len(salted_password("passwd", "SCRAM-SHA-512", b"salt", 1)) == 64

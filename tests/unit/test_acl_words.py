@@ -1,0 +1,185 @@
+"""ACLs in words: read, written, and refused with the place."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kctl.access.model import OPERATIONS, SUPPORTED, Acl, AclFilter
+from kctl.access.words import (
+    acl_words,
+    expressions,
+    parse_acls,
+    parse_filter,
+    parse_principal,
+    parse_resource,
+    resource_words,
+)
+from kctl.errors import UsageError
+
+
+def _acl(kind: str, name: str, pattern: str, principal: str, *rest: str) -> Acl:
+    permission, operation, host = (*rest, "*")[:3]
+    return Acl(kind, name, pattern, principal, permission, operation, host)
+
+
+READ = [
+    ("allow alice read topic orders", [_acl("TOPIC", "orders", "LITERAL", "User:alice", "ALLOW", "READ")]),
+    ("allow alice read topic orders*", [_acl("TOPIC", "orders", "PREFIXED", "User:alice", "ALLOW", "READ")]),
+    ("allow * describe topic *", [_acl("TOPIC", "*", "LITERAL", "User:*", "ALLOW", "DESCRIBE")]),
+    (
+        "deny User:bob write transactional-id payments from 10.0.0.1",
+        [_acl("TRANSACTIONAL_ID", "payments", "LITERAL", "User:bob", "DENY", "WRITE", "10.0.0.1")],
+    ),
+    ("DENY bob ALL Cluster", [_acl("CLUSTER", "kafka-cluster", "LITERAL", "User:bob", "DENY", "ALL")]),
+    ("allow Group:ops alter_configs cluster", [
+        _acl("CLUSTER", "kafka-cluster", "LITERAL", "Group:ops", "ALLOW", "ALTER_CONFIGS")]),
+    ("allow alice read , write topic orders", [
+        _acl("TOPIC", "orders", "LITERAL", "User:alice", "ALLOW", "READ"),
+        _acl("TOPIC", "orders", "LITERAL", "User:alice", "ALLOW", "WRITE")]),
+    ("allow alice read,read topic orders", [_acl("TOPIC", "orders", "LITERAL", "User:alice", "ALLOW", "READ")]),
+    ("allow etl produce topic events", [
+        _acl("TOPIC", "events", "LITERAL", "User:etl", "ALLOW", op) for op in ("WRITE", "CREATE", "DESCRIBE")]),
+    ("allow etl consume group g", [_acl("GROUP", "g", "LITERAL", "User:etl", "ALLOW", "READ")]),
+    ('allow "User:CN=a b, O=c" read topic t', [_acl("TOPIC", "t", "LITERAL", "User:CN=a b, O=c", "ALLOW", "READ")]),
+    ('allow alice read group "a \\"b\\" \\u0001"*', [
+        _acl("GROUP", 'a "b" \x01', "PREFIXED", "User:alice", "ALLOW", "READ")]),
+    ('allow alice read group "pay*"', [_acl("GROUP", "pay*", "LITERAL", "User:alice", "ALLOW", "READ")]),
+    ('allow alice read group "*"*', [_acl("GROUP", "*", "PREFIXED", "User:alice", "ALLOW", "READ")]),
+    ("allow alice read topic from", [_acl("TOPIC", "from", "LITERAL", "User:alice", "ALLOW", "READ")]),
+    ("allow alice read topic t from ::1", [_acl("TOPIC", "t", "LITERAL", "User:alice", "ALLOW", "READ", "::1")]),
+    ("allow alice read topic t from *", [_acl("TOPIC", "t", "LITERAL", "User:alice", "ALLOW", "READ")]),
+    ("allow alice create-tokens user bob", [
+        _acl("USER", "bob", "LITERAL", "User:alice", "ALLOW", "CREATE_TOKENS")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "acls"), READ, ids=[text for text, _ in READ])
+def test_read(text: str, acls: list[Acl]) -> None:
+    assert parse_acls(text) == acls
+
+
+REFUSED = [
+    ("", 1, "«allow» or «deny» is missing"),
+    ("permit alice read topic t", 1, "not 'permit'"),
+    ("allow", 6, "a principal is missing"),
+    ("allow alice", 12, "an operation is missing"),
+    ("allow alice reed topic orders", 13, "an operation is wanted, not 'reed'"),
+    ("allow alice read,, write topic t", 18, "a comma separates operations"),
+    ("allow alice read, topic t", 19, "an operation is wanted, not 'topic'"),
+    ("allow alice, bob read topic t", 14, "no comma before it"),
+    ("allow alice read topics t", 18, "a resource is wanted"),
+    ("allow alice read topic", 23, "the name of a topic is missing"),
+    ('allow alice read topic ""', 24, "the name is empty"),
+    ('allow alice read topic "orders', 24, "the quotes are not closed"),
+    ('allow alice read topic "a"b', 27, "a space is missing"),
+    ('allow alice read topic "\\q"', 24, "not understood within quotes"),
+    ('allow alice read topic "*"', 24, "every resource of the type"),
+    ("allow ali* read topic t", 7, "a principal has no pattern"),
+    ("allow :x read topic t", 7, "is no principal"),
+    ("allow alice write group g", 13, "no operation on a group is «write»"),
+    ("allow alice consume cluster", 13, "«consume» is of a topic or group"),
+    ("allow alice read topic t by noon", 26, "the end, or «from HOST», is wanted"),
+    ("allow alice read topic t from", 30, "an IP address is missing"),
+    ("allow alice read topic t from example.org", 31, "is no IP address"),
+    ("allow alice read topic t from 10.0.0.0/8", 31, "is no IP address"),
+    ("allow alice read topic t,", 26, "nothing follows the comma"),
+    ("allow alice all cluster kafka-cluster", 25, "the end"),
+]
+
+
+@pytest.mark.parametrize(("text", "position", "says"), REFUSED, ids=[text for text, _, _ in REFUSED])
+def test_refused_with_the_place(text: str, position: int, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_acls(text)
+    assert says in caught.value.message
+    assert f"at character {position}:" in caught.value.message
+    assert caught.value.details["position"] == position
+    assert (caught.value.hint or "").splitlines()[1:2] == [" " * (position - 1) + "^"]
+
+
+def test_what_was_meant_is_told() -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_acls("allow alice descrieb topic t")
+    assert "did you mean describe" in (caught.value.hint or "")
+
+
+def test_what_is_there_can_be_named_for_removal_whatever_it_is() -> None:
+    (acl,) = parse_acls("allow alice write group g from example.org", strict=False)
+    assert (acl.operation, acl.host) == ("WRITE", "example.org")
+
+
+_names = st.text(min_size=1, max_size=12)
+_kinds = st.sampled_from(sorted(set(SUPPORTED) - {"CLUSTER"}))
+
+
+@given(
+    _kinds, _names, st.sampled_from(["LITERAL", "PREFIXED"]), st.sampled_from(["User", "Group"]), _names,
+    st.sampled_from(["ALLOW", "DENY"]), st.sampled_from(sorted(OPERATIONS)), st.sampled_from(["*", "10.0.0.1", "::1"]),
+)  # fmt: skip
+def test_words_are_read_as_what_they_were_written_of(
+    kind: str, name: str, pattern: str, principal_type: str, principal: str, permission: str, operation: str, host: str
+) -> None:
+    acl = Acl(kind, name, pattern, f"{principal_type}:{principal}", permission, operation, host)
+    assert parse_acls(acl_words(acl), strict=False) == [acl]
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_read_or_refused_with_its_place(text: str) -> None:
+    caught: UsageError | None = None
+    try:
+        parse_acls(text)
+    except UsageError as exc:
+        caught = exc
+    assert caught is None or 1 <= int(str(caught.details["position"])) <= len(text) + 1
+
+
+def test_an_expression_without_end_is_refused() -> None:
+    with pytest.raises(UsageError, match="at most 10,000 characters"):
+        parse_acls("allow alice read topic " + "x" * 10_000)
+
+
+def test_words_of_one_expression_may_be_given_apart() -> None:
+    assert expressions(["allow", "alice", "read", "topic", "t"]) == ["allow alice read topic t"]
+    assert expressions(["allow a read topic t", "allow b read topic t"]) == [
+        "allow a read topic t", "allow b read topic t",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("topic", ("TOPIC", None, None)),
+        ("Transactional_Id", ("TRANSACTIONAL_ID", None, None)),
+        ("topic orders", ("TOPIC", "orders", "LITERAL")),
+        ("topic orders*", ("TOPIC", "orders", "PREFIXED")),
+        ("cluster", ("CLUSTER", None, None)),
+    ],
+)
+def test_resources(text: str, found: tuple[str, str | None, str | None]) -> None:
+    assert parse_resource(text) == found
+
+
+def test_cluster_has_no_name_in_words() -> None:
+    assert resource_words("CLUSTER", "kafka-cluster", "LITERAL") == "cluster"
+
+
+@pytest.mark.parametrize("text", ["", " ", "User:", ":alice"])
+def test_no_principal(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_principal(text)
+
+
+def test_filters() -> None:
+    none = {"principal": None, "resource": None, "covering": None, "operation": None, "permission": None, "host": None}
+    assert parse_filter(**none) == AclFilter()
+    assert parse_filter(**{**none, "covering": "topic t", "principal": "alice", "permission": "Deny"}) == AclFilter(
+        "TOPIC", "t", "LITERAL", covering=True, principal="User:alice", permission_type="DENY"
+    )
+    for wrong in (
+        {"covering": "topic t*"}, {"covering": "topic"}, {"permission": "perhaps"}, {"operation": "reed"},
+        {"resource": "topic t", "covering": "topic t"},
+    ):  # fmt: skip
+        with pytest.raises(UsageError):
+            parse_filter(**{**none, **wrong})

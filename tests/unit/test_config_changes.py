@@ -1,0 +1,309 @@
+"""Configs without a broker: what may be set, what a change comes to, what differs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kctl.configs.cautions import caution_of
+from kctl.configs.change import ChangedConfig, Edit, check
+from kctl.configs.describe import Config, Synonym
+from kctl.configs.diff import differences, not_compared
+from kctl.configs.edits import parse_edits, removals, with_files
+from kctl.configs.explain import explanations
+from kctl.configs.html import plain
+from kctl.configs.keys import find_key
+from kctl.configs.resources import Resource, parse_resource
+from kctl.configs.values import fault_of, items, number_for
+from kctl.errors import InvalidFile, NotFound, Refused, UsageError
+from kctl.topics.configs import ConfigSource
+
+
+def config(
+    name: str,
+    value: str | None = None,
+    type_: str = "string",
+    *,
+    source: ConfigSource | None = ConfigSource.DEFAULT,
+    sensitive: bool = False,
+    read_only: bool = False,
+    synonyms: tuple[Synonym, ...] = (),
+) -> Config:
+    return Config(name, value, source, value, type_, sensitive, read_only, synonyms)
+
+
+KNOWN = {
+    c.name: c
+    for c in (
+        config("retention.ms", "604800000", "long"),
+        config("cleanup.policy", "delete", "list"),
+        config("ssl.keystore.password", None, "password", sensitive=True),
+        config("sasl.jaas.config", None, "password", sensitive=True),
+        config("log.dirs", "/data", "string", read_only=True),
+        config("ssl.keystore.location", None, "string", read_only=True),
+        config("log.retention.ms", None, "long"),
+    )
+}
+TOPIC = Resource.topic("t")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("topic/orders", ("topic", "orders")),
+        ("broker/1", ("broker", "1")),
+        ("broker/007", ("broker", "7")),
+        ("brokers", ("brokers", "")),
+        ("group/a/b", ("group", "a/b")),
+        ("client-metrics/x", ("client-metrics", "x")),
+    ],
+)
+def test_resources(text: str, expected: tuple[str, str]) -> None:
+    assert tuple(parse_resource(text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "not something that has configs"),
+        ("topic", "not something that has configs"),
+        ("topic/", "not something that has configs"),
+        ("topic/a b", "only ASCII letters"),
+        ("broker/x", "a broker's id is a number"),
+        ("broker/-1", "a broker's id is a number"),
+        ("broker/²", "a broker's id is a number"),
+        ("broker/99999999999", "a broker's id is a number"),
+        ("brokers/1", "not something that has configs"),
+        ("user/alice", "have quotas"),
+        ("ip/1.2.3.4", "have quotas"),
+        ("queue/x", "not something that has configs"),
+    ],
+)
+def test_what_is_no_resource(text: str, reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        parse_resource(text)
+
+
+@pytest.mark.parametrize(
+    ("type_", "text", "fault"),
+    [
+        ("boolean", "TRUE", None),
+        ("boolean", "yes", "true or false"),
+        ("int", " 12 ", None),
+        ("int", "-1", None),
+        ("int", "2147483648", "between"),
+        ("int", "1_000", "whole number"),
+        ("int", "", "whole number"),
+        ("short", "32768", "between"),
+        ("long", "9223372036854775807", None),
+        ("long", "9223372036854775808", "between"),
+        ("long", "1e6", "whole number"),
+        ("long", "١", "whole number"),
+        ("double", "0.5", None),
+        ("double", "half", "a number"),
+        ("class", "org.x.Y", None),
+        ("class", "org x", "Java class"),
+        ("list", "", None),
+        ("string", "", None),
+        ("password", "", None),
+        ("unknown", "anything", None),
+    ],
+)
+def test_values_by_type(type_: str, text: str, fault: str | None) -> None:
+    found = fault_of(type_, text)
+    assert (found is None) if fault is None else (found is not None and fault in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "number"),
+    [
+        ("retention.ms", "7d", "604800000"),
+        ("segment.bytes", "1GiB", "1073741824"),
+        ("log.retention.hours", "7d", "168"),
+        ("leader.replication.throttled.rate", "50MB", "50000000"),
+        ("retention.ms", "soon", None),
+        ("cleanup.policy", "7d", None),
+    ],
+)
+def test_what_number_was_meant(name: str, text: str, number: str | None) -> None:
+    assert number_for(name, text) == number
+
+
+def test_edits() -> None:
+    assert parse_edits(["a=1", " b = x=y "], ["c=d"], ["e=f"]) == [
+        Edit("a", "set", "1"), Edit("b", "set", "x=y"), Edit("c", "append", "d"), Edit("e", "subtract", "f"),
+    ]  # fmt: skip
+    assert removals(["a", " b"]) == [Edit("a", "unset"), Edit("b", "unset")]
+    assert "geheim" not in repr(parse_edits(["a=geheim"]))
+
+
+@pytest.mark.parametrize(
+    ("values", "append", "reason"),
+    [
+        ([], [], "nothing to set"),
+        (["a"], [], "as KEY=VALUE"),
+        (["=a"], [], "as KEY=VALUE"),
+        (["a=1"], ["a=2"], "a: given twice"),
+        (["a=@-", "b=@-"], [], "only one value"),
+    ],
+)
+def test_what_is_no_edit(values: list[str], append: list[str], reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        parse_edits(values, append)
+
+
+def test_a_forgotten_key_does_not_show_the_value() -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_edits(["geheim"])
+    assert "geheim" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["retention.ms=1", " "])
+def test_what_cannot_be_unset(name: str) -> None:
+    with pytest.raises(UsageError, match="not a config's name"):
+        removals([name])
+
+
+@pytest.mark.parametrize(
+    ("edit", "error", "reason"),
+    [
+        (Edit("retenton.ms", "set", "1"), NotFound, "has no config retenton.ms"),
+        (Edit("retention.ms", "set", "1d"), Refused, "whole number, not '1d'"),
+        (Edit("retention.ms", "append", "1"), Refused, "is no list"),
+        (Edit("cleanup.policy", "append", " , "), UsageError, "nothing to append"),
+        (Edit("log.dirs", "set", "/x"), Refused, "only when it starts"),
+        (Edit("log.dirs", "unset"), Refused, "only when it starts"),
+    ],
+)
+def test_what_is_refused_before_it_is_sent(edit: Edit, error: type[Exception], reason: str) -> None:
+    with pytest.raises(error, match=reason):
+        check(TOPIC, [edit], KNOWN)
+
+
+def test_what_is_meant_is_told() -> None:
+    for wrong, meant in (("retenton.ms", "retention.ms"), ("log.cleanup.policy", "cleanup.policy")):
+        with pytest.raises(NotFound) as caught:
+            check(TOPIC, [Edit(wrong, "set", "1")], KNOWN)
+        assert meant in str(caught.value.hint)
+    with pytest.raises(Refused) as number:
+        check(TOPIC, [Edit("retention.ms", "set", "7d")], KNOWN)
+    assert number.value.hint == "that is retention.ms=604800000"
+
+
+def test_a_leftover_can_be_unset() -> None:
+    check(TOPIC, [Edit("of.a.plugin.that.is.gone", "unset")], KNOWN)
+
+
+def test_listener_prefixes() -> None:
+    check(TOPIC, [Edit("listener.name.external.ssl.keystore.location", "set", "/x")], KNOWN)
+    jaas = find_key(KNOWN, "listener.name.external.scram-sha-256.sasl.jaas.config")
+    assert jaas is not None
+    assert (jaas.sensitive, jaas.type) == (True, "password")
+    assert find_key(KNOWN, "listener.name.external.no.such") is None
+    assert find_key(KNOWN, "listener.name.") is None
+
+
+def test_secrets_come_from_files(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="must not be on the command line") as caught:
+        with_files([Edit("ssl.keystore.password", "set", "geheim")], KNOWN)
+    assert "geheim" not in str(caught.value) + str(caught.value.hint)
+    file = tmp_path / "secret"
+    file.write_text("geheim\n")
+    file.chmod(0o644)
+    edit = Edit("ssl.keystore.password", "set", f"@{file}")
+    with pytest.raises(UsageError, match="can be read by others"):
+        with_files([edit], KNOWN)
+    file.chmod(0o600)
+    assert with_files([edit], KNOWN) == [Edit("ssl.keystore.password", "set", "geheim")]
+
+
+def test_values_from_files(tmp_path: Path) -> None:
+    file = tmp_path / "value"
+    file.write_text("1000\n")
+    assert with_files([Edit("retention.ms", "set", f"@{file}")], KNOWN) == [Edit("retention.ms", "set", "1000")]
+    file.write_bytes(b"\xff")
+    with pytest.raises(InvalidFile, match="not UTF-8"):
+        with_files([Edit("retention.ms", "set", f"@{file}")], KNOWN)
+    file.write_bytes(b" \n")
+    with pytest.raises(InvalidFile, match="is empty"):
+        with_files([Edit("retention.ms", "set", f"@{file}")], KNOWN)
+    with pytest.raises(NotFound):
+        with_files([Edit("retention.ms", "set", f"@{tmp_path}/none")], KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "factor", "caution"),
+    [
+        ("retention.ms", "1000", "500", None, "older records are deleted"),
+        ("retention.ms", "-1", "500", None, "older records are deleted"),
+        ("retention.ms", "1000", "-1", None, None),
+        ("retention.ms", "1000", "2000", None, None),
+        ("retention.ms", None, "2000", None, None),
+        ("cleanup.policy", "delete", "compact", None, "only the last record"),
+        ("cleanup.policy", "compact", "compact,delete", None, "are deleted"),
+        ("cleanup.policy", "compact,delete", "delete", None, None),
+        ("min.insync.replicas", "1", "3", 2, "always refused"),
+        ("min.insync.replicas", "1", "2", 2, "one broker down"),
+        ("min.insync.replicas", "1", "2", 3, None),
+        ("min.insync.replicas", "1", "1", 1, None),
+        ("unclean.leader.election.enable", "false", "true", None, "can be lost"),
+        ("unclean.leader.election.enable", "true", "true", None, None),
+    ],
+)
+def test_cautions(name: str, before: str | None, after: str | None, factor: int | None, caution: str | None) -> None:
+    found = caution_of(ChangedConfig("topic/t", name, "would set", before, None, after, None, False), factor)
+    assert (found is None) if caution is None else (found is not None and caution in found)
+
+
+def test_differences() -> None:
+    secret = config("ssl.keystore.password", None, sensitive=True, source=ConfigSource.DYNAMIC_BROKER)
+    unset = config("ssl.keystore.password", None, sensitive=True)
+    configs = {
+        "broker/1": [config("a", "1"), config("broker.id", "1"), secret],
+        "broker/2": [config("a", "1", source=ConfigSource.STATIC_BROKER), config("broker.id", "2"), secret],
+        "broker/3": [config("a", "2"), config("broker.id", "3"), unset, config("new", "x")],
+    }
+    found = differences(configs, leave_out=frozenset({"broker.id"}))
+    assert [(d.name, [(v.value, v.source, v.resources) for v in d.values]) for d in found] == [
+        ("a", [("1", "default, static broker", ["broker/1", "broker/2"]), ("2", "default", ["broker/3"])]),
+        ("new", [(None, None, ["broker/1", "broker/2"]), ("x", "default", ["broker/3"])]),
+        (
+            "ssl.keystore.password",
+            [(None, "dynamic broker", ["broker/1", "broker/2"]), (None, "default", ["broker/3"])],
+        ),
+    ]
+    assert not_compared(configs) == ["ssl.keystore.password"]
+
+
+def test_explanations() -> None:
+    chain = (
+        Synonym("retention.ms", "5", ConfigSource.TOPIC), Synonym("log.retention.ms", "7", ConfigSource.DEFAULT),
+    )  # fmt: skip
+    topic = config("retention.ms", "5", "long", source=ConfigSource.TOPIC, synonyms=chain)
+    known = {"topic": {"retention.ms": topic}, "broker": {"log.dirs": KNOWN["log.dirs"]}}
+    one, other = explanations(["retention.ms", "log.dirs"], known, TOPIC)  # type: ignore[arg-type]  # a plain dict
+    assert (one.of, one.default, one.server_config) == ("topic", "7", "log.retention.ms")
+    assert (other.of, other.read_only, other.server_config) == ("broker", True, None)
+    with pytest.raises(NotFound, match=r"retention\.mss"):
+        explanations(["retention.mss"], known, TOPIC)  # type: ignore[arg-type]  # a plain dict
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("a <code>b</code> &lt;c&gt;", "a b <c>"),
+        ('see <a href="https://x.org/y">here</a>.', "see here (https://x.org/y)."),
+        ('see <a href="#up">above</a>', "see above"),
+        ("two:<ul><li>one</li><li>other</li></ul>end", "two:\n- one\n- other\nend"),
+        ("a<br>b  c\n d", "a\nb c\nd"),
+        ("1 < 2 and <listener> stays", "1 < 2 and <listener> stays"),
+    ],
+)
+def test_documentation_as_text(html: str, text: str) -> None:
+    assert plain(html) == text
+
+
+def test_items() -> None:
+    assert items(" a, b,,") == ["a", "b"]
+    assert items(None) == []

@@ -1,0 +1,168 @@
+"""Conditions on JSON values, and what else selects records."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from kctl.errors import UsageError
+from kctl.model import TopicPartition
+from kctl.records.chunk import Chunk
+from kctl.records.decoding import DecoderSettings, record_decoder
+from kctl.records.json_path import parse_condition
+from kctl.records.select import Selection, parse_header
+
+ORDER = {
+    "id": 17, "paid": True, "total": 12.5, "note": None, "user": {"name": "Åsa", "e-mail": "a@b"},
+    "tags": ["new", "x\"y"], "items": [{"sku": "a", "n": 1}, {"sku": "b", "n": 3}], "a.b": 1, "": 2, "$": 3,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        ("id == 17", True),
+        ("id==17.0", True),
+        ("id == 18", False),
+        ('id == "17"', False),
+        ("$.id == 17", True),
+        (".id == 17", True),
+        ("id != 18", True),
+        ("id != 17", False),
+        ("missing != 17", False),  # nothing stands there
+        ("missing == null", False),
+        ("note == null", True),
+        ("note", True),  # something stands there
+        ("missing", False),
+        ("paid == true", True),
+        ("paid == 1", False),
+        ("id == true", False),
+        ("paid > 0", False),
+        ("total >= 12.5", True),
+        ("total > 12.5", False),
+        ("total < 1e2", True),
+        ("id <= 16", False),
+        ('user.name == "Åsa"', True),
+        ('user.name == "\\u00c5sa"', True),
+        ('user.name > "A"', True),
+        ('user.name =~ "^Å.a$"', True),
+        ('id =~ "1"', False),  # no text
+        ('user.e-mail =~ "@"', True),
+        ('user["e-mail"] == "a@b"', True),
+        ('$["user"]["name"] =~ "s"', True),
+        ('tags[0] == "new"', True),
+        ('tags[-1] == "x\\"y"', True),
+        ('tags[2] == "new"', False),
+        ('tags["0"] == "new"', False),
+        ("user[0]", False),
+        ('tags[*] == "new"', True),
+        ("items[*].n == 3", True),
+        ("items[*].n > 3", False),
+        ('items[*][*] == "b"', True),
+        ('["a.b"] == 1', True),
+        ('."a.b" == 1', True),
+        ('[""] == 2', True),
+        ('["$"] == 3', True),
+        ('tags == ["new", "x\\"y"]', True),
+        ('user == {"e-mail": "a@b", "name": "Åsa"}', True),
+        ("$", True),
+        (". ", True),
+        (". == 17", False),
+        ("$ != 17", True),
+    ],
+)
+def test_conditions(condition: str, holds: bool) -> None:
+    assert parse_condition(condition)(ORDER) is holds
+
+
+@pytest.mark.parametrize("value", [None, 3, "text", [], [1], float("inf")])
+def test_a_path_into_what_is_no_object(value: Any) -> None:
+    assert not parse_condition("a.b[0]")(value)
+
+
+@pytest.mark.parametrize(
+    ("condition", "why"),
+    [
+        ("", "no path"),
+        ("== 1", "no path"),
+        ("a ==", "no JSON value"),
+        ("a == b", "no JSON value"),
+        ("a == 'b'", "double quotes"),
+        ("a == NaN", "no JSON value"),
+        ("a b", "what is 'b'"),
+        ("a..b", "what is"),
+        ("a[", "what is"),
+        ("a[1.5]", "what is"),
+        ("a[99999999999]", "what is"),
+        ("a = 1", "what is"),
+        ("a =~ 1", "regular expression"),
+        ('a =~ "("', "regular expression"),
+        ("a < true", "a number or a text"),
+        ("a < null", "a number or a text"),
+        ("a == 1 and b == 2", "no JSON value"),
+        ("a" * 1001, "longer than"),
+        ("a == " + "[" * 900, "no JSON value"),
+    ],
+)
+def test_no_condition(condition: str, why: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(why)):
+        parse_condition(condition)
+
+
+TP = TopicPartition("t", 0)
+CHUNK = Chunk(
+    TP,
+    range(10, 14),
+    [1, 2, 3, 4],
+    [b"alice", None, b"bob", b"\xff"],
+    [b'{"n":1}', b"not json", None, b'{"n":2}'],
+    {0: ((b"h", b"x"),), 3: ((b"h", None), (b"i", b"y"))},
+)
+
+
+@pytest.mark.parametrize(
+    ("selection", "offsets"),
+    [
+        (Selection(), [10, 11, 12, 13]),
+        (Selection(key=re.compile(b"li|bo")), [10, 12]),
+        (Selection(key=re.compile(b"")), [10, 12, 13]),  # null matches nothing
+        (Selection(value=re.compile(b"n")), [10, 11, 13]),
+        (Selection(key=re.compile(b"\xff")), [13]),
+        (Selection(headers=(parse_header("h"),)), [10, 13]),
+        (Selection(headers=(parse_header("h="),)), [10]),
+        (Selection(headers=(parse_header("h=^x$"),)), [10]),
+        (Selection(headers=(parse_header("h"), parse_header("i=y"))), [13]),
+        (Selection(json=(parse_condition("n > 1"),)), [13]),
+        (Selection(json=(parse_condition("n"), parse_condition("n < 2"))), [10]),
+        (Selection(key=re.compile(b"bob"), json=(parse_condition("n"),)), []),
+    ],
+)
+def test_selection(selection: Selection, offsets: list[int]) -> None:
+    chosen = selection.of(CHUNK)
+    assert list(chosen.offsets) == offsets
+    assert [record.offset for record in chosen.records()] == offsets
+    if 13 in offsets:
+        assert list(chosen.records())[-1].headers == (("h", None), ("i", b"y"))
+
+
+def test_conditions_are_for_what_is_shown() -> None:
+    chunk = Chunk(TP, [0, 1], [0, 0], [None, None], [(7).to_bytes(4, "big"), b"xx"], {})
+    decode = record_decoder(None, "int", DecoderSettings())
+    assert decode
+    chunk = chunk._replace(shown=[decode(record) for record in chunk.records()])
+    assert list(Selection(value=re.compile(b"^7$")).of(chunk).offsets) == [0]
+    assert list(Selection(value=re.compile(b"x")).of(chunk).offsets) == [1], "what could not be decoded is as it is"
+    assert list(Selection(json=(parse_condition("$ == 7"),)).of(chunk).offsets) == [0]
+
+
+def test_parts_keep_their_headers() -> None:
+    part = CHUNK.part(2, 4)
+    assert (part.size, dict(part.headers)) == (2, {1: ((b"h", None), (b"i", b"y"))})
+    assert CHUNK.size_bytes == len(b"alicebob\xff") + len(b'{"n":1}not json{"n":2}')
+
+
+def test_a_header_without_a_name() -> None:
+    with pytest.raises(UsageError, match="no name"):
+        parse_header("=x")

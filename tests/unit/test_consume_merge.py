@@ -1,0 +1,137 @@
+"""Reading without a group, over answers that a made-up Fetcher gives: ends, limits, merging by time."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from kctl.model import TopicPartition
+from kctl.records import direct
+from kctl.records.batches import next_offset
+from kctl.records.chunk import Chunk
+from kctl.records.consume_plan import Plan
+from kctl.records.delivery import Delivery, Stats
+from kctl.records.direct import Direct
+from kctl.records.fetcher import Fetched
+from kctl.records.options import ConsumeOptions
+from segment_files import Rec, batch
+
+
+class _Sink:
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, int, int]] = []  # (timestamp, partition, offset)
+
+    def write(self, chunk: Chunk) -> None:
+        self.seen += [(t, chunk.tp.partition, o) for t, o in zip(chunk.timestamps, chunk.offsets, strict=True)]
+
+    def flush(self) -> None: ...
+
+    def warn(self, text: str) -> None: ...
+
+    def stats(self, stats: Stats) -> None: ...
+
+
+class _Log:
+    """A partition's log in batches of some records, by their timestamps."""
+
+    def __init__(self, number: int, times: Sequence[int], per_batch: int) -> None:
+        self.tp = TopicPartition("t", number)
+        self.batches = [
+            batch(at, [Rec(timestamp=time) for time in times[at : at + per_batch]], base_timestamp=0)
+            for at in range(0, len(times), per_batch)
+        ]
+        self.end = len(times)
+
+
+class _Fetcher:
+    """Stands in for brokers: one that gives a batch at a time, from a random partition that is asked for. A real
+    one cannot be made to answer in a chosen order."""
+
+    logs: dict[TopicPartition, _Log]
+    random: random.Random
+
+    def __init__(self, _client: Any, positions: dict[TopicPartition, int], **_: Any) -> None:
+        self._positions, self._silent = dict(positions), set[TopicPartition]()
+        self.most_waiting = 0
+
+    def poll(self, _timeout_s: float) -> Iterator[Fetched]:
+        wanted = [tp for tp in self._positions if tp not in self._silent]
+        if not wanted:
+            return
+        tp = self.random.choice(wanted)
+        log, position = self.logs[tp], self._positions[tp]
+        data = next((each for each in log.batches if next_offset(each, 0) > position), b"")
+        following = next_offset(data, position)
+        self._positions[tp] = following
+        yield Fetched(tp, position, following, data, (), log.end)
+
+    def pause(self, tp: TopicPartition) -> None:
+        self._silent.add(tp)
+
+    def resume(self, tp: TopicPartition) -> None:
+        self._silent.discard(tp)
+
+    def drop(self, tp: TopicPartition) -> None:
+        self._positions.pop(tp, None)
+
+    def close(self) -> None: ...
+
+
+def _run(
+    monkeypatch: pytest.MonkeyPatch, logs: list[_Log], seed: int, ends: dict[int, int] | None = None, **options: Any
+) -> tuple[str, _Sink]:
+    monkeypatch.setattr(direct, "Fetcher", _Fetcher)
+    _Fetcher.logs, _Fetcher.random = {log.tp: log for log in logs}, random.Random(seed)
+    tps = tuple(log.tp for log in logs)
+    until = {log.tp: (ends or {}).get(log.tp.partition, log.end) for log in logs}
+    chosen = ConsumeOptions(topics=("t",), exit_eof=True, **options)
+    plan = Plan(("t",), tps, dict.fromkeys(tps, 0), until)
+    sink = _Sink()
+    delivery = Delivery(chosen, sink, plan.ends, None)
+    client: Any = None
+    return Direct(client, chosen, plan, delivery, sink).run(), sink
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_merged_in_the_order_of_time(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    chance = random.Random(seed)
+    logs = [
+        _Log(number, sorted(chance.randrange(300) for _ in range(chance.randrange(80))), chance.randrange(1, 12))
+        for number in range(chance.randrange(1, 6))
+    ]
+    why, sink = _run(monkeypatch, logs, seed, merge=True)
+    assert why == "end"
+    assert [time for time, _, _ in sink.seen] == sorted(time for time, _, _ in sink.seen)
+    for log in logs:
+        assert [o for _, p, o in sink.seen if p == log.tp.partition] == list(range(log.end))
+
+
+def test_a_partition_stays_in_the_order_of_its_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Producers' clocks may go back: what follows a late record waits for it, and is not moved in front."""
+    _, sink = _run(monkeypatch, [_Log(0, [1, 9, 2, 10], 2), _Log(1, [3, 4, 11], 1)], 1, merge=True)
+    assert [(t, p) for t, p, _ in sink.seen] == [(1, 0), (3, 1), (4, 1), (9, 0), (2, 0), (10, 0), (11, 1)]
+
+
+@pytest.mark.parametrize("merge", [False, True])
+def test_ends_within_a_batch(monkeypatch: pytest.MonkeyPatch, merge: bool) -> None:
+    logs = [_Log(0, list(range(30)), 7), _Log(1, list(range(30)), 9), _Log(2, [], 1)]
+    why, sink = _run(monkeypatch, logs, 3, {0: 10, 1: 0, 2: 0}, merge=merge)
+    assert (why, sorted(o for _, p, o in sink.seen if p == 0)) == ("end", list(range(10)))
+    assert {p for _, p, _ in sink.seen} == {0}
+
+
+@pytest.mark.parametrize("merge", [False, True])
+def test_max_messages_within_a_batch(monkeypatch: pytest.MonkeyPatch, merge: bool) -> None:
+    logs = [_Log(0, list(range(0, 60, 2)), 7), _Log(1, list(range(1, 60, 2)), 9)]
+    why, sink = _run(monkeypatch, logs, 3, merge=merge, max_messages=11)
+    assert (why, len(sink.seen)) == ("max-messages", 11)
+    if merge:
+        assert [time for time, _, _ in sink.seen] == list(range(11))
+
+
+def test_until_a_time_leaves_out_later_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    why, sink = _run(monkeypatch, [_Log(0, [1, 9, 2, 10], 4)], 1, until_ms=9)
+    assert (why, [time for time, _, _ in sink.seen]) == ("until", [1, 2])

@@ -1,0 +1,233 @@
+"""kctl context import: what other tools' files become, and what is refused."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from kctl import context, context_import
+from kctl.errors import AlreadyExists, InvalidFile, KctlError, NotFound, UsageError
+
+PASSWORD = "correct-horse-7c2e"
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+CLIENT = {
+    "bootstrap.servers": "kafka1:9093,kafka2:9093",
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "SCRAM-SHA-512",
+    "sasl.jaas.config": f'{SCRAM} required username="ops" password="{PASSWORD}";',
+    "ssl.truststore.location": "/etc/ca.pem",
+    "ssl.truststore.type": "PEM",
+    "client.id": "me",
+}
+KAFKACTL = f"""
+contexts:
+  local:
+    brokers: [localhost:9092]
+  prod:
+    brokers:
+      - kafka1:9093
+      - kafka2:9093
+    tls: {{enabled: true, ca: ca.pem, cert: /etc/client.pem, certKey: /etc/client.key, insecure: false}}
+    sasl: {{enabled: true, username: ops, password: {PASSWORD}, mechanism: scram-sha256}}
+    clientID: me
+    requestTimeout: 10s
+current-context: prod
+"""
+
+
+@pytest.fixture(autouse=True)
+def config_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "home" / "config.yaml"
+    monkeypatch.setenv("KCTL_CONFIG", str(path))
+    monkeypatch.delenv("KCTL_CONTEXT", raising=False)
+    return path
+
+
+def properties(tmp_path: Path, **changes: str | None) -> str:
+    """A client.properties with CLIENT's settings, some changed (dots written as two underscores) or left out."""
+    settings = {**CLIENT, **{key.replace("__", "."): value for key, value in changes.items()}}
+    file = tmp_path / "client.properties"
+    file.write_text("".join(f"{key}={value}\n" for key, value in settings.items() if value is not None))
+    return str(file)
+
+
+def kafkactl(tmp_path: Path, text: str = KAFKACTL) -> str:
+    file = tmp_path / "config.yml"
+    file.write_text(text)
+    return str(file)
+
+
+def test_client_properties(tmp_path: Path, config_file: Path) -> None:
+    source = context_import.read_properties_source(properties(tmp_path), name="prod")
+    plan = context_import.plan_import(source, protected=True)
+    assert PASSWORD not in repr((source, plan))
+    assert not config_file.exists()
+    (done,) = context_import.apply_import(plan)
+    assert (done.action, done.current, done.left_out) == ("add", True, ("client.id",))
+    entry = context.get_context("prod")
+    assert entry == done.entry
+    assert entry.bootstrap_servers == ("kafka1:9093", "kafka2:9093")
+    assert entry.protected
+    secret = config_file.parent / "secrets" / "prod.sasl-password"
+    assert entry.security == context.SecuritySettings(
+        protocol="SASL_SSL",
+        sasl_mechanism="SCRAM-SHA-512",
+        sasl_username="ops",
+        sasl_password_file=str(secret),
+        ssl_cafile="/etc/ca.pem",
+    )
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+    assert stat.S_IMODE(secret.parent.stat().st_mode) == 0o700
+    assert entry.security.resolve().sasl_password == PASSWORD
+    assert PASSWORD not in config_file.read_text()
+
+
+def test_again_is_harmless_and_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
+    file = properties(tmp_path)
+    source = context_import.read_properties_source(file, name="prod")
+    context_import.apply_import(context_import.plan_import(source))
+    assert context_import.plan_import(source).contexts[0].action == "unchanged"
+    properties(tmp_path, sasl__jaas__config=f'{SCRAM} required username="ops" password="another";')
+    other = context_import.read_properties_source(file, name="prod")
+    with pytest.raises(AlreadyExists, match="other settings"):
+        context_import.plan_import(other)
+    (done,) = context_import.apply_import(context_import.plan_import(other, replace_existing=True))
+    assert done.action == "replace"
+    assert context.get_context("prod").security.resolve().sasl_password == "another"
+
+
+def test_a_variable_instead_of_a_file(tmp_path: Path, config_file: Path) -> None:
+    source = context_import.read_properties_source(properties(tmp_path), name="prod")
+    context_import.apply_import(context_import.plan_import(source, password_env="PROD_PASSWORD"))
+    assert context.get_context("prod").security.sasl_password_env == "PROD_PASSWORD"
+    assert not (config_file.parent / "secrets").exists()
+
+
+def test_removing_takes_the_password_along(tmp_path: Path, config_file: Path) -> None:
+    source = context_import.read_properties_source(properties(tmp_path), name="prod")
+    context_import.apply_import(context_import.plan_import(source))
+    own = tmp_path / "own"
+    own.write_text("x\n")
+    mine = context.Context(
+        ("h:1",),
+        security=context.SecuritySettings("SASL_PLAINTEXT", "PLAIN", "me", sasl_password_file=str(own)),
+    )
+    context.add_context("mine", mine)
+    context.remove_context("prod")
+    context.remove_context("mine")
+    assert list((config_file.parent / "secrets").iterdir()) == []
+    assert own.exists()  # what kctl did not write stays
+
+
+def test_kafkactl(tmp_path: Path) -> None:
+    source = context_import.read_kafkactl_source(kafkactl(tmp_path))
+    done = context_import.apply_import(context_import.plan_import(source))
+    assert [(each.name, each.current, each.left_out) for each in done] == [
+        ("local", False, ()),
+        ("prod", True, ("clientid", "requesttimeout")),
+    ]
+    assert context.current_context() == "prod"
+    security = context.get_context("prod").security
+    assert (security.protocol, security.sasl_mechanism) == ("SASL_SSL", "SCRAM-SHA-256")
+    assert security.ssl_cafile == str(tmp_path / "ca.pem")  # relative to kafkactl's file
+    assert (security.ssl_certfile, security.ssl_keyfile) == ("/etc/client.pem", "/etc/client.key")
+    assert security.resolve().sasl_password == PASSWORD
+    assert context.get_context("local") == context.Context(("localhost:9092",))
+
+
+def test_only_one_of_kafkactls(tmp_path: Path) -> None:
+    file = kafkactl(tmp_path)
+    source = context_import.read_kafkactl_source(file, only=["local"])
+    assert [each.name for each in context_import.plan_import(source).contexts] == ["local"]
+    with pytest.raises(NotFound, match="'nope'"):
+        context_import.read_kafkactl_source(file, only=["nope"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"bootstrap__servers": None}, "bootstrap.servers is missing"),
+        ({"sasl__mechanism": "OAUTHBEARER"}, "OAUTHBEARER is not supported"),
+        ({"sasl__mechanism": "PLAIN"}, "does not serve PLAIN"),
+        ({"sasl__jaas__config": None}, "sasl.jaas.config is missing"),
+        ({"sasl__jaas__config": f'{SCRAM} required username="ops" password="{PASSWORD}"'}, "cannot be understood"),
+        (
+            {"sasl__jaas__config": f'com.example.Own required username="ops" password="{PASSWORD}";'},
+            "com.example.Own does not serve",
+        ),
+        (
+            {"sasl__jaas__config": f'{SCRAM} required username="o" password="{PASSWORD}" tokenauth="true";'},
+            "delegation token",
+        ),
+        ({"ssl__truststore__type": "JKS"}, "Java keystore"),
+        ({"ssl__truststore__type": "PKCS12"}, "Java keystore"),
+        ({"sasl__login__class": "com.example.Own"}, "names a Java class"),
+    ],
+)
+def test_properties_that_are_refused(tmp_path: Path, changes: dict[str, str | None], says: str) -> None:
+    with pytest.raises(InvalidFile, match=says) as caught:
+        context_import.read_properties_source(properties(tmp_path, **changes), name="prod")
+    assert PASSWORD not in f"{caught.value} {caught.value.hint}"
+
+
+def test_a_java_keystore_is_told_what_to_do(tmp_path: Path) -> None:
+    file = properties(tmp_path, ssl__truststore__type=None, ssl__truststore__location="/etc/trust.jks")
+    with pytest.raises(InvalidFile) as caught:
+        context_import.read_properties_source(file, name="prod")
+    assert "keytool" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("contexts: {}", "has no contexts"),
+        ("contexts: [a]", "has no contexts"),
+        ("a: &x 1", "anchor"),
+        ("contexts: {a: {brokers: []}}", "brokers must be"),
+        ("contexts: {a: {brokers: [h:0]}}", "port"),
+        ("contexts: {a: {brokers: [h:1], kubernetes: {enabled: true}}}", "Kubernetes"),
+        ("contexts: {a: {brokers: [h:1], tls: {enabled: true, insecure: true}}}", "insecure"),
+        ("contexts: {a: {brokers: [h:1], tls: {enabled: perhaps}}}", "enabled"),
+        (
+            "contexts: {a: {brokers: [h:1], sasl: {enabled: true, username: u, password: p, mechanism: oauth}}}",
+            "oauth is not supported",
+        ),
+        ("contexts: {a: {brokers: [h:1], sasl: {enabled: true, username: u}}}", "no password"),
+        ("contexts: {a: {brokers: [h:1], sasl: {enabled: true, username: u, password: 0815}}}", "quotes"),
+        ("contexts: {'a b': {brokers: [h:1]}}", "context name"),
+    ],
+)
+def test_kafkactl_configs_that_are_refused(tmp_path: Path, config_file: Path, text: str, says: str) -> None:
+    with pytest.raises(KctlError, match=says) as caught:
+        context_import.plan_import(context_import.read_kafkactl_source(kafkactl(tmp_path, text)))
+    assert "815" not in caught.value.message
+    assert not config_file.exists()
+
+
+def test_one_bad_context_of_several_leaves_all_out(tmp_path: Path) -> None:
+    text = "contexts: {a: {brokers: [h:1]}, b: {brokers: [h:1], kubernetes: {enabled: true}}}"
+    file = kafkactl(tmp_path, text)
+    with pytest.raises(InvalidFile, match="the context b cannot be taken over") as caught:
+        context_import.plan_import(context_import.read_kafkactl_source(file))
+    assert "--only" in (caught.value.hint or "")
+    assert len(context_import.plan_import(context_import.read_kafkactl_source(file, only=["a"])).contexts) == 1
+
+
+def test_one_variable_cannot_serve_several_contexts(tmp_path: Path) -> None:
+    source = context_import.read_kafkactl_source(kafkactl(tmp_path))
+    with pytest.raises(UsageError, match="several contexts"):
+        context_import.plan_import(source, password_env="PW")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("a.properties", "properties"), ("config.yml", "kafkactl"), ("c.YAML", "kafkactl")]
+)
+def test_the_format_by_the_name(name: str, expected: str) -> None:
+    assert context_import.format_of(name) == expected
+
+
+def test_a_name_that_tells_no_format() -> None:
+    with pytest.raises(UsageError, match="cannot be told"):
+        context_import.format_of("client")

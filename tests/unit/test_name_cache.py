@@ -1,0 +1,103 @@
+"""Names kept for completion: how long, for whom, and what becomes of a file that is not what was written."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from kctl import name_cache
+from kctl.context import Security, Target
+from kctl.errors import ConnectionFailed
+
+DEV = Target("dev", ("127.0.0.1:9092",))
+
+
+class Cluster:
+    """What is asked instead of a cluster. asked: how often."""
+
+    def __init__(self) -> None:
+        self.names = ["orders"]
+        self.asked = 0
+        self.down = False
+
+    def fetch(self, kind: str, target: Target) -> list[str]:
+        self.asked += 1
+        if self.down:
+            raise ConnectionFailed(f"{target.name} has no {kind}")
+        return list(self.names)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    made = Cluster()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(name_cache, "_fetch", made.fetch)
+    return made
+
+
+def test_kept_for_seconds(cluster: Cluster, tmp_path: Path) -> None:
+    assert name_cache.cached_names("topics", DEV, now=100.0) == ["orders"]
+    cluster.names.append("payments")
+    assert name_cache.cached_names("topics", DEV, now=109.0) == ["orders"]
+    assert name_cache.cached_names("topics", DEV, now=111.0) == ["orders", "payments"]
+    assert cluster.asked == 2
+    (file,) = (tmp_path / "kctl" / "names").iterdir()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_older_names_while_the_cluster_does_not_answer(cluster: Cluster) -> None:
+    name_cache.cached_names("topics", DEV, now=100.0)
+    cluster.down = True
+    assert name_cache.cached_names("topics", DEV, now=200.0) == ["orders"]
+    assert name_cache.cached_names("topics", DEV, now=205.0) == ["orders"]
+    assert cluster.asked == 2  # it is not waited for at every key
+    assert name_cache.cached_names("topics", DEV, now=800.0) == []
+    cluster.down = False
+    assert name_cache.cached_names("topics", DEV, now=900.0) == ["orders"]
+
+
+def test_a_clock_that_went_back(cluster: Cluster) -> None:
+    name_cache.cached_names("topics", DEV, now=1000.0)
+    name_cache.cached_names("topics", DEV, now=10.0)
+    assert cluster.asked == 2
+
+
+def test_each_cluster_login_and_kind_has_its_own(cluster: Cluster) -> None:
+    others = (
+        Target("prod", DEV.bootstrap_servers),
+        Target("dev", ("127.0.0.1:9093",)),
+        Target("dev", DEV.bootstrap_servers, security=Security("SASL_PLAINTEXT", "PLAIN", "ops", "secret")),
+    )
+    for target in (DEV, *others):
+        name_cache.cached_names("topics", target, now=100.0)
+    name_cache.cached_names("groups", DEV, now=100.0)
+    assert cluster.asked == 5
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"[", b"[" * 100_000, b"null", b"{}", b'{"at": 100, "tried": 100}',
+     b'{"at": 100, "tried": 100, "names": [1]}',
+     b'{"at": "x", "tried": 100, "names": []}', b"\xff", b'"' + b"a" * (5 << 20)],
+)  # fmt: skip
+def test_a_file_with_something_else_is_written_anew(cluster: Cluster, tmp_path: Path, content: bytes) -> None:
+    name_cache.cached_names("topics", DEV, now=100.0)
+    (file,) = (tmp_path / "kctl" / "names").iterdir()
+    file.write_bytes(content)
+    assert name_cache.cached_names("topics", DEV, now=101.0) == ["orders"]
+    assert cluster.asked == 2
+
+
+def test_the_files_are_bounded(cluster: Cluster, tmp_path: Path) -> None:
+    for number in range(name_cache.MAX_FILES + 5):
+        name_cache.cached_names("topics", Target(f"c{number}", ("h:1",)), now=100.0)
+    assert len(list((tmp_path / "kctl" / "names").iterdir())) == name_cache.MAX_FILES
+    assert cluster.asked == name_cache.MAX_FILES + 5
+
+
+def test_a_cache_that_cannot_be_written(cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "kctl").write_text("a file where the folder would be")
+    assert name_cache.cached_names("topics", DEV, now=100.0) == ["orders"]
+    assert cluster.asked == 1

@@ -1,0 +1,161 @@
+"""The pure rules of `kctl topic`: problems of partitions, sizes, rates, places in logs, partition numbers, patterns."""
+
+from __future__ import annotations
+
+import pytest
+
+from kctl.commands.invocation import Invocation
+from kctl.commands.topic_options import check_pattern
+from kctl.errors import NotConfirmed, OperationFailed, Refused, UsageError
+from kctl.model import PartitionState, TopicPartition, TopicState
+from kctl.topics.configs import ConfigEntry, ConfigSource
+from kctl.topics.describe import Problem, describe, has_problem, only
+from kctl.topics.offsets import failure_lines, parse_place
+from kctl.topics.partition_numbers import parse_numbers
+from kctl.topics.rates import Ends, rates
+from kctl.topics.sizes import Size, size_of
+
+
+def _partition(number: int, replicas: tuple[int, ...], isr: tuple[int, ...], leader: int = 1) -> PartitionState:
+    return PartitionState("t", number, leader, 0, replicas, isr)
+
+
+_FULL, _AT, _UNDER, _OFFLINE = (
+    _partition(0, (1, 2, 3), (1, 2, 3)),
+    _partition(1, (1, 2, 3), (1, 2)),
+    _partition(2, (1, 2, 3), (1,)),
+    _partition(3, (1, 2, 3), (1, 2, 3), leader=-1),
+)
+
+
+@pytest.mark.parametrize(
+    ("problem", "partitions"),
+    [
+        (Problem.UNDER_REPLICATED, [1, 2]),
+        (Problem.UNAVAILABLE, [3]),
+        (Problem.UNDER_MIN_ISR, [2, 3]),
+        (Problem.AT_MIN_ISR, [1]),
+    ],
+)
+def test_problems(problem: Problem, partitions: list[int]) -> None:
+    """As TopicCommand.PartitionDescription has them."""
+    two = ConfigEntry("min.insync.replicas", "2", ConfigSource.TOPIC)
+    topic = describe(TopicState("t", False, None, (_FULL, _AT, _UNDER, _OFFLINE)), [two], None)
+    assert [p.partition for p in only(topic, [problem]).partitions] == partitions
+    assert only(topic, [problem]).partition_count == 4
+
+
+def test_without_configs_the_minimum_is_not_known() -> None:
+    topic = describe(TopicState("t", False, None, (_FULL, _UNDER)), OperationFailed("not allowed"), None)
+    assert [(p.under_min_isr, p.at_min_isr) for p in topic.partitions] == [(None, None), (None, None)]
+    assert not any(has_problem(p, Problem.AT_MIN_ISR) for p in topic.partitions)
+    assert topic.configs_error == "not allowed"
+
+
+def test_a_minimum_above_the_replicas_counts_as_all_of_them() -> None:
+    """Partition.effectiveMinIsr (Kafka 3.7): one replica with min.insync.replicas=2 takes acks=all."""
+    two = ConfigEntry("min.insync.replicas", "2", ConfigSource.STATIC_BROKER)
+    (single,) = describe(TopicState("t", False, None, (_partition(0, (1,), (1,)),)), [two], None).partitions
+    assert (single.under_min_isr, single.at_min_isr) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("told", "leader", "size", "bytes_"),
+    [
+        ({1: 5, 2: 7}, 1, Size(12, 0, 5), 12),
+        ({1: 5}, 1, Size(5, 1, 5), None),
+        ({2: 7}, 1, Size(7, 1, None), None),
+        ({2: 7, 1: 5, 3: 1}, -1, Size(13, 0, None), 13),  # a copy on its way to broker 3
+        ({}, 1, Size(0, 2, None), None),
+    ],
+)
+def test_sizes(told: dict[int, int], leader: int, size: Size, bytes_: int | None) -> None:
+    found = size_of(told, (1, 2), leader)
+    assert found == size
+    assert found.bytes == bytes_
+
+
+def test_sizes_add_up() -> None:
+    assert Size(10, 0, 5) + Size(4, 0, 2) == Size(14, 0, 7)
+    assert Size(10, 0, 5) + Size(4, 1, None) == Size(14, 1, None)
+
+
+A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
+
+
+def test_rates() -> None:
+    before, now = Ends(10.0, {A0: 5, A1: 7, B0: 1}), Ends(12.0, {A0: 5, A1: 11, B0: 31})
+    by_topic = [(r.topic, r.partition, r.log_end_offset, r.messages, r.messages_per_s) for r in rates(
+        before, now, by_partition=False)]  # fmt: skip
+    assert by_topic == [("b", None, 31, 30, 15.0), ("a", None, 16, 4, 2.0)]
+    by_partition = [(r.topic, r.partition, r.messages) for r in rates(before, now, by_partition=True)]
+    assert by_partition == [("b", 0, 30), ("a", 1, 4), ("a", 0, 0)]
+
+
+@pytest.mark.parametrize("before", [None, Ends(10.0, {}), Ends(10.0, {B0: 9})])
+def test_no_rate_without_an_earlier_look_at_the_same_log(before: Ends | None) -> None:
+    """New, seen for the first time, or made anew: its end has gone back."""
+    (row,) = rates(before, Ends(12.0, {B0: 3}), by_partition=False)
+    assert (row.messages, row.messages_per_s, row.log_end_offset) == (None, None, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("latest", -1), ("-1", -1), ("EARLIEST", -2), ("-2", -2), ("max-timestamp", -3), ("-3", -3),
+        ("earliest-local", -4), ("latest-tiered", -5), ("-5", -5), ("2024-05-01", 1_714_521_600_000),
+        ("1714521600000", 1_714_521_600_000),
+    ],
+)  # fmt: skip
+def test_places(text: str, place: int) -> None:
+    assert parse_place(text) == place
+
+
+@pytest.mark.parametrize("text", ["", "-6", "newest", "yesterday"])
+def test_no_places(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a time"):
+        parse_place(text)
+
+
+@pytest.mark.parametrize(("text", "numbers"), [("0", {0}), ("0,3-5", {0, 3, 4, 5}), (" 7 , 7-7", {7})])
+def test_partition_numbers(text: str, numbers: set[int]) -> None:
+    assert parse_numbers(text) == numbers
+
+
+@pytest.mark.parametrize("text", ["", "-1", "5-3", "1,,2", "a", "0-999999", "1-2-3", "٣"])
+def test_bad_partition_numbers(text: str) -> None:
+    with pytest.raises(UsageError, match="is no list of partitions"):
+        parse_numbers(text)
+
+
+def test_failures_are_a_line_for_each_reason() -> None:
+    failed = {TopicPartition("t", n): OperationFailed(f"t-{n} has no leader") for n in range(7)}
+    failed[A0] = OperationFailed("not authorized")
+    assert failure_lines(failed) == [
+        "no offsets of a-0: not authorized",
+        "no offsets of t-0, t-1, t-2, t-3, t-4 and 2 more: it has no leader",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("inv", "match", "expect", "raises"),
+    [
+        (Invocation(), None, None, None),
+        (Invocation(yes=True), None, None, None),
+        (Invocation(), ["x.*"], None, None),
+        (Invocation(yes=True), ["x.*"], 2, None),
+        (Invocation(yes=True), ["x.*"], None, NotConfirmed),
+        (Invocation(confirm_cluster="c"), ["x.*"], None, NotConfirmed),
+        (Invocation(yes=True), ["x.*"], 3, Refused),
+        (Invocation(), ["x.*"], 3, Refused),
+        (Invocation(), None, 2, UsageError),
+    ],
+)
+def test_a_pattern_that_is_confirmed_beforehand_says_how_many(
+    inv: Invocation, match: list[str] | None, expect: int | None, raises: type[Exception] | None
+) -> None:
+    if raises is None:
+        check_pattern(inv, match, expect, 2)
+        return
+    with pytest.raises(raises):
+        check_pattern(inv, match, expect, 2)

@@ -1,0 +1,101 @@
+"""topics.yaml as `kctl topic apply` reads it, and what it changes of a topic that is there."""
+
+from __future__ import annotations
+
+import pytest
+
+from kctl.errors import InvalidFile
+from kctl.topics.apply import change_of
+from kctl.topics.configs import ConfigEntry, ConfigSource
+from kctl.topics.own_configs import set_on_topic
+from kctl.topics.spec import TopicSpec, parse_specs
+
+
+def test_all_keys() -> None:
+    text = """\
+topics:
+  - name: orders
+    partitions: 6
+    replication_factor: 3
+    configs:
+      retention.ms: 86400000
+      min.cleanable.dirty.ratio: 0.5
+      preallocate: false
+      cleanup.policy: [compact, delete]
+      compression.type: 'zstd'
+      leader.replication.throttled.replicas: ''
+  - name: bare
+  - {name: none-set, configs: {}}
+  - name: none-set-either
+    configs:
+"""
+    first, bare, none, either = parse_specs(text.encode(), "t.yaml")
+    assert first == TopicSpec(
+        "orders", 6, 3,
+        {"retention.ms": "86400000", "min.cleanable.dirty.ratio": "0.5", "preallocate": "false",
+         "cleanup.policy": "compact,delete", "compression.type": "zstd", "leader.replication.throttled.replicas": ""},
+        "t.yaml:2",
+    )  # fmt: skip
+    assert bare == TopicSpec("bare", None, None, None, "t.yaml:12")
+    assert none.configs == either.configs == {}, "it says that none are set"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "t.yaml: it has no list `topics`"),
+        ("- name: a", "t.yaml: it has no list `topics`"),
+        ("topics: {a: 1}", "t.yaml: it has no list `topics`"),
+        ("topics: []\nversion: 1", "t.yaml:2: 'version' is not known"),
+        ("topics:\n- orders", "t.yaml:2: a topic is a mapping"),
+        ("topics:\n- name: a\n  partition: 1", "t.yaml:3: 'partition' is not known"),
+        ("topics:\n- partitions: 1", "it is no text"),
+        ("topics:\n- name: 12", "12 is not a topic name: it is no text"),
+        ("topics:\n- name: a b", "t.yaml:2: 'a b' is not a topic name: only ASCII"),
+        ("topics:\n- name: a\n- name: b\n- name: a", "t.yaml:4: topic a is there twice; first at t.yaml:2"),
+        ("topics:\n- name: a.b\n- name: a_b", "t.yaml:3: a_b collides with a.b"),
+        ("topics:\n- name: a\n  name: b", "t.yaml:3: 'name' is there twice"),
+        ("topics:\n- name: a\n  partitions: 0", "t.yaml:3: partitions is 0, not a number from 1 to 100000"),
+        ("topics:\n- name: a\n  partitions: 200000000", "not a number from 1 to 100000"),
+        ("topics:\n- name: a\n  partitions: '6'", "partitions is '6'"),
+        ("topics:\n- name: a\n  partitions: true", "partitions is True"),
+        ("topics:\n- name: a\n  replication_factor: 40000", "not a number from 1 to 32767"),
+        ("topics:\n- name: a\n  configs: [x]", "t.yaml:3: configs is no mapping"),
+        ("topics:\n- name: a\n  configs:\n    x:", "t.yaml:4: x has no value"),
+        ("topics:\n- name: a\n  configs:\n    x: {y: 1}", "t.yaml:4: x has no value"),
+        ("topics:\n- name: a\n  configs:\n    x: [[1]]", "t.yaml:4: x has no value"),
+        ("topics:\n- name: a\n  configs:\n    1: x", "t.yaml:4: 1 is not the name of a config"),
+        ("topics: &a\n- name: a", "the anchor &a is not taken"),
+        ("topics: [", "not YAML"),
+        ("topics:\n- name: \x1b[2Jx", "not YAML"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line(text: str, said: str) -> None:
+    with pytest.raises(InvalidFile) as caught:
+        parse_specs(text.encode(), "t.yaml")
+    assert said in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("wanted", "there", "changes"),
+    [
+        (None, {"a": "1"}, {}),
+        ({}, {"a": "1"}, {"a": None}),
+        ({"a": "2"}, {"a": "1", "b": "3"}, {"a": "2", "b": None}),
+        ({"a": "1"}, {}, {"a": "1"}),
+    ],
+)
+def test_configs_in_the_file_are_all_that_are_set(
+    wanted: dict[str, str] | None, there: dict[str, str], changes: dict[str, str | None]
+) -> None:
+    change = change_of(TopicSpec("t", 4, None, wanted, "f:1"), there)
+    assert (change.name, change.partitions, change.configs) == ("t", 4, changes)
+
+
+def test_throttles_of_a_move_and_inherited_values_are_not_set_on_the_topic() -> None:
+    entries = [
+        ConfigEntry("retention.ms", "1", ConfigSource.TOPIC),
+        ConfigEntry("leader.replication.throttled.replicas", "0:1", ConfigSource.TOPIC),
+        ConfigEntry("min.insync.replicas", "2", ConfigSource.STATIC_BROKER),
+    ]
+    assert set_on_topic(entries) == {"retention.ms": "1"}

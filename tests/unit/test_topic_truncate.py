@@ -1,0 +1,77 @@
+"""What truncating would delete, whom it takes unread records from, and Kafka's offset file."""
+
+from __future__ import annotations
+
+import pytest
+
+from kctl.errors import InvalidFile
+from kctl.model import TopicPartition
+from kctl.topics.offset_file import parse_offset_file
+from kctl.topics.readers import Reader
+from kctl.topics.truncate import HIGH_WATERMARK, planned, unread
+
+TP = TopicPartition("t", 0)
+
+
+@pytest.mark.parametrize(
+    ("offset", "start", "end", "result", "before", "messages"),
+    [
+        (5, 0, 10, "would delete", 5, 5),
+        (HIGH_WATERMARK, 3, 10, "would delete", 10, 7),
+        (HIGH_WATERMARK, 10, 10, "unchanged", 10, 0),
+        (3, 3, 10, "unchanged", 3, 0),
+        (1, 3, 10, "unchanged", 1, 0),
+        (0, 0, 0, "unchanged", 0, 0),
+    ],
+)
+def test_planned(offset: int, start: int, end: int, result: str, before: int, messages: int) -> None:
+    row = planned(TP, offset, start, end)
+    assert (row.result, row.before_offset, row.messages, row.low_watermark) == (result, before, messages, None)
+
+
+def test_what_groups_have_not_read() -> None:
+    rows = [planned(TP, 8, 2, 10), planned(TopicPartition("t", 1), 4, 0, 10)]
+    readers = [
+        Reader("behind", "Empty", 0, {0: 5, 1: 0}),
+        Reader("deleted-before-it-read", "Empty", 0, {0: 0}),
+        Reader("at-the-end", "Stable", 2, {0: 10, 1: 10}),
+        Reader("just-there", "Stable", 2, {0: 8, 1: 4}),
+        Reader("never-committed", "Stable", 2, {}),
+    ]
+    assert unread(rows, {"t": readers}) == {"behind": 3 + 4, "deleted-before-it-read": 6}
+
+
+def test_offset_file() -> None:
+    text = '{"partitions": [{"topic": "t", "partition": 0, "offset": -1}, {"offset": 7, "topic": "u", "partition": 2}]}'
+    assert parse_offset_file(text.encode(), "f") == {TP: -1, TopicPartition("u", 2): 7}
+    assert parse_offset_file(text.replace("]}", '], "version": 1}').encode(), "f")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "not JSON"),
+        ("[]", 'no object with "partitions"'),
+        ('{"partitions": {}}', 'no object with "partitions"'),
+        ('{"partitions": []}', "names no partitions"),
+        ('{"partitions": [], "version": 2}', "version 2"),
+        ('{"partitions": [{"topic": "t", "partition": 0}]}', "partitions[0]: it needs topic, partition and offset"),
+        ('{"partitions": [{"topic": "a b", "partition": 0, "offset": 0}]}', "only ASCII"),
+        ('{"partitions": [{"topic": 1, "partition": 0, "offset": 0}]}', "it is no text"),
+        ('{"partitions": [{"topic": "t", "partition": -1, "offset": 0}]}', "'-1' is no partition"),
+        ('{"partitions": [{"topic": "t", "partition": 0, "offset": -2}]}', "'-2' is no offset"),
+        ('{"partitions": [{"topic": "t", "partition": 0, "offset": 1.5}]}', "'1.5' is no offset"),
+        ('{"partitions": [{"topic": "t", "partition": 0, "offset": true}]}', "'True' is no offset"),
+        ('{"partitions": [{"topic": "t", "partition": 0, "offset": 9223372036854775808}]}', "is no offset"),
+        ('{"partitions": [{"topic": "t", "topic": "u", "partition": 0, "offset": 1}]}', "a key is there twice"),
+        ("[" * 100_000, "f: "),
+        (
+            '{"partitions": [' + ", ".join(['{"topic": "t", "partition": 0, "offset": 1}'] * 2) + "]}",
+            "partitions[1]: t-0 is there twice",
+        ),
+    ],
+)
+def test_bad_offset_files(text: str, said: str) -> None:
+    with pytest.raises(InvalidFile) as caught:
+        parse_offset_file(text.encode(), "f")
+    assert said in caught.value.message

@@ -1,0 +1,210 @@
+"""ZooKeeper without a server: what nodes hold, what servers say, what lies between two looks."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+from kazoo.protocol.states import ZnodeStat
+
+from kctl.errors import UsageError
+from kctl.zk.decode import HIDDEN, decode, meaning
+from kctl.zk.nodes import _natural, grant_of, node_of, parse_path
+from kctl.zk.servers import Server, monitor_of, problems, server_of, with_monitor
+from kctl.zk.watch import _Seen, changes
+
+SCRAM = "salt=MXk,stored_key=c3Q=,server_key=c2s=,iterations=4096"
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("/brokers/ids/3", "broker 3: gone when its session ends"),
+        ("/brokers/topics/orders/partitions/0/state", "partition orders-0: leader and ISR"),
+        ("/config/users/alice%40x", "quotas and SCRAM credentials of user alice@x"),
+        ("/config/brokers/<default>", "configs set for all brokers"),
+        ("/config/users/a/clients/b", "quotas of user a with client id b"),
+        ("/kafka-acl/Topic/orders", "ACLs of Topic orders"),
+        ("/isr_change_notification/isr_change_0000000001", "partitions whose ISR changed"),
+        ("/admin/delete_topics/{0}", "topic {0} is being deleted"),
+        ("/brokers/ids/3/x", None),
+        ("/", None),
+    ],
+)
+def test_meaning(path: str, text: str | None) -> None:
+    assert meaning(path) == text
+
+
+@pytest.mark.parametrize(
+    ("path", "data", "value", "hidden"),
+    [
+        ("/controller_epoch", b"12", 12, False),
+        ("/admin/delete_topics/t", b"", None, False),
+        ("/x", b"plain text", "plain text", False),
+        ("/x", b"\xff\xfe", None, False),
+        ("/x", b"NaN", "NaN", False),
+        ("/x", b'{"a":Infinity}', '{"a":Infinity}', False),
+        ("/x", b'{"a":1e999}', '{"a":1e999}', False),
+        ("/x", b'{"a":1.5,"b":["\\ud800"]}', {"a": 1.5, "b": ["\\ud800"]}, False),
+        ("/x", b"[" * 100_000, "[" * 100_000, False),
+        ("/controller", b'{"timestamp":"1795362572303"}', {"timestamp": "2026-11-22T15:49:32.303Z"}, False),
+        ("/controller", b'{"timestamp":"soon"}', {"timestamp": "soon"}, False),
+        ("/controller", b'{"timestamp":99999999999999999999}', {"timestamp": 99999999999999999999}, False),
+        (
+            "/config/users/alice",
+            f'{{"version":1,"config":{{"SCRAM-SHA-256":"{SCRAM}","producer_byte_rate":"5"}}}}'.encode(),
+            {
+                "version": 1,
+                "config": {
+                    "SCRAM-SHA-256": f"salt={HIDDEN},stored_key={HIDDEN},server_key={HIDDEN},iterations=4096",
+                    "producer_byte_rate": "5",
+                },
+            },
+            True,
+        ),
+        ("/config/users/alice", b"not JSON: geheim", HIDDEN, True),
+        ("/config/users/alice", b'{"version":1,"config":{"producer_byte_rate":"5"}}',
+         {"version": 1, "config": {"producer_byte_rate": "5"}}, False),
+        ("/config/brokers/1", b'{"config":{"listener.name.a.ssl.keystore.password":"geheim","x":"1"}}',
+         {"config": {"listener.name.a.ssl.keystore.password": HIDDEN, "x": "1"}}, True),
+        ("/config/brokers/1", b'{"config":{"listener.name.a.plain.sasl.jaas.config":"geheim"}}',
+         {"config": {"listener.name.a.plain.sasl.jaas.config": HIDDEN}}, True),
+        ("/config/brokers/1", b'{"config":"geheim"}', HIDDEN, True),
+        ("/config/users/alice", b'["geheim"]', HIDDEN, True),
+        ("/delegation_token/tokens/abc", b'{"hmac":"geheim"}', HIDDEN, True),
+    ],
+)  # fmt: skip
+def test_decode(path: str, data: bytes, value: Any, hidden: bool) -> None:
+    assert decode(path, data) == (value, hidden)
+
+
+def test_secrets_when_asked_for() -> None:
+    data = f'{{"config":{{"SCRAM-SHA-512":"{SCRAM}"}}}}'.encode()
+    assert decode("/config/users/alice", data, show_secrets=True) == ({"config": {"SCRAM-SHA-512": SCRAM}}, False)
+
+
+def test_partitions_come_in_their_order() -> None:
+    data = b'{"partitions":{"10":[1],"9":[2],"0":[3]}}'
+    assert list(decode("/brokers/topics/t", data).value["partitions"]) == ["0", "9", "10"]
+    assert sorted(["isr_10", "isr_9", "b", "10", "9"], key=_natural) == ["9", "10", "b", "isr_9", "isr_10"]
+
+
+@pytest.mark.parametrize(
+    ("text", "path"), [("/", "/"), ("", "/"), ("brokers/ids", "/brokers/ids"), ("/a/b/", "/a/b"), ("/a b", "/a b")]
+)
+def test_paths(text: str, path: str) -> None:
+    assert parse_path(text) == path
+
+
+@pytest.mark.parametrize("text", ["/a//b", "/a/../b", "/.", "/a\x00b", "/a\x1b[31m", "/\ud800"])
+def test_what_is_no_path(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_path(text)
+
+
+def stat(**changed: int) -> ZnodeStat:
+    zeros = dict.fromkeys(ZnodeStat._fields, 0) | {"czxid": 1, "mzxid": 1}
+    return ZnodeStat(**(zeros | changed))
+
+
+def test_a_node() -> None:
+    node = node_of("/x", b"\xff", stat(ephemeralOwner=-1, ctime=1000, mtime=10**18), show_secrets=False)
+    assert (node.value, node.text, node.base64) == (None, None, "/w==")
+    assert node.stat.session == "0xffffffffffffffff"
+    assert node.stat.created == datetime(1970, 1, 1, 0, 0, 1, tzinfo=timezone.utc)
+    secret = node_of("/delegation_token/tokens/a", b"geheim", stat(), show_secrets=False)
+    assert (secret.hidden, secret.text, secret.base64) == (True, None, None)
+    assert node_of("/x", None, stat(), show_secrets=False).text == ""
+
+
+def test_grants() -> None:
+    assert grant_of("world", "anyone", 31, show_secrets=False).permissions == [
+        "read", "write", "create", "delete", "admin",
+    ]  # fmt: skip
+    assert grant_of("digest", "u:aGFzaA==", 1, show_secrets=False).id == f"u:{HIDDEN}"
+    assert grant_of("digest", "u:aGFzaA==", 1, show_secrets=True).id == "u:aGFzaA=="
+    assert grant_of("sasl", "kafka", 5, show_secrets=False).permissions == ["read", "create"]
+
+
+SRVR = """Zookeeper version: 3.8.4-9316c2a7, built on 2024-02-12 22:16 UTC
+Latency min/avg/max: 0/0.8286/48
+Received: 711
+Sent: 715
+Connections: 4
+Outstanding: 2
+Zxid: 0x47
+Mode: follower
+Node count: 31
+"""
+
+
+def test_a_server() -> None:
+    found = server_of("a:1", SRVR)
+    assert (found.healthy, found.mode, found.version, found.zxid) == (True, "follower", "3.8.4", "0x47")
+    assert (found.latency_min_ms, found.latency_avg_ms, found.latency_max_ms) == (0.0, 0.8286, 48.0)
+    assert (found.connections, found.outstanding, found.nodes) == (4, 2, 31)
+    values = monitor_of("zk_uptime\t5000\nzk_watch_count\t7\nzk_synced_followers\t2.0\nbroken line\nzk_alone\n")
+    more = with_monitor(found, values)
+    assert (more.uptime_ms, more.watches, more.synced_followers, more.open_files) == (5000, 7, 2, None)
+    assert with_monitor(found, monitor_of("mntr is not executed because it is not in the whitelist.")) is found
+    assert server_of("a:1", SRVR.replace("Connections: 4", "Connections: many")).connections is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        ("This ZooKeeper instance is not currently serving requests\n", "no quorum"),
+        ("srvr is not executed because it is not in the whitelist.\n", "whitelist"),
+        ("Zookeeper version: 3.8.4\n", "no mode"),
+    ],
+)
+def test_a_server_that_does_not_tell(answer: str, problem: str) -> None:
+    found = server_of("a:1", answer)
+    assert not found.healthy
+    assert problem in str(found.problem)
+
+
+@pytest.mark.parametrize(
+    ("modes", "problem"),
+    [
+        (["leader", "follower", "follower"], None),
+        (["standalone"], None),
+        (["leader", None], "b0"),
+        (["leader", "leader"], "several ensembles"),
+        (["standalone", "leader"], "several ensembles"),
+        (["follower", "follower"], "none of them is the leader"),
+        (["follower"], "none of them is the leader"),
+    ],
+)
+def test_an_ensemble(modes: list[str | None], problem: str | None) -> None:
+    servers = [
+        Server(f"a{i}", True, mode) if mode else Server("b0", False, problem="down") for i, mode in enumerate(modes)
+    ]
+    found = problems(servers)
+    assert (found == []) if problem is None else (problem in " ".join(found))
+
+
+def seen(children: set[str] | None = None, **changed: int) -> _Seen:
+    node = node_of("/n", b"1", stat(**changed), show_secrets=False)
+    return _Seen(node, frozenset(children or ()))
+
+
+GONE = _Seen(None, frozenset())
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "events"),
+    [
+        (GONE, GONE, []),
+        (GONE, seen({"a"}), [("created", "/n"), ("child added", "/n/a")]),
+        (seen(), GONE, [("deleted", "/n")]),
+        (seen({"a"}), GONE, [("deleted", "/n")]),
+        (seen(), seen(), []),
+        (seen(), seen(mzxid=2), [("changed", "/n")]),
+        (seen(), seen(czxid=2, mzxid=2), [("deleted", "/n"), ("created", "/n")]),
+        (seen({"a", "b"}), seen({"b", "c"}), [("child removed", "/n/a"), ("child added", "/n/c")]),
+    ],
+)
+def test_what_changed(before: _Seen, after: _Seen, events: list[tuple[str, str]]) -> None:
+    assert [(change.event, change.path) for change in changes("/n", before, after)] == events
