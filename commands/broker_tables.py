@@ -30,6 +30,7 @@ def broker_table(rows: Sequence[BrokerSummary]) -> Table:
         Column("not_in_sync", "NOT IN SYNC", align="right", style=_alarm("not_in_sync")),
         Column("size_bytes", "SIZE", show=format_size, align="right"),
         Column("used_percent", "DISK", show=_percent, align="right"),
+        Column("log_dirs", "LOG DIRS", align="right", wide=True),
         Column("offline_log_dirs", "OFFLINE DIRS", align="right", style=_alarm("offline_log_dirs")),
         Column("release", "RELEASE"),
     ]
@@ -66,7 +67,7 @@ def description_tables(found: BrokerDescription) -> list[Table]:
         "replicas": f"{found.replicas:,}; not in sync: {_some(found.partitions_not_in_sync)}",
     }
     lines = Table(
-        [Column("key", f"BROKER {found.id}"), Column("value", " ")],
+        [Column("key", "BROKER"), Column("value", str(found.id))],
         [{"key": key, "value": value} for key, value in facts.items()],
     )
     return [lines] if found.log_dirs is None else [lines, log_dir_table(found.log_dirs, with_broker=False)]

@@ -10,7 +10,7 @@ import typer
 from kctl.commands import output
 from kctl.commands.invocation import invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.commands.views import told_if_incomplete
+from kctl.commands.views import ranges, told_if_incomplete
 from kctl.errors import NotHealthy
 from kctl.text import counted
 from kctl.units import format_duration, parse_duration_ms
@@ -162,12 +162,16 @@ def _changes(found: Diagnosis) -> Table:
         Column("topic", name=True),
         Column("partition", align="right"),
         Column("changes", "ISR CHANGES", align="right"),
-        Column("left", "LEFT"),
-        Column("joined", "JOINED"),
+        Column("left", show=_nodes),
+        Column("joined", show=_nodes),
         Column("leader_changes", "LEADER CHANGES", align="right"),
     ]
     rows = found.isr_changes
     return Table(columns, jsonable(rows[:_SHOWN]), title=_title(rows, "whose ISR or leader changed"))
+
+
+def _nodes(ids: list[int]) -> str:
+    return ranges(ids) or "-"
 
 
 def _title(rows: tuple[Any, ...], what: str) -> str:

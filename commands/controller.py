@@ -52,13 +52,14 @@ def _judge(found: Controller) -> None:
 
 def _tables(found: Controller) -> list[Table]:
     where = None if found.host is None else f"{found.host}:{found.port}"
-    facts: dict[str, Any] = {"controller": found.id, "address": where, "metadata": found.metadata, "epoch": found.epoch}
+    facts: dict[str, Any] = {"address": where, "metadata": found.metadata, "epoch": found.epoch}
     if found.metadata == "zookeeper":
         facts["since"] = None if found.since is None else f"{found.since:%Y-%m-%d %H:%M:%S} UTC ({_ago(found.since)})"
         facts["named by"] = f"broker {ranges(sorted(n for n, named in found.named_by.items() if named == found.id))}"
     else:
         facts["high watermark"] = found.high_watermark
-    lines = Table([Column("key", " "), Column("value", " ")], [{"key": k, "value": v} for k, v in facts.items()])
+    columns = [Column("key", "CONTROLLER"), Column("value", "none" if found.id is None else str(found.id))]
+    lines = Table(columns, [{"key": key, "value": value} for key, value in facts.items()])
     members = (*found.voters, *found.observers)
     return [lines, _members(members)] if members else [lines]
 

@@ -173,9 +173,10 @@ def _read(zk: KazooClient, path: str) -> tuple[bytes, Any] | None:
     from kazoo.exceptions import NoNodeError
 
     try:
-        return zk.get(path)
+        data, stat = zk.get(path)
     except NoNodeError:
         return None
+    return data or b"", stat
 
 
 def _time(ms: int | None) -> datetime | None:

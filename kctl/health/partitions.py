@@ -31,8 +31,8 @@ def under_min_isr(p: PartitionState, min_isr: int) -> bool:
 
 
 def at_min_isr(p: PartitionState, min_isr: int) -> bool:
-    """Just as many in sync as needed, and fewer than there are replicas: one more loss, and acks=all is refused."""
-    return len(p.isr) == effective_min_isr(p, min_isr) < len(p.replicas)
+    """Just as many in sync as needed: one loss, and acks=all is refused."""
+    return len(p.isr) == effective_min_isr(p, min_isr)
 
 
 def partitions_of(state: ClusterState) -> Iterable[PartitionState]:
@@ -63,7 +63,8 @@ def check_under_replicated(facts: Facts) -> Check:
 
 
 def check_under_min_isr(facts: Facts) -> Check:
-    """Partitions that refuse acks=all; only what is under-replicated can be one."""
+    """Partitions that refuse acks=all; only what is under-replicated can be one. Of those it is told, too, which are at
+    the minimum: with all replicas in sync, that is how the topic was made."""
     found: list[str] = []
     reasons: dict[str, None] = {}
     at_minimum = 0

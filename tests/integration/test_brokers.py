@@ -48,7 +48,7 @@ def test_list_and_describe(kctl: Kctl, cluster: TestCluster, topic: Callable[...
     both = kctl.json("broker", "describe", "3", "1")
     assert [row["id"] for row in both] == [3, 1]
     out = kctl.ok("broker", "describe", "2").out
-    assert "BROKER 2" in out
+    assert "BROKER      2\n" in out
     assert "LOG DIR" in out
 
 

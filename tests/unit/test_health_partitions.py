@@ -24,8 +24,8 @@ from kctl.model import Broker, TopicPartition
         ("123", "", "", 1, True, True, False),
         ("123", "12", "", 1, True, False, False),
         ("123", "1", "", 1, True, False, True),
-        ("1", "1", "", 2, False, False, False),  # fewer replicas than the minimum: all of them are enough
-        ("12", "12", "", 3, False, False, False),
+        ("1", "1", "", 2, False, False, True),  # fewer replicas than the minimum: all of them are enough
+        ("12", "12", "", 3, False, False, True),
         ("12", "1", "", 3, True, True, False),
         ("1234", "123", "4", 2, False, False, False),  # broker 4 is still copying
         ("1234", "12", "4", 2, True, False, True),
@@ -64,6 +64,11 @@ def test_checks_name_the_partitions() -> None:
 def test_min_isr_that_is_reached_or_not_known(min_isr: int | NotAuthorized, status: Status, reasons: int) -> None:
     found = rules.check_under_min_isr(facts(state([partition("12", "1")]), min_isr={"t": min_isr}))
     assert (found.status, len(found.reasons)) == (status, reasons)
+
+
+def test_a_topic_that_is_made_at_its_minimum_is_no_warning() -> None:
+    found = rules.check_under_min_isr(facts(state([partition("12", "12")]), min_isr={"t": 2}))
+    assert found.status is Status.OK
 
 
 def test_what_is_known_counts_when_another_topic_cannot_be_read() -> None:
