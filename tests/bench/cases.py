@@ -30,8 +30,9 @@ class Setting:
         return self.bootstrap
 
     def java_tool(self, main: str, *args: str) -> list[str]:
-        """One of Kafka's own tools, with the options that its script gives the JVM."""
-        return ["java", "-Xmx256M", "-cp", f"{self.libs}/*", f"org.apache.kafka.tools.{main}", *args]
+        """One of Kafka's own tools, with the options that its script gives the JVM. main: of Kafka's tools, or whole."""
+        name = main if main.startswith("kafka.") else f"org.apache.kafka.tools.{main}"
+        return ["java", "-Xmx256M", "-cp", f"{self.libs}/*", name, *args]
 
     def measure(self, commands: dict[str, list[str]]) -> dict[str, Figures]:
         return in_turn(commands, self.runs, self.kctl.environment)
@@ -49,19 +50,6 @@ def startup(setting: Setting) -> dict[str, Figures]:
             "kctl --version": [str(SCRIPT), "--version"],
             "kctl --help": [str(SCRIPT), "--help"],
             "kctl topic --help": [str(SCRIPT), "topic", "--help"],
-        }
-    )
-
-
-def topic_list(setting: Setting) -> dict[str, Figures]:
-    """`topic list` beside kafka-topics --list."""
-    servers = setting.cluster()
-    for number in range(20):
-        setting.kctl.ok("topic", "create", f"topic-{number}", "--partitions", "6", "--if-not-exists")
-    return setting.measure(
-        {
-            "kafka-topics --list": setting.java_tool("TopicCommand", "--list", "--bootstrap-server", servers),
-            "kctl topic list": [str(SCRIPT), "topic", "list", "--bootstrap-server", servers],
         }
     )
 

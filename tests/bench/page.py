@@ -25,7 +25,11 @@ answer. Figures of Spark that were published before 2026-11-22 left the Python w
 
 TITLES = {
     "startup": "Start-up",
-    "topics": "Listing topics",
+    "topics": "Topics: 20 listed and described, the ends of one",
+    "configs": "Configs: all of a broker, those set on a topic",
+    "groups": "Groups: 50 listed, one described",
+    "brokers": "Brokers: log dirs and API versions of three",
+    "transactions": "Transactions listed",
     "lag": "Lag of 50 groups × 60 partitions",
     "scale": "Lag against the number of groups (60 partitions each)",
     "cluster": "Three ZooKeepers and three brokers",

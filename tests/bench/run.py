@@ -20,6 +20,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "sup
 import cases
 import consume_cases
 import produce_cases
+import daily_cases
 import reassign_cases
 import segment_cases
 import spark_cases
@@ -29,7 +30,7 @@ from measure import Figures, machine
 RESULTS = Path(__file__).with_name("results")
 CASES: dict[str, Callable[[cases.Setting], dict[str, Figures]]] = {
     "startup": cases.startup,
-    "topics": cases.topic_list,
+    **daily_cases.CASES,
     "lag": cases.lag,
     "scale": cases.lag_scale,
     "cluster": cases.cluster_start,
@@ -52,11 +53,17 @@ CASES: dict[str, Callable[[cases.Setting], dict[str, Figures]]] = {
 }
 
 
+PEERS = (  # the tools of Kafka itself, and what is measured beside them
+    "DumpLogSegments", "ReassignPartitionsCommand", "ConsoleProducer", "ConsoleConsumer", "kafka-topics", "kafka-get-offsets", "kafka-configs",
+    "kafka-consumer-groups", "kafka-log-dirs", "kafka-broker-api-versions", "kafka-transactions",
+)  # fmt: skip
+
+
 def _report(name: str, figures: dict[str, Figures]) -> dict[str, Any]:
     base = next(iter(figures.values()))
     rows: dict[str, Any] = {}
     for command, f in figures.items():
-        if command.startswith(("DumpLogSegments", "ReassignPartitionsCommand", "ConsoleProducer")):
+        if command.startswith(PEERS):
             base = f  # several peers in one table: each is the base of what follows it
         rows[command] = {
             "cpu_ms": round(f.cpu_s * 1000), "wall_ms": round(f.wall_s * 1000), "max_rss_mb": f.max_rss_bytes // 10**6,
