@@ -223,8 +223,8 @@ def test_completion_imports_no_client(two: Kctl) -> None:
 @pytest.fixture(scope="module")
 def names(kctl: Kctl, cluster: TestCluster) -> Iterator[Kctl]:
     """The cluster has two topics, and two groups: one of them has a name that a shell must not see."""
-    from kafka import KafkaConsumer, TopicPartition
-    from kafka.structs import OffsetAndMetadata
+    from kafka import KafkaConsumer
+    from kafka.structs import OffsetAndMetadata, TopicPartition
 
     topics = ("complete-orders", "complete-orders-v2")
     for topic in topics:

@@ -1,0 +1,120 @@
+"""docs/migration.md: every option of every Java tool has a row, and every command and option of kctl's exists."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kctl.commands import app
+from kctl.deploy.java import find_java
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "migration.md"
+TOOLS = {
+    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+    "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "kafka-console-producer": "kafka.tools.ConsoleProducer",
+    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "kafka-acls": "kafka.admin.AclCommand",
+    "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
+    "kafka-broker-api-versions": "kafka.admin.BrokerApiVersionsCommand",
+}
+SUBCOMMANDS = {"kafka-transactions": ("list", "describe", "describe-producers", "abort", "find-hanging")}
+SHELL = "org.apache.zookeeper.ZooKeeperMain"
+
+_OPTION = re.compile(r"^(?:  -\w, |  )?(--[a-z][a-z.-]*)", re.MULTILINE)
+
+
+def sections() -> dict[str, list[tuple[str, str]]]:
+    """Heading → its rows: what the Java tool has, what kctl has."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    heading = ""
+    for line in PAGE.read_text().splitlines():
+        if line.startswith("## "):
+            heading = line[3:]
+        cells = re.fullmatch(r"\| (.+?) \| (.+) \|", line)
+        if cells and cells[1].startswith("`"):
+            found.setdefault(heading, []).append((cells[1], cells[2]))
+    return found
+
+
+def left(heading: str) -> set[str]:
+    return {word for cell, _ in sections()[heading] for word in re.findall(r"`([^`]+)`", cell)}
+
+
+def java(kafka_home: Path, *argv: str) -> str:
+    flags = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", f"{kafka_home}/libs/*"]
+    done = subprocess.run(
+        [str(find_java().executable), *flags, *argv],
+        capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL, check=False,
+    )  # fmt: skip
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_every_option_of_the_tool_has_a_row(tool: str, kafka_home: Path) -> None:
+    has = java(kafka_home, TOOLS[tool], "--help")
+    options = set(_OPTION.findall(has)) | set(SUBCOMMANDS.get(tool, ()))
+    for subcommand in SUBCOMMANDS.get(tool, ()):
+        options |= set(_OPTION.findall(java(kafka_home, TOOLS[tool], subcommand, "--help")))
+    assert len(options) >= 4, has
+    assert left(tool) == options
+
+
+def test_every_command_of_zookeepers_shell_has_a_row(kafka_home: Path) -> None:
+    # What cannot be parsed is answered with the list of commands.
+    listed = java(kafka_home, SHELL, "-server", "127.0.0.1:1", "nosuch")
+    commands = set(re.findall(r"^\t(\w+)", listed, re.MULTILINE))
+    assert "getAcl" in commands, listed
+    assert left("zookeeper-shell") == commands
+
+
+def spans() -> list[tuple[str, str]]:
+    """What kctl's cells have in backticks, with the section."""
+    return [(heading, span) for heading, rows in sections().items() for _, cell in rows for span in
+            re.findall(r"`([^`]+)`", cell)]  # fmt: skip
+
+
+def command_of(words: list[str]) -> tuple[Any, list[str]]:
+    """The click command that `words` (behind «kctl») name, and the words that are left."""
+    command = app.load(words[0])
+    rest = words[1:]
+    while hasattr(command, "commands") and rest and rest[0] in command.commands:
+        command = command.commands[rest[0]]
+        rest = rest[1:]
+    return command, rest
+
+
+def options_of(command: Any) -> set[str]:
+    return {"--help", "--version"}.union(*(param.opts + param.secondary_opts for param in command.params))
+
+
+@pytest.mark.usefixtures("one_command_tree")
+def test_every_command_and_option_exists() -> None:
+    wrong = []
+    known: dict[str, set[str]] = {}
+    for heading, span in spans():
+        words = shlex.split(span)
+        if words[0] == "kctl" and words[1:2] != ["--version"]:
+            if words[1] not in app.GROUPS:
+                wrong.append(span)
+                continue
+            command, rest = command_of(words[1:])
+            known.setdefault(heading, set()).update(options_of(command))
+            if hasattr(command, "commands") or any(
+                word.startswith("--") and word not in options_of(command) for word in rest
+            ):
+                wrong.append(span)
+    for heading, span in spans():
+        every = known.get(heading) or options_of(app.load("completion"))
+        if span.startswith("--") and span.split()[0] not in every:
+            wrong.append(f"{heading}: {span}")
+    assert not wrong
