@@ -30,7 +30,7 @@ class Setting:
         return self.bootstrap
 
     def java_tool(self, main: str, *args: str) -> list[str]:
-        """One of Kafka's own tools, with the options that its script gives the JVM. main: of Kafka's tools, or whole."""
+        """One of Kafka's own tools, with the options that its script gives the JVM. main: the class."""
         name = main if main.startswith("kafka.") else f"org.apache.kafka.tools.{main}"
         return ["java", "-Xmx256M", "-cp", f"{self.libs}/*", name, *args]
 

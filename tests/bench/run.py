@@ -19,8 +19,8 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "sup
 
 import cases
 import consume_cases
-import produce_cases
 import daily_cases
+import produce_cases
 import reassign_cases
 import segment_cases
 import spark_cases
@@ -54,8 +54,9 @@ CASES: dict[str, Callable[[cases.Setting], dict[str, Figures]]] = {
 
 
 PEERS = (  # the tools of Kafka itself, and what is measured beside them
-    "DumpLogSegments", "ReassignPartitionsCommand", "ConsoleProducer", "ConsoleConsumer", "kafka-topics", "kafka-get-offsets", "kafka-configs",
-    "kafka-consumer-groups", "kafka-log-dirs", "kafka-broker-api-versions", "kafka-transactions",
+    "DumpLogSegments", "ReassignPartitionsCommand", "ConsoleProducer", "ConsoleConsumer", "kafka-topics",
+    "kafka-get-offsets", "kafka-configs", "kafka-consumer-groups", "kafka-log-dirs", "kafka-broker-api-versions",
+    "kafka-transactions",
 )  # fmt: skip
 
 
