@@ -112,7 +112,7 @@ def common_options() -> list[TyperOption]:
             "-o",
             "--output",
             metavar="FORMAT",
-            help="table, json, yaml or csv.",
+            help="table, wide, json, yaml or csv.",
             autocompletion=lambda _ctx, _args, text: formats(text),
         ),
         _option(
