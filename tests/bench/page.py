@@ -34,6 +34,8 @@ TITLES = {
     "scale": "Lag against the number of groups (60 partitions each)",
     "cluster": "Three ZooKeepers and three brokers",
     "produce": "Writing lines to a topic of three replicas, acks=all",
+    "consume-100": "Reading records of 100 B",
+    "consume-1k": "Reading records of 1,000 B",
     "segment-batches": "A segment of 315 MB: batches as text, and verified; one core",
     "segment-records": "The same segment: 1.5 million records of 200 B as text, by codec; one core",
     "segment-jobs": "The same records by two processes; all cores",
