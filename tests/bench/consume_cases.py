@@ -34,7 +34,13 @@ def _consume(setting: Setting, topic: str, count: int, size: int) -> dict[str, F
             f"kafka-console-consumer, {size} B": java,
             f"kctl consume, {size} B": read,
             f"kctl consume -o json, {size} B": [*read, "-o", "json"],
-            f"kctl consume --group, {size} B": [*read, "--group", f"bench-{topic}", "--max-messages", str(count // 10)],
+            f"kctl consume --group, {size} B, a tenth of them": [
+                *read,
+                "--group",
+                f"bench-{topic}",
+                "--max-messages",
+                str(count // 10),
+            ],
         }
     )
 
