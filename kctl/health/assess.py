@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kctl.health.brokers import check_brokers, check_controller, check_leaders, check_replicas
 from kctl.health.disks import check_disks, check_log_dirs
+from kctl.health.hidden import check_topics
 from kctl.health.model import Facts, Health, Limits, Status
 from kctl.health.partitions import check_offline, check_under_min_isr, check_under_replicated, partitions_of
 
@@ -14,6 +15,7 @@ def assess(facts: Facts, limits: Limits | None = None) -> Health:
     checks = (
         check_brokers(facts, limits),
         check_controller(facts),
+        check_topics(facts),
         check_offline(facts),
         check_under_min_isr(facts),
         check_under_replicated(facts),

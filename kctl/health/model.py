@@ -43,9 +43,10 @@ class Facts:
     """One pass over a cluster.
 
     state: as the broker that was asked first has it. views: what each registered broker says of the others. log_dirs:
-    without replicas. min_isr: topic → min.insync.replicas, of the topics with partitions under replication at least.
+    with all replicas. min_isr: topic → min.insync.replicas, of the topics with partitions under replication at least.
     adding: replicas that a running reassignment adds; None where nobody could tell. quorum: None with ZooKeeper.
-    fenced: brokers that are registered with a KRaft controller and not alive.
+    fenced: brokers that are registered with a KRaft controller and not alive. hidden: topics on the disks that this
+    user may not describe.
     """
 
     state: ClusterState
@@ -55,6 +56,7 @@ class Facts:
     adding: Mapping[TopicPartition, Collection[int]] | None = None
     quorum: Quorum | KctlError | None = None
     fenced: Mapping[int, Broker] = field(default_factory=dict)
+    hidden: Collection[str] | KctlError = ()
 
 
 @dataclass(frozen=True, slots=True)
