@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timezone
 from typing import Any
 
@@ -48,6 +49,10 @@ def test_meaning(path: str, text: str | None) -> None:
         ("/x", b'{"a":1e999}', '{"a":1e999}', False),
         ("/x", b'{"a":1.5,"b":["\\ud800"]}', {"a": 1.5, "b": ["\\ud800"]}, False),
         ("/x", b"[" * 100_000, "[" * 100_000, False),
+        ("/x", b"[" * 50 + b"]" * 50, json.loads("[" * 50 + "]" * 50), False),
+        *(("/x", b"[" * n + b"]" * n, "[" * n + "]" * n, False) for n in (102, 400, 600, 990)),
+        *(("/x", b'{"a":' * n + b"1" + b"}" * n, '{"a":' * n + "1" + "}" * n, False) for n in (102, 400, 600, 900)),
+        ("/config/users/alice", b'{"config":' * 400 + b"1" + b"}" * 400, HIDDEN, True),
         ("/controller", b'{"timestamp":"1795362572303"}', {"timestamp": "2026-11-22T15:49:32.303Z"}, False),
         ("/controller", b'{"timestamp":"soon"}', {"timestamp": "soon"}, False),
         ("/controller", b'{"timestamp":99999999999999999999}', {"timestamp": 99999999999999999999}, False),
