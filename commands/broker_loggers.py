@@ -128,7 +128,7 @@ def _set_for(inv: Invocation, client: ClusterClient, plan: Sequence[LoggerChange
             _stay(done, for_s)
         except KeyboardInterrupt:
             interrupted = True
-        except Exception as exc:  # told when the levels are back
+        except Exception as exc:  # noqa: BLE001 - raised when the levels are back
             problem = exc
         try:
             with deferred_interrupts():
