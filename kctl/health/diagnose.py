@@ -12,6 +12,7 @@ from kctl.health.causes import Suspect, find_suspects, troubled
 from kctl.health.collect import adding_replicas
 from kctl.health.held_back import HeldBack, find_held_back
 from kctl.health.isr_changes import IsrChanges
+from kctl.health.partitions import adding_unknown
 from kctl.log_dirs import LogDir, fetch_log_dirs
 from kctl.model import ClusterState, TopicPartition
 
@@ -58,6 +59,8 @@ def diagnose(
         fenced = fenced_brokers(client) if problems else {}
         held_back, failures = find_held_back(client, state)
     failures += [found.message for found in log_dirs.values() if isinstance(found, KctlError)]
+    unknown = adding_unknown(adding) if any(not p.offline for p in problems) else None
+    failures += [unknown] if unknown else []
     places = replica_places(state, {n: dirs for n, dirs in log_dirs.items() if not isinstance(dirs, KctlError)})
     return Diagnosis(
         partitions=sum(len(topic.partitions) for topic in state.topics.values()),

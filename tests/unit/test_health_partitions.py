@@ -7,7 +7,7 @@ import pytest
 from health_testing import facts, partition, state
 from kctl.errors import NotAuthorized
 from kctl.health import partitions as rules
-from kctl.health.causes import find_suspects, missing_replicas
+from kctl.health.causes import find_suspects, missing_replicas, troubled
 from kctl.health.diagnose import replica_places
 from kctl.health.isr_changes import IsrWatch
 from kctl.health.model import Status
@@ -83,6 +83,17 @@ def test_a_reassignment_is_no_problem() -> None:
     found = rules.check_under_replicated(facts(moving, adding={TopicPartition("t", 0): (3,)}))
     assert found.status is Status.OK
     assert "1 reassignment still copies" in found.summary
+
+
+def test_a_reassignment_that_nobody_tells_is_said() -> None:
+    """All replicas count then, which may be wrong."""
+    unknown = NotAuthorized("reassignments: no")
+    found = rules.check_under_replicated(facts(state([partition("123", "12")]), adding=unknown))
+    assert (found.status, found.subjects) == (Status.PROBLEM, ("t-0",))
+    assert found.reasons == (rules.adding_unknown(unknown),)
+    assert "reassignments: no" in found.reasons[0]
+    assert rules.check_under_replicated(facts(state([partition("123", "123")]), adding=unknown)).reasons == ()
+    assert [p.partition for p in troubled(state([partition("123", "12")]), unknown)] == [0]
 
 
 # --- causes -------------------------------------------------------------------------------------------------------
