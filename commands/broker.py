@@ -42,9 +42,10 @@ def list_(ctx: typer.Context) -> None:
 
     inv = invocation(ctx)
     with inv.connect() as client:
-        rows = summaries(read_brokers(client))
+        facts = read_brokers(client)
+    rows = summaries(facts)
     inv.emit(rows, lambda: [broker_table(rows)])
-    _tell_missing([row.error for row in rows if row.error])
+    _tell_missing([*facts.failures, *(row.error for row in rows if row.error)])
 
 
 @app.command()
@@ -60,7 +61,7 @@ def describe(ctx: typer.Context, ids: Ids = None) -> None:
         facts = read_brokers(client, ids or None)
     found = descriptions(facts, ids or facts.ids)
     inv.emit(found, lambda: [table for row in found for table in description_tables(row)])
-    _tell_missing([row.error for row in found if row.error])
+    _tell_missing([*facts.failures, *(row.error for row in found if row.error)])
 
 
 @app.command("log-dirs")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kctl.errors import NotAuthorized
 from kctl.health.brokers import check_brokers, check_controller, check_leaders, check_replicas
 from kctl.health.disks import check_disks, check_log_dirs
 from kctl.health.model import Facts, Health, Limits, Status
@@ -31,6 +32,12 @@ def assess(facts: Facts, limits: Limits | None = None) -> Health:
         partitions=sum(1 for _ in partitions_of(facts.state)),
         checks=checks,
     )
+
+
+def never_told(facts: Facts) -> bool:
+    """Whether something is kept from this user: it stays unknown, however long one waits. Pure."""
+    answers = (facts.quorum, *facts.log_dirs.values(), *facts.min_isr.values())
+    return any(isinstance(answer, NotAuthorized) for answer in answers)
 
 
 def _controller(facts: Facts) -> int | None:

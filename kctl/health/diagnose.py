@@ -59,6 +59,9 @@ def diagnose(
         fenced = fenced_brokers(client) if problems else {}
         held_back, failures = find_held_back(client, state)
     failures += [found.message for found in log_dirs.values() if isinstance(found, KctlError)]
+    if isinstance(fenced, KctlError):
+        failures.append(fenced.message)
+        fenced = {}
     unknown = adding_unknown(adding) if any(not p.offline for p in problems) else None
     failures += [unknown] if unknown else []
     places = replica_places(state, {n: dirs for n, dirs in log_dirs.items() if not isinstance(dirs, KctlError)})

@@ -57,7 +57,7 @@ class Facts:
     min_isr: Mapping[str, int | KctlError]
     adding: Adding = None
     quorum: Quorum | KctlError | None = None
-    fenced: Mapping[int, Broker] = field(default_factory=dict)
+    fenced: Mapping[int, Broker] | KctlError = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

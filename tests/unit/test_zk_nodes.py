@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timezone
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from kazoo.protocol.states import ZnodeStat
 
 from kctl.errors import UsageError
+from kctl.zk import nodes
 from kctl.zk.decode import HIDDEN, decode, meaning
-from kctl.zk.nodes import _natural, grant_of, node_of, parse_path
+from kctl.zk.nodes import _natural, grant_of, node_of, parse_path, walk
 from kctl.zk.servers import Server, monitor_of, problems, server_of, with_monitor
 from kctl.zk.watch import _Seen, changes
 
@@ -213,3 +215,17 @@ GONE = _Seen(None, frozenset())
 )
 def test_what_changed(before: _Seen, after: _Seen, events: list[tuple[str, str]]) -> None:
     assert [(change.event, change.path) for change in changes("/n", before, after)] == events
+
+
+def test_a_walk_ends_with_the_last_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However deep it may go."""
+    levels = []
+
+    def ask(_client: object, paths: list[str], depth: int) -> list[Any]:
+        levels.append(depth)
+        return [(nodes._closed(path, depth), ["b"] if depth == 1 else []) for path in paths]
+
+    monkeypatch.setattr(nodes, "_ask_each", ask)
+    client: Any = SimpleNamespace(get_children=lambda _path: ["a"])
+    found, cut = walk(client, "/", depth=1000, limit=10)
+    assert ([row.path for row in found], cut, levels) == (["/a", "/a/b"], False, [1, 2])
