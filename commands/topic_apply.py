@@ -58,7 +58,7 @@ def apply(
         plan = plan_apply(client, specs, state)
         going = _going(client, state, plan, prune_match or ()) if prune else []
         rows = rows_of(plan, plan.created, plan.altered)
-        warn_of(plan.altered)
+        warn_of(plan.altered, state)
         if dry_run or not (plan.todo or going):
             _emit(inv, [*rows, *_pruned(going)])
             _raise_differing(plan.todo + len(going))
@@ -76,6 +76,9 @@ def apply(
             hint="run it again: it does what is left",
         )
     raise_undeleted(gone)
+    leaderless = [f"{row.name}: {row.error}" for row in done if row.error]
+    if leaderless:
+        raise NotHealthy(f"created, but {'; '.join(leaderless)}")
 
 
 def _going(client: ClusterClient, state: ClusterState, plan: ApplyPlan, match: Sequence[str]) -> list[DeletedTopic]:
