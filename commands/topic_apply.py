@@ -12,6 +12,7 @@ from kctl.commands import output
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table
 from kctl.commands.topic_alter import DEFAULT, warn_of
+from kctl.commands.topic_create import raise_leaderless
 from kctl.commands.topic_delete import raise_undeleted, show_losses
 from kctl.errors import NotConfirmed, NotHealthy, OperationFailed, Refused, UsageError
 from kctl.text import counted
@@ -76,9 +77,7 @@ def apply(
             hint="run it again: it does what is left",
         )
     raise_undeleted(gone)
-    leaderless = [f"{row.name}: {row.error}" for row in done if row.error]
-    if leaderless:
-        raise NotHealthy(f"created, but {'; '.join(leaderless)}")
+    raise_leaderless(done)
 
 
 def _going(client: ClusterClient, state: ClusterState, plan: ApplyPlan, match: Sequence[str]) -> list[DeletedTopic]:

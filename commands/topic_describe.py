@@ -70,10 +70,7 @@ def describe(
     asked = _Asked(names or (), match or (), problems, with_overrides, size, offsets, internal)
     with inv.connect() as client:
         if watching:
-            watching.run(
-                lambda: _look(client, asked),
-                lambda seen: Shown(seen.topics, _tables(seen, problems), [*seen.doubts, *seen.failures]),
-            )
+            watching.run(lambda: _look(client, asked), lambda seen: _shown(seen, problems))
         found = _look(client, asked)
     inv.emit(found.topics, lambda: _tables(found, problems))
     for line in found.doubts:
@@ -121,6 +118,10 @@ def _look(client: ClusterClient, asked: _Asked) -> _Found:
     if any(p.adding_replicas is None for topic in topics for p in topic.partitions):
         doubts.append("whether partitions are being reassigned is not known: the controller did not tell")
     return _Found(topics, doubts, failures)
+
+
+def _shown(seen: _Found, problems: Sequence[Problem]) -> Shown:
+    return Shown(seen.topics, _tables(seen, problems), [*seen.doubts, *seen.failures])
 
 
 def _nothing(problems: Sequence[Problem], *, certain: bool) -> Table:
