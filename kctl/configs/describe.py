@@ -124,11 +124,18 @@ def describe_each(
         answers = client.send_each(requests)
         found.update((r, _configs_of(r, answers[int(r.name)], keys)) for r in brokers)
     if any(r.kind == "brokers" for r in resources):
-        found[Resource.brokers()] = _all_brokers(client, keys, documentation)
+        try:
+            found[Resource.brokers()] = _all_brokers(client, keys, documentation)
+        except KctlError as exc:
+            found[Resource.brokers()] = exc
     others = [r for r in resources if r.kind not in ("broker", "brokers")]
     for start in range(0, len(others), _PER_REQUEST):
         chunk = others[start : start + _PER_REQUEST]
-        answer = client.send(_request(chunk, keys, documentation))
+        try:
+            answer = client.send(_request(chunk, keys, documentation))
+        except KctlError as exc:
+            found.update(dict.fromkeys(others[start:], exc))
+            break
         found.update((r, _configs_of(r, answer, keys)) for r in chunk)
     return found
 

@@ -1,4 +1,4 @@
-"""One pass over a cluster: what the rules have to know. Five round trips at most, each to all brokers at once."""
+"""One pass over a cluster: what the rules have to know. Six round trips at most, each to all brokers at once."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kctl.broker.membership import fenced_brokers, read_views
 from kctl.broker.quorum import describe_quorum
 from kctl.errors import KctlError, NotSupported, OperationFailed
+from kctl.health.hidden import hidden_topics
 from kctl.health.model import Facts
 from kctl.log_dirs import fetch_log_dirs
 from kctl.model import ClusterState, TopicPartition
@@ -30,7 +31,7 @@ def collect_facts(client: ClusterClient) -> Facts:
     with client.asking_silent_brokers_once():
         views = read_views(client, state.brokers)
         able = [node for node, view in views.items() if not isinstance(view, KctlError)]
-        log_dirs = fetch_log_dirs(client, able, topics={})
+        log_dirs = fetch_log_dirs(client, able)
         suspects = {p.topic for topic in state.topics.values() for p in topic.partitions if p.under_replicated}
         return Facts(
             state=state,
@@ -40,6 +41,7 @@ def collect_facts(client: ClusterClient) -> Facts:
             adding=adding_replicas(client, state) if suspects else {},
             quorum=_quorum(client),
             fenced=fenced_brokers(client),
+            hidden=hidden_topics(client, state, log_dirs),
         )
 
 

@@ -47,8 +47,9 @@ class Facts:
     """One pass over a cluster.
 
     state: as the broker that was asked first has it. views: what each registered broker says of the others. log_dirs:
-    without replicas. min_isr: topic → min.insync.replicas, of the topics with partitions under replication at least.
-    quorum: None with ZooKeeper. fenced: brokers that are registered with a KRaft controller and not alive.
+    with all replicas. min_isr: topic → min.insync.replicas, of the topics with partitions under replication at least.
+    quorum: None with ZooKeeper. fenced: brokers that are registered with a KRaft controller and not alive. hidden:
+    topics on the disks that this user may not describe.
     """
 
     state: ClusterState
@@ -58,6 +59,7 @@ class Facts:
     adding: Adding = None
     quorum: Quorum | KctlError | None = None
     fenced: Mapping[int, Broker] | KctlError = field(default_factory=dict)
+    hidden: Collection[str] | KctlError = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kctl.errors import KctlError, NotFound, OutcomeUnknown, Refused
 from kctl.grouping import grouped
 from kctl.lag.collect import ByLeader, ask_leaders, read_log_offsets
-from kctl.lag.offsets import listed
+from kctl.lag.offsets import OffsetSpec, listed
 from kctl.lag.retention_requests import fetch_config_values
 from kctl.model import ClusterState, TopicPartition
 from kctl.text import counted
@@ -53,15 +53,16 @@ class TruncatedPartition:
 def offsets_at(
     client: ClusterClient, state: ClusterState, partitions: Collection[TopicPartition], time_ms: int
 ) -> dict[TopicPartition, int]:
-    """The offset of the first record of each that is not older; the high watermark where all are older.
+    """The offset of the first record of each that is not older; where all are older, what was the end before the look.
 
-    Records are in the order in which they were written, not in that of their timestamps: later ones may be older, too.
-    Raises Refused when a leader does not tell.
+    Not the end of later: what arrives meanwhile is not older, and stays. Records are in the order in which they were
+    written, not in that of their timestamps: later ones may be older, too. Raises Refused when a leader does not tell.
     """
-    found, failed = list_offsets(client, partitions, time_ms, listed, state=state)
-    if failed:
-        raise Refused("; ".join(failure_lines(failed)), hint="nothing was deleted")
-    return {tp: answer.offset if answer.offset >= 0 else HIGH_WATERMARK for tp, answer in found.items()}
+    ends, unread = list_offsets(client, partitions, OffsetSpec.LATEST, listed, state=state)
+    found, failed = list_offsets(client, list(ends), time_ms, listed, state=state)
+    if unread or failed:
+        raise Refused("; ".join(failure_lines(unread | failed)), hint="nothing was deleted")
+    return {tp: answer.offset if answer.offset >= 0 else ends[tp].offset for tp, answer in found.items()}
 
 
 def plan_truncate(

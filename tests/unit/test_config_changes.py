@@ -256,6 +256,21 @@ def test_cautions(name: str, before: str | None, after: str | None, factor: int 
     assert (found is None) if caution is None else (found is not None and caution in found)
 
 
+@pytest.mark.parametrize(
+    ("result", "before", "after", "caution"),
+    [
+        ("would unset", "-1", None, "falls back to a value that brokers do not tell; if it is less, older records"),
+        ("would unset", "7776000000", None, "falls back"),
+        ("would unset", "-1", "604800000", "gets smaller"),
+        ("would unset", "3600000", "604800000", None),
+        ("would set", None, "1", None),
+    ],
+)
+def test_cautions_of_what_is_unset(result: str, before: str | None, after: str | None, caution: str | None) -> None:
+    found = caution_of(ChangedConfig("topic/t", "retention.ms", result, before, None, after, None, False))
+    assert (found is None) if caution is None else (found is not None and caution in found)
+
+
 def test_differences() -> None:
     secret = config("ssl.keystore.password", None, sensitive=True, source=ConfigSource.DYNAMIC_BROKER)
     unset = config("ssl.keystore.password", None, sensitive=True)

@@ -159,18 +159,19 @@ def test_brokers_that_do_not_tell_how_full_their_disks_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cluster", "log_dirs", "looks"),
+    ("cluster", "log_dirs", "hidden", "looks"),
     [
-        (THREE, NotAuthorized("no"), 1),  # it will not be told later either
-        (THREE, REFUSED, 3),
-        (state([partition("12", "1")]), NotAuthorized("no"), 3),  # this problem may end
+        (THREE, NotAuthorized("no"), (), 1),  # it will not be told later either
+        (THREE, REFUSED, (), 3),
+        (THREE, REFUSED, ("secret",), 1),
+        (state([partition("12", "1")]), NotAuthorized("no"), (), 3),  # this problem may end
     ],
 )
 def test_waiting_ends_when_all_is_seen_that_may_be_seen(
-    monkeypatch: pytest.MonkeyPatch, cluster: ClusterState, log_dirs: KctlError, looks: int
+    monkeypatch: pytest.MonkeyPatch, cluster: ClusterState, log_dirs: KctlError, hidden: tuple[str, ...], looks: int
 ) -> None:
     """It is well at the third look."""
-    troubled = facts(cluster, log_dirs={2: log_dirs}, min_isr={"t": 1}, adding={})
+    troubled = facts(cluster, log_dirs={2: log_dirs}, min_isr={"t": 1}, adding={}, hidden=hidden)
     pending = [facts(THREE), troubled, troubled]
 
     def look(_client: object) -> Facts:

@@ -86,6 +86,23 @@ def test_decode(path: str, data: bytes, value: Any, hidden: bool) -> None:
     assert decode(path, data) == (value, hidden)
 
 
+@pytest.mark.parametrize("chroot", ["", "/kafka", "/a/b/c"])
+@pytest.mark.parametrize(
+    ("path", "data"),
+    [
+        ("/config/users/alice", f'{{"config":{{"SCRAM-SHA-256":"{SCRAM}"}}}}'),
+        ("/config/users/alice/clients/b", "not JSON: geheim"),
+        ("/config/brokers/<default>", '{"config":{"ssl.keystore.password":"geheim"}}'),
+        ("/delegation_token/tokens/abc", '{"hmac":"geheim"}'),
+    ],
+)
+def test_secrets_behind_a_chroot(chroot: str, path: str, data: str) -> None:
+    found = decode(chroot + path, data.encode())
+    assert found.hidden
+    assert "geheim" not in str(found.value)
+    assert "c3Q=" not in str(found.value)
+
+
 def test_secrets_when_asked_for() -> None:
     data = f'{{"config":{{"SCRAM-SHA-512":"{SCRAM}"}}}}'.encode()
     assert decode("/config/users/alice", data, show_secrets=True) == ({"config": {"SCRAM-SHA-512": SCRAM}}, False)
