@@ -17,6 +17,7 @@ from kctl.errors import (
     TimedOut,
     UsageError,
 )
+from kctl.grouping import chunks
 from kctl.model import TopicState
 from kctl.topics.names import check_name, collisions
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 TOPIC_ALREADY_EXISTS = 36
 _POLL_S = 0.1
 _VALIDATE_S = 10.0
+_RECORDS_PER_REQUEST = 5_000  # a KRaft controller refuses more than 10,000 (KAFKA-17870, KAFKA-14996)
+_TOPICS_PER_REQUEST = 250  # a controller with ZooKeeper takes them one after the other
+_UNSAID_PARTITIONS = 50  # of topics that leave their number to the brokers
 BROKER_DEFAULT = -1  # the protocol's word for «as the broker is configured» (KIP-464)
 
 
@@ -159,10 +163,10 @@ def _existing(wanted: NewTopic, found: TopicState) -> CreatedTopic:
 
 
 def _validate(client: ClusterClient, topics: Sequence[NewTopic]) -> dict[str, CreatedTopic]:
-    response = client.send_to_controller(create_request(topics, timeout_s=_VALIDATE_S, validate_only=True))
     asked = {topic.name: topic for topic in topics}
     planned: dict[str, CreatedTopic] = {}
-    for row in response.topics:
+    requests = (create_request(chunk, timeout_s=_VALIDATE_S, validate_only=True) for chunk in request_chunks(topics))
+    for row in (row for request in requests for row in client.send_to_controller(request).topics):
         if row.error_code:
             raise _refusal(row)
         topic = asked[row.name]
@@ -188,6 +192,17 @@ def _refusal(row: Any) -> KctlError:
     if isinstance(error, (Refused, NotAuthorized)):
         return error
     return Refused(error.message, hint=error.hint or "nothing was created")
+
+
+def request_chunks(topics: Sequence[NewTopic]) -> list[Sequence[NewTopic]]:
+    """Topics in their order, as many together as a controller takes in one CreateTopics."""
+    return chunks(topics, _records, limit=_RECORDS_PER_REQUEST, most=_TOPICS_PER_REQUEST)
+
+
+def _records(topic: NewTopic) -> int:
+    """About how many records of a KRaft controller make a topic."""
+    partitions = len(topic.assignment) if topic.assignment else topic.partitions or _UNSAID_PARTITIONS
+    return 1 + partitions + len(topic.configs)
 
 
 def create_request(topics: Sequence[NewTopic], *, timeout_s: float, validate_only: bool) -> object:
@@ -235,14 +250,26 @@ def create_topics(
     new = [topic for topic in topics if topic.name in todo]
     errors: dict[str, str] = {}
     unanswered: KctlError | None = None
-    if new:
+    for chunk in request_chunks(new):
+        if unanswered:
+            errors |= {topic.name: f"not asked for: {unanswered.message}" for topic in chunk}
+            continue
         try:
-            response = client.send_to_controller(create_request(new, timeout_s=timeout_s, validate_only=False))
-            errors = _errors(response)
+            response = client.send_to_controller(create_request(chunk, timeout_s=timeout_s, validate_only=False))
+            errors |= _errors(response)
         except (OutcomeUnknown, TimedOut, ConnectionFailed) as exc:
             unanswered = exc  # it may have been carried out all the same: look
+        except KctlError as exc:
+            if chunk[0] is new[0]:
+                raise
+            errors |= dict.fromkeys((topic.name for topic in chunk), exc.message)
     expected = todo - errors.keys()
-    found = wait_for_topics(client, expected, timeout_s=timeout_s, progress=progress)
+    try:
+        found = wait_for_topics(client, expected, timeout_s=timeout_s, progress=progress)
+    except KctlError as exc:
+        found = {}
+        if unanswered is None:
+            errors |= dict.fromkeys(expected, f"the controller took it, but it could not be read back: {exc.message}")
     if unanswered and not expected & found.keys():
         raise OutcomeUnknown(
             f"no answer about the creation of {', '.join(sorted(todo))}: {unanswered.message}",

@@ -137,14 +137,27 @@ def truncate(
     if not todo:
         return list(rows)
 
+    told: dict[TopicPartition, int | KctlError] = {}
+
     def ask(by_leader: ByLeader) -> dict[TopicPartition, int | KctlError]:
         if progress:
             progress(f"{counted(sum(map(len, by_leader.values())), 'partition')} of {len(by_leader)} brokers")
-        return _delete(client, by_leader, todo, timeout_s)
+        answers = _delete(client, by_leader, todo, timeout_s)
+        told.update(answers)
+        return answers
 
-    _, gone, failed = ask_leaders(client, list(todo), ask)
-    failed |= vanished(gone)
-    logs, _, _ = read_log_offsets(client, list(todo))
+    try:
+        _, gone, failed = ask_leaders(client, list(todo), ask)
+        failed |= vanished(gone)
+    except KctlError as exc:  # it was looked for new leaders
+        if not told:
+            raise
+        answers = {tp: told.get(tp, exc) for tp in todo}
+        failed = {tp: answer for tp, answer in answers.items() if isinstance(answer, KctlError)}
+    try:
+        logs, _, _ = read_log_offsets(client, list(todo))
+    except KctlError:
+        logs = {}
     return [_outcome(row, failed.get(row.tp), logs[row.tp].start if row.tp in logs else None) for row in rows]
 
 

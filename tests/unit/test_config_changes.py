@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace as Answer
+from typing import Any, cast
 
 import pytest
 
+from kctl.client import ClusterClient
 from kctl.configs.cautions import caution_of
-from kctl.configs.change import ChangedConfig, Edit, check
+from kctl.configs.change import ChangedConfig, Edit, apply_changes, check, plan_changes
 from kctl.configs.describe import Config, Synonym
 from kctl.configs.diff import differences, not_compared
 from kctl.configs.edits import parse_edits, removals, with_files
@@ -16,7 +20,8 @@ from kctl.configs.html import plain
 from kctl.configs.keys import find_key
 from kctl.configs.resources import Resource, parse_resource
 from kctl.configs.values import fault_of, items, number_for
-from kctl.errors import InvalidFile, NotFound, Refused, UsageError
+from kctl.errors import ConnectionFailed, InvalidFile, NotFound, OutcomeUnknown, Refused, UsageError
+from kctl.model import Broker, ClusterState
 from kctl.topics.configs import ConfigSource
 
 
@@ -322,3 +327,36 @@ def test_documentation_as_text(html: str, text: str) -> None:
 def test_items() -> None:
     assert items(" a, b,,") == ["a", "b"]
     assert items(None) == []
+
+
+class _GoneBehindTheChange:
+    """A broker that describes a topic, takes a change, and is not there any more."""
+
+    def __init__(self) -> None:
+        self.changed = False
+
+    def metadata(self, _topics: object = None) -> ClusterState:
+        return ClusterState("id", 1, {1: Broker(1, "h", 1)}, {})
+
+    def send(self, _request: Any) -> Any:
+        if self.changed:
+            raise ConnectionFailed("nobody is there")
+        own = Answer(name="retention.ms", value="1", source=1)
+        row = Answer(
+            name="retention.ms", value="1", config_source=1, is_sensitive=False, read_only=False, config_type=5,
+            synonyms=[own], documentation=None,
+        )  # fmt: skip
+        return Answer(results=[Answer(resource_type=2, resource_name="t", error_code=0, configs=[row])])
+
+    def send_each(self, requests: Mapping[int, Any], **_: object) -> dict[int, Any]:
+        self.changed = not next(iter(requests.values())).validate_only
+        row = Answer(resource_type=2, resource_name="t", error_code=0, error_message=None)
+        return dict.fromkeys(requests, Answer(responses=[row]))
+
+
+def test_a_change_that_cannot_be_read_back_is_not_unreachable() -> None:
+    """Exit 3 would say that nothing was begun."""
+    client = cast("ClusterClient", _GoneBehindTheChange())
+    plan = plan_changes(client, TOPIC, lambda _: [Edit("retention.ms", "set", "2")])
+    with pytest.raises(OutcomeUnknown, match="took the change of topic t, but it cannot be read back"):
+        apply_changes(client, plan, timeout_s=1.0)

@@ -9,12 +9,12 @@ from typing import Any, cast
 import pytest
 
 from kctl.client import ClusterClient
-from kctl.errors import InvalidFile
+from kctl.errors import ConnectionFailed, InvalidFile
 from kctl.lag.offsets import OffsetSpec
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.topics.offset_file import parse_offset_file
 from kctl.topics.readers import Reader
-from kctl.topics.truncate import HIGH_WATERMARK, offsets_at, plan_truncate, planned, unread
+from kctl.topics.truncate import HIGH_WATERMARK, offsets_at, plan_truncate, planned, truncate, unread
 
 TP = TopicPartition("t", 0)
 
@@ -73,6 +73,31 @@ def test_what_arrives_after_the_look_stays() -> None:
     assert log.end == 11
     (row,) = plan_truncate(client, log.state, wanted)
     assert (row.before_offset, row.log_end_offset > 10, row.messages) == (10, True, 10)
+
+
+class _Vanishing(_GrowingLog):
+    """A leader that answers DeleteRecords with `code`, and is gone then."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__()
+        self.code, self.deleted = code, False
+
+    def metadata(self, topics: object = None) -> ClusterState:
+        if self.deleted:
+            raise ConnectionFailed("nobody is there")
+        return self.state
+
+    def send_each(self, requests: Mapping[int, Any], **_: object) -> dict[int, Any]:
+        self.deleted = True
+        row = Answer(partition_index=0, error_code=self.code, low_watermark=5)
+        return dict.fromkeys(requests, Answer(topics=[Answer(name="t", partitions=[row])]))
+
+
+@pytest.mark.parametrize(("code", "said"), [(0, "the leader took it, but"), (6, "partition t-0")])
+def test_a_leader_that_is_gone_behind_it(code: int, said: str) -> None:
+    (row,) = truncate(cast("ClusterClient", _Vanishing(code)), [planned(TP, 5, 0, 10)])
+    assert (row.result, row.low_watermark) == ("failed", None)
+    assert said in (row.error or "")
 
 
 def test_what_groups_have_not_read() -> None:
