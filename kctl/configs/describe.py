@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.configs.html import plain
 from kctl.configs.resources import BROKER_RESOURCE, TOPIC_RESOURCE, Kind, Resource
-from kctl.errors import KctlError, NotFound, OperationFailed
+from kctl.errors import ConnectionFailed, KctlError, NotFound, OperationFailed
 from kctl.topics.configs import ConfigSource
 
 if TYPE_CHECKING:
@@ -162,12 +162,18 @@ def _request(resources: Iterable[Resource], keys: list[str] | None, documentatio
 
 
 def _all_brokers(client: ClusterClient, keys: list[str] | None, documentation: bool) -> list[Config] | KctlError:
-    """What is set for all brokers, in the list of what can be: both from one broker, in one request."""
-    nodes = sorted(client.metadata(()).brokers)
-    if not nodes:
-        return OperationFailed("no broker is there to be asked")
-    one, all_ = Resource.broker(nodes[0]), Resource.brokers()
-    answer = client.send(_request([one, all_], keys, documentation), node_id=nodes[0])
+    """What is set for all brokers, in the list of what can be: both from one broker, in one request; from the next when
+    that cannot be reached.
+    """
+    all_ = Resource.brokers()
+    answer: Any = OperationFailed("no broker is there to be asked")
+    for node in sorted(client.metadata(()).brokers):
+        one = Resource.broker(node)
+        answer = client.send_each({node: _request([one, all_], keys, documentation)})[node]
+        if not isinstance(answer, ConnectionFailed):
+            break
+    if isinstance(answer, KctlError):
+        return answer
     known, own = _configs_of(one, answer, keys), _configs_of(all_, answer, keys)
     if isinstance(own, KctlError):
         return own

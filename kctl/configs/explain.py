@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kctl.configs.describe import Config, by_name, describe_each
 from kctl.configs.keys import find_key, unknown
 from kctl.configs.resources import Kind, Resource
-from kctl.errors import KctlError, OperationFailed
+from kctl.errors import ConnectionFailed, KctlError, OperationFailed
 from kctl.topics.configs import ConfigSource
 
 if TYPE_CHECKING:
@@ -39,10 +39,16 @@ def explain(client: ClusterClient, names: Sequence[str]) -> tuple[list[Explanati
     Raises NotFound for a name that neither has, what a broker refused when nothing could be asked.
     """
     state = client.metadata()
-    asked: list[Resource] = [Resource.broker(min(state.brokers))] if state.brokers else []
+    asked: list[Resource] = []
+    answers: dict[Resource, list[Config] | KctlError] = {}
+    for node in sorted(state.brokers):  # any will do that can be reached
+        asked = [Resource.broker(node)]
+        answers = describe_each(client, asked, documentation=True)
+        if not isinstance(answers[asked[0]], ConnectionFailed):
+            break
     if state.topics:  # a topic has to be there to be asked about; any will do
         asked.append(Resource.topic(min(state.topics)))
-    answers = describe_each(client, asked, documentation=True)
+        answers |= describe_each(client, asked[-1:], documentation=True)
     known: dict[Kind, Mapping[str, Config]] = {}
     warnings = [] if state.topics else ["the cluster has no topic: what topics can have is not told"]
     for resource, answer in answers.items():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kctl.broker.membership import fenced_brokers, read_views
 from kctl.broker.quorum import describe_quorum
-from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, OperationFailed
+from kctl.errors import KctlError, NotSupported, OperationFailed
 from kctl.health.hidden import hidden_topics
 from kctl.health.model import Facts
 from kctl.log_dirs import fetch_log_dirs
@@ -59,15 +59,17 @@ def min_isr_of(client: ClusterClient, topics: Collection[str], brokers: Collecti
     return found
 
 
-def adding_replicas(client: ClusterClient, state: ClusterState) -> dict[TopicPartition, tuple[int, ...]] | None:
-    """What reassignments are still copying; None when nobody could tell: then all replicas count."""
+def adding_replicas(client: ClusterClient, state: ClusterState) -> dict[TopicPartition, tuple[int, ...]] | KctlError:
+    """What reassignments are still copying, or why nobody could tell."""
     if state.controller_id is None:
-        return None
+        return OperationFailed("the cluster has no controller")
     try:
         moving = ongoing_reassignments(client)
-    except (ConnectionFailed, NotAuthorized, OperationFailed):
-        return None
-    return None if moving is None else {tp: row.adding for tp, row in moving.items()}
+    except KctlError as exc:
+        return exc
+    if moving is None:
+        return NotSupported("brokers before 2.4 do not tell")
+    return {tp: row.adding for tp, row in moving.items()}
 
 
 def _quorum(client: ClusterClient) -> Quorum | KctlError | None:

@@ -13,6 +13,7 @@ from kctl.health.collect import adding_replicas
 from kctl.health.held_back import HeldBack, find_held_back
 from kctl.health.hidden import hidden_line, hidden_topics
 from kctl.health.isr_changes import IsrChanges
+from kctl.health.partitions import adding_unknown
 from kctl.log_dirs import LogDir, fetch_log_dirs
 from kctl.model import ClusterState, TopicPartition
 
@@ -60,6 +61,11 @@ def diagnose(
         held_back, failures = find_held_back(client, state)
         hidden = hidden_topics(client, state, log_dirs)
     failures += [found.message for found in log_dirs.values() if isinstance(found, KctlError)]
+    if isinstance(fenced, KctlError):
+        failures.append(fenced.message)
+        fenced = {}
+    unknown = adding_unknown(adding) if any(not p.offline for p in problems) else None
+    failures += [unknown] if unknown else []
     if isinstance(hidden, KctlError):
         failures.append(hidden.message)
     elif hidden:

@@ -19,6 +19,7 @@ _SECRET_CONFIG = re.compile(r"password|secret|jaas\.config|keystore\.key$|certif
 # Behind any chroot: an ensemble may be addressed without it, and hold several clusters.
 _WITH_SECRETS = re.compile(r"/config/(?:users|brokers)/")
 _TOKEN = re.compile(r"/delegation_token/tokens/")
+_DEEPEST = 100  # lists and objects within each other; Kafka's nodes have four
 _TIMES = frozenset({"timestamp", "expiryTimestamp", "issueTimestamp", "maxTimestamp"})
 
 
@@ -109,10 +110,27 @@ def decode(path: str, data: bytes, *, show_secrets: bool = False) -> Content:
         value = json.loads(text, parse_float=_finite, parse_constant=_finite)
     except (ValueError, RecursionError):
         return _plain(path, text, show_secrets)
+    if _deeper(value, _DEEPEST):
+        return _plain(path, text, show_secrets)
     hidden = False
     if not show_secrets and _WITH_SECRETS.search(path):
         value, hidden = _without_secrets(value)
     return Content(_readable(value), hidden)
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    """Whether there are more lists and objects within each other than `levels`."""
+    row = [value]
+    for _ in range(levels + 1):
+        row = [
+            each
+            for holder in row
+            if isinstance(holder, (dict, list))
+            for each in (holder.values() if isinstance(holder, dict) else holder)
+        ]
+        if not row:
+            return False
+    return True
 
 
 def _finite(text: str) -> float:

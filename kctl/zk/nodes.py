@@ -240,6 +240,8 @@ def walk(client: KazooClient, path: str, *, depth: int, limit: int) -> tuple[lis
     below: dict[str, list[ChildNode]] = {}
     cut = False
     for level in range(1, depth + 1):
+        if not paths:
+            break
         cut = cut or len(paths) > limit
         answers = _ask_each(client, paths[:limit], level)
         for row, _ in answers:

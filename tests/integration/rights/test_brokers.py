@@ -73,3 +73,5 @@ def test_brokers_are_listed_without_their_disks(own_kctl: Kctl, secure: SecureCl
     (row,) = json.loads(result.out)
     assert (row["id"], row["state"], row["size_bytes"], row["log_dirs"]) == (1, "up", None, None)
     assert "CLUSTER_AUTHORIZATION_FAILED" in row["error"]
+    assert row["controller"] is None
+    assert "which is the controller is not known" in result.err
