@@ -50,7 +50,9 @@ def create(
             _emit_created(inv, plan)
             return
         with output.progress("creating") as bar:
-            done = create_topics(client, topics, plan, timeout_s=inv.timeout_s(30), progress=bar.update)
+            done = create_topics(
+                client, topics, plan, if_not_exists=if_not_exists, timeout_s=inv.timeout_s(30), progress=bar.update
+            )
     _emit_created(inv, done)
     failed = [f"{row.name}: {row.error}" for row in done if row.result == "failed"]
     if failed:

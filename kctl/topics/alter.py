@@ -19,6 +19,7 @@ from kctl.dynamic_configs import alter_dynamic
 from kctl.errors import ConnectionFailed, KctlError, OutcomeUnknown, Refused, TimedOut
 from kctl.grouping import chunks
 from kctl.model import ClusterState, TopicState
+from kctl.partition_requests import not_sent
 from kctl.topics.configs import ConfigSource
 
 if TYPE_CHECKING:
@@ -162,7 +163,10 @@ def _create_partitions(
         try:
             response = client.send_to_controller(_partitions_request(chunk, timeout_s, validate_only=validate_only))
         except KctlError as exc:
-            failed.update({change.name: exc for change in changes[sent:]})
+            failed.update({change.name: exc for change in chunk})
+            failed.update(
+                {change.name: not_sent(f"topic {change.name}", exc) for change in changes[sent + len(chunk) :]}
+            )
             break
         sent += len(chunk)
         failed |= _errors(response)
