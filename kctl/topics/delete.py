@@ -148,13 +148,15 @@ def delete_topics(
     By topic id where brokers have them, so that a topic made anew under the name meanwhile is left alone.
     """
     todo = [row for row in plan if row.result == "would delete"]
-    errors: dict[str, str] = {}
+    said: dict[str, KctlError] = {}
     unanswered: KctlError | None = None
     if todo:
         try:
-            errors = _errors(_send(client, todo, timeout_s), todo)
+            said = _errors(_send(client, todo, timeout_s), todo)
         except (OutcomeUnknown, TimedOut, ConnectionFailed) as exc:
             unanswered = exc  # it may have been carried out all the same: look
+    # After a timeout in the controller a topic may go all the same: it is awaited like the others.
+    errors = {name: error.message for name, error in said.items() if not isinstance(error, OutcomeUnknown)}
     expected = [row for row in todo if row.name not in errors]
     left, untold = _wait_until_gone(client, expected, timeout_s=timeout_s, progress=progress)
     done: list[DeletedTopic] = []
@@ -164,19 +166,27 @@ def delete_topics(
         elif row.name in errors:
             done.append(replace(row, result="failed", error=errors[row.name]))
         elif row.name in untold:
-            reason = f"whether it is finished could not be asked: {untold[row.name].message}"
-            if unanswered:
-                done.append(replace(row, result="failed", error=f"no answer ({unanswered.message}), and {reason}"))
-            else:
-                done.append(replace(row, result="marked", error=f"marked for deletion; {reason}"))
+            done.append(_not_told(row, untold[row.name], said.get(row.name) or unanswered))
         elif row.name not in left:
             done.append(replace(row, result="deleted"))
-        elif unanswered:
-            done.append(replace(row, result="failed", error=f"no answer, and still there: {unanswered.message}"))
         else:
-            reason = f"marked for deletion, not finished after {timeout_s:g} s; is a broker that holds a replica down?"
-            done.append(replace(row, result="marked", error=reason))
+            done.append(_still_there(row, said.get(row.name) or unanswered, timeout_s))
     return done
+
+
+def _not_told(row: DeletedTopic, untold: KctlError, doubt: KctlError | None) -> DeletedTopic:
+    """Nobody told whether it is gone. doubt: why it is not even known that it was marked."""
+    reason = f"whether it is finished could not be asked: {untold.message}"
+    if doubt:
+        return replace(row, result="failed", error=f"no answer ({doubt.message}), and {reason}")
+    return replace(row, result="marked", error=f"marked for deletion; {reason}")
+
+
+def _still_there(row: DeletedTopic, doubt: KctlError | None, timeout_s: float) -> DeletedTopic:
+    if doubt:
+        return replace(row, result="failed", error=f"no answer, and still there: {doubt.message}")
+    reason = f"marked for deletion, not finished after {timeout_s:g} s; is a broker that holds a replica down?"
+    return replace(row, result="marked", error=reason)
 
 
 def _send(client: ClusterClient, rows: Sequence[DeletedTopic], timeout_s: float) -> Any:
@@ -195,16 +205,16 @@ def _send(client: ClusterClient, rows: Sequence[DeletedTopic], timeout_s: float)
     return client.send_to_controller(DeleteTopicsRequest(topics=names, timeout_ms=timeout_ms))
 
 
-def _errors(response: Any, rows: Sequence[DeletedTopic]) -> dict[str, str]:
+def _errors(response: Any, rows: Sequence[DeletedTopic]) -> dict[str, KctlError]:
     """Topics that were not deleted, with the reason. One that is gone already is no failure."""
     from kctl.client import error_for
 
     names = {row.topic_id: row.name for row in rows}
-    errors: dict[str, str] = {}
+    errors: dict[str, KctlError] = {}
     for row in response.responses:
         if row.error_code and row.error_code not in {UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID}:
             name = row.name or names.get(topic_id_text(row.topic_id), str(row.topic_id))
-            errors[name] = error_for(row.error_code, row.error_message, subject=f"topic {name}").message
+            errors[name] = error_for(row.error_code, row.error_message, subject=f"topic {name}")
     return errors
 
 

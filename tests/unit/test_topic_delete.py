@@ -24,9 +24,10 @@ class _Cluster:
 
     def __init__(
         self, code: int = 0, *, kraft: bool = False, brokers: tuple[KctlError | None, ...] = (None,),
-        down: KctlError | None = None, unanswered: KctlError | None = None,
+        down: KctlError | None = None, unanswered: KctlError | None = None, deletion: int = 0,
     ) -> None:  # fmt: skip
         self.code, self.kraft, self.brokers, self.down, self.unanswered = code, kraft, brokers, down, unanswered
+        self.deletion = deletion
         self.sent: list[str] = []
 
     def api_version(self, _api_key: int) -> int | None:
@@ -47,7 +48,11 @@ class _Cluster:
         if name == "DeleteTopicsRequest":
             if self.unanswered:
                 raise self.unanswered
-            return Answer(responses=[Answer(name=topic.name, error_code=0, topic_id=None) for topic in request.topics])
+            rows = [
+                Answer(name=topic.name, error_code=self.deletion, error_message=None, topic_id=None)
+                for topic in request.topics
+            ]
+            return Answer(responses=rows)
         code = self.code if request.validate_only else 0
         return Answer(topics=[Answer(name=topic.name, error_code=code, error_message=None) for topic in request.topics])
 
@@ -73,6 +78,17 @@ def test_deleted_is_what_the_controller_says(code: int, result: str, said: str |
     row = _delete(_Cluster(code))
     assert row.result == result
     assert (row.error is None) if said is None else (row.error is not None and said in row.error)
+
+
+@pytest.mark.parametrize(("code", "result"), [(0, "deleted"), (36, "failed")])
+def test_a_timeout_in_the_controller_is_looked_after(code: int, result: str) -> None:
+    row = _delete(_Cluster(code, deletion=7))
+    assert row.result == result
+    assert (row.error is None) if code == 0 else ("still there: topic t: the request timed out" in (row.error or ""))
+    assert (
+        _delete(_Cluster(36, deletion=41)).error
+        == "topic t: the broker is not the controller any more (NOT_CONTROLLER)"
+    )
 
 
 def test_with_kraft_metadata_are_enough() -> None:
