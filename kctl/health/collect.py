@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from kctl.broker.membership import fenced_brokers, read_views
 from kctl.broker.quorum import describe_quorum
-from kctl.errors import KctlError, NotSupported, OperationFailed
+from kctl.errors import KctlError
 from kctl.health.hidden import hidden_topics
 from kctl.health.model import Facts
 from kctl.log_dirs import fetch_log_dirs
 from kctl.model import ClusterState, TopicPartition
 from kctl.topics.configs import fetch_topic_configs
-from kctl.topics.reassignments import ongoing_reassignments
+from kctl.topics.reassignments import reassignments_if_told
 
 if TYPE_CHECKING:
     from kctl.broker.quorum import Quorum
@@ -61,15 +61,8 @@ def min_isr_of(client: ClusterClient, topics: Collection[str], brokers: Collecti
 
 def adding_replicas(client: ClusterClient, state: ClusterState) -> dict[TopicPartition, tuple[int, ...]] | KctlError:
     """What reassignments are still copying, or why nobody could tell."""
-    if state.controller_id is None:
-        return OperationFailed("the cluster has no controller")
-    try:
-        moving = ongoing_reassignments(client)
-    except KctlError as exc:
-        return exc
-    if moving is None:
-        return NotSupported("brokers before 2.4 do not tell")
-    return {tp: row.adding for tp, row in moving.items()}
+    moving = reassignments_if_told(client, state)
+    return moving if isinstance(moving, KctlError) else {tp: row.adding for tp, row in moving.items()}
 
 
 def _quorum(client: ClusterClient) -> Quorum | KctlError | None:

@@ -8,7 +8,7 @@ creation of a topic under the name until then. With KRaft it is gone as soon as 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -58,9 +58,9 @@ class DeletedTopic:
     """What becomes of one topic. result: «would delete», «deleted», «absent», «marked» or «failed».
 
     size_bytes: all replicas on all disks that could be asked; None when no broker told. readers: groups that have
-    commits of it or members that it is assigned to; None when that is not known. last_write: the largest timestamp of
-    its records, ISO 8601; None: no records, or not known. marked: the controller has accepted the deletion, and it is
-    not finished, or nobody could tell that it is.
+    commits of it or members that it is assigned to; None when none is known and some may be. last_write: the largest
+    timestamp of its records, ISO 8601; None: no records, or not known. marked: the controller has accepted the
+    deletion, and it is not finished, or nobody could tell that it is.
     """
 
     name: str
@@ -121,11 +121,17 @@ def losses(
                 partitions=len(topic.partitions),
                 replication_factor=topic.replication_factor,
                 size_bytes=told,
-                readers=None if readers is None else tuple(map(_reader, readers[topic.name])),
+                readers=_told(readers, topic.name, whole=not unread),
                 last_write=moment_text(last.get(topic.name, NOTHING_WRITTEN)),
             )
         )
     return rows, [*sizes.failures, *unread, *notes]
+
+
+def _told(readers: Mapping[str, Sequence[Reader]] | None, topic: str, *, whole: bool) -> tuple[TopicReader, ...] | None:
+    """None when none is known and some may be: nobody told, or (not `whole`) not of all groups."""
+    found = tuple(map(_reader, readers[topic])) if readers else ()
+    return found if found or (readers is not None and whole) else None
 
 
 def _reader(reader: Reader) -> TopicReader:

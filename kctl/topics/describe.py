@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, NotFound
+from kctl.errors import KctlError, NotFound
 from kctl.model import ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.suggestions import did_you_mean
 from kctl.topics.configs import ConfigEntry, ConfigSource, fetch_topic_configs
 from kctl.topics.names import check_name, is_internal
 from kctl.topics.offsets import LogSpan
-from kctl.topics.reassignments import Moving, ongoing_reassignments
+from kctl.topics.reassignments import Moving, reassignments_if_told
 from kctl.topics.sizes import Sizes
 
 if TYPE_CHECKING:
@@ -145,8 +145,9 @@ def describe_chosen(client: ClusterClient, state: ClusterState, chosen: Sequence
     if not chosen:
         return []
     configs = fetch_topic_configs(client, [topic.name for topic in chosen], state.brokers)
-    moving = _moving(client) if state.controller_id is not None else None
-    return [describe(topic, configs[topic.name], moving) for topic in chosen]
+    moving = reassignments_if_told(client, state)
+    told = None if isinstance(moving, KctlError) else moving
+    return [describe(topic, configs[topic.name], told) for topic in chosen]
 
 
 def with_sizes(topic: TopicDescription, sizes: Sizes) -> TopicDescription:
@@ -163,14 +164,6 @@ def with_offsets(topic: TopicDescription, spans: Mapping[TopicPartition, LogSpan
     """The topic with the offsets of its partitions."""
     partitions = (replace(p, offsets=spans.get(TopicPartition(topic.name, p.partition))) for p in topic.partitions)
     return replace(topic, partitions=tuple(partitions))
-
-
-def _moving(client: ClusterClient) -> Mapping[TopicPartition, Moving] | None:
-    """What is being reassigned; None when the controller cannot or may not be asked: all else is known without it."""
-    try:
-        return ongoing_reassignments(client)
-    except (ConnectionFailed, NotAuthorized):
-        return None
 
 
 def describe(

@@ -15,13 +15,23 @@ from kctl.configs.change import ChangedConfig, Edit, apply_changes, check, plan_
 from kctl.configs.describe import Config, Synonym
 from kctl.configs.diff import differences, not_compared
 from kctl.configs.edits import parse_edits, removals, with_files
-from kctl.configs.explain import explanations
+from kctl.configs.explain import explain, explanations
 from kctl.configs.html import plain
 from kctl.configs.keys import find_key
 from kctl.configs.resources import Resource, parse_resource
 from kctl.configs.values import fault_of, items, number_for
-from kctl.errors import ConnectionFailed, InvalidFile, NotFound, OutcomeUnknown, Refused, UsageError
-from kctl.model import Broker, ClusterState
+from kctl.errors import (
+    ConnectionFailed,
+    InvalidFile,
+    KctlError,
+    NotAuthorized,
+    NotFound,
+    OperationFailed,
+    OutcomeUnknown,
+    Refused,
+    UsageError,
+)
+from kctl.model import Broker, ClusterState, TopicState
 from kctl.topics.configs import ConfigSource
 
 
@@ -360,3 +370,43 @@ def test_a_change_that_cannot_be_read_back_is_not_unreachable() -> None:
     plan = plan_changes(client, TOPIC, lambda _: [Edit("retention.ms", "set", "2")])
     with pytest.raises(OutcomeUnknown, match="took the change of topic t, but it cannot be read back"):
         apply_changes(client, plan, timeout_s=1.0)
+
+
+class _Describing:
+    """A broker that describes itself, and of topics what `topic` says: None that there is none, or an error code."""
+
+    def __init__(self, topic: int | None) -> None:
+        self.topic = topic
+
+    def metadata(self, _topics: object = None) -> ClusterState:
+        topics = {} if self.topic is None else {"t": TopicState("t", False, None, ())}
+        return ClusterState("id", 1, {1: Broker(1, "h", 1)}, topics)
+
+    def send(self, _request: Any) -> Any:
+        return Answer(results=[Answer(resource_type=2, resource_name="t", error_code=self.topic, error_message=None)])
+
+    def send_each(self, requests: Mapping[int, Any], **_: object) -> dict[int, Any]:
+        known = Answer(
+            name="log.retention.ms", value=None, config_source=5, is_sensitive=False, read_only=False, config_type=5,
+            synonyms=[], documentation=None,
+        )  # fmt: skip
+        return dict.fromkeys(
+            requests, Answer(results=[Answer(resource_type=4, resource_name="1", error_code=0, configs=[known])])
+        )
+
+
+@pytest.mark.parametrize(
+    ("topic", "error", "said"),
+    [
+        (None, Refused, "the cluster has no topic: what topics can have is not told"),
+        (29, NotAuthorized, "what a topic can have is not told: configs of topic t: not authorized"),
+        (-1, OperationFailed, "what a topic can have is not told"),
+    ],
+)
+def test_what_is_not_told_is_not_absent(topic: int | None, error: type[KctlError], said: str) -> None:
+    client = cast("ClusterClient", _Describing(topic))
+    (found,), warnings = explain(client, ["log.retention.ms"])
+    assert (found.of, len(warnings)) == ("broker", 1)
+    with pytest.raises(KctlError, match=said) as caught:
+        explain(client, ["retention.ms"])
+    assert type(caught.value) is error

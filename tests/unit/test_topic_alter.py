@@ -35,7 +35,7 @@ class _Cluster:
     def __init__(self, shown: TopicState | KctlError, answer: KctlError | None = None) -> None:
         self.shown, self.answer, self.looks, self.requests = shown, answer, 0, 0
 
-    def send_to_controller(self, request: Any) -> Any:
+    def send_to_controller(self, request: Any, **_: object) -> Any:
         self.requests += 1
         if self.answer:
             raise self.answer

@@ -10,9 +10,12 @@ import pytest
 
 from kctl.client import ClusterClient
 from kctl.errors import ConnectionFailed, ConnectionTimedOut, KctlError, OutcomeUnknown
-from kctl.model import Broker, ClusterState
+from kctl.groups.model import Group, Groups
+from kctl.model import Broker, ClusterState, TopicPartition, TopicState
+from kctl.topics import delete as deleting
+from kctl.topics import readers as reading
 from kctl.topics.create import CreatedTopic, NewTopic, create_topics, request_chunks
-from kctl.topics.delete import DeletedTopic, delete_topics
+from kctl.topics.delete import DeletedTopic, delete_topics, losses
 
 GONE = ConnectionFailed("nobody is there")
 SILENT = ConnectionTimedOut("no answer within 1 s")
@@ -42,7 +45,7 @@ class _Cluster:
         absent = [Answer(name="t", error_code=3, topic_id=None)]
         return {node: self.brokers[node] or Answer(topics=absent) for node in requests}
 
-    def send_to_controller(self, request: Any) -> Any:
+    def send_to_controller(self, request: Any, **_: object) -> Any:
         name = type(request).__name__
         self.sent.append(name)
         if name == "DeleteTopicsRequest":
@@ -137,3 +140,33 @@ def test_many_topics_are_several_requests() -> None:
     plan = [CreatedTopic(topic.name, "would create", 12, 3, {}) for topic in topics]
     create_topics(cast("ClusterClient", cluster), topics, plan, timeout_s=0.0)
     assert len(cluster.sent) == len(sizes)
+
+
+@pytest.mark.parametrize(
+    ("may", "silent", "groups", "expected"),
+    [
+        (True, None, ["g"], ["g"]),
+        (True, None, [], []),
+        (False, None, [], None),
+        (False, None, ["g"], ["g"]),
+        (True, SILENT, [], None),
+        (None, None, [], []),  # brokers before 2.8 do not tell
+    ],
+)
+def test_readers_that_are_not_shown_are_not_absent(
+    monkeypatch: pytest.MonkeyPatch,
+    may: bool | None,
+    silent: KctlError | None,
+    groups: list[str],
+    expected: list[str] | None,
+) -> None:
+    found = Groups({g: Group(g, "Empty", "consumer", None, 1) for g in groups}, {2: silent} if silent else {}, {})
+    monkeypatch.setattr(reading, "all_groups", lambda *_, **__: found)
+    monkeypatch.setattr(reading, "ask_coordinators", lambda *_, **__: {g: {TopicPartition("t", 0): 5} for g in groups})
+    monkeypatch.setattr(reading, "may_describe_cluster", lambda _: may)
+    monkeypatch.setattr(deleting, "newest_records", lambda *_, **__: ({}, []))
+    client = cast("ClusterClient", _Cluster())
+    topic = TopicState("t", False, None, ())
+    (row,), doubts = losses(client, ClusterState("id", 1, {}, {"t": topic}), [topic])
+    assert (None if row.readers is None else [reader.group for reader in row.readers]) == expected
+    assert bool(doubts) is (may is False or silent is not None)

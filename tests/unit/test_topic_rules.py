@@ -11,10 +11,20 @@ import pytest
 from kctl.client import ClusterClient
 from kctl.commands.invocation import Invocation
 from kctl.commands.topic_options import check_pattern
-from kctl.errors import NotConfirmed, OperationFailed, Refused, UsageError
+from kctl.errors import (
+    KctlError,
+    NotAuthorized,
+    NotConfirmed,
+    OperationFailed,
+    OutcomeUnknown,
+    Refused,
+    UsageError,
+)
+from kctl.health.collect import adding_replicas
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
+from kctl.topics import describe as describing
 from kctl.topics.configs import ConfigEntry, ConfigSource
-from kctl.topics.describe import Problem, describe, has_problem, only
+from kctl.topics.describe import Problem, describe, describe_chosen, has_problem, only
 from kctl.topics.offsets import failure_lines, parse_place
 from kctl.topics.partition_numbers import parse_numbers
 from kctl.topics.rates import Ends, rates
@@ -99,6 +109,27 @@ def test_sizes_of_one_topic_are_not_those_of_all() -> None:
     sizes = fetch_sizes(cast("ClusterClient", Broker1()), state, [topic])
     assert sizes.topic(topic).bytes == 7
     assert [[(t.topic, list(t.partitions)) for t in request.topics] for request in asked] == [[("t", [0])]]
+
+
+@pytest.mark.parametrize("error", [OperationFailed("no controller"), OutcomeUnknown("no answer"), NotAuthorized("no")])
+def test_topics_are_described_without_a_controller(error: KctlError, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[float | None] = []
+
+    class Headless:
+        timeout_s = 30.0
+
+        def send_to_controller(self, _request: Any, *, timeout_s: float | None = None) -> Any:
+            limits.append(timeout_s)
+            raise error
+
+    monkeypatch.setattr(describing, "fetch_topic_configs", lambda *_: {"t": []})
+    topic = TopicState("t", False, None, (_FULL,))
+    state = ClusterState("id", 1, {}, {"t": topic})
+    client = cast("ClusterClient", Headless())
+    (described,) = describe_chosen(client, state, [topic])
+    assert (described.partitions[0].leader, described.partitions[0].adding_replicas) == (1, None)
+    assert limits == [10.0]
+    assert adding_replicas(client, state) is error
 
 
 def test_sizes_add_up() -> None:
