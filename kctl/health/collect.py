@@ -12,14 +12,12 @@ from kctl.health.hidden import hidden_topics
 from kctl.health.model import Facts
 from kctl.log_dirs import fetch_log_dirs
 from kctl.model import ClusterState, TopicPartition
-from kctl.topics.configs import fetch_topic_configs
+from kctl.topics.configs import MIN_ISR, fetch_topic_configs, min_isr_in
 from kctl.topics.reassignments import reassignments_if_told
 
 if TYPE_CHECKING:
     from kctl.broker.quorum import Quorum
     from kctl.client import ClusterClient
-
-_MIN_ISR = "min.insync.replicas"
 
 
 def collect_facts(client: ClusterClient) -> Facts:
@@ -50,12 +48,8 @@ def min_isr_of(client: ClusterClient, topics: Collection[str], brokers: Collecti
     found: dict[str, int | KctlError] = {}
     if not topics:
         return found
-    for topic, entries in fetch_topic_configs(client, topics, brokers, names=[_MIN_ISR]).items():
-        if isinstance(entries, KctlError):
-            found[topic] = entries
-        else:
-            value = next((entry.value for entry in entries if entry.name == _MIN_ISR), None)
-            found[topic] = int(value) if value and value.isdigit() else 1
+    for topic, entries in fetch_topic_configs(client, topics, brokers, names=[MIN_ISR]).items():
+        found[topic] = entries if isinstance(entries, KctlError) else min_isr_in(entries)
     return found
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _TOPICS_PER_REQUEST = 500  # a topic's configs take some 2 kB in a response
 _DEFAULT_SOURCE = 5
 _SILENT_S = 10.0
+MIN_ISR = "min.insync.replicas"
 
 
 class ConfigSource(Enum):
@@ -55,6 +56,12 @@ class ConfigEntry:
     name: str
     value: str | None
     source: ConfigSource
+
+
+def min_isr_in(entries: Collection[ConfigEntry]) -> int:
+    """min.insync.replicas among the configs of a topic that are not the default; which is 1. Pure."""
+    value = next((entry.value for entry in entries if entry.name == MIN_ISR), None)
+    return int(value) if value and value.isdigit() else 1
 
 
 def fetch_topic_configs(

@@ -8,9 +8,10 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from kctl.errors import KctlError, NotFound
+from kctl.health.partitions import at_min_isr, under_min_isr
 from kctl.model import ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.suggestions import did_you_mean
-from kctl.topics.configs import ConfigEntry, ConfigSource, fetch_topic_configs
+from kctl.topics.configs import ConfigEntry, ConfigSource, fetch_topic_configs, min_isr_in
 from kctl.topics.names import check_name, is_internal
 from kctl.topics.offsets import LogSpan
 from kctl.topics.reassignments import Moving, reassignments_if_told
@@ -19,7 +20,6 @@ from kctl.topics.sizes import Sizes
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
-_MIN_ISR = "min.insync.replicas"
 _AT_REST = Moving((), ())
 
 
@@ -172,7 +172,7 @@ def describe(
     """Put together what Metadata, DescribeConfigs and ListPartitionReassignments (None: nothing) said of one topic."""
     known = not isinstance(configs, KctlError)
     entries = () if isinstance(configs, KctlError) else tuple(configs)
-    least = _min_isr(entries) if known else None
+    least = min_isr_in(entries) if known else None
     return TopicDescription(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -187,13 +187,7 @@ def describe(
     )
 
 
-def _min_isr(entries: tuple[ConfigEntry, ...]) -> int:
-    value = next((entry.value for entry in entries if entry.name == _MIN_ISR), None)
-    return int(value) if value and value.isdigit() else 1
-
-
 def _partition(state: PartitionState, moving: Moving | None, min_isr: int | None) -> PartitionDescription:
-    effective = None if min_isr is None else min(min_isr, len(state.replicas))
     return PartitionDescription(
         partition=state.partition,
         leader=None if state.offline else state.leader,
@@ -204,7 +198,7 @@ def _partition(state: PartitionState, moving: Moving | None, min_isr: int | None
         adding_replicas=None if moving is None else moving.adding,
         removing_replicas=None if moving is None else moving.removing,
         under_replicated=state.under_replicated,
-        under_min_isr=None if effective is None else len(state.isr) < effective,
-        at_min_isr=None if effective is None else len(state.isr) == effective,
+        under_min_isr=None if min_isr is None else under_min_isr(state, min_isr),
+        at_min_isr=None if min_isr is None else at_min_isr(state, min_isr),
         offline=state.offline,
     )
