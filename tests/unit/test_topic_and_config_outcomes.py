@@ -87,7 +87,7 @@ def test_sizes_are_of_the_topics_as_they_were_described(
         return Sizes({p.tp: Size(1, 0, 1) for topic in topics for p in topic.partitions}, [])
 
     monkeypatch.setattr("kctl.topics.describe.fetch_topic_configs", lambda *_, **__: {"t": []})
-    monkeypatch.setattr("kctl.topics.describe.ongoing_reassignments", lambda *_: {})
+    monkeypatch.setattr("kctl.topics.describe.reassignments_if_told", lambda *_: {})
     monkeypatch.setattr("kctl.topics.sizes.fetch_sizes", sizes)
     asked = topic_describe._Asked(["t"], [], [], False, True, False, False)
     found = topic_describe._look(client, asked)  # type: ignore[arg-type]  # a client of recorded answers
