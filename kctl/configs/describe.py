@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kctl.configs.html import plain
 from kctl.configs.resources import BROKER_RESOURCE, TOPIC_RESOURCE, Kind, Resource
 from kctl.errors import ConnectionFailed, KctlError, NotFound, OperationFailed
-from kctl.topics.configs import ConfigSource
+from kctl.topics.configs import KAFKAS_DEFAULTS, ConfigSource, topic_source
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -92,6 +92,7 @@ _UNDESCRIBED = {
     ),
 }
 _INVALID_REQUEST = 42
+_DEFAULT_SOURCE = 5
 _OLD = "brokers before 4.0 say this of kinds of configs that they do not know, and to users without rights"
 _NO_LIMIT = str(2**63 - 1)
 
@@ -206,12 +207,22 @@ def _configs_of(resource: Resource, answer: Any, keys: list[str] | None) -> list
             hint = _OLD if row.error_code == _INVALID_REQUEST and resource.type_code > BROKER_RESOURCE else None
             return error_for(row.error_code, row.error_message, subject=f"configs of {resource}", hint=hint)
         configs = {c.name: _config(c) for c in row.configs}
+        if resource.kind == "topic":
+            configs = {name: _of_topic(config) for name, config in configs.items()}
         if resource.kind == "broker":
             _add_undescribed(configs, keys)
         return sorted(configs.values(), key=lambda config: config.name)
     # Left out silently when it may not be described.
     code = {TOPIC_RESOURCE: 29, BROKER_RESOURCE: 31}.get(resource.type_code, 31)
     return error_for(code, "they were not described", subject=f"configs of {resource}")
+
+
+def _of_topic(config: Config) -> Config:
+    """A topic's config, of which a broker may say that the value of log.retention.hours is the default."""
+    if config.source is not ConfigSource.DEFAULT:
+        return config
+    source = topic_source(config.name, config.value, _DEFAULT_SOURCE)
+    return config if source is config.source else replace(config, source=source, default=KAFKAS_DEFAULTS[config.name])
 
 
 def _config(row: Any) -> Config:

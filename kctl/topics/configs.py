@@ -49,6 +49,18 @@ _SOURCES = {
 }
 
 
+# Kafka's defaults of what log.retention.hours, log.roll.hours and the like can set for all topics. Brokers call such a
+# value a default, too: they leave out synonyms before the one in ms (kafka.server.ConfigHelper.configSynonyms).
+KAFKAS_DEFAULTS = {"retention.ms": "604800000", "segment.ms": "604800000", "segment.jitter.ms": "0"}
+
+
+def topic_source(name: str, value: str | None, code: int) -> ConfigSource:
+    """Where a topic's value comes from. code: what the broker said. Pure."""
+    if code == _DEFAULT_SOURCE and value != KAFKAS_DEFAULTS.get(name, value):
+        return ConfigSource.STATIC_BROKER
+    return ConfigSource.of(code)
+
+
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
     """A config that differs from Kafka's default. value is None when the broker keeps it to itself."""
@@ -135,9 +147,10 @@ def _parse(response: Any, names: Sequence[str]) -> dict[str, list[ConfigEntry] |
             )
         else:
             entries = (
-                ConfigEntry(c.name, c.value, ConfigSource.of(c.config_source))
+                ConfigEntry(c.name, c.value, topic_source(c.name, c.value, c.config_source))
                 for c in row.configs
-                if c.config_source != _DEFAULT_SOURCE and not c.is_default
+                if not c.is_default
             )
-            found[row.resource_name] = sorted(entries, key=lambda entry: entry.name)
+            told = (entry for entry in entries if entry.source is not ConfigSource.DEFAULT)
+            found[row.resource_name] = sorted(told, key=lambda entry: entry.name)
     return found

@@ -12,7 +12,7 @@ import pytest
 from kctl.client import ClusterClient
 from kctl.configs.cautions import caution_of
 from kctl.configs.change import ChangedConfig, Edit, apply_changes, check, plan_changes
-from kctl.configs.describe import Config, Synonym
+from kctl.configs.describe import Config, Synonym, describe
 from kctl.configs.diff import differences, not_compared
 from kctl.configs.edits import parse_edits, removals, with_files
 from kctl.configs.explain import explain, explanations
@@ -32,7 +32,7 @@ from kctl.errors import (
     UsageError,
 )
 from kctl.model import Broker, ClusterState, TopicState
-from kctl.topics.configs import ConfigSource
+from kctl.topics.configs import ConfigEntry, ConfigSource, fetch_topic_configs
 
 
 def config(
@@ -410,3 +410,32 @@ def test_what_is_not_told_is_not_absent(topic: int | None, error: type[KctlError
     with pytest.raises(KctlError, match=said) as caught:
         explain(client, ["retention.ms"])
     assert type(caught.value) is error
+
+
+class _Hours:
+    """A broker with log.retention.hours=24 in server.properties: it calls that a default of its topics."""
+
+    timeout_s = 30.0
+
+    def send(self, _request: Any) -> Any:
+        rows = [
+            Answer(name=name, value=value, config_source=5, is_default=False, is_sensitive=False, read_only=False,
+                   config_type=5, synonyms=[], documentation=None)
+            for name, value in (("retention.ms", "86400000"), ("segment.ms", "604800000"), ("segment.bytes", "5"))
+        ]  # fmt: skip
+        return Answer(results=[Answer(resource_type=2, resource_name="t", error_code=0, configs=rows)])
+
+    def send_each(self, requests: Mapping[int, Any], **_: object) -> dict[int, Any]:
+        return {node: self.send(request) for node, request in requests.items()}
+
+
+def test_a_default_of_hours_is_of_server_properties() -> None:
+    client = cast("ClusterClient", _Hours())
+    found = {c.name: (c.source, c.default, c.is_default) for c in describe(client, TOPIC)}
+    assert found == {
+        "retention.ms": (ConfigSource.STATIC_BROKER, "604800000", False),
+        "segment.ms": (ConfigSource.DEFAULT, "604800000", True),
+        "segment.bytes": (ConfigSource.DEFAULT, "5", True),
+    }
+    entries = fetch_topic_configs(client, ["t"], [1])["t"]
+    assert entries == [ConfigEntry("retention.ms", "86400000", ConfigSource.STATIC_BROKER)]
