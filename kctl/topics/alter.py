@@ -19,7 +19,7 @@ from kctl.dynamic_configs import alter_dynamic
 from kctl.errors import ConnectionFailed, KctlError, OutcomeUnknown, Refused, TimedOut
 from kctl.grouping import chunks
 from kctl.model import ClusterState, TopicState
-from kctl.partition_requests import not_sent
+from kctl.partition_requests import PER_REQUEST, not_sent
 from kctl.topics.configs import ConfigSource
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.1
 _VALIDATE_S = 10.0
-_TOPICS_PER_REQUEST = 50  # a controller with ZooKeeper writes them one after the other
 _PARTITIONS_PER_REQUEST = 5_000  # a KRaft controller refuses more than 10,000 (KAFKA-17870)
 _OWN = OWN_SOURCE["topic"].value
 ORDER_IS_LOST = (
@@ -158,7 +157,7 @@ def _create_partitions(
     failed: dict[str, KctlError] = {}
     sent = 0
     for chunk in chunks(
-        changes, lambda change: change.partitions or 0, limit=_PARTITIONS_PER_REQUEST, most=_TOPICS_PER_REQUEST
+        changes, lambda change: change.partitions or 0, limit=_PARTITIONS_PER_REQUEST, most=PER_REQUEST
     ):
         try:
             response = client.send_to_controller(_partitions_request(chunk, timeout_s, validate_only=validate_only))
