@@ -140,6 +140,7 @@ def test_a_node() -> None:
     secret = node_of("/delegation_token/tokens/a", b"geheim", stat(), show_secrets=False)
     assert (secret.hidden, secret.text, secret.base64) == (True, None, None)
     assert node_of("/x", None, stat(), show_secrets=False).text == ""
+    assert node_of("/alice", b"geheim", stat(), show_secrets=False, chroot="/kafka/config/users").text is None
 
 
 def test_grants() -> None:
