@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kctl.commands.output import Column, Table, jsonable
-from kctl.commands.views import ranges
+from kctl.commands.views import alarm, ranges
 from kctl.units import format_size
 
 if TYPE_CHECKING:
@@ -27,22 +27,17 @@ def broker_table(rows: Sequence[BrokerSummary]) -> Table:
         Column("controller", "CTRL", show=lambda is_it: "yes" if is_it else ""),
         Column("leaders", align="right"),
         Column("replicas", align="right"),
-        Column("not_in_sync", "NOT IN SYNC", align="right", style=_alarm("not_in_sync")),
+        Column("not_in_sync", "NOT IN SYNC", align="right", style=alarm("not_in_sync")),
         Column("size_bytes", "SIZE", show=format_size, align="right"),
         Column("used_percent", "DISK", show=_percent, align="right"),
         Column("log_dirs", "LOG DIRS", align="right", wide=True),
-        Column("offline_log_dirs", "OFFLINE DIRS", align="right", style=_alarm("offline_log_dirs")),
+        Column("offline_log_dirs", "OFFLINE DIRS", align="right", style=alarm("offline_log_dirs")),
         Column("release", "RELEASE"),
     ]
     shown = [{**row, "address": _address(row)} for row in jsonable(rows)]
     if not any(row["offline_log_dirs"] for row in shown):
         columns = [column for column in columns if column.key != "offline_log_dirs"]
     return Table(columns, shown, empty="no brokers")
-
-
-def _alarm(key: str) -> Any:
-    """A column's style: red when the row's `key` is set and not zero."""
-    return lambda row: "red" if row.get(key) else None
 
 
 def _percent(value: float) -> str:
@@ -91,7 +86,7 @@ def log_dir_table(rows: Sequence[LogDirRow], *, with_broker: bool = True) -> Tab
         Column("usable_bytes", "USABLE", show=format_size, align="right"),
         Column("total_bytes", "TOTAL", show=format_size, align="right"),
         Column("used_percent", "USED", show=_percent, align="right"),
-        Column("error", "OFFLINE", style=_alarm("error")),
+        Column("error", "OFFLINE", style=alarm("error")),
     ]
     known = jsonable(rows)
     hidden = {key for key in ("future_replicas", "error") if not any(row[key] for row in known)}

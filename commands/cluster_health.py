@@ -68,10 +68,12 @@ def _look(inv: Invocation, limits: Limits) -> Health:
 
 
 def _wait(inv: Invocation, limits: Limits) -> Health:
-    """Look until it is healthy or time is up; the last that was seen. A cluster that cannot be reached may come."""
+    """Look until it is healthy or time is up; the last that was seen. A cluster that cannot be reached may come;
+    what may not be seen will not be seen later.
+    """
     from kctl.client import connect
     from kctl.deadline import Deadline
-    from kctl.health.assess import assess
+    from kctl.health.assess import assess, never_told
     from kctl.health.collect import collect_facts
 
     deadline = Deadline(inv.timeout_s(_WAIT_S))
@@ -81,7 +83,10 @@ def _wait(inv: Invocation, limits: Limits) -> Health:
             found: Health | None = None
             try:
                 with connect(target, timeout_s=max(1.0, min(_ROUND_S, deadline.left_s))) as client:
-                    found = assess(collect_facts(client), limits)
+                    facts = collect_facts(client)
+                    found = assess(facts, limits)
+                    if never_told(facts) and not found.problems:
+                        return found
             except AuthenticationFailed:
                 raise
             except ConnectionFailed as exc:

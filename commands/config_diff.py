@@ -11,7 +11,8 @@ from kctl.commands import output
 from kctl.commands.config_get import shown
 from kctl.commands.invocation import invocation
 from kctl.commands.output import FOR_PEOPLE, Column, Table, jsonable
-from kctl.errors import KctlError, NotHealthy, OperationFailed, UsageError
+from kctl.commands.views import told_if_incomplete
+from kctl.errors import KctlError, NotHealthy, UsageError
 from kctl.text import counted
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def diff(
     resources: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[RESOURCE]…", help="Two or more, as config get takes them; default for Kafka's defaults."
+            metavar="[RESOURCE]…", help="Two or more: topic/NAME, broker/ID, …; default for Kafka's defaults."
         ),
     ] = None,
     all_brokers: Annotated[bool, typer.Option("--all-brokers", help="Compare all brokers with each other.")] = False,
@@ -59,13 +60,9 @@ def diff(
         output.note("what each broker has for itself is left out; --all has it")
     for name in not_compared(configs):
         output.warn(f"{name} is sensitive: whether its values differ cannot be seen")
-    if failed:
-        raise OperationFailed(
-            "not compared: " + "; ".join(f"{name}: {error.message}" for name, error in failed.items()),
-            hint=next(iter(failed.values())).hint,
-        )
-    if found:
-        raise NotHealthy(f"{counted(len(found), 'config')} differ{'s' if len(found) == 1 else ''}")
+    with told_if_incomplete([f"{name} was not compared: {error.message}" for name, error in failed.items()]):
+        if found:
+            raise NotHealthy(f"{counted(len(found), 'config')} differ{'s' if len(found) == 1 else ''}")
 
 
 def _chosen(texts: Sequence[str], all_brokers: bool) -> tuple[list[Resource], bool]:
@@ -82,7 +79,12 @@ def _chosen(texts: Sequence[str], all_brokers: bool) -> tuple[list[Resource], bo
             "two resources are compared", hint="for example topic/a topic/b, broker/1 default, or --all-brokers"
         )
     chosen = [parse_resource(text) for text in given if text != _DEFAULT]
-    kinds = {"broker" if r.kind == "brokers" else r.kind for r in chosen}
+    if any(r.kind == "brokers" for r in chosen):
+        raise UsageError(
+            "brokers has only what is set for all of them: it cannot be compared",
+            hint="`kctl config get brokers` shows it; --all-brokers compares what holds on each",
+        )
+    kinds = {r.kind for r in chosen}
     if len(kinds) > 1:
         raise UsageError(f"a {' and a '.join(sorted(kinds))} have different configs")
     if _DEFAULT in given and len(chosen) > 1:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kctl.commands.invocation import CommandGroup, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.topic_options import INTERNAL, MATCH, UNAVAILABLE, UNDER_REPLICATED
-from kctl.commands.views import told_if_incomplete
+from kctl.commands.views import alarm, told_if_incomplete
 from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
 from kctl.units import format_size
 
@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     from kctl.topics.listing import TopicSummary
 
 app = CommandGroup("List, describe, create, alter, truncate, copy and delete topics.")
-
-
-def _alarm(key: str) -> Any:
-    """A column's style: red when the row's `key` is set and not zero."""
-    return lambda row: "red" if row.get(key) else None
 
 
 @app.command("list")
@@ -88,8 +83,8 @@ def _table(topics: Sequence[TopicSummary], *, size: bool, count: bool) -> Table:
         Column("partitions", align="right"),
         Column("replication_factor", "RF", align="right"),
         Column("under_replicated_partitions", "UNDER-REPLICATED", align="right",
-               style=_alarm("under_replicated_partitions")),
-        Column("offline_partitions", "OFFLINE", align="right", style=_alarm("offline_partitions")),
+               style=alarm("under_replicated_partitions")),
+        Column("offline_partitions", "OFFLINE", align="right", style=alarm("offline_partitions")),
         Column("internal", wide=True),
     ]  # fmt: skip
     if size:

@@ -74,6 +74,8 @@ def _loss(row: DeletedTopic) -> str:
     if row.last_write:
         parts.append(f"newest record of {row.last_write}")
     readers = row.readers or ()
+    if row.readers is None:
+        parts.append("readers unknown")
     if readers:
         parts.append(f"read by {', '.join(_reader(reader) for reader in readers[:_SHOWN])}")
     if len(readers) > _SHOWN:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -70,6 +70,11 @@ def ranges(numbers: Sequence[int]) -> str:
             parts.append(str(start) if start == end else f"{start}-{end}")
         start = end = number
     return ",".join(parts)
+
+
+def alarm(key: str) -> Callable[[Mapping[str, Any]], str | None]:
+    """A column's style: red when the row's `key` is set and not zero."""
+    return lambda row: "red" if row.get(key) else None
 
 
 def lag_columns(*, with_group: bool = True, with_members: bool = True) -> list[Column]:

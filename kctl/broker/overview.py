@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 class BrokerSummary:
     """A broker. state: «up»; «silent», registered but without an answer; «down», others hold it for a replica's broker.
 
-    host, port, rack: None when it is down and nobody tells. controller: with KRaft, whether the active one has this id.
+    host, port, rack: None when it is down and nobody tells. controller: with KRaft, whether the active one has this id;
+    None when nobody could tell.
     leaders, replicas: of all topics; not_in_sync: of its replicas. size_bytes: all its replicas; used_percent: of the
     fullest log dir's disk; release: see release_of. None where it could not be read: error says why.
     """
@@ -33,7 +34,7 @@ class BrokerSummary:
     port: int | None
     rack: str | None
     state: str
-    controller: bool
+    controller: bool | None
     leaders: int
     replicas: int
     not_in_sync: int
@@ -54,7 +55,7 @@ class BrokerDescription:
     port: int | None
     rack: str | None
     state: str
-    controller: bool
+    controller: bool | None
     leaders: int
     preferred: int
     replicas: int
@@ -66,13 +67,16 @@ class BrokerDescription:
 
 @dataclass(frozen=True, slots=True)
 class BrokerFacts:
-    """What is known of all brokers of a cluster. controller: None when there is none, or nobody could tell."""
+    """What is known of all brokers of a cluster. controller: None when nobody could tell: failures say why, and what
+    else is not known that is of no one broker.
+    """
 
     state: ClusterState
     controller: int | None
     fenced: Mapping[int, Broker]
     apis: Mapping[int, BrokerApis | KctlError]
     log_dirs: Mapping[int, Sequence[LogDir] | KctlError]
+    failures: tuple[str, ...] = ()
 
     @property
     def ids(self) -> list[int]:
@@ -84,20 +88,28 @@ class BrokerFacts:
         """Where a broker is, or was; None when nobody tells of one that is down."""
         return self.state.brokers.get(node) or self.fenced.get(node)
 
+    def is_controller(self, node: int) -> bool | None:
+        """None when nobody could tell."""
+        return None if self.controller is None else node == self.controller
+
 
 def read_brokers(client: ClusterClient, wanted: Collection[int] | None = None) -> BrokerFacts:
     """Ask for metadata, and each broker (or those wanted) for its API versions and log dirs.
 
-    Raises NotFound for a broker wanted that nobody knows.
+    Raises NotFound for a broker wanted that nobody knows, ConnectionFailed's subclasses.
     """
     state = client.metadata()
+    controller, failure = _controller(client, state)
+    failures = [failure] if failure else []
     fenced = fenced_brokers(client)
-    facts = BrokerFacts(state, _controller(client, state), fenced, {}, {})
-    check_known(wanted or (), facts.ids)
+    if isinstance(fenced, KctlError):
+        failures.append(f"brokers that are down may be missing: {fenced.message}")
+        fenced = {}
+    check_known(wanted or (), BrokerFacts(state, controller, fenced, {}, {}).ids)
     asked = [node for node in state.brokers if wanted is None or node in wanted]
     apis = fetch_api_versions(client, asked)
     able = [node for node, found in apis.items() if not isinstance(found, KctlError)]
-    return BrokerFacts(state, facts.controller, fenced, apis, dict(fetch_log_dirs(client, able)))
+    return BrokerFacts(state, controller, fenced, apis, dict(fetch_log_dirs(client, able)), tuple(failures))
 
 
 def check_known(wanted: Collection[int], known: Collection[int]) -> None:
@@ -110,15 +122,19 @@ def check_known(wanted: Collection[int], known: Collection[int]) -> None:
         )
 
 
-def _controller(client: ClusterClient, state: ClusterState) -> int | None:
-    """With KRaft brokers name any one of themselves as the controller; the quorum knows better, if it may be asked."""
+def _controller(client: ClusterClient, state: ClusterState) -> tuple[int | None, str | None]:
+    """The controller, or why it is not known. With KRaft brokers name any one of themselves; the quorum knows better,
+    if it may be asked.
+    """
     try:
         quorum = describe_quorum(client)
+    except ConnectionFailed:
+        raise
     except KctlError as exc:
-        if isinstance(exc, ConnectionFailed):
-            raise
-        return None
-    return state.controller_id if quorum is None else quorum.leader_id
+        return None, f"which is the controller is not known: {exc.message}"
+    if quorum is None:
+        return state.controller_id, None if state.controller_id is not None else "the cluster has no controller"
+    return quorum.leader_id, None if quorum.leader_id is not None else "the metadata quorum has no leader"
 
 
 def summaries(facts: BrokerFacts) -> list[BrokerSummary]:
@@ -154,7 +170,7 @@ def _summary(node: int, facts: BrokerFacts, counts: _Counts) -> BrokerSummary:
         port=broker.port if broker else None,
         rack=broker.rack if broker else None,
         state=_state(node, facts),
-        controller=node == facts.controller,
+        controller=facts.is_controller(node),
         leaders=counts.leaders.get(node, 0),
         replicas=counts.replicas.get(node, 0),
         not_in_sync=len(counts.not_in_sync.get(node, ())),
@@ -182,7 +198,7 @@ def _description(node: int, facts: BrokerFacts, counts: _Counts) -> BrokerDescri
         port=broker.port if broker else None,
         rack=broker.rack if broker else None,
         state=_state(node, facts),
-        controller=node == facts.controller,
+        controller=facts.is_controller(node),
         leaders=counts.leaders.get(node, 0),
         preferred=counts.preferred.get(node, 0),
         replicas=counts.replicas.get(node, 0),

@@ -36,6 +36,9 @@ def caution_of(row: ChangedConfig, replication_factor: int | None = None) -> str
     after = row.after or ""
     if row.name in _LIMITS and _shrinks(row.before, row.after):
         return f"{row.name} gets smaller: {_LIMITS[row.name]}"
+    if row.name in _LIMITS and row.result == "would unset" and row.before is not None and row.after is None:
+        # Brokers leave the values out that hold behind a topic's own, when these are of log.retention.hours.
+        return f"{row.name} falls back to a value that brokers do not tell; if it is less, {_LIMITS[row.name]}"
     if row.name in _POLICIES and row.before is not None and row.after is not None:
         return _policy_caution(row.name, row.before, after)
     if row.name == _MIN_ISR and replication_factor is not None and after.isdigit():

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kctl.errors import KctlError, NotFound, OutcomeUnknown, Refused
 from kctl.grouping import grouped
 from kctl.lag.collect import ByLeader, ask_leaders, read_log_offsets
-from kctl.lag.offsets import listed
+from kctl.lag.offsets import OffsetSpec, listed
 from kctl.lag.retention_requests import fetch_config_values
 from kctl.model import ClusterState, TopicPartition
 from kctl.text import counted
@@ -53,15 +53,16 @@ class TruncatedPartition:
 def offsets_at(
     client: ClusterClient, state: ClusterState, partitions: Collection[TopicPartition], time_ms: int
 ) -> dict[TopicPartition, int]:
-    """The offset of the first record of each that is not older; the high watermark where all are older.
+    """The offset of the first record of each that is not older; where all are older, what was the end before the look.
 
-    Records are in the order in which they were written, not in that of their timestamps: later ones may be older, too.
-    Raises Refused when a leader does not tell.
+    Not the end of later: what arrives meanwhile is not older, and stays. Records are in the order in which they were
+    written, not in that of their timestamps: later ones may be older, too. Raises Refused when a leader does not tell.
     """
-    found, failed = list_offsets(client, partitions, time_ms, listed, state=state)
-    if failed:
-        raise Refused("; ".join(failure_lines(failed)), hint="nothing was deleted")
-    return {tp: answer.offset if answer.offset >= 0 else HIGH_WATERMARK for tp, answer in found.items()}
+    ends, unread = list_offsets(client, partitions, OffsetSpec.LATEST, listed, state=state)
+    found, failed = list_offsets(client, list(ends), time_ms, listed, state=state)
+    if unread or failed:
+        raise Refused("; ".join(failure_lines(unread | failed)), hint="nothing was deleted")
+    return {tp: answer.offset if answer.offset >= 0 else ends[tp].offset for tp, answer in found.items()}
 
 
 def plan_truncate(
@@ -136,14 +137,27 @@ def truncate(
     if not todo:
         return list(rows)
 
+    told: dict[TopicPartition, int | KctlError] = {}
+
     def ask(by_leader: ByLeader) -> dict[TopicPartition, int | KctlError]:
         if progress:
             progress(f"{counted(sum(map(len, by_leader.values())), 'partition')} of {len(by_leader)} brokers")
-        return _delete(client, by_leader, todo, timeout_s)
+        answers = _delete(client, by_leader, todo, timeout_s)
+        told.update(answers)
+        return answers
 
-    _, gone, failed = ask_leaders(client, list(todo), ask)
-    failed |= vanished(gone)
-    logs, _, _ = read_log_offsets(client, list(todo))
+    try:
+        _, gone, failed = ask_leaders(client, list(todo), ask)
+        failed |= vanished(gone)
+    except KctlError as exc:  # it was looked for new leaders
+        if not told:
+            raise
+        answers = {tp: told.get(tp, exc) for tp in todo}
+        failed = {tp: answer for tp, answer in answers.items() if isinstance(answer, KctlError)}
+    try:
+        logs, _, _ = read_log_offsets(client, list(todo))
+    except KctlError:
+        logs = {}
     return [_outcome(row, failed.get(row.tp), logs[row.tp].start if row.tp in logs else None) for row in rows]
 
 

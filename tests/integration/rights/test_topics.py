@@ -61,6 +61,9 @@ def test_a_user_who_may_describe_topics_only(own_kctl: Kctl, secure: SecureClust
         plain = kctl("topic", "describe", SEEN, *nobody)
         assert plain.code == 0
         assert "being reassigned is not known" in plain.err
+        losses = kctl("topic", "delete", SEEN, "--dry-run", "-o", "json", *nobody)
+        assert json.loads(losses.out)[0]["readers"] is None, "groups are not shown to it"
+        assert "groups that this user may not describe are not known" in losses.err
         for arguments in (("alter", SEEN, "--config", "retention.ms=1", "--yes"), ("delete", SEEN, "--yes")):
             assert kctl("topic", *arguments, *nobody).code != 0
         assert len(kctl.json("topic", "describe", SEEN, *admin)) == 1
