@@ -73,10 +73,8 @@ def find_hanging(client: ClusterClient, old: Sequence[Producer], *, now: datetim
     listed, failed = list_transactions(client, producer_ids={producer.producer_id for producer in old})
     if failed:
         error = next(iter(failed.values()))
-        raise OperationFailed(
-            f"whether transactions hang cannot be told: {error.message}",
-            hint=error.hint,
-        )
+        kind = NotAuthorized if isinstance(error, NotAuthorized) else OperationFailed
+        raise kind(f"whether transactions hang cannot be told: {error.message}", hint=error.hint)
     known = {row.producer_id for row in listed}
     if any(producer.producer_id not in known for producer in old) and not all_can_be_listed(client):
         raise NotAuthorized(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kctl.commands.transaction_abort import shown
-from kctl.errors import KctlError, NotAuthorized, NotFound, OperationFailed, Refused
+from kctl.errors import KctlError, NotAuthorized, NotFound, Refused
 from kctl.model import Broker, ClusterState, PartitionState
 from kctl.transactions import abort
 from kctl.transactions.hanging import find_hanging, map_hanging, old_transactions, still_open
@@ -123,7 +123,7 @@ def test_coordinators_that_cannot_be_known_are_said() -> None:
     rows, failed = list_transactions(client)
     assert (rows, client.asked) == ([], [1])
     assert {name: type(error) for name, error in failed.items()} == {"__transaction_state": NotAuthorized}
-    with pytest.raises(OperationFailed, match="cannot be told: whether all coordinators were asked"):
+    with pytest.raises(NotAuthorized, match="cannot be told: whether all coordinators were asked"):
         find_hanging(client, [_producer(20)], now=NOW)
     with pytest.raises(Refused, match="cannot be told: whether all coordinators were asked"):
         abort.refuse_live(client, _producer(20))
