@@ -213,7 +213,8 @@ def hanging(
         Column("last_timestamp", wide=True),
         Column("duration_ms", "FOR", show=format_duration, align="right"),
     ]
-    inv.emit(found, lambda: [Table(columns, jsonable(found), empty="no hanging transactions")])
+    empty = "no hanging transactions" if whole and not failed else "no hanging transactions in what could be seen"
+    inv.emit(found, lambda: [Table(columns, jsonable(found), empty=empty)])
     _raise_unseen(failed, "partition")
     if not whole:
         raise OperationFailed(
