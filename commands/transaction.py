@@ -231,12 +231,16 @@ def hanging(
 def _searched(
     client: ClusterClient, topic: str | None, numbers: Sequence[int] | None, broker_id: int | None
 ) -> list[PartitionState]:
+    from kctl.transactions.listing import STATES_TOPIC
+
     if topic is not None:
         found = partitions_of(client, topic, numbers)
         state = client.metadata(())
     else:
         state = client.metadata()
-        found = [partition for name in sorted(state.topics) for partition in state.topics[name].partitions]
+        # Only coordinators write to this one, and never in a transaction; few may read it.
+        names = sorted(state.topics.keys() - {STATES_TOPIC})
+        found = [partition for name in names for partition in state.topics[name].partitions]
     if broker_id is not None and broker_id not in state.brokers:
         known = ", ".join(map(str, sorted(state.brokers)))
         raise NotFound(f"broker {broker_id} is not in the cluster", hint=f"the brokers now: {known}")

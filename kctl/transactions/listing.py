@@ -110,7 +110,7 @@ def _coordinators(client: ClusterClient) -> tuple[list[int], dict[str, KctlError
         state = client.metadata([STATES_TOPIC])
     except NotAuthorized:
         unseen = NotAuthorized(
-            f"whether all coordinators were asked cannot be told: topic {STATES_TOPIC} may not be described",
+            f"topic {STATES_TOPIC} may not be described, which tells whether all coordinators were asked",
             hint=f"it needs an ACL for Describe on topic {STATES_TOPIC}",
         )
         return sorted(client.metadata(()).brokers), {STATES_TOPIC: unseen}
