@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 
 from kctl.client import ClusterClient
-from kctl.errors import ConnectionRefused, NotFound, NotSupported
+from kctl.errors import ConnectionRefused, KctlError, NotAuthorized, NotFound, NotSupported
 from kctl.groups import coordinators, describe
 from kctl.lag import collect as module
 from kctl.lag.collect import collect
@@ -35,14 +35,21 @@ class FakeCluster:
         self.coordinator = 1
         self.old = False
         self.states: dict[str, str] = {}
+        self.hidden: set[str] = set()  # topics that may not be described
 
-    def metadata(self, topics: Collection[str] | None = None) -> ClusterState:
+    def metadata(self, topics: Collection[str] | None = None, *, keep_errors: bool = False) -> ClusterState:
         self.sent["Metadata"] += 1
         partitions = tuple(
             PartitionState(tp.topic, tp.partition, leader, 0, (1, 2), (1, 2)) for tp, leader in self.leaders.items()
         )
         known = {"t": TopicState("t", False, None, partitions)} if topics is None or "t" in topics else {}
-        return ClusterState("id", 1, {n: Broker(n, "h", 9092) for n in (1, 2)}, known)
+        failed: dict[str, KctlError] = {
+            name: NotAuthorized(f"topic {name!r}: not authorized to describe it")
+            for name in self.hidden.intersection(topics or ())
+        }
+        for error in () if keep_errors else failed.values():
+            raise error
+        return ClusterState("id", 1, {n: Broker(n, "h", 9092) for n in (1, 2)}, known, failed)
 
     def send(self, request: Any, **_: object) -> Any:
         return self._answer(1, request)
@@ -210,6 +217,17 @@ def test_a_leader_that_moves_is_looked_up_again() -> None:
     report = _run(fake)
     assert report.rows[0].lag == 8
     assert report.complete
+
+
+def test_a_topic_that_may_not_be_described_is_told_beside_the_others() -> None:
+    """A member's assignment names topics whatever the user's rights on them are."""
+    fake = FakeCluster({"a": {T0: 5, T1: 5, GONE: 3}})
+    fake.hidden = {"gone"}
+    report = _run(fake)
+    assert [(row.topic, row.partition, row.lag) for row in report.rows] == [("gone", 0, None), ("t", 0, 5), ("t", 1, 5)]
+    assert report.unread == {GONE: "topic 'gone': not authorized to describe it"}
+    assert report.deleted == []
+    assert fake.sent["Metadata"] == 2, "for the brokers, for the topics: what is refused is not asked again"
 
 
 def test_a_partition_without_a_leader_is_null_and_told() -> None:

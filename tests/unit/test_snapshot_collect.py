@@ -39,7 +39,7 @@ class FakeCluster:
     def asking_silent_brokers_once(self) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def metadata(self, topics: Collection[str] | None = None) -> ClusterState:
+    def metadata(self, topics: Collection[str] | None = None, *, keep_errors: bool = False) -> ClusterState:
         self.asked.append("Metadata")
         if topics is not None and self.hidden & set(topics):
             raise NotAuthorized("topic h: not authorized")
