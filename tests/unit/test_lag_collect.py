@@ -6,6 +6,7 @@ the pass over real brokers is in tests/integration/test_lag.py.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from types import SimpleNamespace as Answer
@@ -14,7 +15,15 @@ from typing import Any, cast
 import pytest
 
 from kctl.client import ClusterClient
-from kctl.errors import ConnectionRefused, KctlError, NotAuthorized, NotFound, NotSupported
+from kctl.errors import (
+    AuthenticationFailed,
+    ConnectionRefused,
+    ConnectionTimedOut,
+    KctlError,
+    NotAuthorized,
+    NotFound,
+    NotSupported,
+)
 from kctl.groups import coordinators, describe
 from kctl.lag import collect as module
 from kctl.lag.collect import collect
@@ -34,6 +43,7 @@ class FakeCluster:
         self.replies: dict[str, list[Reply]] = {}  # scripted answers, used up one by one; then the normal ones
         self.coordinator = 1
         self.old = False
+        self.timeout_s = 30.0
         self.states: dict[str, str] = {}
         self.hidden: set[str] = set()  # topics that may not be described
 
@@ -189,6 +199,78 @@ def test_a_coordinator_that_does_not_answer_is_told() -> None:
     assert report.rows == []
     assert report.failed == {"g": "broker 1 refused"}
     assert not report.complete
+
+
+def test_a_login_that_fails_is_not_tried_again() -> None:
+    fake = FakeCluster({"g": {T0: 1}})
+    fake.replies["OffsetFetch"] = [lambda *_: AuthenticationFailed("wrong password")] * 3
+    assert _run(fake).failed == {"g": "wrong password"}
+    assert fake.sent["OffsetFetch"] == 1
+
+
+def test_tries_share_the_time_limit() -> None:
+    """A coordinator that is paused costs the whole limit each time."""
+    fake = FakeCluster({"g": {T0: 1}})
+    fake.timeout_s = 0.02
+
+    def silent(*_: Any) -> Any:
+        time.sleep(0.03)
+        return ConnectionTimedOut("broker 1 did not answer")
+
+    fake.replies["OffsetFetch"] = [silent] * 3
+    assert _run(fake).failed == {"g": "broker 1 did not answer"}
+    assert fake.sent["OffsetFetch"] == 1
+
+
+def test_nobody_left_to_ask_for_coordinators_is_the_answer_about_each_group() -> None:
+    """After a change the table of what was done is still shown."""
+    fake = FakeCluster({"g": {T0: 1}})
+
+    def gone(*_: Any) -> Any:
+        raise ConnectionRefused("nobody is there")
+
+    fake.replies["FindCoordinator"] = [gone] * 3
+    found = describe.describe_groups(cast(ClusterClient, fake), ["g"])
+    assert (found.groups, found.failed_groups["g"].message) == ({}, "nobody is there")
+    assert fake.sent["FindCoordinator"] == 1
+
+
+def _described(group: str, code: int) -> Reply:
+    def reply(_node: int, request: Any) -> Any:
+        rows = [
+            Answer(
+                group_id=name, error_code=code if name == group else 0, error_message=None, group_state="Empty",
+                protocol_type="consumer", protocol_data="", members=[],
+            )
+            for name in request.groups
+        ]  # fmt: skip
+        return Answer(groups=rows)
+
+    return reply
+
+
+def test_a_coordinator_that_loads_is_told_to_who_may_not_describe_the_offsets_topic() -> None:
+    fake = FakeCluster({"a": {T0: 1}, "b": {T0: 1}})
+    fake.hidden = {"__consumer_offsets"}
+    fake.replies["DescribeGroups"] = [_described("b", LOADING)] * 3
+    found = describe.describe_groups(cast(ClusterClient, fake), ["a", "b"])
+    assert list(found.groups) == ["a"]
+    assert "coordinator of group b is not available" in found.failed_groups["b"].message
+
+
+def test_without_an_offsets_topic_what_is_refused_stays_refused() -> None:
+    fake = FakeCluster({"a": {T0: 1}, "b": {T0: 1}})
+    fake.replies["FindCoordinator"] = [
+        lambda _node, request: Answer(
+            coordinators=[
+                Answer(key=name, error_code=code, error_message=None, node_id=-1)
+                for name, code in (("a", 30), ("b", 15))
+                if name in request.coordinator_keys
+            ]
+        )
+    ] * 3
+    failed = describe.describe_groups(cast(ClusterClient, fake), ["a", "b"]).failed_groups
+    assert (type(failed["a"]), type(failed["b"])) == (NotAuthorized, NotFound)
 
 
 def test_a_broker_that_cannot_be_listed_is_told() -> None:

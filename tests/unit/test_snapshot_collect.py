@@ -28,6 +28,7 @@ class FakeCluster:
     """Brokers 1 and 2 (3 is gone); topics t (two partitions) and, hidden from this user, h; group g on broker 1."""
 
     def __init__(self) -> None:
+        self.timeout_s = 30.0
         self.asked: list[str] = []
         self.cluster_id = "c"
         self.starts = {("t", 0): 5, ("t", 1): 0}
