@@ -32,12 +32,12 @@ class ExportedOffset:
 def exported(client: ClusterClient, groups: Sequence[str], choices: Sequence[TopicChoice] = ()) -> list[ExportedOffset]:
     """The offsets of all groups named, of the topics chosen, sorted. Raises NotFound for a group or a topic that is not
     there, NotAuthorized where brokers do not tell all that is wanted, and any error: an export with a hole is none."""
-    if not choices:
-        refuse_hidden_topics(client, hint="--topic chooses topics that it may describe")
     found = describe_existing(client, groups)
     for group in found.values():
         if group.type == SHARE:
             raise Refused(f"{group.group!r} is a share group, which has no committed offsets")
+    if not choices:
+        refuse_hidden_topics(client, hint="--topic chooses topics that this user may describe")
     known = {name: group.coordinator for name, group in found.items()}
     rows: list[ExportedOffset] = []
     for name, commits in sorted(fetch_commits(client, groups, known=known).items()):

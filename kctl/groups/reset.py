@@ -123,9 +123,9 @@ def plan_reset(
     Raises NotFound for groups, topics and partitions that are not there, Refused for share groups and where there is
     nothing to reset, NotAuthorized where all commits are meant and brokers do not tell all.
     """
-    if given is None and not choices:
-        refuse_hidden_topics(client, hint="--topic chooses topics; nothing was changed")
     found = _described(client, groups, create=create)
+    if given is None and not choices:
+        refuse_hidden_topics(client, hint="nothing was changed; --topic chooses topics that this user may describe")
     committed = _committed(client, found)
     fixed = chosen_partitions(client, choices) if choices and given is None else None
     partitions: dict[str, list[TopicPartition]] = {}
