@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from kctl.cluster_rights import refuse_hidden_topics
-from kctl.errors import KctlError, NotFound, OperationFailed, Refused
+from kctl.errors import ConnectionFailed, KctlError, NotFound, OperationFailed, OutcomeUnknown, Refused
 from kctl.grouping import grouped
 from kctl.groups.commit import OffsetToCommit, commit_offsets
-from kctl.groups.coordinators import ask_coordinators
+from kctl.groups.coordinators import CoordinatorMoved, ask_coordinators
 from kctl.groups.describe import describe_groups
 from kctl.groups.model import SHARE, WITHOUT_MEMBERS, Group
 from kctl.groups.names import missing_groups
@@ -245,10 +245,15 @@ def apply_reset(client: ClusterClient, plan: ResetPlan) -> tuple[list[OffsetChan
     plan.check()
     _refuse_stale(client, plan)
     outcomes: dict[str, dict[TopicPartition, KctlError | None]] = {}
+    lost: KctlError | None = None
     by_group = grouped(plan.todo, lambda row: row.group)
     for group, rows in by_group.items():
         offsets = {_tp(row): OffsetToCommit(row.new_offset or 0, row.metadata) for row in rows}
+        if lost is not None:
+            outcomes[group] = dict.fromkeys(offsets, OperationFailed(f"not sent, because before: {lost.message}"))
+            continue
         outcomes[group] = commit_offsets(client, group, offsets, known=plan.coordinators)
+        lost = next(filter(_is_lost, outcomes[group].values()), None)
     seen = fetch_commits(client, list(by_group), known=plan.coordinators)
     done = [
         _read_back(row, outcomes[row.group].get(_tp(row)), seen[row.group])
@@ -274,6 +279,11 @@ def _refuse_stale(client: ClusterClient, plan: ResetPlan) -> None:
                 f"{'no commit' if row.old_offset is None else row.old_offset} and {is_now} now",
                 hint="nothing was changed; look at the plan again",
             )
+
+
+def _is_lost(error: KctlError | None) -> bool:
+    """Whether a broker did not answer. Each further group could take as long again."""
+    return isinstance(error, (ConnectionFailed, OutcomeUnknown)) and not isinstance(error, CoordinatorMoved)
 
 
 def _tp(row: OffsetChange) -> TopicPartition:

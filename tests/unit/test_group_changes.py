@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace as Answer
 from typing import Any, cast
 
@@ -26,6 +27,7 @@ from kctl.errors import (
 )
 from kctl.groups import delete, export, names, overview, remove_members, reset
 from kctl.groups.commit import OffsetToCommit
+from kctl.groups.coordinators import CoordinatorMoved
 from kctl.groups.delete import DeletedGroup, DeletedOffset
 from kctl.groups.model import Group, Groups, Member
 from kctl.groups.names import chosen_groups
@@ -102,6 +104,17 @@ def test_committed_and_not_read_back_is_no_refusal(monkeypatch: pytest.MonkeyPat
     ]
     with pytest.raises(OperationFailed, match="2 of 2 offsets not reset"):
         judge_changes(done, errors, what="reset")
+
+
+@pytest.mark.parametrize(("error", "sent"), [(GONE, 1), (CoordinatorMoved("loading"), 2), (FORBIDDEN, 2)])
+def test_a_broker_that_does_not_answer_ends_it(monkeypatch: pytest.MonkeyPatch, error: KctlError, sent: int) -> None:
+    """Fifty groups would wait fifty times. Each row is told."""
+    there = Coordinator({T0: at(100)}, {T0: at(100)}, taken={T0: error}).serve(monkeypatch)
+    done, errors = apply_reset(NOBODY, ResetPlan([change(0), replace(change(0), group="h")]))
+    assert len(there.committed) == sent
+    assert [row.result for row in done] == ["failed", "failed"]
+    assert ("not sent, because before" in (done[1].error or "")) == (sent == 1)
+    assert len(errors) == 2
 
 
 def test_all_refused_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
