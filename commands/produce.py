@@ -188,7 +188,8 @@ def command(
             except KeyboardInterrupt:
                 result.interrupted = True
     try:
-        report(inv, result, run.cause, cause, not_kept)
+        with told_when_interrupted(run.interrupt):  # the account is told, whatever is pressed
+            report(inv, result, run.cause, cause, not_kept)
     except KctlError:
         if run.unexpected is None:
             raise
