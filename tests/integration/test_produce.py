@@ -367,29 +367,6 @@ def test_sigterm_ends_it_with_everything_accounted_for(kctl: Kctl, topic: Callab
     assert not kept.exists(), "nothing was lost"
 
 
-def test_two_interrupts_lose_nothing(kctl: Kctl, topic: Callable[..., str], tmp_path: Path) -> None:
-    """Too few replicas: nothing is acknowledged, and the second Ctrl-C waits no longer. All lines are kept."""
-    mine = topic(replication_factor=1, **{"min.insync.replicas": "2"})
-    kept = tmp_path / "kept.jsonl"
-    process = subprocess.Popen(
-        [str(SCRIPT), "produce", mine, "--failed-file", str(kept), "-o", "json"],
-        env=kctl.environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    assert process.stdin
-    process.stdin.write(("x" * 499 + "\n") * 1000)  # more than a pipe holds: it is being read
-    process.stdin.flush()
-    process.send_signal(signal.SIGINT)
-    time.sleep(0.3)  # two signals at once are one
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=within(30))
-    result = json.loads(out)
-    assert process.returncode == 130, err
-    assert result["interrupted"]
-    assert result["sent"] == result["failed"] + result["unknown"] > 0
-    assert [json.loads(row)["line"] for row in kept.read_text().splitlines()] == list(range(1, result["sent"] + 1))
-    assert result["not_acknowledged"] == [[1, result["sent"]]]
-
-
 @pytest.mark.long
 def test_memory_stays_bounded(kctl: Kctl, cluster: TestCluster, topic: Callable[..., str]) -> None:
     """100 MB go through, most of it keys; the process never holds more than its window (32 MB) beside Python and its
