@@ -45,11 +45,12 @@ _METADATA_AGE_S = 60.0
 _LOOK_S = 5.0
 _DIAL_S = 4.0
 _SEQUENCE_GAP, _DUPLICATE = 45, 46
-# Sent again: after these the leader is looked up anew …
 _STORAGE_ERROR = 56
+# Sent again: after these the leader is looked up anew …
 _MOVED = frozenset({3, 5, 6, 8, 9, 13, _STORAGE_ERROR, 72, 74, 75, 80, 100})
-# … and these pass by themselves; 7 and 20 are written on the leader.
+# … and these pass by themselves.
 _PASSING = frozenset({2, 7, 14, 19, 20, 89})
+# Whatever offset they come with: the leader has it (7, 20), or its disk may.
 _PERHAPS_WRITTEN = frozenset({-1, 7, 20, _STORAGE_ERROR})
 _BLOCKED_S = 0.05  # how soon to look again at a batch that is due and has nowhere to go
 
@@ -288,7 +289,9 @@ class Sender:
                 lane.progress, lane.tries = time.monotonic(), 0
                 self._finish(batch, ACKNOWLEDGED, None)
         except Broken as exc:
-            self._broke(node, link, str(exc))
+            self._read(node, link)  # what it answered before
+            if self._links.get(node) is link:
+                self._broke(node, link, str(exc))
 
     def _read(self, node: int, link: Link) -> None:
         for request, answers in link.read():
