@@ -115,7 +115,7 @@ def _write_and_read(kctl: Kctl) -> None:
     body = json.loads(result.out)
     assert result.code == 5
     # The leader refuses before it writes: nothing is unknown.
-    assert (body["acknowledged"], body["failed"], body["unknown"], body["not_acknowledged"]) == (0, 2, 0, "1-2")
+    assert (body["acknowledged"], body["failed"], body["unknown"], body["not_acknowledged"]) == (0, 2, 0, [[1, 2]])
     assert "min.insync.replicas" in json.loads(result.err)["hint"]
     assert result.seconds < within(20)
     whole = kctl("consume", "single", "--from-beginning", "--exit-eof")
