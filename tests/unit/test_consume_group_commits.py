@@ -1,16 +1,19 @@
 """What a group has committed after a reading: never a record that was not shown, never less than others committed.
 
-The member of the group and the log are stand-ins, both in `_Cluster`; real ones are in tests/integration.
+The member of the group, its consumer and the brokers are stand-ins, all in `_Cluster`: real ones cannot be made to
+rebalance, or a user to press Ctrl-C, between two chosen records.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kafka.structs import MemberState
 
 from kctl.errors import KctlError, OperationFailed
 from kctl.model import TopicPartition
@@ -19,8 +22,10 @@ from kctl.records.chunk import Chunk
 from kctl.records.consume_plan import Plan
 from kctl.records.consumer import theirs
 from kctl.records.delivery import Delivery
+from kctl.records.fetcher import Fetched
 from kctl.records.options import ConsumeOptions
 from kctl.records.select import Selection
+from segment_files import Rec, batch
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -29,44 +34,51 @@ class _Cluster:
     """A topic of two partitions and the member of a group that reads it; where nothing is left, Ctrl-C is pressed.
 
     log: the offsets that records have; offsets: what the group has committed, by whomever; meanwhile: what happens
-    within polls, one of them in each.
+    within polls of the member, one of them in each. Records come from whoever asks: the member, unless it has paused
+    its partitions, or `fetcher`.
     """
 
-    def __init__(
-        self, log: Mapping[TopicPartition, Sequence[int]], meanwhile: Sequence[Callable[[], None]] = ()
-    ) -> None:
-        self.log, self.meanwhile = log, list(meanwhile)
+    def __init__(self, log: Mapping[TopicPartition, Sequence[int]]) -> None:
+        self.log = log
         self.offsets = dict.fromkeys(log, 0)
-        self._positions: dict[Any, int] = {theirs(tp): 0 for tp in log}
+        self.meanwhile: list[Callable[[], None]] = []
+        self.pressed_in_poll = False
+        self.state = MemberState.STABLE
+        self._subscription = self._coordinator = self
+        self._positions: dict[Any, int] = {}
         self._paused: set[Any] = set()
         self._listener: Any = None
-        self._subscription = self
+        self._asked: dict[TopicPartition, int] = {}
 
     # --- what others do ---
 
     def takes_away(self, tp: TopicPartition, *, then_committed: int) -> None:
-        self.offsets |= self._own()  # the consumer does so in front of a rebalance
-        if self._listener is not None:
-            self._listener.on_partitions_revoked(set(self._positions))
-        del self._positions[theirs(tp)]
+        self.offsets |= {_ours(each): at for each, at in self._positions.items()}  # as in front of any rebalance
+        self._listener.on_partitions_revoked(set(self._positions))
+        self._give({each: at for each, at in self._positions.items() if _ours(each) != tp})
         self.offsets[tp] = then_committed
 
     def gives_back(self, tp: TopicPartition) -> None:
-        if self._listener is not None:
-            self._listener.on_partitions_revoked(set(self._positions))
-        self._positions[theirs(tp)] = self.offsets[tp]
-        if self._listener is not None:
-            self._listener.on_partitions_assigned(set(self._positions))
+        self._listener.on_partitions_revoked(set(self._positions))
+        self._give(self._positions | {theirs(tp): self.offsets[tp]})
 
-    def _own(self) -> dict[TopicPartition, int]:
-        return {TopicPartition(tp.topic, tp.partition): at for tp, at in self._positions.items()}
+    def _give(self, positions: Mapping[Any, int]) -> None:
+        self._positions = dict(positions)
+        self._paused.clear()
+        self._listener.on_partitions_assigned(set(positions))
 
     # --- kafka-python's consumer, as far as it is used ---
 
     def group_metadata(self) -> Any:
-        return SimpleNamespace(state="stable")
+        return SimpleNamespace(state=self.state)
 
-    def subscribe(self, topics: Sequence[str], listener: Any = None) -> None:
+    def need_rejoin(self) -> bool:
+        return False
+
+    def coordinator_unknown(self) -> bool:
+        return False
+
+    def subscribe(self, topics: Sequence[str], listener: Any) -> None:
         assert topics == ["t"]
         self._listener = listener
 
@@ -82,32 +94,66 @@ class _Cluster:
     def seek(self, tp: Any, offset: int) -> None:
         self._positions[tp] = offset
 
-    def pause(self, tp: Any) -> None:
-        self._paused.add(tp)
+    def pause(self, *tps: Any) -> None:
+        self._paused.update(tps)
 
-    def poll(self, timeout_ms: int, max_records: int) -> dict[Any, list[Any]]:
+    def poll(self, timeout_ms: int, max_records: int = 500) -> dict[Any, list[Any]]:
+        if not self._positions:
+            self._give({theirs(tp): at for tp, at in self.offsets.items()})
         happens = self.meanwhile.pop(0) if self.meanwhile else None
         if happens is not None:
             happens()
         found: dict[Any, list[Any]] = {}
-        for tp, at in self._positions.items():
-            offsets = [] if tp in self._paused else [each for each in self.log[_ours(tp)] if each >= at]
-            offsets = offsets[: max_records - sum(map(len, found.values()))]
+        asked = {tp: at for tp, at in self._positions.items() if tp not in self._paused}
+        for tp, at in asked.items():
+            offsets = [each for each in self.log[_ours(tp)] if each >= at][
+                : max_records - sum(map(len, found.values()))
+            ]
             if offsets:
                 found[tp] = [_record(offset) for offset in offsets]
-        for tp, records in found.items():
-            self._positions[tp] = records[-1].offset + 1
-        if self.pressed_in_poll or not (found or happens):
+                self._positions[tp] = offsets[-1] + 1
+        if self.pressed_in_poll or (asked and not (found or happens)):
             raise KeyboardInterrupt
         return found
-
-    pressed_in_poll = False
 
     def commit(self, offsets: Mapping[Any, Any], timeout_ms: int) -> None:
         self.offsets |= {_ours(tp): each.offset for tp, each in offsets.items()}
 
     def close(self, *, autocommit: bool, timeout_ms: int) -> None:
         assert not autocommit, "that would commit what was polled and not shown"
+
+    # --- kctl's Fetcher ---
+
+    def fetcher(self, *_: Any, **__: Any) -> Any:
+        return _Fetcher(self)
+
+
+class _Fetcher:
+    def __init__(self, cluster: _Cluster) -> None:
+        self._cluster = cluster
+        self._positions: dict[TopicPartition, int] = {}
+        self.searching = False
+
+    def seek(self, tp: TopicPartition, offset: int) -> None:
+        self._positions[tp] = offset
+
+    def drop(self, tp: TopicPartition) -> None:
+        self._positions.pop(tp, None)
+
+    def poll(self, timeout_s: float) -> Iterator[Fetched]:
+        found = False
+        for tp, at in list(self._positions.items()):
+            offsets = [each for each in self._cluster.log[tp] if each >= at]
+            if offsets:
+                recs = [Rec(b"k", b"v" * 1000, offset=each - offsets[0]) for each in offsets]
+                self._positions[tp] = offsets[-1] + 1
+                found = True
+                yield Fetched(tp, at, offsets[-1] + 1, batch(offsets[0], recs), (), offsets[-1] + 1)
+        if not found and not self._cluster.meanwhile:
+            raise KeyboardInterrupt
+        time.sleep(0 if found else 0.01)
+
+    def close(self) -> None: ...
 
 
 def _ours(tp: Any) -> TopicPartition:
@@ -152,6 +198,7 @@ def _read(
     **options: Any,
 ) -> str:
     monkeypatch.setattr(group_reader, "open_consumer", lambda *_: cluster)
+    monkeypatch.setattr(group_reader, "Fetcher", cluster.fetcher, raising=False)
     chosen = ConsumeOptions(topics=("t",), group="g", exit_eof=ends is not None, **options)
     plan = Plan(("t",), tuple(cluster.log), {}, ends or {})
     nobody: Any = None
