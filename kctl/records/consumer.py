@@ -60,6 +60,13 @@ def positions(consumer: Any) -> dict[TopicPartition, int]:
     return {ours(tp): int(at.offset) for tp, at in known.items()}
 
 
+def joined(consumer: Any) -> bool:
+    """It is a member and has been told its partitions, if any."""
+    from kafka.structs import MemberState
+
+    return bool(consumer.group_metadata().state == MemberState.STABLE)
+
+
 def unstick(consumer: Any) -> None:
     """Make a member rejoin that has forgotten to.
 

@@ -14,9 +14,20 @@ from typing import TYPE_CHECKING, Any
 from kctl.errors import ConnectionFailed, KctlError, OperationFailed
 from kctl.lag.collect import LogOffsets
 from kctl.model import TopicPartition
+from kctl.records.absence import Absence
 from kctl.records.chunk import Chunk
 from kctl.records.consume_plan import Plan, log_offsets
-from kctl.records.consumer import POLL_RECORDS, failure, open_consumer, ours, positions, subscribe, theirs, unstick
+from kctl.records.consumer import (
+    POLL_RECORDS,
+    failure,
+    joined,
+    open_consumer,
+    ours,
+    positions,
+    subscribe,
+    theirs,
+    unstick,
+)
 from kctl.records.delivery import Delivery, Sink
 from kctl.records.direct import moved_into
 from kctl.records.options import EARLIEST, LATEST, ConsumeOptions
@@ -27,6 +38,7 @@ if TYPE_CHECKING:
 
 _POLL_MS = 200
 _LOOK_AROUND_S = 5.0  # with nothing to read: are topic and brokers still there?
+_LOOK_AGAIN_S = 0.5
 _CLOSE_MS = 5000
 _FLUSH_BYTES = 2048  # less than stdout buffers: what a reader that goes away (`| head`) has got is known
 _ASSIGNED_S = 3.0  # a group without others has assigned its partitions by then
@@ -48,6 +60,8 @@ class GroupReader:
         self.committed: dict[TopicPartition, int] = {}
         now = time.monotonic()
         self._started = self._last_look = self._last_answer = now
+        self._joined = now  # or when it last was a member that has been told its partitions
+        self._absence = Absence()
         self._waiting_told = False
         self._leaderless: set[TopicPartition] = set()
 
@@ -92,6 +106,23 @@ class GroupReader:
         return -1
 
     def _poll(self) -> None:
+        returned = self._fetched()
+        now = time.monotonic()
+        if returned:
+            self._last_look = self._last_answer = now
+            for tp, messages in returned.items():
+                self._deliver(tp, messages)
+            self._flush()
+        elif now - self._last_look > (_LOOK_AGAIN_S if self._absence else _LOOK_AROUND_S):
+            self._look_around()
+        self._say_waiting()
+        if joined(self._consumer):
+            self._joined = now
+        elif now - self._joined <= self._options.timeout_s:
+            self._delivery.not_idle()  # it may not read yet
+
+    def _fetched(self) -> dict[TopicPartition, list[Any]]:
+        """What the consumer's poll returns; its position is behind that already."""
         from kafka.errors import KafkaError, NoOffsetForPartitionError, OffsetOutOfRangeError
 
         limit = POLL_RECORDS
@@ -102,25 +133,18 @@ class GroupReader:
             batches = self._consumer.poll(timeout_ms=_POLL_MS, max_records=limit)
         except NoOffsetForPartitionError as exc:
             self._first_offsets([ours(tp) for tp in exc.args[0]])
-            return
         except OffsetOutOfRangeError as exc:
             self._out_of_range({ours(tp): offset for tp, offset in exc.args[0].items()})
-            return
         except KafkaError as exc:
             raise failure(exc, self._options) from None
         except Exception as exc:
             raise self._undecodable(exc) from exc
-        returned = {ours(tp): messages for tp, messages in batches.items()}
-        self._goes_on |= {tp: at for tp, at in positions(self._consumer).items() if tp not in returned}
-        self._goes_on |= {tp: messages[0].offset for tp, messages in returned.items()}
-        if returned:
-            self._last_look = self._last_answer = time.monotonic()
-            for tp, messages in returned.items():
-                self._deliver(tp, messages)
-            self._flush()
-        elif time.monotonic() - self._last_look > _LOOK_AROUND_S:
-            self._look_around()
-        self._say_waiting()
+        else:
+            returned = {ours(tp): messages for tp, messages in batches.items()}
+            self._goes_on |= {tp: at for tp, at in positions(self._consumer).items() if tp not in returned}
+            self._goes_on |= {tp: messages[0].offset for tp, messages in returned.items()}
+            return returned
+        return {}
 
     def _say_waiting(self) -> None:
         """Once: why a member of a group gets nothing."""
@@ -177,7 +201,7 @@ class GroupReader:
             self._goes_on.pop(tp, None)
 
     def _flush(self) -> None:
-        self._sink.flush()
+        self._delivery.flush()
         self._goes_on |= self._unflushed
         self._unflushed.clear()
 
@@ -218,7 +242,7 @@ class GroupReader:
             return
         self._last_answer = time.monotonic()
         for name in self._plan.topics:
-            if name not in topics:
+            if self._absence.lasts(name, missing=name not in topics):
                 raise OperationFailed(f"topic {name} was deleted while it was read")
         assigned = {ours(tp) for tp in self._consumer.assignment()}
         every = [each for topic in topics.values() for each in topic.partitions]

@@ -43,7 +43,7 @@ class _Cluster:
         self.offsets = dict.fromkeys(log, 0)
         self.meanwhile: list[Callable[[], None]] = []
         self.pressed_in_poll = False
-        self.state = MemberState.STABLE
+        self.joins_at = 0.0
         self._subscription = self._coordinator = self
         self._positions: dict[Any, int] = {}
         self._paused: set[Any] = set()
@@ -70,10 +70,10 @@ class _Cluster:
     # --- kafka-python's consumer, as far as it is used ---
 
     def group_metadata(self) -> Any:
-        return SimpleNamespace(state=self.state)
+        return SimpleNamespace(state=MemberState.STABLE if self._positions else MemberState.REBALANCING)
 
     def need_rejoin(self) -> bool:
-        return False
+        return not self._positions
 
     def coordinator_unknown(self) -> bool:
         return False
@@ -98,6 +98,9 @@ class _Cluster:
         self._paused.update(tps)
 
     def poll(self, timeout_ms: int, max_records: int = 500) -> dict[Any, list[Any]]:
+        if time.monotonic() < self.joins_at:
+            time.sleep(0.01)
+            return {}
         if not self._positions:
             self._give({theirs(tp): at for tp, at in self.offsets.items()})
         happens = self.meanwhile.pop(0) if self.meanwhile else None
@@ -114,6 +117,7 @@ class _Cluster:
                 self._positions[tp] = offsets[-1] + 1
         if self.pressed_in_poll or (asked and not (found or happens)):
             raise KeyboardInterrupt
+        time.sleep(0 if found else 0.001)
         return found
 
     def commit(self, offsets: Mapping[Any, Any], timeout_ms: int) -> None:
@@ -149,7 +153,7 @@ class _Fetcher:
                 self._positions[tp] = offsets[-1] + 1
                 found = True
                 yield Fetched(tp, at, offsets[-1] + 1, batch(offsets[0], recs), (), offsets[-1] + 1)
-        if not found and not self._cluster.meanwhile:
+        if self._cluster.assignment() and not found and not self._cluster.meanwhile:
             raise KeyboardInterrupt
         time.sleep(0 if found else 0.01)
 
@@ -266,3 +270,11 @@ def test_a_partition_that_went_to_another_member_is_not_committed(monkeypatch: p
     cluster.meanwhile = [lambda: None, lambda: cluster.takes_away(T0, then_committed=700)]
     assert _read(monkeypatch, cluster, sink) == "interrupted"
     assert cluster.offsets == {T0: 700, T1: 1}
+
+
+def test_joining_is_not_idleness(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, sink = _Cluster({T0: [0, 1], T1: [0, 1]}), _Sink()
+    cluster.joins_at = time.monotonic() + 0.6
+    cluster.meanwhile = [lambda: None] * 1000
+    assert _read(monkeypatch, cluster, sink, idle_ms=200) == "idle"
+    assert len(sink.shown) == 4

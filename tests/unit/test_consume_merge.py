@@ -55,7 +55,7 @@ class _Fetcher:
 
     def __init__(self, _client: Any, positions: dict[TopicPartition, int], **_: Any) -> None:
         self._positions, self._silent = dict(positions), set[TopicPartition]()
-        self.most_waiting = 0
+        self.searching = False
 
     def poll(self, _timeout_s: float) -> Iterator[Fetched]:
         wanted = [tp for tp in self._positions if tp not in self._silent]
