@@ -107,6 +107,8 @@ class Fetcher:
 
     def seek(self, tp: TopicPartition, offset: int) -> None:
         """Go on at `offset`."""
+        if tp not in self._positions:
+            self._unread.add(tp)
         self._positions[tp] = offset
         self._silent.discard(tp)
 
