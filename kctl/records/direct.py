@@ -19,6 +19,7 @@ from kctl.records.consume_plan import Plan, Read, within_logs
 from kctl.records.delivery import Delivery, Sink
 from kctl.records.fetcher import Fetched, Fetcher
 from kctl.records.options import ConsumeOptions
+from kctl.segment.record_columns import MOST_BYTES
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -27,7 +28,7 @@ _Answer = TypeVar("_Answer")
 
 _POLL_S = 0.2
 _ASK_AGAIN_S = 1.0
-_MERGE_BYTES = 32 << 20  # of fetched batches, in all partitions; as much again is on its way
+_MERGE_BYTES = 32 << 20  # of fetched batches, in all partitions; as much again is on its way, and is decompressed
 _LEAST_BYTES = 64 << 10  # that a partition is asked for at once
 
 
@@ -105,7 +106,8 @@ class Direct:
     def _merged(self) -> Iterator[None]:
         """The earliest of what is next in each partition, again and again. A partition that has nothing more for now
         is not waited for; one of which more is to come is."""
-        heads = {tp: _Head(tp) for tp in self.positions}
+        share = max(_LEAST_BYTES, min(MOST_BYTES, _MERGE_BYTES // max(1, len(self.positions))))
+        heads = {tp: _Head(tp, share) for tp in self.positions}
         while True:
             for fetched in self._fetcher.poll(_POLL_S if not self._show(heads) else 0.0):
                 self._keep(heads[fetched.tp], fetched)
@@ -258,11 +260,11 @@ def moved_into(tp: TopicPartition, position: int, log: LogOffsets, sink: Sink) -
 
 
 class _Head:
-    """What is next of a partition in a merge. caught_up: its last answer had all that there was, so that it
-    is not waited for."""
+    """What is next of a partition in a merge. most_bytes: of a batch that is decompressed at once. caught_up: its last
+    answer had all that there was, so that it is not waited for."""
 
-    def __init__(self, tp: TopicPartition) -> None:
-        self.tp = tp
+    def __init__(self, tp: TopicPartition, most_bytes: int) -> None:
+        self.tp, self._most_bytes = tp, most_bytes
         self.waiting: deque[Fetched] = deque()
         self._steps: Iterator[Decoded] | None = None
         self.chunk: Chunk | None = None
@@ -286,7 +288,9 @@ class _Head:
                 if not self.waiting:
                     return None
                 fetched = self.waiting.popleft()
-                self._steps = decode(fetched.tp, fetched.data, fetched.position, fetched.aborted)
+                self._steps = decode(
+                    fetched.tp, fetched.data, fetched.position, fetched.aborted, most_bytes=self._most_bytes
+                )
             found = next(self._steps, None)
             if found is not None:
                 return found

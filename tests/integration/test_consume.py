@@ -85,7 +85,7 @@ def test_partition_and_offset(kctl: Kctl, topic: Callable[..., str]) -> None:
 
 @pytest.mark.long
 def test_gaps_of_a_compacted_log(kctl: Kctl, cluster: TestCluster, topic: Callable[..., str]) -> None:
-    """Offsets that nothing has any more, at the beginning, in the midst, and where it shall end, keep nothing waiting."""
+    """Offsets that nothing has any more, in front, in the midst, and where it shall end, keep nothing waiting."""
     mine = topic(**{
         "cleanup.policy": "compact", "segment.ms": "200", "min.cleanable.dirty.ratio": "0.01",
         "delete.retention.ms": "100", "min.compaction.lag.ms": "0",
