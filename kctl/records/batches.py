@@ -27,7 +27,7 @@ from kctl.segment.compression import BadPayload, decompress
 from kctl.segment.control import ABORT, control_type
 from kctl.segment.legacy import legacy_records
 from kctl.segment.record import BadRecords, Header, Record, records_of
-from kctl.segment.record_columns import record_columns, whole_payload
+from kctl.segment.record_columns import MOST_BYTES, record_columns, whole_payload
 
 # Of one record, and of one block that a codec cannot divide: an answer is never larger (connection.MAX_RESPONSE_BYTES).
 LIMIT_BYTES = 256 << 20
@@ -85,9 +85,15 @@ def next_offset(data: bytes, position: int) -> int:
 
 
 def decode(
-    tp: TopicPartition, data: bytes, position: int, aborted: Iterable[tuple[int, int]] = ()
+    tp: TopicPartition,
+    data: bytes,
+    position: int,
+    aborted: Iterable[tuple[int, int]] = (),
+    *,
+    most_bytes: int = MOST_BYTES,
 ) -> Iterator[Decoded]:
     """The records from offset `position` on. aborted: (producer id, first offset) of the aborted transactions.
+    most_bytes: a larger batch, decompressed, comes in small pieces, which is slower.
 
     Raises OperationFailed at a batch that is damaged, NotSupported at one whose codec is not installed; what came
     before is good.
@@ -105,7 +111,8 @@ def decode(
             if batch.control:
                 _end_transaction(batch, content, transactions)
             elif not dropped and following > position:
-                yield from (Decoded(chunk, chunk.offsets[-1] + 1) for chunk in _chunks(tp, batch, content, position))
+                for chunk in _chunks(tp, batch, content, position, most_bytes):
+                    yield Decoded(chunk, chunk.offsets[-1] + 1)
         except (BadRecords, BadPayload, IndexError) as exc:
             raise damaged(tp, batch, str(exc) or type(exc).__name__) from None
         position = following
@@ -136,9 +143,9 @@ def _end_transaction(batch: Batch, content: memoryview, transactions: AbortedPro
         return
 
 
-def _chunks(tp: TopicPartition, batch: Batch, content: memoryview, position: int) -> Iterator[Chunk]:
+def _chunks(tp: TopicPartition, batch: Batch, content: memoryview, position: int, most_bytes: int) -> Iterator[Chunk]:
     if not batch.legacy:
-        payload = whole_payload(batch, content, limit=LIMIT_BYTES)
+        payload = whole_payload(batch, content, limit=LIMIT_BYTES, most_bytes=most_bytes)
         columns = None if payload is None else record_columns(batch, payload)
         if columns is not None:
             chunk = Chunk(tp, columns.offsets, columns.timestamps, columns.keys, columns.values, columns.headers)
@@ -153,7 +160,7 @@ def _chunks(tp: TopicPartition, batch: Batch, content: memoryview, position: int
             continue
         pending.append(record)
         size += len(record.key or b"") + len(record.value or b"")
-        if len(pending) >= _PIECE_RECORDS or size >= _PIECE_BYTES:
+        if len(pending) >= _PIECE_RECORDS or size >= min(_PIECE_BYTES, most_bytes):
             yield chunk_of(tp, pending)
             pending, size = [], 0
     if pending:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from kctl.errors import ConnectionFailed, KctlError, NotFound, Refused
 from kctl.lag.collect import LogOffsets, read_log_offsets, read_offsets_at
 from kctl.model import ClusterState, TopicPartition
 from kctl.name_patterns import parse_patterns, select
+from kctl.records.absence import Absence
 from kctl.records.batches import decode
 from kctl.records.fetcher import Fetcher
 from kctl.records.options import ConsumeOptions
@@ -19,6 +20,11 @@ from kctl.topics.describe import hidden, known_topics
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
+_Answer = TypeVar("_Answer")
+# The answers; what is missing; what could not be read, and why.
+Read: TypeAlias = tuple[dict[TopicPartition, _Answer], set[TopicPartition], dict[TopicPartition, KctlError]]
+
+_ABSENT_PAUSE_S = 0.3
 _MOST_COUNTED = 100_000  # records that --tail counts backwards, in all partitions; beyond, offsets are as good
 
 
@@ -75,9 +81,24 @@ def log_offsets(
     client: ClusterClient, partitions: Sequence[TopicPartition], *, read_committed: bool
 ) -> dict[TopicPartition, LogOffsets]:
     """Both ends of each log. Raises NotFound when a topic is being deleted, Refused when a partition cannot be read."""
-    offsets, gone, unread = read_log_offsets(client, partitions, read_committed=read_committed)
-    _raise_missing(gone, unread, nothing=not offsets)
-    return offsets
+    return _every(lambda wanted: read_log_offsets(client, wanted, read_committed=read_committed), partitions)
+
+
+def _every(
+    read: Callable[[Sequence[TopicPartition]], Read[_Answer]], partitions: Sequence[TopicPartition]
+) -> dict[TopicPartition, _Answer]:
+    """What `read` says about each partition; about missing ones it is asked again."""
+    answers: dict[TopicPartition, _Answer] = {}
+    absence, wanted = Absence(), partitions
+    while True:
+        found, gone, unread = read(wanted)
+        answers |= found
+        lasting = {tp for tp in gone if absence.lasts(tp.topic, missing=True)}
+        if lasting or unread or not gone:
+            _raise_missing(lasting, unread, nothing=not answers)
+            return answers
+        wanted = sorted(gone)
+        time.sleep(_ABSENT_PAUSE_S)
 
 
 def _raise_missing(
@@ -96,9 +117,14 @@ def offsets_at(
     client: ClusterClient, log: Mapping[TopicPartition, LogOffsets], time_ms: int
 ) -> dict[TopicPartition, int]:
     """The first offset in each log whose record is not older; its end where there is none."""
-    found, gone, unread = read_offsets_at(client, list(log), time_ms)
-    _raise_missing(gone, unread, nothing=not found)
-    return {tp: found[tp] if 0 <= found[tp] < offsets.end else offsets.end for tp, offsets in log.items()}
+    return within_logs(_every(lambda wanted: read_offsets_at(client, wanted, time_ms), list(log)), log)
+
+
+def within_logs(
+    found: Mapping[TopicPartition, int], log: Mapping[TopicPartition, LogOffsets]
+) -> dict[TopicPartition, int]:
+    """Answers to a question for the offset at a time, where none (−1) is the end of the log."""
+    return {tp: offset if 0 <= offset < log[tp].end else log[tp].end for tp, offset in found.items()}
 
 
 def _starts(

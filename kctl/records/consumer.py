@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, NotSupported, OperationFailed
@@ -34,6 +35,36 @@ def open_consumer(client: ClusterClient, options: ConsumeOptions) -> Any:
         fetch_max_bytes=8 * 1024 * 1024,
         request_timeout_ms=max(int(options.timeout_s * 1000), 2000),
     )
+
+
+def subscribe(consumer: Any, topics: Sequence[str], revoked: Callable[[Collection[TopicPartition]], None]) -> None:
+    """revoked: called, within a poll, with the partitions that a rebalance takes away, if only for its duration."""
+    from kafka.consumer.subscription_state import ConsumerRebalanceListener
+
+    class Listener(ConsumerRebalanceListener):
+        def on_partitions_revoked(self, revoked_: Any) -> None:
+            revoked([ours(tp) for tp in revoked_])
+
+        def on_partitions_assigned(self, assigned: Any) -> None:
+            pass
+
+    consumer.subscribe(list(topics), listener=Listener())
+
+
+def positions(consumer: Any) -> dict[TopicPartition, int]:
+    """The position of each assigned partition that has one.
+
+    kafka-python's position() looks at all partitions for each, and waits for those that have none.
+    """
+    known = consumer._subscription.all_consumed_offsets()  # noqa: SLF001 - what its own commit() takes
+    return {ours(tp): int(at.offset) for tp, at in known.items()}
+
+
+def joined(consumer: Any) -> bool:
+    """It is a member and has been told its partitions, if any."""
+    from kafka.structs import MemberState
+
+    return bool(consumer.group_metadata().state == MemberState.STABLE)
 
 
 def unstick(consumer: Any) -> None:

@@ -93,8 +93,9 @@ class Delivery:
         self.counts: dict[TopicPartition, int] = {}
         self.records = self.bytes = self.filtered = self.undecoded = 0
         self.first_undecoded: str | None = None
+        self._taken = False  # since the last flush
         now = time.monotonic()
-        self.last_record = now
+        self._last_record = now
         self._stats_at, self._stats_records, self._stats_bytes = now, 0, 0
 
     @property
@@ -105,8 +106,8 @@ class Delivery:
 
     def take(self, chunk: Chunk) -> int:
         """Write what is to be seen of the chunk; how many of its records were dealt with, fewer than it has when
-        max_messages was reached."""
-        self.last_record = time.monotonic()
+        max_messages was reached. `flush` after it."""
+        self._taken = True
         if self.full:
             return 0
         end = self.ends.get(chunk.tp)
@@ -133,6 +134,17 @@ class Delivery:
             self._sink.write(chunk)
             self._count(chunk)
         return dealt
+
+    def flush(self) -> None:
+        """What was taken is handed over. Time that a slow reader takes for it is not idle."""
+        self._sink.flush()
+        if self._taken:
+            self._taken = False
+            self.not_idle()
+
+    def not_idle(self) -> None:
+        """The time without a record begins now."""
+        self._last_record = time.monotonic()
 
     def _count(self, chunk: Chunk) -> None:
         self.records += chunk.size
@@ -171,7 +183,7 @@ class Delivery:
             return "max-messages"
         if at_the_end():
             return "until" if options.until_ms is not None or options.until_offset is not None else "end"
-        if options.idle_ms is not None and time.monotonic() - self.last_record > options.idle_ms / 1000:
+        if options.idle_ms is not None and time.monotonic() - self._last_record > options.idle_ms / 1000:
             return "idle"
         return None
 

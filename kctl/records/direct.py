@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from kctl.lag.collect import LogOffsets
+from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, OperationFailed
+from kctl.lag.collect import LogOffsets, read_log_offsets, read_offsets_at
 from kctl.model import TopicPartition
+from kctl.records.absence import Absence
 from kctl.records.batches import Decoded, decode
 from kctl.records.chunk import Chunk
-from kctl.records.consume_plan import Plan, log_offsets, offsets_at
+from kctl.records.consume_plan import Plan, Read, within_logs
 from kctl.records.delivery import Delivery, Sink
 from kctl.records.fetcher import Fetched, Fetcher
 from kctl.records.options import ConsumeOptions
+from kctl.segment.record_columns import MOST_BYTES
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
+_Answer = TypeVar("_Answer")
+
 _POLL_S = 0.2
-_MERGE_BYTES = 32 << 20  # of fetched batches, in all partitions; as much again is on its way
+_ASK_AGAIN_S = 1.0
+_MERGE_BYTES = 32 << 20  # of fetched batches, in all partitions; as much again is on its way, and is decompressed
 _LEAST_BYTES = 64 << 10  # that a partition is asked for at once
 
 
@@ -38,9 +45,13 @@ class Direct:
         }
         self.skipped = 0
         share = max(_LEAST_BYTES, min(1 << 20, _MERGE_BYTES // max(1, len(self.positions))))
+        follow = not options.finite and options.until_ms is None
+        self._ended: set[TopicPartition] = set()  # by --until
+        self._displaced: dict[TopicPartition, int] = {}  # positions that are not in the log any more
+        self._places, self._until = _Question(options, follow=follow), _Question(options, follow=False)
         self._fetcher = Fetcher(
             client, self.positions, read_committed=options.read_committed, tell=sink.warn,
-            timeout_s=options.timeout_s, follow=not options.finite and options.until_ms is None,
+            timeout_s=options.timeout_s, follow=follow,
             partition_bytes=share if options.merge else 1 << 20,
         )  # fmt: skip
 
@@ -50,11 +61,14 @@ class Direct:
             rounds = self._merged() if self._options.merge else self._as_they_come()
             while True:
                 self._passed_until()
+                self._find_places()
                 why = self._delivery.why_ended(lambda: not self.positions)
                 if why is not None:
                     return why
                 next(rounds)
-                self._sink.flush()
+                self._delivery.flush()
+                if self._fetcher.searching or self._places.asking:
+                    self._delivery.not_idle()
                 self._delivery.tick()
         finally:
             self._fetcher.close()
@@ -92,7 +106,8 @@ class Direct:
     def _merged(self) -> Iterator[None]:
         """The earliest of what is next in each partition, again and again. A partition that has nothing more for now
         is not waited for; one of which more is to come is."""
-        heads = {tp: _Head(tp) for tp in self.positions}
+        share = max(_LEAST_BYTES, min(MOST_BYTES, _MERGE_BYTES // max(1, len(self.positions))))
+        heads = {tp: _Head(tp, share) for tp in self.positions}
         while True:
             for fetched in self._fetcher.poll(_POLL_S if not self._show(heads) else 0.0):
                 self._keep(heads[fetched.tp], fetched)
@@ -147,23 +162,90 @@ class Direct:
 
     def _out_of_range(self, tp: TopicPartition, position: int) -> None:
         """The log was cut under the reader: deleted in front, or truncated behind (unclean election)."""
-        log = log_offsets(self._client, [tp], read_committed=False)[tp]
-        position, lost = moved_into(tp, position, log, self._sink)
-        self.skipped += lost
-        self._fetcher.seek(tp, position)
-        self._move(tp, position)
+        self._displaced[tp] = position
+        self._find_places()
+
+    def _find_places(self) -> None:
+        """Go on in the logs that were cut. Until their leaders say where, nothing is asked of these partitions."""
+        if not self._displaced or not self._places.due:
+            return
+        logs = self._places.ask(partial(read_log_offsets, self._client), sorted(self._displaced))
+        for tp, log in logs.items():
+            position, lost = moved_into(tp, self._displaced.pop(tp), log, self._sink)
+            self.skipped += lost
+            self._fetcher.seek(tp, position)
+            self._move(tp, position)
 
     def _passed_until(self) -> None:
         """--until lay in the future and has come: what is in the logs now is the end."""
         until = self._options.until_ms
-        if until is None or self._options.exit_eof or self._ends.keys() >= self.positions.keys():
+        if until is None or self._options.exit_eof or time.time() * 1000 < until or not self._until.due:
             return
-        if time.time() * 1000 < until:
+        by_offset = self._options.until_offset is not None
+        wanted = self.positions.keys() - (self._ended if by_offset else self._ends.keys())
+        if not wanted:
             return
-        log = log_offsets(self._client, sorted(self.positions), read_committed=self._options.read_committed)
-        for tp, end in offsets_at(self._client, log, until).items():
+        ask = partial(_ends_at, self._client, time_ms=until, read_committed=self._options.read_committed)
+        ends = self._until.ask(ask, sorted(wanted))
+        for tp, end in ends.items():
+            self._ended.add(tp)
             self._ends[tp] = min(end, self._ends.get(tp, end))
             self._move(tp, self.positions[tp])
+
+
+def _ends_at(client: ClusterClient, wanted: list[TopicPartition], *, time_ms: int, read_committed: bool) -> Read[int]:
+    """What is not older than time_ms begins there."""
+    log, gone, unread = read_log_offsets(client, wanted, read_committed=read_committed)
+    found, gone_since, unread_since = read_offsets_at(client, sorted(log), time_ms)
+    return within_logs(found, log), gone | gone_since, unread | unread_since
+
+
+class _Question:
+    """What leaders are asked about their logs in the midst of a reading, again and again when some are away.
+
+    follow: for ever; else for timeout_s.
+    """
+
+    def __init__(self, options: ConsumeOptions, *, follow: bool) -> None:
+        self._timeout_s, self._follow = options.timeout_s, follow
+        self._absence = Absence()
+        self._since: float | None = None
+        self._next = 0.0
+
+    @property
+    def due(self) -> bool:
+        return time.monotonic() >= self._next
+
+    @property
+    def asking(self) -> bool:
+        """An answer is waited for, for no longer than timeout_s."""
+        return self._since is not None and time.monotonic() - self._since <= self._timeout_s
+
+    def ask(
+        self, read: Callable[[list[TopicPartition]], Read[_Answer]], wanted: list[TopicPartition]
+    ) -> dict[TopicPartition, _Answer]:
+        """What was answered. Raises OperationFailed when the rest has not been for too long, NotAuthorized."""
+        try:
+            answers, gone, unread = read(wanted)
+        except ConnectionFailed as exc:  # nobody could be asked for the leaders
+            answers, gone, unread = {}, set(), dict[TopicPartition, KctlError](dict.fromkeys(wanted, exc))
+        now = time.monotonic()
+        if not gone and not unread:
+            self._since = None
+            return answers
+        self._next = now + _ASK_AGAIN_S
+        self._since = self._since or now
+        for tp in sorted(gone):
+            if self._absence.lasts(tp.topic, missing=True):
+                raise OperationFailed(f"topic {tp.topic} was deleted while it was read")
+        for tp, reason in sorted(unread.items(), key=lambda each: each[0]):
+            if isinstance(reason, NotAuthorized):
+                raise reason
+            if now - self._since > self._timeout_s and not self._follow:
+                raise OperationFailed(
+                    f"partition {tp} could not be read for {self._timeout_s:g} s: {reason.message}", hint=reason.hint
+                )
+        return answers
 
 
 def moved_into(tp: TopicPartition, position: int, log: LogOffsets, sink: Sink) -> tuple[int, int]:
@@ -178,11 +260,11 @@ def moved_into(tp: TopicPartition, position: int, log: LogOffsets, sink: Sink) -
 
 
 class _Head:
-    """What is next of a partition in a merge. caught_up: its last answer had all that there was, so that it
-    is not waited for."""
+    """What is next of a partition in a merge. most_bytes: of a batch that is decompressed at once. caught_up: its last
+    answer had all that there was, so that it is not waited for."""
 
-    def __init__(self, tp: TopicPartition) -> None:
-        self.tp = tp
+    def __init__(self, tp: TopicPartition, most_bytes: int) -> None:
+        self.tp, self._most_bytes = tp, most_bytes
         self.waiting: deque[Fetched] = deque()
         self._steps: Iterator[Decoded] | None = None
         self.chunk: Chunk | None = None
@@ -206,7 +288,9 @@ class _Head:
                 if not self.waiting:
                     return None
                 fetched = self.waiting.popleft()
-                self._steps = decode(fetched.tp, fetched.data, fetched.position, fetched.aborted)
+                self._steps = decode(
+                    fetched.tp, fetched.data, fetched.position, fetched.aborted, most_bytes=self._most_bytes
+                )
             found = next(self._steps, None)
             if found is not None:
                 return found

@@ -2,22 +2,26 @@
 
 The next request of a leader is sent before its last answer is decoded, so that brokers read while kctl does. An
 answer waits in the socket until it is asked for: memory holds one at a time. Leaders that changed, went away or do
-not answer are looked up again; what a caller has to decide (an offset out of range) is in the answer.
+not answer are looked up again, and connected to beside the reading, so that a host that swallows everything stops
+nobody else's records; what a caller has to decide (an offset out of range) is in the answer.
 """
 
 from __future__ import annotations
 
 import select
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kctl.connection import Connection, Pending
 from kctl.deadline import Deadline
 from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, OperationFailed
 from kctl.lag.fetching import fetch_request
-from kctl.model import TopicPartition
+from kctl.model import Broker, TopicPartition, TopicState
+from kctl.records.absence import Absence
+from kctl.records.background import Background
 from kctl.records.batches import next_offset
 
 if TYPE_CHECKING:
@@ -28,6 +32,9 @@ _NO_LEADER = -1
 _PATIENCE_MS = 500
 _PARTITION_BYTES, _ANSWER_BYTES = 1 << 20, 8 << 20
 _PAUSES_S = (0.05, 0.2, 0.5, 1.0)
+_LOOK_S = 5.0  # for an answer to Metadata: the next look may ask another broker
+_DIAL_S = 4.0
+_REDIAL_S = 1.0  # a broker that could not be reached is left alone for so long
 # What a new look at the metadata answers: unknown topic or partition, no leader, not the leader, replica not
 # available, disk error, fenced and unknown leader epoch, offset not available, unknown topic id.
 _LOOK_AGAIN = frozenset({3, 5, 6, 9, 56, 74, 75, 78, 100})
@@ -85,8 +92,13 @@ class Fetcher:
         self._leaders: dict[TopicPartition, int] = {}
         self._topic_ids: dict[str, str | None] = {}
         self._links: dict[int, _Link] = {}
+        self._brokers: dict[int, Broker] = {}
+        self._background = Background()  # connections that are being opened, by node
+        self._not_before: dict[int, float] = {}  # when a node may be dialled again
+        self._absence = Absence()
         self._silent: set[TopicPartition] = set()  # not to be asked for now
         self._failing: dict[TopicPartition, float] = {}  # since when
+        self._unread = set(positions)  # nothing has been answered about them yet
         self._told: set[TopicPartition] = set()
         self._next_look, self._looks = 0.0, 0
         self._answered = time.monotonic()
@@ -95,6 +107,8 @@ class Fetcher:
 
     def seek(self, tp: TopicPartition, offset: int) -> None:
         """Go on at `offset`."""
+        if tp not in self._positions:
+            self._unread.add(tp)
         self._positions[tp] = offset
         self._silent.discard(tp)
 
@@ -103,6 +117,7 @@ class Fetcher:
         self._positions.pop(tp, None)
         self._silent.discard(tp)
         self._failing.pop(tp, None)
+        self._unread.discard(tp)
 
     def pause(self, tp: TopicPartition) -> None:
         """Do not ask for it until `resume`."""
@@ -111,23 +126,34 @@ class Fetcher:
     def resume(self, tp: TopicPartition) -> None:
         self._silent.discard(tp)
 
+    @property
+    def searching(self) -> bool:
+        """Leaders are being looked for or do not answer, for no longer than timeout_s: that nothing comes does not
+        mean that nothing is there."""
+        if self._unread - self._failing.keys():
+            return True
+        now = time.monotonic()
+        if any(now - since <= self._timeout_s for since in self._failing.values()):
+            return True
+        return any(link.pending and link.deadline.left_s < self._timeout_s - 1 for link in self._links.values())
+
     # --- reading --------------------------------------------------------------------------------------------------
 
     def poll(self, timeout_s: float) -> Iterator[Fetched]:
         """What comes within timeout_s, from one leader after the other. Raises NotAuthorized, OperationFailed when a
         topic is gone or stays without a leader, ConnectionFailed when no broker answers."""
+        self._take_connections()
         self._find_leaders()
         self._ask()
         waiting = {link.connection.fileno(): node for node, link in self._links.items() if link.pending}
-        if not waiting:
-            time.sleep(min(timeout_s, 0.05))
-            return
         poll = select.poll()
+        poll.register(self._background.fd, select.POLLIN)
         for descriptor in waiting:
             poll.register(descriptor, select.POLLIN | select.POLLHUP)
-        ready = poll.poll(timeout_s * 1000)
+        ready = poll.poll((timeout_s if waiting else min(timeout_s, 0.05)) * 1000)
         for descriptor, _ in ready:
-            yield from self._receive(waiting[descriptor])
+            if descriptor in waiting:
+                yield from self._receive(waiting[descriptor])
         for node in waiting.values():
             link = self._links.get(node)
             if link is not None and link.pending is not None and link.deadline.expired:
@@ -163,11 +189,13 @@ class Fetcher:
                     self._fails(tp, error_for(row.error_code, None, subject=f"partition {tp}"))
                 elif row.error_code == OFFSET_OUT_OF_RANGE:
                     self._silent.add(tp)
+                    self._unread.discard(tp)
                     yield Fetched(tp, position, position, b"", (), -1, row.error_code)
                 elif row.error_code:
                     raise _final(error_for(row.error_code, None, subject=f"partition {tp}"))
                 else:
                     self._failing.pop(tp, None)
+                    self._unread.discard(tp)
                     self._told.discard(tp)
                     yield self._taken(tp, position, row)
 
@@ -215,15 +243,35 @@ class Fetcher:
         for node in nodes:
             if node in self._links and not self._links[node].connection.usable:  # closed when idle, or login ended
                 self._links.pop(node).connection.close()
-        missing = [node for node in nodes if node not in self._links]
-        if not missing:
-            return
-        for node, outcome in self._client.dial(missing).items():
-            if isinstance(outcome, Connection):
-                self._links[node] = _Link(outcome)
+        now = time.monotonic()
+        for node in nodes:
+            if node in self._links or now < self._not_before.get(node, 0.0):
                 continue
-            for tp in [tp for tp, leader in self._leaders.items() if leader == node]:
-                self._fails(tp, outcome)
+            if node in self._brokers:
+                self._background.start(node, partial(self._dial, self._brokers[node]))
+            else:
+                self._unreached(node, ConnectionFailed(f"no address of broker {node} is known"))
+
+    def _dial(self, broker: Broker) -> Connection:
+        outcome = self._client.dial_known([broker], timeout_s=_DIAL_S)[broker.id]
+        if isinstance(outcome, KctlError):
+            raise outcome
+        return outcome
+
+    def _take_connections(self) -> None:
+        for node, outcome in self._background.finished():
+            self._dialled(node, outcome)
+
+    def _dialled(self, node: Any, outcome: Any) -> None:
+        if isinstance(outcome, KctlError):
+            self._unreached(node, outcome)
+        else:
+            self._links[node] = _Link(outcome)
+
+    def _unreached(self, node: int, why: KctlError) -> None:
+        self._not_before[node] = time.monotonic() + _REDIAL_S
+        for tp in [tp for tp, leader in self._leaders.items() if leader == node]:
+            self._fails(tp, why)
 
     # --- leaders --------------------------------------------------------------------------------------------------
 
@@ -234,27 +282,35 @@ class Fetcher:
         self._next_look = time.monotonic() + _PAUSES_S[min(self._looks, len(_PAUSES_S) - 1)]
         self._looks += 1
         try:
-            topics = self._client.metadata({tp.topic for tp in lost}).topics
+            state = self._client.metadata({tp.topic for tp in lost}, timeout_s=_LOOK_S)
         except ConnectionFailed:
             if time.monotonic() - self._answered > self._timeout_s:
                 raise
             return
         self._answered = time.monotonic()
-        leaders = {each.tp: each.leader for topic in topics.values() for each in topic.partitions}
+        self._brokers |= state.brokers
+        self._check_topics(state.topics, {tp.topic for tp in lost})
+        leaders = {each.tp: each.leader for topic in state.topics.values() for each in topic.partitions}
         for tp in sorted(lost):
-            if tp.topic not in topics:
-                raise OperationFailed(f"topic {tp.topic} was deleted while it was read")
-            topic_id = topics[tp.topic].topic_id
-            if self._topic_ids.setdefault(tp.topic, topic_id) != topic_id:
-                raise OperationFailed(f"topic {tp.topic} was deleted and made anew while it was read")
+            if tp.topic not in state.topics:
+                continue
             self._leaders[tp] = leaders.get(tp, _NO_LEADER)
             if self._leaders[tp] == _NO_LEADER:
                 self._fails(tp, OperationFailed(f"{tp} has no leader"))
                 if tp not in self._told:
                     self._told.add(tp)
                     self._tell(f"{tp} has no leader; waiting for one")
-        if not lost & self._failing.keys():
+        if not lost & self._failing.keys() and not self._absence:
             self._looks = 0
+
+    def _check_topics(self, found: Mapping[str, TopicState], asked: Collection[str]) -> None:
+        """Raises OperationFailed when one is not there any more, or is another one of the same name."""
+        for name in sorted(asked):
+            topic = found.get(name)
+            if self._absence.lasts(name, missing=topic is None):
+                raise OperationFailed(f"topic {name} was deleted while it was read")
+            if topic is not None and self._topic_ids.setdefault(name, topic.topic_id) != topic.topic_id:
+                raise OperationFailed(f"topic {name} was deleted and made anew while it was read")
 
     def _fails(self, tp: TopicPartition, why: KctlError) -> None:
         """It cannot be read just now. Raises when that has been so for too long."""
@@ -280,10 +336,13 @@ class Fetcher:
             self._fails(tp, why)
 
     def close(self) -> None:
-        """Close its connections; answers under way are not waited for."""
+        """Close its connections; answers and connections under way are not waited for."""
         for link in self._links.values():
             link.connection.close()
         self._links.clear()
+        for _, outcome in self._background.close(0.0):
+            if not isinstance(outcome, KctlError):
+                outcome.close()
 
 
 def _final(error: KctlError) -> KctlError:

@@ -14,9 +14,20 @@ from typing import TYPE_CHECKING, Any
 from kctl.errors import ConnectionFailed, KctlError, OperationFailed
 from kctl.lag.collect import LogOffsets
 from kctl.model import TopicPartition
+from kctl.records.absence import Absence
 from kctl.records.chunk import Chunk
 from kctl.records.consume_plan import Plan, log_offsets
-from kctl.records.consumer import POLL_RECORDS, failure, open_consumer, ours, theirs, unstick
+from kctl.records.consumer import (
+    POLL_RECORDS,
+    failure,
+    joined,
+    open_consumer,
+    ours,
+    positions,
+    subscribe,
+    theirs,
+    unstick,
+)
 from kctl.records.delivery import Delivery, Sink
 from kctl.records.direct import moved_into
 from kctl.records.options import EARLIEST, LATEST, ConsumeOptions
@@ -27,6 +38,7 @@ if TYPE_CHECKING:
 
 _POLL_MS = 200
 _LOOK_AROUND_S = 5.0  # with nothing to read: are topic and brokers still there?
+_LOOK_AGAIN_S = 0.5
 _CLOSE_MS = 5000
 _FLUSH_BYTES = 2048  # less than stdout buffers: what a reader that goes away (`| head`) has got is known
 _ASSIGNED_S = 3.0  # a group without others has assigned its partitions by then
@@ -41,11 +53,15 @@ class GroupReader:
         self._client, self._options, self._plan, self._sink, self._delivery = client, options, plan, sink, delivery
         self._consumer = open_consumer(client, options)
         self._unflushed: dict[TopicPartition, int] = {}  # the next offset after what was written
-        self._delivered: dict[TopicPartition, int] = {}  # and flushed
+        # Where the group goes on, of partitions that are its own: behind what was flushed, before what was not. Never
+        # the consumer's position alone: that stands behind what a poll returned, shown or not.
+        self._goes_on: dict[TopicPartition, int] = {}
         self.skipped = 0
         self.committed: dict[TopicPartition, int] = {}
         now = time.monotonic()
         self._started = self._last_look = self._last_answer = now
+        self._joined = now  # or when it last was a member that has been told its partitions
+        self._absence = Absence()
         self._waiting_told = False
         self._leaderless: set[TopicPartition] = set()
 
@@ -53,7 +69,7 @@ class GroupReader:
         """Read until it ends: why it did; then commit what was delivered, and leave the group."""
         try:
             try:
-                self._consumer.subscribe(list(self._plan.topics))
+                subscribe(self._consumer, self._plan.topics, self._no_longer_ours)
                 while (why := self._delivery.why_ended(self._at_the_end)) is None:
                     self._poll()
                     self._delivery.tick()
@@ -78,7 +94,7 @@ class GroupReader:
         if not self._options.exit_eof:
             return False
         assigned = [ours(tp) for tp in self._consumer.assignment()]
-        return bool(assigned) and all(self._position(tp) >= self._plan.ends.get(tp, 0) for tp in assigned)
+        return bool(assigned) and all(self._goes_on.get(tp, -1) >= self._plan.ends.get(tp, 0) for tp in assigned)
 
     def _position(self, tp: TopicPartition) -> int:
         from kafka.errors import KafkaError
@@ -90,6 +106,23 @@ class GroupReader:
         return -1
 
     def _poll(self) -> None:
+        returned = self._fetched()
+        now = time.monotonic()
+        if returned:
+            self._last_look = self._last_answer = now
+            for tp, messages in returned.items():
+                self._deliver(tp, messages)
+            self._flush()
+        elif now - self._last_look > (_LOOK_AGAIN_S if self._absence else _LOOK_AROUND_S):
+            self._look_around()
+        self._say_waiting()
+        if joined(self._consumer):
+            self._joined = now
+        elif now - self._joined <= self._options.timeout_s:
+            self._delivery.not_idle()  # it may not read yet
+
+    def _fetched(self) -> dict[TopicPartition, list[Any]]:
+        """What the consumer's poll returns; its position is behind that already."""
         from kafka.errors import KafkaError, NoOffsetForPartitionError, OffsetOutOfRangeError
 
         limit = POLL_RECORDS
@@ -100,22 +133,18 @@ class GroupReader:
             batches = self._consumer.poll(timeout_ms=_POLL_MS, max_records=limit)
         except NoOffsetForPartitionError as exc:
             self._first_offsets([ours(tp) for tp in exc.args[0]])
-            return
         except OffsetOutOfRangeError as exc:
             self._out_of_range({ours(tp): offset for tp, offset in exc.args[0].items()})
-            return
         except KafkaError as exc:
             raise failure(exc, self._options) from None
         except Exception as exc:
             raise self._undecodable(exc) from exc
-        if batches:
-            self._last_look = self._last_answer = time.monotonic()
-            for tp, messages in batches.items():
-                self._deliver(ours(tp), messages)
-            self._flush()
-        elif time.monotonic() - self._last_look > _LOOK_AROUND_S:
-            self._look_around()
-        self._say_waiting()
+        else:
+            returned = {ours(tp): messages for tp, messages in batches.items()}
+            self._goes_on |= {tp: at for tp, at in positions(self._consumer).items() if tp not in returned}
+            self._goes_on |= {tp: messages[0].offset for tp, messages in returned.items()}
+            return returned
+        return {}
 
     def _say_waiting(self) -> None:
         """Once: why a member of a group gets nothing."""
@@ -155,10 +184,25 @@ class GroupReader:
                 self._unflushed[tp] = chunk.offsets[dealt - 1] + 1
                 self._flush()
             begin = end
+        last = self._delivery.ends.get(tp)
+        if last is not None and messages[-1].offset >= last and not self._delivery.full:
+            # What lies behind its end was not shown, so that its position must not stay there.
+            self._go_on_at(tp, last)
+            self._consumer.pause(theirs(tp))
+
+    def _go_on_at(self, tp: TopicPartition, offset: int) -> None:
+        self._consumer.seek(theirs(tp), offset)
+        self._goes_on[tp] = offset
+
+    def _no_longer_ours(self, partitions: Collection[TopicPartition]) -> None:
+        """A rebalance: another member may read on, and its offsets must not be taken back later."""
+        for tp in partitions:
+            self._unflushed.pop(tp, None)
+            self._goes_on.pop(tp, None)
 
     def _flush(self) -> None:
-        self._sink.flush()
-        self._delivered |= self._unflushed
+        self._delivery.flush()
+        self._goes_on |= self._unflushed
         self._unflushed.clear()
 
     def _first_offsets(self, partitions: Collection[TopicPartition]) -> None:
@@ -166,12 +210,12 @@ class GroupReader:
         options = self._options
         earliest = options.offset_reset == EARLIEST or options.from_beginning
         for tp, log in log_offsets(self._client, sorted(partitions), read_committed=options.read_committed).items():
-            self._consumer.seek(theirs(tp), log.start if earliest else log.end)
+            self._go_on_at(tp, log.start if earliest else log.end)
 
-    def _out_of_range(self, positions: Mapping[TopicPartition, int]) -> None:
+    def _out_of_range(self, asked: Mapping[TopicPartition, int]) -> None:
         """The log was cut under the reader: deleted in front, or truncated behind (unclean election)."""
-        for tp, log in log_offsets(self._client, sorted(positions), read_committed=False).items():
-            self._consumer.seek(theirs(tp), self._moved(tp, positions[tp], log))
+        for tp, log in log_offsets(self._client, sorted(asked), read_committed=False).items():
+            self._go_on_at(tp, self._moved(tp, asked[tp], log))
 
     def _moved(self, tp: TopicPartition, position: int, log: LogOffsets) -> int:
         if log.start <= position <= log.end:
@@ -198,7 +242,7 @@ class GroupReader:
             return
         self._last_answer = time.monotonic()
         for name in self._plan.topics:
-            if name not in topics:
+            if self._absence.lasts(name, missing=name not in topics):
                 raise OperationFailed(f"topic {name} was deleted while it was read")
         assigned = {ours(tp) for tp in self._consumer.assignment()}
         every = [each for topic in topics.values() for each in topic.partitions]
@@ -208,18 +252,13 @@ class GroupReader:
         self._leaderless = leaderless
 
     def _commit(self) -> None:
-        """The offsets after what was delivered, of partitions that are still its own.
-
-        Where nothing came it is the position, as Java's consumers commit it: an unread partition has a lag, too.
-        """
+        """Where it goes on in the partitions that are still its own, those in which nothing came as well, as Java's
+        consumers commit it: an unread partition has a lag, too."""
         from kafka.errors import KafkaError
         from kafka.structs import OffsetAndMetadata
 
         assigned = {ours(tp) for tp in self._consumer.assignment()}
-        own = {tp: offset for tp, offset in self._delivered.items() if tp in assigned}
-        untouched = assigned - self._delivered.keys() - self._unflushed.keys()
-        positions = {tp: self._position(tp) for tp in sorted(untouched)}
-        own |= {tp: offset for tp, offset in positions.items() if offset >= 0}
+        own = {tp: offset for tp, offset in sorted(self._goes_on.items()) if tp in assigned}
         if own:
             try:
                 self._consumer.commit(

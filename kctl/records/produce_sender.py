@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from kctl.errors import ConnectionFailed, KctlError, NotFound, NotSupported, OperationFailed
 from kctl.protocol_errors import error_for
 from kctl.records import produce_wire
+from kctl.records.absence import GONE_S
 from kctl.records.background import Background
 from kctl.records.outgoing import Outgoing
 from kctl.records.partitioner import partition_of
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 MAX_BYTES = 32 << 20
 _REQUEST_BYTES = 1 << 20
 _BACKOFF_S, _MOST_BACKOFF_S = 0.05, 1.0
-_GONE_S = 5.0  # a broker that has just started may not know a topic yet
 _METADATA_AGE_S = 60.0
 _LOOK_S = 5.0
 _DIAL_S = 4.0
@@ -495,7 +495,7 @@ class Sender:
     def _missing(self, *, again: bool) -> None:
         now = time.monotonic()
         self._gone_since = now if self._gone_since is None else self._gone_since
-        if not again and now - self._gone_since < _GONE_S:
+        if not again and now - self._gone_since < GONE_S:
             return
         how = "was deleted and created again" if again else "was deleted"
         error = NotFound(f"topic {self._options.topic} {how} meanwhile")

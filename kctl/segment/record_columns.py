@@ -48,20 +48,20 @@ class Columns(NamedTuple):
     sizes: tuple[int, int] | None
 
 
-def whole_payload(batch: Batch, content: memoryview, *, limit: int) -> bytes | None:
-    """What stands behind the header, decompressed; None when it is larger than MOST_BYTES, or broken.
+def whole_payload(batch: Batch, content: memoryview, *, limit: int, most_bytes: int = MOST_BYTES) -> bytes | None:
+    """What stands behind the header, decompressed; None when it is larger than most_bytes, or broken.
 
     content: the whole batch; limit: of what cannot be divided, as decompress has it.
     """
     if not batch.codec:
-        return bytes(content[V2_HEADER:]) if len(content) <= MOST_BYTES else None
+        return bytes(content[V2_HEADER:]) if len(content) <= most_bytes else None
     pieces: list[bytes] = []
     size = 0
     try:
         for piece in decompress(batch.codec, content[V2_HEADER:], magic=batch.magic, limit=limit):
             pieces.append(piece)
             size += len(piece)
-            if size > MOST_BYTES:
+            if size > most_bytes:
                 return None
     except BadPayload:
         return None

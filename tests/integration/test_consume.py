@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pty
 import signal
 import subprocess
+import sys
+import termios
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -81,8 +84,8 @@ def test_partition_and_offset(kctl: Kctl, topic: Callable[..., str]) -> None:
 
 
 @pytest.mark.long
-def test_the_end_of_a_compacted_log(kctl: Kctl, cluster: TestCluster, topic: Callable[..., str]) -> None:
-    """Gaps, and a tail that is not a record: neither may keep --exit-eof waiting."""
+def test_gaps_of_a_compacted_log(kctl: Kctl, cluster: TestCluster, topic: Callable[..., str]) -> None:
+    """Offsets that nothing has any more, in front, in the midst, and where it shall end, keep nothing waiting."""
     mine = topic(**{
         "cleanup.policy": "compact", "segment.ms": "200", "min.cleanable.dirty.ratio": "0.01",
         "delete.retention.ms": "100", "min.compaction.lag.ms": "0",
@@ -90,12 +93,19 @@ def test_the_end_of_a_compacted_log(kctl: Kctl, cluster: TestCluster, topic: Cal
     for _ in range(4):
         kctl.ok("produce", mine, "--key-separator", ":", stdin="k:1\nk:2\nk:3\n")
         time.sleep(0.3)
+    read = ("consume", mine, "--from-beginning", "--format", "{offset} ")
 
-    def compacted() -> bool:
-        out = kctl.ok("consume", mine, "--from-beginning", "--exit-eof", "-o", "json", timeout=30).out
-        return len(_rows(out)) < 12
+    def left() -> list[int]:
+        return [int(word) for word in kctl.ok(*read, "--exit-eof", timeout=30).out.split()]
 
-    eventually(compacted, seconds=60, what="the log cleaner has removed older values")
+    eventually(lambda: len(left()) < 10, seconds=within(60), what="the log cleaner has removed older values")
+    offsets = left()
+    assert offsets[0] > 1
+    assert offsets[-1] == 11
+    assert kctl.ok(*read, "--until-offset", str(offsets[0] - 1), timeout=30).out == "", "it ends in a gap"
+    group = f"gaps-{mine}"
+    assert len(kctl.ok(*read, "--group", group, "--exit-eof", timeout=30).out.split()) <= len(offsets)
+    assert [row["lag"] for row in kctl.json("lag", group)] == [0]
 
 
 def test_transactions(kctl: Kctl, cluster: TestCluster, topic: Callable[..., str]) -> None:
@@ -187,23 +197,43 @@ def test_a_group_goes_on_where_it_was(kctl: Kctl, filled: str) -> None:
     assert sum(row["lag"] for row in kctl.json("lag", group)) == 0
 
 
-def test_ctrl_c_commits_what_was_shown(kctl: Kctl, filled: str) -> None:
-    group = f"interrupted-{filled}"
+def test_ctrl_c_commits_what_was_shown(kctl: Kctl, topic: Callable[..., str]) -> None:
+    """In the midst of what one poll brought, because the reader of the pipe has stopped: the rest is not committed."""
+    mine = topic(partitions=3)
+    group = f"interrupted-{mine}"
+    kctl.ok("produce", mine, "--key-separator", ":", stdin="".join(f"{n}:{'x' * 2000}\n" for n in range(300)))
+    read = ("consume", mine, "--group", group, "--from-beginning", "--format", "{partition}:{offset} {value}\n")
     process = subprocess.Popen(
-        [str(SCRIPT), "consume", filled, "--group", group, "--from-beginning"],
-        env=kctl.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [str(SCRIPT), *read], env=kctl.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stdout
-    shown = [process.stdout.readline() for _ in range(100)]
+    pipe = process.stdout
+
+    def full() -> bool:
+        return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder) > 60_000
+
+    eventually(full, seconds=within(30), what="the pipe takes no more")
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=within(20))
     assert process.returncode == 130
-    assert sorted(int(line) for line in shown) == list(range(100))
     assert "Traceback" not in err
-    # With an unbuffered stdout the interrupt can fall between a line and its count: it is then read again.
-    committed = sum(row["committed_offset"] or 0 for row in kctl.json("lag", group))
-    assert committed in {99, 100}
-    assert f"{committed} records read" in err
+    shown = [line.split()[0] for line in out.splitlines()]
+    assert 0 < len(shown) < 100
+    committed = {row["partition"]: row["committed_offset"] or 0 for row in kctl.json("lag", group)}
+    assert {f"{tp}:{at}" for tp, offset in committed.items() for at in range(offset)} <= set(shown)
+    rest = [line.split()[0] for line in kctl.ok(*read, "--exit-eof").out.splitlines()]
+    assert len({*shown, *rest}) == 300
+    assert len(shown) + len(rest) <= 320, "what was being written is read again, no more"
+
+
+def test_what_a_limit_left_is_read_by_the_next(kctl: Kctl, filled: str) -> None:
+    """With a condition, more is fetched than shown: in the other partitions, too."""
+    read = ("consume", filled, "--group", f"limit-{filled}", "--from-beginning", "--value", ".")
+    first = kctl.ok(*read, "--max-messages", "1").out.split()
+    rest = kctl.ok(*read, "--exit-eof").out.split()
+    assert len(first) == 1
+    assert sorted(map(int, first + rest)) == list(range(100))
 
 
 def test_two_members_share_the_partitions(kctl: Kctl, filled: str) -> None:

@@ -3,6 +3,7 @@ stand-ins; real ones are in tests/integration/test_consume_more.py."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 import pytest
 
 from kctl.errors import ConnectionFailed, ConnectionRefused, KctlError, NotAuthorized, OperationFailed
-from kctl.model import ClusterState, PartitionState, TopicPartition, TopicState
+from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
+from kctl.records import absence
 from kctl.records.fetcher import Fetcher
 
 TP = TopicPartition("t", 0)
@@ -20,20 +22,21 @@ class _Client:
     """A cluster that knows a leader, or none, and cannot be read from."""
 
     def __init__(self, leader: int = 1, *, metadata: KctlError | None = None, topics: bool = True) -> None:
-        self._leader, self._error, self._topics = leader, metadata, topics
+        self._leader, self._error = leader, metadata
+        self.topics: Callable[[], bool] = lambda: topics
         self.looks = 0
         self.topic_id: Callable[[], str] = lambda: "id"
 
-    def metadata(self, _topics: Any) -> ClusterState:
+    def metadata(self, _topics: Any, *, timeout_s: float) -> ClusterState:
         self.looks += 1
         if self._error:
             raise self._error
         partition = PartitionState("t", 0, self._leader, 0, (1, 2), (1,))
         topic = TopicState("t", False, self.topic_id(), (partition,))
-        return ClusterState("c", 1, {}, {"t": topic} if self._topics else {})
+        return ClusterState("c", 1, {1: Broker(1, "h", 9092, None)}, {"t": topic} if self.topics() else {})
 
-    def dial(self, nodes: list[int]) -> dict[int, KctlError]:
-        return {node: ConnectionRefused(f"broker {node} refused the connection") for node in nodes}
+    def dial_known(self, brokers: list[Broker], *, timeout_s: float) -> dict[int, KctlError]:
+        return {each.id: ConnectionRefused(f"broker {each.id} refused the connection") for each in brokers}
 
 
 def _poll(client: _Client, seconds: float, **options: Any) -> list[str]:
@@ -53,12 +56,49 @@ def _poll(client: _Client, seconds: float, **options: Any) -> list[str]:
     [
         (_Client(), "partition t-0 could not be read for 0.5 s: broker 1 refused the connection"),
         (_Client(-1), "partition t-0 could not be read for 0.5 s: t-0 has no leader"),
-        (_Client(topics=False), "topic t was deleted while it was read"),
     ],
 )
 def test_a_reading_that_ends_does_not_wait_for_ever(client: _Client, why: str) -> None:
     with pytest.raises(OperationFailed, match=why):
         _poll(client, 60, follow=False)
+
+
+def test_a_broker_that_does_not_know_the_topic_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has just started, in a rolling restart: the topic is there, and is no deleted one."""
+    monkeypatch.setattr(absence, "GONE_S", 1.0)
+    client = _Client(-1)
+    client.topics = lambda: client.looks > 3
+    assert _poll(client, 3, follow=True) == ["t-0 has no leader; waiting for one"]
+    client.topics = lambda: False
+    with pytest.raises(OperationFailed, match="topic t was deleted while it was read"):
+        _poll(client, 60)
+
+
+def test_a_host_that_swallows_everything_stops_nobody_else() -> None:
+    """Connecting to it takes seconds; meanwhile others are polled, and it is not dialled twice at once."""
+    never = threading.Event()
+    client = _Client()
+    dialled: list[int] = []
+
+    def dial_known(brokers: list[Broker], *, timeout_s: float) -> dict[int, KctlError]:
+        dialled.append(brokers[0].id)
+        never.wait(1.5)
+        return {1: ConnectionFailed("broker 1 does not answer")}
+
+    client.dial_known = dial_known  # type: ignore[method-assign]
+    made: Any = client
+    fetcher = Fetcher(made, {TP: 0}, read_committed=False, tell=lambda _: None, timeout_s=30)
+    started = time.monotonic()
+    rounds = 0
+    while time.monotonic() - started < 1:
+        assert not list(fetcher.poll(0.05))
+        rounds += 1
+        assert fetcher.searching, "it must not count as idle"
+    assert rounds > 5
+    assert dialled == [1]
+    fetcher.close()
+    assert time.monotonic() - started < 1.4, "an end does not wait for it"
+    never.set()
 
 
 def test_a_follower_waits_and_says_so_once() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -55,7 +56,7 @@ class _Fetcher:
 
     def __init__(self, _client: Any, positions: dict[TopicPartition, int], **_: Any) -> None:
         self._positions, self._silent = dict(positions), set[TopicPartition]()
-        self.most_waiting = 0
+        self.searching = False
 
     def poll(self, _timeout_s: float) -> Iterator[Fetched]:
         wanted = [tp for tp in self._positions if tp not in self._silent]
@@ -135,3 +136,20 @@ def test_max_messages_within_a_batch(monkeypatch: pytest.MonkeyPatch, merge: boo
 def test_until_a_time_leaves_out_later_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     why, sink = _run(monkeypatch, [_Log(0, [1, 9, 2, 10], 4)], 1, until_ms=9)
     assert (why, [time for time, _, _ in sink.seen]) == ("until", [1, 2])
+
+
+def test_a_merge_of_many_compressed_partitions_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of few bytes on the wire may be large: 50 of 6 MB each, one per partition, all of them begun at once."""
+    count, size = 50, 6000
+    logs = [_Log(number, [], 1) for number in range(count)]
+    data = batch(0, [Rec(value=b"x" * 1000, timestamp=time) for time in range(size)], codec="zstd", base_timestamp=0)
+    for log in logs:
+        log.batches, log.end = [data], size
+    tracemalloc.start()
+    try:
+        why, sink = _run(monkeypatch, logs, 1, merge=True, max_messages=5 * count)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (why, len(sink.seen)) == ("max-messages", 5 * count)
+    assert most < 130 << 20, f"{most >> 20} MB"

@@ -1,0 +1,173 @@
+"""Reading without a group while leaders are away, and into a pipe that nobody empties. Brokers that fail on demand are
+stand-ins; real ones are in tests/integration/test_consume_more.py."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, OperationFailed
+from kctl.lag.collect import LogOffsets
+from kctl.model import TopicPartition
+from kctl.records import absence, direct
+from kctl.records.chunk import Chunk
+from kctl.records.consume_plan import Plan
+from kctl.records.delivery import Delivery, Stats
+from kctl.records.direct import Direct
+from kctl.records.fetcher import OFFSET_OUT_OF_RANGE, Fetched
+from kctl.records.options import ConsumeOptions
+from segment_files import batch
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+AWAY = ConnectionFailed("broker 1 refused the connection")
+
+
+class _Sink:
+    def __init__(self, write_s: float = 0.0) -> None:
+        self.seen: list[tuple[int, int]] = []
+        self.told: list[str] = []
+        self._write_s = write_s
+
+    def write(self, chunk: Chunk) -> None:
+        time.sleep(self._write_s)
+        self.seen += [(chunk.tp.partition, offset) for offset in chunk.offsets]
+
+    def flush(self) -> None: ...
+
+    def warn(self, text: str) -> None:
+        self.told.append(text)
+
+    def stats(self, stats: Stats) -> None: ...
+
+
+class _Fetcher:
+    """Logs that begin at 5 and hold ten batches of one record. silent_s: so long leaders are looked for."""
+
+    silent_s = 0.0
+
+    def __init__(self, _client: Any, positions: dict[TopicPartition, int], **_: Any) -> None:
+        self._positions, self._cut = dict(positions), set[TopicPartition]()
+        self._begun = time.monotonic()
+
+    @property
+    def searching(self) -> bool:
+        return time.monotonic() - self._begun < self.silent_s
+
+    def poll(self, timeout_s: float) -> Iterator[Fetched]:
+        time.sleep(0.01)
+        for tp, at in list(self._positions.items()):
+            if self.searching or tp in self._cut:
+                continue
+            if at < 5:
+                self._cut.add(tp)
+                yield Fetched(tp, at, at, b"", (), -1, OFFSET_OUT_OF_RANGE)
+            elif at < 15:
+                self._positions[tp] = at + 1
+                yield Fetched(tp, at, at + 1, batch(at, 1), (), 15)
+
+    def seek(self, tp: TopicPartition, offset: int) -> None:
+        self._positions[tp] = offset
+        self._cut.discard(tp)
+
+    def drop(self, tp: TopicPartition) -> None:
+        self._positions.pop(tp, None)
+
+    def close(self) -> None: ...
+
+
+Asked = Callable[[TopicPartition], "LogOffsets | KctlError | None"]
+
+
+def _asking(monkeypatch: pytest.MonkeyPatch, answer: Asked) -> None:
+    """What leaders say about a log: its ends, why they do not, or None: metadata do not have it."""
+
+    def ends(_client: Any, tps: Sequence[TopicPartition], **_: Any) -> Any:
+        said = {tp: answer(tp) for tp in tps}
+        return (
+            {tp: each for tp, each in said.items() if isinstance(each, LogOffsets)},
+            {tp for tp, each in said.items() if each is None},
+            {tp: each for tp, each in said.items() if isinstance(each, KctlError)},
+        )
+
+    def at(client: Any, tps: Sequence[TopicPartition], _time_ms: int) -> Any:
+        found, gone, unread = ends(client, tps)
+        return dict.fromkeys(found, -1), gone, unread
+
+    monkeypatch.setattr(direct, "read_log_offsets", ends)
+    monkeypatch.setattr(direct, "read_offsets_at", at)
+    monkeypatch.setattr(direct, "_ASK_AGAIN_S", 0.05)
+
+
+def _reader(
+    monkeypatch: pytest.MonkeyPatch, sink: _Sink, starts: dict[TopicPartition, int], *, timeout_s: float = 30, **o: Any
+) -> Direct:
+    monkeypatch.setattr(direct, "Fetcher", _Fetcher)
+    options = ConsumeOptions(topics=("t",), timeout_s=timeout_s, **o)
+    plan = Plan(("t",), tuple(starts), starts, dict.fromkeys(starts, 15) if options.exit_eof else {})
+    nobody: Any = None
+    return Direct(nobody, options, plan, Delivery(options, sink, plan.ends, None), sink)
+
+
+def _after(seconds: float, then: LogOffsets, before: KctlError | None) -> Asked:
+    begun = time.monotonic()
+    return lambda tp: then if tp == T1 or time.monotonic() - begun > seconds else before
+
+
+@pytest.mark.parametrize("before", [AWAY, None], ids=["away", "a broker that does not know the topic yet"])
+def test_a_cut_log_whose_leader_is_away_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, before: KctlError | None
+) -> None:
+    """An unclean election: out of range, and no leader to ask for the log's ends. Others are read meanwhile."""
+    _asking(monkeypatch, _after(0.5, LogOffsets(5, 15), before))
+    sink = _Sink()
+    reader = _reader(monkeypatch, sink, {T0: 2, T1: 5}, exit_eof=True)
+    assert reader.run() == "end"
+    assert sink.seen == [(1, offset) for offset in range(5, 15)] + [(0, offset) for offset in range(5, 15)]
+    assert reader.skipped == 3
+    assert sink.told == ["t-0: offsets 2 to 4 were deleted before they were read"]
+
+
+def test_a_cut_log_whose_leader_stays_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    _asking(monkeypatch, lambda _: AWAY)
+    with pytest.raises(OperationFailed) as caught:
+        _reader(monkeypatch, _Sink(), {T0: 2}, exit_eof=True, timeout_s=0.3).run()
+    assert caught.value.message == "partition t-0 could not be read for 0.3 s: broker 1 refused the connection"
+    follower = _reader(monkeypatch, _Sink(), {T0: 2, T1: 5}, idle_ms=100, timeout_s=0.3)
+    assert follower.run() == "idle", "after timeout_s"
+    _asking(monkeypatch, lambda _: NotAuthorized("no"))
+    with pytest.raises(NotAuthorized):
+        _reader(monkeypatch, _Sink(), {T0: 2}, exit_eof=True).run()
+
+
+def test_a_cut_log_whose_topic_was_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(absence, "GONE_S", 0.3)
+    _asking(monkeypatch, lambda _: None)
+    with pytest.raises(OperationFailed, match="topic t was deleted while it was read"):
+        _reader(monkeypatch, _Sink(), {T0: 2}).run()
+
+
+def test_a_leader_is_away_when_the_end_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    _asking(monkeypatch, _after(0.8, LogOffsets(5, 15), AWAY))
+    sink = _Sink()
+    reader = _reader(monkeypatch, sink, {T0: 5, T1: 5}, until_ms=round(time.time() * 1000) + 300)
+    assert reader.run() == "until"
+    assert not sink.told
+    _asking(monkeypatch, lambda _: AWAY)
+    with pytest.raises(OperationFailed, match="partition t-0 could not be read"):
+        _reader(monkeypatch, sink, {T0: 5}, until_ms=round(time.time() * 1000) + 100, timeout_s=0.3).run()
+
+
+def test_a_slow_reader_of_the_pipe_is_not_idleness(monkeypatch: pytest.MonkeyPatch) -> None:
+    sink = _Sink(write_s=0.15)
+    assert _reader(monkeypatch, sink, {T0: 5}, idle_ms=100).run() == "idle"
+    assert sink.seen == [(0, offset) for offset in range(5, 15)]
+
+
+def test_looking_for_leaders_is_not_idleness(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_Fetcher, "silent_s", 0.5)
+    sink = _Sink()
+    assert _reader(monkeypatch, sink, {T0: 5}, idle_ms=100).run() == "idle"
+    assert len(sink.seen) == 10
