@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kctl.commands import output
-from kctl.commands.acl import changes_table, confirm_removals, raise_failed
+from kctl.commands.acl import changes_table, confirm_changes, raise_failed
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.quota_tables import confirm_quotas, quotas_table
 from kctl.commands.quota_tables import raise_failed as raise_failed_quotas
@@ -105,7 +105,7 @@ def _quota_changes(
 def _carry_out(inv: Invocation, client: ClusterClient, plan: Applied) -> Applied:
     from kctl.access import changes, quotas
 
-    confirm_removals(inv, plan.acls, dry_run=False, cluster=client.target)
+    confirm_changes(inv, plan.acls, cluster=client.target)
     confirm_quotas(inv, plan.quotas, cluster=client.target)
     acls = changes.carry_out(client, plan.acls) if plan.acls else []
     try:

@@ -97,6 +97,24 @@ def options_of(command: Any) -> set[str]:
     return {"--help", "--version"}.union(*(param.opts + param.secondary_opts for param in command.params))
 
 
+def superfluous(command: Any, words: list[str]) -> list[str]:
+    """The words that the command has no argument for. Missing ones are left out of prose, and are not told."""
+    _, rest, _ = command.make_parser(command.context_class(command)).parse_args(list(words))
+    return list(rest)
+
+
+@pytest.mark.usefixtures("one_command_tree")
+def test_superfluous_words_are_seen() -> None:
+    for words, left_over in (
+        (["topic", "list", "NAME"], ["NAME"]),
+        (["group", "reset-offsets", "G", "--shift-by", "-10"], []),
+        (["broker", "log-dirs", "1", "2"], []),
+        (["transaction", "abort", "T", "--partition", "0", "X"], ["X"]),
+    ):
+        command, rest = command_of(words)
+        assert superfluous(command, rest) == left_over, words
+
+
 @pytest.mark.usefixtures("one_command_tree")
 def test_every_command_and_option_exists() -> None:
     wrong = []
@@ -109,8 +127,10 @@ def test_every_command_and_option_exists() -> None:
                 continue
             command, rest = command_of(words[1:])
             known.setdefault(heading, set()).update(options_of(command))
-            if hasattr(command, "commands") or any(
-                word.startswith("--") and word not in options_of(command) for word in rest
+            if (
+                hasattr(command, "commands")
+                or any(word.startswith("--") and word not in options_of(command) for word in rest)
+                or superfluous(command, rest)
             ):
                 wrong.append(span)
     for heading, span in spans():

@@ -75,6 +75,7 @@ def prepared(
         own.ok("context", "add", name, "--bootstrap-server", cluster.bootstrap, "--zookeeper", cluster.zookeeper)
     own.ok("context", "import", secure.admin, "--name", "secure", "--bootstrap-server", secure.bootstrap)
     own.ok("user", "add", "alice", "--password-env", "ALICE_PASSWORD", "--context", "secure")
+    own.ok("acl", "add", "allow alice read topic orders*", "--context", "secure")
     own("topic", "delete", "orders", "--yes", "--if-exists")
     own.ok(*shlex.split(dict(_every_example())["topic create"])[1:])
     (folder / "topics.yaml").write_text(own.ok("topic", "export", "orders").out)
@@ -82,6 +83,7 @@ def prepared(
     own.ok("consume", "orders", "--group", "billing", "--from-beginning", "--exit-eof")
     (folder / "offsets.json").write_text(own.ok("group", "export", "billing", "-o", "json").out)
     yield own, folder
+    own("acl", "remove", "--principal", "alice", "--yes", "--context", "secure")
     own("group", "delete", "billing", "--yes")
     own("topic", "delete", "orders", "--yes")
 
