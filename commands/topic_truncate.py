@@ -97,20 +97,15 @@ def _of_options(
     before_offset: int | None,
     before_time: str | None,
 ) -> tuple[ClusterState, dict[TopicPartition, int]]:
-    from kctl.errors import NotFound
     from kctl.moments import parse_moment
-    from kctl.topics.choose import choose_to_change
+    from kctl.topics.choose import choose_to_change, chosen_partitions
     from kctl.topics.partition_numbers import parse_numbers
     from kctl.topics.truncate import HIGH_WATERMARK, offsets_at
 
     time_ms = parse_moment(before_time) if before_time is not None else None
     numbers = parse_numbers(partitions) if partitions is not None else None
     state, chosen = choose_to_change(client, names, match)
-    for topic in chosen:
-        missing = (numbers or frozenset()) - {p.partition for p in topic.partitions}
-        if missing:
-            raise NotFound(f"topic {topic.name} has no partition {', '.join(map(str, sorted(missing)))}")
-    tps = [p.tp for topic in chosen for p in topic.partitions if numbers is None or p.partition in numbers]
+    tps = chosen_partitions(chosen, numbers)
     if time_ms is not None:
         return state, offsets_at(client, state, tps, time_ms)
     return state, dict.fromkeys(tps, HIGH_WATERMARK if before_offset is None else before_offset)

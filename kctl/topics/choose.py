@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from kctl.errors import Refused, UsageError
-from kctl.model import ClusterState, TopicState
+from kctl.errors import NotFound, Refused, UsageError
+from kctl.model import ClusterState, TopicPartition, TopicState
 from kctl.name_patterns import parse_patterns, select
 from kctl.topics.describe import hidden, known_topics
 from kctl.topics.names import check_name
@@ -46,3 +46,14 @@ def choose_to_change(
     if own:
         raise Refused(f"{', '.join(own)} is Kafka's own", hint="it holds the groups' offsets or transactions")
     return state, chosen
+
+
+def chosen_partitions(topics: Iterable[TopicState], numbers: Collection[int] | None) -> list[TopicPartition]:
+    """All partitions of topics, or those of these numbers. Raises NotFound when a topic has not got one of them."""
+    found = []
+    for topic in topics:
+        missing = set(numbers or ()) - {p.partition for p in topic.partitions}
+        if missing:
+            raise NotFound(f"topic {topic.name} has no partition {', '.join(map(str, sorted(missing)))}")
+        found += [p.tp for p in topic.partitions if numbers is None or p.partition in numbers]
+    return found

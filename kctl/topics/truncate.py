@@ -83,9 +83,9 @@ def plan_truncate(
     behind = [row for row in rows if row.before_offset > row.log_end_offset]
     if behind:
         raise Refused(
-            f"{counted(len(behind), 'partition')} end before the offset: {behind[0].tp} ends at "
-            f"{behind[0].log_end_offset}, before {behind[0].before_offset}",
-            hint="nothing was deleted; --all deletes up to the end",
+            f"the log of {behind[0].tp} ends at {behind[0].log_end_offset}, before {behind[0].before_offset}"
+            + (f"; {counted(len(behind), 'partition')} end before the offset" if len(behind) > 1 else ""),
+            hint="nothing was deleted; give a smaller offset, or with --partitions only those that have it",
         )
     return rows
 

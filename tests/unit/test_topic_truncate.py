@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from kctl.client import ClusterClient
-from kctl.errors import ConnectionFailed, InvalidFile
+from kctl.errors import ConnectionFailed, InvalidFile, Refused
 from kctl.lag.offsets import OffsetSpec
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.topics.offset_file import parse_offset_file
@@ -73,6 +73,15 @@ def test_what_arrives_after_the_look_stays() -> None:
     assert log.end == 11
     (row,) = plan_truncate(client, log.state, wanted)
     assert (row.before_offset, row.log_end_offset > 10, row.messages) == (10, True, 10)
+
+
+def test_an_offset_behind_the_end_is_no_advice_to_delete_all() -> None:
+    log = _GrowingLog()
+    with pytest.raises(Refused, match=r"the log of t-0 ends at 11, before 500$") as caught:
+        plan_truncate(cast("ClusterClient", log), log.state, {TP: 500})
+    assert (
+        caught.value.hint == "nothing was deleted; give a smaller offset, or with --partitions only those that have it"
+    )
 
 
 class _Vanishing(_GrowingLog):
