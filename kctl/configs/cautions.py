@@ -46,8 +46,8 @@ def caution_of(row: ChangedConfig, replication_factor: int | None = None) -> str
         if int(after) > replication_factor:
             # Partition.effectiveMinIsr, of KIP-966: no more are asked for than there are
             return (
-                f"{_MIN_ISR}={after}, with {counted(replication_factor, 'replica')}, counts as {replication_factor} since "
-                "Kafka 3.7: with one broker down acks=all is refused; before 3.7 it is always refused"
+                f"{_MIN_ISR}={after}, with {counted(replication_factor, 'replica')}, counts as {replication_factor} "
+                "since Kafka 3.7: with one broker down acks=all is refused; before 3.7 it is always refused"
             )
         if int(after) == replication_factor > 1:
             return f"{_MIN_ISR}={after} is all replicas: with one broker down, acks=all is refused"

@@ -43,7 +43,7 @@ class _GrowingLog:
         partition = PartitionState("t", 0, 1, 0, (1,), (1,))
         self.state = ClusterState("id", 1, {1: Broker(1, "h", 1)}, {"t": TopicState("t", False, None, (partition,))})
 
-    def metadata(self, topics: object = None) -> ClusterState:
+    def metadata(self, topics: object = None, **_: object) -> ClusterState:
         return self.state
 
     def send(self, request: Any) -> Any:
@@ -91,7 +91,7 @@ class _Vanishing(_GrowingLog):
         super().__init__()
         self.code, self.deleted = code, False
 
-    def metadata(self, topics: object = None) -> ClusterState:
+    def metadata(self, topics: object = None, **_: object) -> ClusterState:
         if self.deleted:
             raise ConnectionFailed("nobody is there")
         return self.state
