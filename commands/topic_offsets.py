@@ -38,7 +38,7 @@ def offsets(
 
     Example: kctl topic offsets --match 'orders.*' --time -2h
     """
-    from kctl.topics.choose import choose, chosen_partitions
+    from kctl.topics.choose import choose, chosen_partitions, not_seen
     from kctl.topics.offsets import offset_rows, parse_place
     from kctl.topics.partition_numbers import parse_numbers
 
@@ -48,11 +48,14 @@ def offsets(
     with inv.connect() as client:
         state, chosen = choose(client, names or (), match or (), internal=internal)
         tps = chosen_partitions(chosen, wanted)
+        doubts, _ = not_seen(client, names or (), chosen)
         rows, failures = offset_rows(client, state, tps, place)
     if inv.output == "kafka":
         output.write_text(_as_kafka(rows))
     else:
         inv.emit(rows, lambda: [_table(rows)])
+    for line in doubts:
+        output.warn(line)
     with told_if_incomplete(failures):
         pass
 

@@ -76,9 +76,14 @@ def truncate(
         with output.progress("deleting") as bar:
             done = delete_records(client, plan, timeout_s=inv.timeout_s(30), progress=bar.update)
     _emit(inv, done)
-    failed = [f"{row.tp}: {row.error}" for row in done if row.result == "failed"]
+    failed = [_why(row) for row in done if row.result == "failed"]
     if failed:
         raise OperationFailed(f"{len(failed)} of {counted(len(done), 'partition')} not truncated: {'; '.join(failed)}")
+
+
+def _why(row: TruncatedPartition) -> str:
+    error = row.error or ""
+    return error if str(row.tp) in error else f"{row.tp}: {error}"
 
 
 def _of_file(client: ClusterClient, file: Path) -> tuple[ClusterState, dict[TopicPartition, int]]:

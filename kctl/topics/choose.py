@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from kctl.cluster_rights import may_describe_all_topics
 from kctl.errors import NotFound, Refused, UsageError
 from kctl.model import ClusterState, TopicPartition, TopicState
 from kctl.name_patterns import parse_patterns, select
@@ -13,6 +14,8 @@ from kctl.topics.names import check_name
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
+
+_NEEDS_DESCRIBE = "all need an ACL for Describe on topic *"
 
 
 def choose(
@@ -33,6 +36,22 @@ def choose(
     if not known and not exact and not patterns:
         return state, []
     return state, [state.topics[name] for name in select(known, exact=exact, patterns=patterns)]
+
+
+def not_seen(
+    client: ClusterClient, names: Sequence[str], chosen: Sequence[TopicState], *, filtered: bool = False
+) -> tuple[list[str], list[str]]:
+    """What is to be said of topics that brokers hide from this user: doubts, and failures.
+
+    Of all topics, where none is seen; with a filter also where some are. A filter that had nothing to look at has
+    failed.
+    """
+    if names or (chosen and not filtered) or may_describe_all_topics(client) is not False:
+        return [], []
+    if chosen:
+        return [f"only topics that this user may describe were looked at: {_NEEDS_DESCRIBE}"], []
+    line = f"there is no topic, or none that this user may describe: {_NEEDS_DESCRIBE}"
+    return ([], [line]) if filtered else ([line], [])
 
 
 def choose_to_change(

@@ -116,6 +116,33 @@ def test_times_of_first_records_that_are_not_told(monkeypatch: pytest.MonkeyPatc
     assert failures == ["no offsets of t-0: topic t: no"]
 
 
+@pytest.mark.parametrize(
+    ("argv", "some", "code", "said"),
+    [
+        (("list",), False, 0, "there is no topic, or none that this user may describe"),
+        (("offsets",), False, 0, "there is no topic, or none that this user may describe"),
+        (("describe",), False, 0, "there is no topic, or none that this user may describe"),
+        (("describe", "--unavailable"), False, 5, "there is no topic, or none that this user may describe"),
+        (("list", "--under-replicated"), False, 5, "there is no topic, or none that this user may describe"),
+        (("list", "--under-replicated"), True, 0, "only topics that this user may describe were looked at"),
+        (("list",), True, 0, ""),
+    ],
+)
+def test_hidden_topics_are_not_called_well(
+    client: SimpleNamespace, capsys: pytest.CaptureFixture[str], argv: Sequence[str], some: bool, code: int, said: str
+) -> None:
+    def metadata(names: object = None, **_: object) -> ClusterState:
+        if names:
+            raise NotAuthorized("no")
+        return ONE if some else ClusterState("id", 1, ONE.brokers, {})
+
+    client.metadata = metadata
+    assert main(["topic", *argv]) == code
+    err = capsys.readouterr().err
+    assert said in err
+    assert bool(err) == bool(said)
+
+
 # --- configs --------------------------------------------------------------------------------------------------------
 
 
