@@ -50,9 +50,10 @@ def diff(
     chosen, with_default = _chosen(resources or [], all_brokers)
     with inv.connect() as client:
         configs, failed = _read(client, chosen)
+    brokers = not all_ and all(name.startswith("broker/") for name in configs)
     if with_default:
         configs[_DEFAULT] = _defaults(next(iter(configs.values()), []))
-    brokers = len(configs) > 1 and not all_ and all(name.startswith("broker/") for name in configs)
+    brokers = brokers and len(configs) > 1
     left_out = OF_ONE_BROKER if brokers else frozenset()
     found = differences(configs, leave_out=left_out) if len(configs) > 1 else []
     inv.emit(found, lambda: [_table(found, list(configs))])

@@ -12,7 +12,7 @@ from kctl.commands.invocation import CommandGroup, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.views import incomplete, lag_columns, ranges
 from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
-from kctl.errors import NotSupported
+from kctl.errors import NotFound, NotSupported
 
 if TYPE_CHECKING:
     from kctl.groups.overview import GroupDescription, GroupSummary
@@ -56,6 +56,8 @@ def list_(
             )
         groups, failures = summaries(client, states=state, types=type_, match=match or ())
         unseen = hidden(client, groups=True)
+    if match and not groups and not failures and not state and not type_:
+        raise NotFound(f"no group matches {' or '.join(match)}", hint=unseen[0] if unseen else None)
     inv.emit(groups, lambda: [_list_table(groups)])
     for line in unseen:
         output.warn(line)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kctl.commands import output
+from kctl.commands.expect import EXPECT, check_pattern
 from kctl.commands.group_choice import MATCH, TYPE, choose
 from kctl.commands.group_tables import effect, emit_changes, judge_changes
 from kctl.commands.invocation import Invocation, invocation, more_formats
@@ -35,6 +36,7 @@ def reset_offsets(
     groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]…")] = None,
     match: Annotated[list[str] | None, MATCH] = None,
     type_: Annotated[list[str] | None, TYPE] = None,
+    expect: Annotated[int | None, EXPECT] = None,
     topic: Annotated[list[str] | None, TOPIC] = None,
     all_topics: Annotated[bool, typer.Option("--all-topics", help="All that the group has committed.")] = False,
     to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the start of the log.")] = False,
@@ -83,6 +85,8 @@ def reset_offsets(
         check_group_id(from_group)
     with inv.connect() as client:
         names = choose(client, groups, match, type_, with_commits=True)
+        if not dry_run:
+            check_pattern(inv, match, expect, len(names))
         offsets: Given | None = None
         if lines is not None:
             offsets = _of_file(lines, names)

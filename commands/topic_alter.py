@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kctl.commands import output
+from kctl.commands.expect import EXPECT, check_pattern
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table
-from kctl.commands.topic_options import EXPECT, MATCH, NAMES, check_pattern
+from kctl.commands.topic_options import MATCH, NAMES
 from kctl.errors import OperationFailed, UsageError
 from kctl.text import counted
 from kctl.topics.partition_numbers import MOST

@@ -102,14 +102,15 @@ class _Found:
 
 
 def _look(client: ClusterClient, asked: _Asked) -> _Found:
-    from kctl.topics.choose import choose
+    from kctl.topics.choose import choose, not_seen
     from kctl.topics.describe import NEEDS_CONFIGS, describe_chosen, only
 
     state, chosen = choose(client, asked.names, asked.match, internal=asked.internal)
     topics = describe_chosen(client, state, chosen)
     unknown = [topic.configs_error for topic in topics if topic.configs_error]
     by_configs = asked.with_overrides or not NEEDS_CONFIGS.isdisjoint(asked.problems)
-    failures, doubts = (unknown, []) if by_configs else ([], unknown)
+    doubts, failures = not_seen(client, asked.names, chosen, filtered=asked.with_overrides or bool(asked.problems))
+    (failures if by_configs else doubts).extend(unknown)
     if asked.with_overrides:
         topics = [topic for topic in topics if topic.overrides]
     if asked.problems:

@@ -36,10 +36,19 @@ def parse_moment(text: str, *, now_ms: int | None = None) -> int:
             moment = moment.replace(tzinfo=timezone.utc)
         return round(moment.timestamp() * 1000)
     except (ValueError, OverflowError, OSError, UsageError):
-        raise UsageError(
-            f"{text!r} is not a time",
-            hint="write 2024-05-01T12:00:00Z, 2024-05-01, milliseconds, now, or -90m for so long ago",
-        ) from None
+        raise UsageError(f"{text!r} is not a time", hint=_hint(text)) from None
+
+
+def _hint(text: str) -> str:
+    """What was meant: with a duration, so long ago."""
+    duration = text.strip().lower()
+    try:
+        parse_duration_ms(duration)
+    except UsageError:
+        duration = ""
+    if _AGO.fullmatch(f"-{duration}"):
+        return f"for so long ago write -{duration} or '{duration} ago'"
+    return "write 2024-05-01T12:00:00Z, 2024-05-01, milliseconds, now, or -90m for so long ago"
 
 
 def moment_text(ms: int) -> str | None:

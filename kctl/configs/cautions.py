@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kctl.configs.change import ChangedConfig, Plan
+from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -43,7 +44,11 @@ def caution_of(row: ChangedConfig, replication_factor: int | None = None) -> str
         return _policy_caution(row.name, row.before, after)
     if row.name == _MIN_ISR and replication_factor is not None and after.isdigit():
         if int(after) > replication_factor:
-            return f"{_MIN_ISR}={after} is more than the {replication_factor} replicas: acks=all is always refused"
+            # Partition.effectiveMinIsr, of KIP-966: no more are asked for than there are
+            return (
+                f"{_MIN_ISR}={after}, with {counted(replication_factor, 'replica')}, counts as {replication_factor} "
+                "since Kafka 3.7: with one broker down acks=all is refused; before 3.7 it is always refused"
+            )
         if int(after) == replication_factor > 1:
             return f"{_MIN_ISR}={after} is all replicas: with one broker down, acks=all is refused"
     if row.name == "unclean.leader.election.enable" and after.lower() == "true" and row.before != row.after:

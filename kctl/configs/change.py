@@ -90,6 +90,17 @@ def plan_changes(
     return Plan(resource, rows, todo, before)
 
 
+def refuse_internal(resource: Resource) -> None:
+    """Raise Refused for Kafka's own topics: with cleanup.policy=delete there, brokers delete what groups committed."""
+    from kctl.topics.names import is_internal
+
+    if resource.kind == "topic" and is_internal(resource.name):
+        raise Refused(
+            f"topic {resource.name} is Kafka's own: it holds the groups' offsets or transactions",
+            hint="nothing was changed; --force changes its configs all the same",
+        )
+
+
 def check(resource: Resource, edits: Sequence[Edit], known: Mapping[str, Config]) -> None:
     """Raise what `plan_changes` says for edits that cannot be right. Pure."""
     found = {edit.name: find_key(known, edit.name) for edit in edits}

@@ -46,7 +46,14 @@ ELSEWHERE = {
     "cluster export": "refuses to replace its own file: test_cluster_export.py",
 }  # fmt: skip
 SECURE = ("acl ", "user ", "quota ")  # these need an authorizer, or users
-ALSO = {"lag": 1, "cluster health": 1, "cluster diagnose": 1, "leader status": 1, "config diff": 1}  # what they found
+ALSO = {
+    "lag": 1,
+    "acl apply": 1,
+    "cluster health": 1,
+    "cluster diagnose": 1,
+    "leader status": 1,
+    "config diff": 1,
+}  # what they found
 
 
 def _every_example() -> list[tuple[str, str]]:

@@ -344,6 +344,45 @@ def test_a_watch_logs_in_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 
 
 @pytest.mark.usefixtures("connected")
+@pytest.mark.parametrize("command", [("delete",), ("reset-offsets", "--all-topics", "--to-latest")])
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--yes",), "not confirmed: --match selects 2"),
+        (("--yes", "--expect", "3"), "--match selects 2, not 3"),
+        (("--expect", "3"), "--match selects 2, not 3"),
+    ],
+)
+def test_a_pattern_that_nobody_looked_at_changes_no_group(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    command: Sequence[str], options: Sequence[str], said: str,
+) -> None:  # fmt: skip
+    found = Groups({name: Group(name, "Empty", "consumer", "classic", 1) for name in ("a", "b")}, {}, {})
+    monkeypatch.setattr("kctl.groups.describe.list_groups", lambda *_: found)
+    assert main(["group", *command, "--match", ".*", *options, *HERE]) == 4
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("connected")
+@pytest.mark.parametrize(
+    ("options", "failures", "code"),
+    [
+        (("--match", "x"), [], 4),
+        (("--match", "x", "--type", "share"), [], 0),
+        ((), [], 0),
+        (("--match", "x"), ["no"], 5),
+    ],
+)
+def test_a_pattern_that_no_group_matches(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    options: Sequence[str], failures: Sequence[str], code: int,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(overview, "summaries", lambda *_, **__: ([], failures))
+    assert main(["group", "list", *options, *HERE]) == code
+    assert ("no group matches x" in capsys.readouterr().err) == (code == 4)
+
+
+@pytest.mark.usefixtures("connected")
 @pytest.mark.parametrize(("asked", "code"), [(("streaming",), 4), (("streaming", "known"), 5), (("known",), 0)])
 def test_members_that_are_not_known_are_no_success(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], asked: Sequence[str], code: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -65,7 +66,9 @@ def test_apply_made_a_topic_without_a_leader(
     assert (error is not None) == ("created, but t: partitions without a leader: 0" in capsys.readouterr().err)
 
 
-@pytest.mark.parametrize(("value", "said"), [("1", ""), ("2", "is all replicas"), ("3", "is more than the 2 replicas")])
+@pytest.mark.parametrize(
+    ("value", "said"), [("1", ""), ("2", "is all replicas"), ("3", "with 2 replicas, counts as 2 since Kafka 3.7")]
+)
 def test_a_minimum_is_compared_with_the_replicas(value: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     change = ChangedConfig("topic t", "min.insync.replicas", "would set", None, None, value, None, False)
     warn_of([AlteredTopic("t", "would alter", 1, 1, (change,))], ONE)
@@ -113,6 +116,33 @@ def test_times_of_first_records_that_are_not_told(monkeypatch: pytest.MonkeyPatc
     assert failures == ["no offsets of t-0: topic t: no"]
 
 
+@pytest.mark.parametrize(
+    ("argv", "some", "code", "said"),
+    [
+        (("list",), False, 0, "there is no topic, or none that this user may describe"),
+        (("offsets",), False, 0, "there is no topic, or none that this user may describe"),
+        (("describe",), False, 0, "there is no topic, or none that this user may describe"),
+        (("describe", "--unavailable"), False, 5, "there is no topic, or none that this user may describe"),
+        (("list", "--under-replicated"), False, 5, "there is no topic, or none that this user may describe"),
+        (("list", "--under-replicated"), True, 0, "only topics that this user may describe were looked at"),
+        (("list",), True, 0, ""),
+    ],
+)
+def test_hidden_topics_are_not_called_well(
+    client: SimpleNamespace, capsys: pytest.CaptureFixture[str], argv: Sequence[str], some: bool, code: int, said: str
+) -> None:
+    def metadata(names: object = None, **_: object) -> ClusterState:
+        if names:
+            raise NotAuthorized("no")
+        return ONE if some else ClusterState("id", 1, ONE.brokers, {})
+
+    client.metadata = metadata
+    assert main(["topic", *argv]) == code
+    err = capsys.readouterr().err
+    assert said in err
+    assert bool(err) == bool(said)
+
+
 # --- configs --------------------------------------------------------------------------------------------------------
 
 
@@ -135,6 +165,29 @@ def test_what_is_set_for_all_brokers_is_not_compared(other: str, capsys: pytest.
     """No broker has just that, so everything would differ."""
     assert main(["config", "diff", "brokers", other, "--bootstrap-server", "127.0.0.1:1"]) == 2
     assert "cannot be compared" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("options", "differ"), [((), []), (("--all",), ["listeners"])])
+def test_what_each_broker_has_for_itself_is_no_difference_to_the_defaults(
+    monkeypatch: pytest.MonkeyPatch, client: SimpleNamespace, capsys: pytest.CaptureFixture[str],
+    options: Sequence[str], differ: list[str],
+) -> None:  # fmt: skip
+    listeners = Config("listeners", "PLAINTEXT://:1", ConfigSource.STATIC_BROKER, "PLAINTEXT://:9092", "string", False,
+                       True, ())  # fmt: skip
+    monkeypatch.setattr(config_diff, "_read", lambda *_: ({"broker/1": [listeners]}, {}))
+    assert main(["config", "diff", "broker/1", "default", "-o", "json", *options]) == bool(differ)
+    assert [row["name"] for row in json.loads(capsys.readouterr().out)] == differ
+
+
+@pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state"])
+@pytest.mark.parametrize("command", [("set", "cleanup.policy=delete"), ("unset", "cleanup.policy")])
+def test_kafkas_own_topics_are_changed_with_force_only(
+    name: str, command: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["config", command[0], f"topic/{name}", command[1], "--yes", "--bootstrap-server", "127.0.0.1:1"]
+    assert main(argv) == 4
+    assert f"topic {name} is Kafka's own" in capsys.readouterr().err
+    assert main([*argv, "--force"]) == 3, "nobody is there to be asked"
 
 
 def test_nothing_set_for_all_brokers(

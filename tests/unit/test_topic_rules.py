@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from kctl.client import ClusterClient
+from kctl.commands.expect import check_pattern
 from kctl.commands.invocation import Invocation
-from kctl.commands.topic_options import check_pattern
 from kctl.errors import (
     KctlError,
     NotAuthorized,

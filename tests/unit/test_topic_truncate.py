@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from kctl.client import ClusterClient
-from kctl.errors import ConnectionFailed, InvalidFile
+from kctl.errors import ConnectionFailed, InvalidFile, NotAuthorized, Refused
 from kctl.lag.offsets import OffsetSpec
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.topics.offset_file import parse_offset_file
@@ -38,12 +38,12 @@ def test_planned(offset: int, start: int, end: int, result: str, before: int, me
 class _GrowingLog:
     """A leader of t-0 whose log gets a record each time that somebody looks at it. Only old records before 10."""
 
-    def __init__(self) -> None:
-        self.end = 10
+    def __init__(self, allowed: set[int] | None = None) -> None:
+        self.end, self.allowed = 10, allowed
         partition = PartitionState("t", 0, 1, 0, (1,), (1,))
         self.state = ClusterState("id", 1, {1: Broker(1, "h", 1)}, {"t": TopicState("t", False, None, (partition,))})
 
-    def metadata(self, topics: object = None) -> ClusterState:
+    def metadata(self, topics: object = None, **_: object) -> ClusterState:
         return self.state
 
     def send(self, request: Any) -> Any:
@@ -58,6 +58,8 @@ class _GrowingLog:
             config = Answer(name="cleanup.policy", value="delete", config_source=5, is_sensitive=False)
             row = Answer(error_code=0, error_message=None, resource_type=2, resource_name="t", configs=[config])
             return Answer(results=[row])
+        if type(request).__name__ == "MetadataRequest":
+            return Answer(topics=[Answer(name="t", error_code=0, authorized_operations=self.allowed)])
         timestamp = request.topics[0].partitions[0].timestamp
         offset = {OffsetSpec.LATEST: self.end, OffsetSpec.EARLIEST: 0}.get(timestamp, 10 if self.end > 10 else -1)
         self.end += timestamp != OffsetSpec.LATEST
@@ -75,6 +77,26 @@ def test_what_arrives_after_the_look_stays() -> None:
     assert (row.before_offset, row.log_end_offset > 10, row.messages) == (10, True, 10)
 
 
+@pytest.mark.parametrize(("allowed", "denied"), [({3, 8}, True), (set(), True), ({6, 8}, False), (None, False)])
+def test_who_may_not_delete_is_told_before(allowed: set[int] | None, denied: bool) -> None:
+    log = _GrowingLog(allowed)
+    if not denied:
+        assert plan_truncate(cast("ClusterClient", log), log.state, {TP: 5})
+        return
+    with pytest.raises(NotAuthorized, match="not authorized to delete records of t") as caught:
+        plan_truncate(cast("ClusterClient", log), log.state, {TP: 5})
+    assert "Delete on the topic" in (caught.value.hint or "")
+
+
+def test_an_offset_behind_the_end_is_no_advice_to_delete_all() -> None:
+    log = _GrowingLog()
+    with pytest.raises(Refused, match=r"the log of t-0 ends at 11, before 500$") as caught:
+        plan_truncate(cast("ClusterClient", log), log.state, {TP: 500})
+    assert (
+        caught.value.hint == "nothing was deleted; give a smaller offset, or with --partitions only those that have it"
+    )
+
+
 class _Vanishing(_GrowingLog):
     """A leader that answers DeleteRecords with `code`, and is gone then."""
 
@@ -82,7 +104,7 @@ class _Vanishing(_GrowingLog):
         super().__init__()
         self.code, self.deleted = code, False
 
-    def metadata(self, topics: object = None) -> ClusterState:
+    def metadata(self, topics: object = None, **_: object) -> ClusterState:
         if self.deleted:
             raise ConnectionFailed("nobody is there")
         return self.state
@@ -98,6 +120,12 @@ def test_a_leader_that_is_gone_behind_it(code: int, said: str) -> None:
     (row,) = truncate(cast("ClusterClient", _Vanishing(code)), [planned(TP, 5, 0, 10)])
     assert (row.result, row.low_watermark) == ("failed", None)
     assert said in (row.error or "")
+
+
+def test_nothing_was_begun_when_leaders_refuse_all() -> None:
+    with pytest.raises(NotAuthorized, match=r"^partition t-0: ") as caught:
+        truncate(cast("ClusterClient", _Vanishing(29)), [planned(TP, 5, 0, 10)])
+    assert "nothing was deleted" in (caught.value.hint or "")
 
 
 def test_what_groups_have_not_read() -> None:

@@ -240,7 +240,9 @@ def test_apply_makes_it_as_the_file_says(admin: Kctl, tmp_path: Path) -> None:
         "quotas:\n  - {user: anna, client_id: <default>, producer_byte_rate: 10MB}\n"
     )
     before = (_words(admin), admin.json("quota", "list"))
-    dry = admin.json("acl", "apply", "-f", str(file), "--prune", "--dry-run")
+    checked = admin("acl", "apply", "-f", str(file), "--prune", "--dry-run", "-o", "json")
+    assert checked.code == 1, "something differs"
+    dry = json.loads(checked.out)
     assert [(row["acl"], row["result"]) for row in dry["acls"]] == [
         ("allow anna read topic anna-*", "would add"), ("allow anna describe topic anna-*", "would add"),
         ("allow anna read topic anna-old", "would remove"),
@@ -258,6 +260,7 @@ def test_apply_makes_it_as_the_file_says(admin: Kctl, tmp_path: Path) -> None:
     assert [row["result"] for row in (*pruned["acls"], *pruned["quotas"])] == ["removed", "unset"]
     assert "nothing differs" in admin.ok("acl", "apply", "-f", str(file), "--prune").err
     assert _words(admin) == ["allow anna describe topic anna-*", "allow anna read topic anna-*"]
+    assert admin("acl", "apply", "-f", str(file), "--prune", "--dry-run").code == 0
     file.write_text("acls: []\nquotas: []\n")
     admin.ok("acl", "apply", "-f", str(file), "--prune", "--yes")
     assert (_words(admin), admin.json("quota", "list")) == ([], [])
