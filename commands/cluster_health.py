@@ -121,7 +121,8 @@ def _table(found: Health) -> Table:
         Column("subjects", "WHERE", show=_some),
     ]
     title = (
-        f"cluster {found.cluster_id}: {counted(found.brokers, 'broker')}, {counted(found.topics, 'topic')}, "
+        f"cluster {found.cluster_id}: {counted(found.brokers, 'broker')}, {counted(found.topics, 'topic')}"
+        f"{f' ({found.internal_topics:,} of them internal)' if found.internal_topics else ''}, "
         f"{counted(found.partitions, 'partition')}"
     )
     return Table(columns, jsonable(found.checks), title=title)

@@ -190,6 +190,11 @@ def _complete_value(param: Any) -> None:
         param._custom_shell_complete = param._custom_shell_complete or by_metavar  # noqa: SLF001
 
 
+def _with_short_help(settings: Mapping[str, Any] | None) -> dict[str, Any]:
+    """click's settings of a command, with -h as a second name of --help."""
+    return {"help_option_names": ["-h", "--help"], **(settings or {})}
+
+
 class KctlCommand(_CommonOptions, TyperCommand):
     """A command that takes the common options. A wrong -o is refused before the command does anything."""
 
@@ -198,6 +203,7 @@ class KctlCommand(_CommonOptions, TyperCommand):
         for param in own:
             _name_value(param)
             _complete_value(param)
+        kwargs["context_settings"] = _with_short_help(kwargs.get("context_settings"))
         super().__init__(*args, params=[*own, *common_options()], **kwargs)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
@@ -218,6 +224,7 @@ class KctlGroup(_CommonOptions, TyperGroup):
     """A group that takes the common options."""
 
     def __init__(self, *args: Any, params: list[Any] | None = None, **kwargs: Any) -> None:
+        kwargs["context_settings"] = _with_short_help(kwargs.get("context_settings"))
         super().__init__(*args, params=[*(params or []), *common_options()], **kwargs)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
