@@ -1,15 +1,17 @@
-"""What brokers leave out of lists without a word: groups, for who may not describe the cluster."""
+"""What brokers leave out of lists without a word: groups, for who may not describe the cluster, and topics."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kctl.errors import KctlError
+from kctl.errors import KctlError, NotAuthorized
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
 _DESCRIBE = 8  # org.apache.kafka.common.acl.AclOperation
+# No topic can have this name, whatever else the cluster has; rights are looked at before names are.
+_NO_TOPIC = "kctl asks whether all topics may be described"
 
 
 def may_describe_cluster(client: ClusterClient) -> bool | None:
@@ -23,3 +25,17 @@ def may_describe_cluster(client: ClusterClient) -> bool | None:
         return None
     allowed = answer.authorized_operations
     return None if answer.error_code or allowed is None else _DESCRIBE in allowed
+
+
+def may_describe_all_topics(client: ClusterClient) -> bool | None:
+    """Whether the user may describe a topic of any name, so that lists of topics, of their partitions and of committed
+    offsets are whole: brokers leave hidden topics out of those (KafkaApis.handleTopicMetadataRequest,
+    fetchAllOffsetsForGroup). A denial of single topics beside a right on all is not seen. None when it cannot be told.
+    """
+    try:
+        client.metadata([_NO_TOPIC])
+    except NotAuthorized:
+        return False
+    except KctlError:
+        return None
+    return True
