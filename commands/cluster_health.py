@@ -54,7 +54,7 @@ def health(
             lambda: _look(inv, limits), lambda found: Shown(found, [_table(found)], failures=found.unknown)
         )
     found = _wait(inv, limits) if wait else _look(inv, limits)
-    inv.emit(found, lambda: [_table(found)])
+    inv.emit(found, lambda: [_table(found)], lambda: found.checks)
     with told_if_incomplete(found.unknown):
         judge(found)
 

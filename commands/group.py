@@ -95,7 +95,11 @@ def describe(
                 lambda seen: Shown(seen[0], [table for group in seen[0] for table in _tables(group)], seen[1]),
             )
         groups, failures = describe_all(client, names)
-    inv.emit(groups, lambda: [table for group in groups for table in _tables(group)])
+    inv.emit(
+        groups,
+        lambda: [table for group in groups for table in _tables(group)],
+        lambda: [row for group in groups for row in group.offsets],
+    )
     if failures:
         raise incomplete(failures)
 

@@ -73,9 +73,14 @@ class Invocation:
             note(f"connected to {client.target.name} through {client.reached}")
         return client
 
-    def emit(self, result: Any, tables: Sequence[Table] | Callable[[], Sequence[Table]]) -> None:
-        """Render `result` as -o says."""
-        emit(result, tables, self.output)
+    def emit(
+        self,
+        result: Any,
+        tables: Sequence[Table] | Callable[[], Sequence[Table]],
+        csv_rows: Callable[[], Sequence[Any]] | None = None,
+    ) -> None:
+        """Render `result` as -o says; see output.emit."""
+        emit(result, tables, self.output, csv_rows)
 
     def confirm(self, question: str, *, target: Target | None = None) -> None:
         """Ask before something is destroyed, moved or interrupted; a protected context asks for its name."""

@@ -98,14 +98,20 @@ def jsonable(value: Any) -> Any:
     return str(value) if isinstance(value, PurePath) else value
 
 
-def emit(result: Any, tables: Sequence[Table] | Callable[[], Sequence[Table]], output: str | None) -> None:
+def emit(
+    result: Any,
+    tables: Sequence[Table] | Callable[[], Sequence[Table]],
+    output: str | None,
+    csv_rows: Callable[[], Sequence[Any]] | None = None,
+) -> None:
     """Write `result` to stdout in the format asked for, one of FORMATS (None is table).
 
-    tables: what `table` shows; a callable is called only then. The other formats are made of `result` itself. When
-    nobody reads it (`| true`), the command goes on, so that its exit code is what it would have been.
+    tables: what `table` shows; a callable is called only then. The other formats are made of `result` itself, or CSV
+    of csv_rows: where `result` has lists of rows in it, those of its main table. When nobody reads it (`| true`), the
+    command goes on, so that its exit code is what it would have been.
     """
     try:
-        _write(result, tables, output)
+        _write(result if csv_rows is None or output != "csv" else csv_rows(), tables, output)
         sys.stdout.flush()
     except BrokenPipeError:
         discard(sys.stdout)

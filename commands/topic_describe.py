@@ -72,7 +72,7 @@ def describe(
         if watching:
             watching.run(lambda: _look(client, asked), lambda seen: _shown(seen, problems))
         found = _look(client, asked)
-    inv.emit(found.topics, lambda: _tables(found, problems))
+    inv.emit(found.topics, lambda: _tables(found, problems), lambda: csv_rows(found.topics))
     for line in found.doubts:
         output.warn(line)
     with told_if_incomplete(found.failures):
@@ -171,6 +171,13 @@ def _tables(found: _Found, problems: Sequence[Problem]) -> list[Table]:
 
 def _rows(topic: TopicDescription) -> list[dict[str, Any]]:
     return [{**row, "marks": _marks(row)} for row in jsonable(topic.partitions)]
+
+
+def csv_rows(topics: Sequence[TopicDescription]) -> list[dict[str, Any]]:
+    """A row for each partition, its topic in front; without what is only there when it was asked for."""
+    rows = [{"topic": topic.name, **row} for topic in topics for row in jsonable(topic.partitions)]
+    unasked = {key for key in ("size_bytes", "leader_size_bytes", "offsets") if all(row[key] is None for row in rows)}
+    return [{key: value for key, value in row.items() if key not in unasked} for row in rows]
 
 
 def _columns(topics: Sequence[TopicDescription]) -> list[Column]:
