@@ -176,8 +176,9 @@ def _rows(topic: TopicDescription) -> list[dict[str, Any]]:
 def csv_rows(topics: Sequence[TopicDescription]) -> list[dict[str, Any]]:
     """A row for each partition, its topic in front; without what is only there when it was asked for."""
     rows = [{"topic": topic.name, **row} for topic in topics for row in jsonable(topic.partitions)]
-    unasked = {key for key in ("size_bytes", "leader_size_bytes", "offsets") if all(row[key] is None for row in rows)}
-    return [{key: value for key, value in row.items() if key not in unasked} for row in rows]
+    sizes = ("size_bytes", "leader_size_bytes")
+    unasked = {key for key in sizes if all(row[key] is None for row in rows)}
+    return [{k: v for k, v in row.items() if k not in unasked and (k, v) != ("offsets", None)} for row in rows]
 
 
 def _columns(topics: Sequence[TopicDescription]) -> list[Column]:
@@ -200,7 +201,8 @@ def _columns(topics: Sequence[TopicDescription]) -> list[Column]:
             Column("offsets.first_timestamp", "FIRST", wide=True),
             Column("offsets.max_timestamp", "NEWEST"),
         ]
-    return [*columns, Column("marks", style=_mark_style)]
+    marked = any(row["marks"] for topic in topics for row in _rows(topic))
+    return [*columns, Column("marks", style=_mark_style)] if marked or not (sized or measured) else columns
 
 
 def tables(topic: TopicDescription) -> list[Table]:
