@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kctl.commands.broker_tables import (
+    api_rows,
     api_table,
     broker_table,
+    description_rows,
     description_tables,
     feature_table,
     log_dir_table,
@@ -60,7 +62,9 @@ def describe(ctx: typer.Context, ids: Ids = None) -> None:
     with inv.connect() as client:
         facts = read_brokers(client, ids or None)
     found = descriptions(facts, ids or facts.ids)
-    inv.emit(found, lambda: [table for row in found for table in description_tables(row)])
+    inv.emit(
+        found, lambda: [table for row in found for table in description_tables(row)], lambda: description_rows(found)
+    )
     _tell_missing([*facts.failures, *(row.error for row in found if row.error)])
 
 
@@ -126,7 +130,7 @@ def api_versions(
         good, failures = _apis(client, ids)
     rows = [row for row in compare_apis(good) if not (differences and row.same)]
     empty = f"no differences between {counted(len(good), 'broker')}"
-    inv.emit(rows, lambda: [api_table(rows, empty=empty)])
+    inv.emit(rows, lambda: [api_table(rows, empty=empty)], lambda: api_rows(rows))
     _tell_missing(failures)
 
 

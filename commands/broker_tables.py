@@ -58,14 +58,29 @@ def description_tables(found: BrokerDescription) -> list[Table]:
         "state": row["state"],
         "controller": row["controller"],
         "release": row["release"],
-        "leaders": f"{found.leaders:,}; preferred leader of {found.preferred:,}",
-        "replicas": f"{found.replicas:,}; not in sync: {_some(found.partitions_not_in_sync)}",
+        "leaders": f"{_count(found.leaders)}; preferred leader of {_count(found.preferred)}",
+        "replicas": f"{_count(found.replicas)}; not in sync: {_not_in_sync(found)}",
     }
     lines = Table(
         [Column("key", "BROKER"), Column("value", str(found.id))],
         [{"key": key, "value": value} for key, value in facts.items()],
     )
     return [lines] if found.log_dirs is None else [lines, log_dir_table(found.log_dirs, with_broker=False)]
+
+
+def description_rows(found: Sequence[BrokerDescription]) -> list[dict[str, Any]]:
+    """A row for each broker, for CSV; `kctl broker log-dirs` has the log dirs."""
+    return [{key: value for key, value in row.items() if key != "log_dirs"} for row in jsonable(found)]
+
+
+def _count(number: int | None) -> str:
+    return "not known" if number is None else f"{number:,}"
+
+
+def _not_in_sync(found: BrokerDescription) -> str:
+    if found.replicas is None and not found.partitions_not_in_sync:
+        return "not known"
+    return _some(found.partitions_not_in_sync) + ("" if found.replicas is not None else " of the topics that are seen")
 
 
 def _some(names: Sequence[str]) -> str:
@@ -117,6 +132,15 @@ def api_table(rows: Sequence[ApiOfBrokers], *, empty: str) -> Table:
         Column("shown", "VERSIONS", style=lambda row: None if row["same"] else "yellow"),
     ]
     return Table(columns, [{**row, "shown": _versions(row)} for row in jsonable(rows)], empty=empty)
+
+
+def api_rows(rows: Sequence[ApiOfBrokers]) -> list[dict[str, Any]]:
+    """A row for each request and each way in which brokers have it, for CSV."""
+    return [
+        {"api_key": row["api_key"], "api": row["api"], "same": row["same"], **each}
+        for row in jsonable(rows)
+        for each in row["versions"]
+    ]
 
 
 def _versions(row: Mapping[str, Any]) -> str:

@@ -54,7 +54,7 @@ def health(
             lambda: _look(inv, limits), lambda found: Shown(found, [_table(found)], failures=found.unknown)
         )
     found = _wait(inv, limits) if wait else _look(inv, limits)
-    inv.emit(found, lambda: [_table(found)])
+    inv.emit(found, lambda: [_table(found)], lambda: found.checks)
     with told_if_incomplete(found.unknown):
         judge(found)
 
@@ -121,7 +121,8 @@ def _table(found: Health) -> Table:
         Column("subjects", "WHERE", show=_some),
     ]
     title = (
-        f"cluster {found.cluster_id}: {counted(found.brokers, 'broker')}, {counted(found.topics, 'topic')}, "
+        f"cluster {found.cluster_id}: {counted(found.brokers, 'broker')}, {counted(found.topics, 'topic')}"
+        f"{f' ({found.internal_topics:,} of them internal)' if found.internal_topics else ''}, "
         f"{counted(found.partitions, 'partition')}"
     )
     return Table(columns, jsonable(found.checks), title=title)

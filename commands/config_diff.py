@@ -56,7 +56,7 @@ def diff(
     brokers = brokers and len(configs) > 1
     left_out = OF_ONE_BROKER if brokers else frozenset()
     found = differences(configs, leave_out=left_out) if len(configs) > 1 else []
-    inv.emit(found, lambda: [_table(found, list(configs))])
+    inv.emit(found, lambda: [_table(found, list(configs))], lambda: csv_rows(found))
     if inv.output in FOR_PEOPLE and brokers:
         output.note("what each broker has for itself is left out; --all has it")
     for name in not_compared(configs):
@@ -133,6 +133,15 @@ def _table(found: Sequence[Difference], compared: Sequence[str]) -> Table:
     ]
     rows = [row for each in jsonable(found) for row in _lines(each)]
     return Table(columns, rows, empty=f"no config differs between {', '.join(compared)}")
+
+
+def csv_rows(found: Sequence[Difference]) -> list[dict[str, Any]]:
+    """A row for each value that a config has."""
+    return [
+        {"name": row["name"], "sensitive": row["sensitive"], **each}
+        for row in jsonable(found)
+        for each in row["values"]
+    ]
 
 
 def _lines(difference: Mapping[str, Any]) -> list[dict[str, Any]]:

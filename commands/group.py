@@ -102,7 +102,11 @@ def describe(
             )
         groups, failures = describe_all(client, names)
         unseen = hidden(client, commits=True)
-    inv.emit(groups, lambda: [table for group in groups for table in _tables(group)])
+    inv.emit(
+        groups,
+        lambda: [table for group in groups for table in _tables(group)],
+        lambda: [row for group in groups for row in group.offsets],
+    )
     for line in unseen:
         output.warn(line)
     if failures:

@@ -72,7 +72,7 @@ def describe(
         if watching:
             watching.run(lambda: _look(client, asked), lambda seen: _shown(seen, problems))
         found = _look(client, asked)
-    inv.emit(found.topics, lambda: _tables(found, problems))
+    inv.emit(found.topics, lambda: _tables(found, problems), lambda: csv_rows(found.topics))
     for line in found.doubts:
         output.warn(line)
     with told_if_incomplete(found.failures):
@@ -174,6 +174,14 @@ def _rows(topic: TopicDescription) -> list[dict[str, Any]]:
     return [{**row, "marks": _marks(row)} for row in jsonable(topic.partitions)]
 
 
+def csv_rows(topics: Sequence[TopicDescription]) -> list[dict[str, Any]]:
+    """A row for each partition, its topic in front; without what is only there when it was asked for."""
+    rows = [{"topic": topic.name, **row} for topic in topics for row in jsonable(topic.partitions)]
+    sizes = ("size_bytes", "leader_size_bytes")
+    unasked = {key for key in sizes if all(row[key] is None for row in rows)}
+    return [{k: v for k, v in row.items() if k not in unasked and (k, v) != ("offsets", None)} for row in rows]
+
+
 def _columns(topics: Sequence[TopicDescription]) -> list[Column]:
     sized = any(p.size_bytes is not None for topic in topics for p in topic.partitions)
     measured = any(p.offsets is not None for topic in topics for p in topic.partitions)
@@ -194,7 +202,8 @@ def _columns(topics: Sequence[TopicDescription]) -> list[Column]:
             Column("offsets.first_timestamp", "FIRST", wide=True),
             Column("offsets.max_timestamp", "NEWEST"),
         ]
-    return [*columns, Column("marks", style=_mark_style)]
+    marked = any(row["marks"] for topic in topics for row in _rows(topic))
+    return [*columns, Column("marks", style=_mark_style)] if marked or not (sized or measured) else columns
 
 
 def tables(topic: TopicDescription) -> list[Table]:

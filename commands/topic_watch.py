@@ -43,7 +43,7 @@ def watch(
     from kctl.topics.rates import rates, read_ends
 
     inv = invocation(ctx)
-    watching = Watching(inv, interval)
+    watching = Watching(inv, interval, "topic watch")
     before: Ends | None = None
     doubts: list[str] = []
     with inv.connect() as client:

@@ -37,7 +37,8 @@ class Shown:
 class Watching:
     """Passes with a pause between them. Raises UsageError for a pause or a format that it cannot have."""
 
-    def __init__(self, inv: Invocation, interval: str) -> None:
+    def __init__(self, inv: Invocation, interval: str, asked_by: str = "--watch") -> None:
+        """asked_by: what the user gave, for errors."""
         from kctl.units import parse_duration_ms
 
         self._inv = inv
@@ -46,7 +47,7 @@ class Watching:
         if self._pause_s < 0.1:
             raise UsageError("--interval is at least 100ms")
         if inv.output not in output.FOR_PEOPLE | {"json"}:
-            raise UsageError("--watch shows a table or writes -o json")
+            raise UsageError(f"{asked_by} shows a table or writes -o json")
 
     def run(self, look: Callable[[], _Seen], shown: Callable[[_Seen], Shown], warnings: Sequence[str] = ()) -> NoReturn:
         """Pass after pass until Ctrl-C, which ends it with 130. A failed pass is told, and the next one tried; not when

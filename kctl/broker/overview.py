@@ -10,7 +10,9 @@ from kctl.broker.api_versions import BrokerApis, fetch_api_versions, release_of
 from kctl.broker.log_dir_rows import LogDirRow, log_dir_rows
 from kctl.broker.membership import fenced_brokers
 from kctl.broker.quorum import describe_quorum
-from kctl.errors import ConnectionFailed, KctlError, NotFound
+from kctl.cluster_rights import may_describe_all_topics
+from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, NotFound
+from kctl.health.hidden import hidden_line, hidden_topics
 from kctl.health.partitions import partitions_of
 from kctl.log_dirs import LogDir, fetch_log_dirs
 from kctl.model import Broker, ClusterState, PartitionState
@@ -25,8 +27,9 @@ class BrokerSummary:
 
     host, port, rack: None when it is down and nobody tells. controller: with KRaft, whether the active one has this id;
     None when nobody could tell.
-    leaders, replicas: of all topics; not_in_sync: of its replicas. size_bytes: all its replicas; used_percent: of the
-    fullest log dir's disk; release: see release_of. None where it could not be read: error says why.
+    leaders, replicas: of all topics; not_in_sync: of its replicas; None with topics that may not be described.
+    size_bytes: all its replicas; used_percent: of the fullest log dir's disk; release: see release_of. None where it
+    could not be read: error says why.
     """
 
     id: int
@@ -35,9 +38,9 @@ class BrokerSummary:
     rack: str | None
     state: str
     controller: bool | None
-    leaders: int
-    replicas: int
-    not_in_sync: int
+    leaders: int | None
+    replicas: int | None
+    not_in_sync: int | None
     size_bytes: int | None
     used_percent: float | None
     log_dirs: int | None
@@ -48,7 +51,9 @@ class BrokerSummary:
 
 @dataclass(frozen=True, slots=True)
 class BrokerDescription:
-    """A broker in full. preferred: partitions whose preferred leader it is; partitions_not_in_sync: «orders-3»."""
+    """A broker in full. preferred: partitions whose preferred leader it is; partitions_not_in_sync: «orders-3», of the
+    topics that are seen.
+    """
 
     id: int
     host: str | None
@@ -56,9 +61,9 @@ class BrokerDescription:
     rack: str | None
     state: str
     controller: bool | None
-    leaders: int
-    preferred: int
-    replicas: int
+    leaders: int | None
+    preferred: int | None
+    replicas: int | None
     partitions_not_in_sync: tuple[str, ...]
     release: str | None
     log_dirs: tuple[LogDirRow, ...] | None
@@ -68,7 +73,8 @@ class BrokerDescription:
 @dataclass(frozen=True, slots=True)
 class BrokerFacts:
     """What is known of all brokers of a cluster. controller: None when nobody could tell: failures say why, and what
-    else is not known that is of no one broker.
+    else is not known that is of no one broker. unseen: topics that may not be described, or it is not known whether
+    there are any: what is counted over topics is not known.
     """
 
     state: ClusterState
@@ -77,6 +83,7 @@ class BrokerFacts:
     apis: Mapping[int, BrokerApis | KctlError]
     log_dirs: Mapping[int, Sequence[LogDir] | KctlError]
     failures: tuple[str, ...] = ()
+    unseen: bool = False
 
     @property
     def ids(self) -> list[int]:
@@ -109,7 +116,27 @@ def read_brokers(client: ClusterClient, wanted: Collection[int] | None = None) -
     asked = [node for node in state.brokers if wanted is None or node in wanted]
     apis = fetch_api_versions(client, asked)
     able = [node for node, found in apis.items() if not isinstance(found, KctlError)]
-    return BrokerFacts(state, controller, fenced, apis, dict(fetch_log_dirs(client, able)), tuple(failures))
+    log_dirs = dict(fetch_log_dirs(client, able))
+    unseen = _unseen_topics(client, state, log_dirs)
+    if unseen:
+        failures.append(f"leaders and replicas of brokers are not known: {unseen}")
+    return BrokerFacts(state, controller, fenced, apis, log_dirs, tuple(failures), unseen=unseen is not None)
+
+
+def _unseen_topics(
+    client: ClusterClient, state: ClusterState, log_dirs: Mapping[int, Sequence[LogDir] | KctlError]
+) -> str | None:
+    """Why metadata may not be of all topics; None when it is, as far as can be told."""
+    found = hidden_topics(client, state, log_dirs)
+    if isinstance(found, KctlError):
+        return found.message
+    if found:
+        return hidden_line(found)
+    # The disks did not tell: then who may describe any topic sees all.
+    denied = any(isinstance(each, NotAuthorized) for each in log_dirs.values())
+    if denied and may_describe_all_topics(client) is not True:
+        return "this user may not describe all topics"
+    return None
 
 
 def check_known(wanted: Collection[int], known: Collection[int]) -> None:
@@ -171,9 +198,9 @@ def _summary(node: int, facts: BrokerFacts, counts: _Counts) -> BrokerSummary:
         rack=broker.rack if broker else None,
         state=_state(node, facts),
         controller=facts.is_controller(node),
-        leaders=counts.leaders.get(node, 0),
-        replicas=counts.replicas.get(node, 0),
-        not_in_sync=len(counts.not_in_sync.get(node, ())),
+        leaders=None if facts.unseen else counts.leaders.get(node, 0),
+        replicas=None if facts.unseen else counts.replicas.get(node, 0),
+        not_in_sync=None if facts.unseen else len(counts.not_in_sync.get(node, ())),
         size_bytes=None if rows is None else sum(row.size_bytes for row in rows),
         used_percent=max(used, default=None),
         log_dirs=None if rows is None else len(rows),
@@ -199,9 +226,9 @@ def _description(node: int, facts: BrokerFacts, counts: _Counts) -> BrokerDescri
         rack=broker.rack if broker else None,
         state=_state(node, facts),
         controller=facts.is_controller(node),
-        leaders=counts.leaders.get(node, 0),
-        preferred=counts.preferred.get(node, 0),
-        replicas=counts.replicas.get(node, 0),
+        leaders=None if facts.unseen else counts.leaders.get(node, 0),
+        preferred=None if facts.unseen else counts.preferred.get(node, 0),
+        replicas=None if facts.unseen else counts.replicas.get(node, 0),
         partitions_not_in_sync=tuple(str(p.tp) for p in counts.not_in_sync.get(node, ())),
         release=_release(node, facts),
         log_dirs=None if rows is None else tuple(rows),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kctl.configs.html import plain
 from kctl.configs.resources import BROKER_RESOURCE, TOPIC_RESOURCE, Kind, Resource
 from kctl.errors import ConnectionFailed, KctlError, NotFound, OperationFailed
+from kctl.suggestions import did_you_mean
 from kctl.topics.configs import KAFKAS_DEFAULTS, ConfigSource, topic_source
 
 if TYPE_CHECKING:
@@ -100,6 +101,8 @@ _NO_LIMIT = str(2**63 - 1)
 def describe(client: ClusterClient, resource: Resource, *, documentation: bool = False) -> list[Config]:
     """All configs of one resource, by name. Raises the KctlError with which a broker refused."""
     found = describe_each(client, [resource], documentation=documentation)[resource]
+    if isinstance(found, NotFound) and resource.kind == "topic":
+        raise NotFound(found.message, hint=did_you_mean(resource.name, client.metadata().topics) or found.hint)
     if isinstance(found, KctlError):
         raise found
     return found

@@ -8,6 +8,7 @@ from kctl.health.disks import check_disks, check_log_dirs
 from kctl.health.hidden import check_topics
 from kctl.health.model import Facts, Health, Limits, Status
 from kctl.health.partitions import check_offline, check_under_min_isr, check_under_replicated, partitions_of
+from kctl.topics.describe import hidden
 
 
 def assess(facts: Facts, limits: Limits | None = None) -> Health:
@@ -31,6 +32,7 @@ def assess(facts: Facts, limits: Limits | None = None) -> Health:
         controller_id=_controller(facts),
         brokers=len(facts.state.brokers),
         topics=len(facts.state.topics),
+        internal_topics=sum(hidden(topic) for topic in facts.state.topics.values()),
         partitions=sum(1 for _ in partitions_of(facts.state)),
         checks=checks,
     )

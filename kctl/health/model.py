@@ -77,13 +77,14 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """healthy: no check found a problem, and none could not be made."""
+    """healthy: no check found a problem, and none could not be made. topics: with the internal ones."""
 
     healthy: bool
     cluster_id: str | None
     controller_id: int | None
     brokers: int
     topics: int
+    internal_topics: int
     partitions: int
     checks: tuple[Check, ...]
 

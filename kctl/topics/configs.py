@@ -138,12 +138,12 @@ def _parse(response: Any, names: Sequence[str]) -> dict[str, list[ConfigEntry] |
 
     # Topics that this user may not describe are left out of the answer, silently.
     found: dict[str, list[ConfigEntry] | KctlError] = {
-        name: error_for(29, "its configs were not described", subject=f"topic {name}") for name in names
+        name: error_for(29, "they were not described", subject=f"configs of topic {name}") for name in names
     }
     for row in response.results:
         if row.error_code:
             found[row.resource_name] = error_for(
-                row.error_code, row.error_message, subject=f"topic {row.resource_name}"
+                row.error_code, row.error_message, subject=f"configs of topic {row.resource_name}"
             )
         else:
             entries = (

@@ -7,11 +7,15 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from kctl.configs.change import Edit, check
+from kctl.configs.describe import by_name, describe_each
+from kctl.configs.resources import Resource
 from kctl.errors import (
     AlreadyExists,
     ConnectionFailed,
     KctlError,
     NotAuthorized,
+    NotFound,
     OutcomeUnknown,
     Refused,
     TimedOut,
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
 TOPIC_ALREADY_EXISTS = 36
+_INVALID_CONFIG = 40
 _POLL_S = 0.1
 _VALIDATE_S = 10.0
 _SHOWN_S = 10.0  # for a topic that the controller has and the broker that is asked does not show yet
@@ -128,7 +133,7 @@ def plan_create(
             )
     _check_brokers(topics, state.brokers)
     new = [topic for topic in topics if topic.name not in existing]
-    validated, taken = _validate(client, new) if new else ({}, {})
+    validated, taken = _validate(client, new, existing) if new else ({}, {})
     if taken:  # made by somebody else since the look; or being deleted, which metadata does not show
         if not if_not_exists:
             raise next(iter(taken.values()))
@@ -172,9 +177,12 @@ def _existing(wanted: NewTopic, found: TopicState) -> CreatedTopic:
 
 
 def _validate(
-    client: ClusterClient, topics: Sequence[NewTopic]
+    client: ClusterClient, topics: Sequence[NewTopic], existing: Collection[str]
 ) -> tuple[dict[str, CreatedTopic], dict[str, AlreadyExists]]:
-    """What would be created, and the controller's answer about topics that it has already. Raises other refusals."""
+    """What would be created, and the controller's answer about topics that it has already. Raises other refusals.
+
+    existing: topics whose configs show which there are.
+    """
     asked = {topic.name: topic for topic in topics}
     planned: dict[str, CreatedTopic] = {}
     taken: dict[str, AlreadyExists] = {}
@@ -182,6 +190,8 @@ def _validate(
     for row in (row for request in requests for row in client.send_to_controller(request).topics):
         if row.error_code:
             error = _refusal(row)
+            if row.error_code == _INVALID_CONFIG:
+                raise _config_refusal(client, error, asked[row.name].configs, existing)
             if not isinstance(error, AlreadyExists):
                 raise error
             taken[row.name] = error
@@ -209,6 +219,26 @@ def _refusal(row: Any) -> KctlError:
     if isinstance(error, (Refused, NotAuthorized)):
         return error
     return Refused(error.message, hint=error.hint or "nothing was created")
+
+
+def _config_refusal(
+    client: ClusterClient, error: KctlError, configs: Mapping[str, str], existing: Collection[str]
+) -> KctlError:
+    """The refusal with what was probably meant, as altering an existing topic says it; where none can be asked, as it
+    is."""
+    if not existing:
+        return error
+    sample = Resource.topic(min(existing))
+    known = describe_each(client, [sample])[sample]
+    if isinstance(known, KctlError):
+        return error
+    try:
+        check(sample, [Edit(name, "set", value) for name, value in configs.items()], by_name(known))
+    except NotFound as exc:
+        return Refused(error.message, hint=exc.hint if exc.details["did_you_mean"] else error.hint)
+    except Refused as exc:
+        return Refused(error.message, hint=exc.hint or error.hint)
+    return error
 
 
 def request_chunks(topics: Sequence[NewTopic]) -> list[Sequence[NewTopic]]:

@@ -111,14 +111,14 @@ def _compare_with_the_tool(
         (["list", "--match", "("], 2, "no regular expression"),
         (["list", "--duration-filter", "long"], 2, "not a duration"),
         (["describe", "access-nobody"], 4, "TRANSACTIONAL_ID_NOT_FOUND"),
-        (["producers", "access-no-such-topic"], 4, "there is no topic"),
+        (["producers", "access-no-such-topic"], 4, "topic access-no-such-topic does not exist"),
         (["hanging", "--partition", "0"], 2, "--topic"),
-        (["hanging", "--topic", "access-no-such-topic"], 4, "there is no topic"),
+        (["hanging", "--topic", "access-no-such-topic"], 4, "topic access-no-such-topic does not exist"),
         (["hanging", "--broker-id", "99"], 4, "broker 99 is not in the cluster"),
         (
             ["abort", "access-no-such-topic", "--partition", "0", "--start-offset", "0"],
             4,
-            "there is no topic",
+            "topic access-no-such-topic does not exist",
         ),
     ],
 )

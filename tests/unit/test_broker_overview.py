@@ -11,7 +11,8 @@ import pytest
 from health_testing import partition, state
 from kctl.broker import membership, overview
 from kctl.broker.quorum import Quorum
-from kctl.errors import KctlError, NotAuthorized
+from kctl.commands.broker_tables import description_tables
+from kctl.errors import ConnectionRefused, KctlError, NotAuthorized
 from kctl.model import ClusterState
 
 THREE = state([partition("123", "123")])
@@ -53,6 +54,38 @@ def test_no_controller_with_zookeeper(monkeypatch: pytest.MonkeyPatch) -> None:
     facts = _facts(monkeypatch, None, ClusterState("id", None, THREE.brokers, THREE.topics))
     assert [row.controller for row in overview.summaries(facts)] == [None, None, None]
     assert facts.failures == ("the cluster has no controller",)
+
+
+@pytest.mark.parametrize(
+    ("hidden", "dirs", "may", "failure"),
+    [
+        ((), [], None, None),
+        (("secret",), [], None, "1 topic on the brokers' disks may not be described by this user"),
+        (NotAuthorized("no"), [], None, "no"),
+        ((), NotAuthorized("no"), True, None),
+        ((), NotAuthorized("no"), False, "this user may not describe all topics"),
+        ((), NotAuthorized("no"), None, "this user may not describe all topics"),
+        ((), ConnectionRefused("silent"), None, None),
+    ],
+)
+def test_what_is_hidden_is_not_counted_as_absent(
+    monkeypatch: pytest.MonkeyPatch, hidden: Any, dirs: Any, may: bool | None, failure: str | None
+) -> None:
+    monkeypatch.setattr(overview, "describe_quorum", lambda _client: None)
+    monkeypatch.setattr(overview, "fenced_brokers", lambda _client: {})
+    monkeypatch.setattr(overview, "fetch_api_versions", lambda _client, nodes: dict.fromkeys(nodes))
+    monkeypatch.setattr(overview, "fetch_log_dirs", lambda _client, _nodes: {1: dirs})
+    monkeypatch.setattr(overview, "hidden_topics", lambda *_: hidden)
+    monkeypatch.setattr(overview, "may_describe_all_topics", lambda _client: may)
+    client: Any = SimpleNamespace(metadata=lambda: THREE)
+    facts = overview.read_brokers(client)
+    row, described = overview.summaries(facts)[0], overview.descriptions(facts, [1])[0]
+    seen = failure is None
+    assert (row.leaders, row.replicas, row.not_in_sync) == ((1, 1, 0) if seen else (None, None, None))
+    assert (described.leaders, described.preferred, described.replicas) == ((1, 1, 1) if seen else (None, None, None))
+    lines = {each["key"]: each["value"] for each in description_tables(described)[0].rows}
+    assert lines["replicas"] == ("1; not in sync: none" if seen else "not known; not in sync: not known")
+    assert facts.failures == ((f"leaders and replicas of brokers are not known: {failure}",) if failure else ())
 
 
 def _answering(error_code: int) -> Callable[[Any], Any]:

@@ -48,3 +48,9 @@ def test_topics_that_are_on_disks_and_may_not_be_described() -> None:
 
 def test_topics_that_are_all_seen_need_no_question() -> None:
     assert hidden_topics(cast("ClusterClient", None), THREE, {1: _on_disk("t"), 2: REFUSED}) == ()
+
+
+def test_internal_topics_are_counted_apart() -> None:
+    cluster = state([partition("123", "123"), partition("123", "123", topic="__consumer_offsets")])
+    found = assess(facts(cluster))
+    assert (found.topics, found.internal_topics) == (2, 1)

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from kctl.errors import AlreadyExists, KctlError, OutcomeUnknown
+from kctl.configs.describe import Config
+from kctl.errors import AlreadyExists, KctlError, NotAuthorized, OutcomeUnknown, Refused
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
 from kctl.topics import create
 from kctl.topics.create import CreatedTopic, NewTopic, create_topics, plan_create
@@ -92,3 +93,28 @@ def test_made_by_somebody_else_before_the_validation(monkeypatch: pytest.MonkeyP
     being_deleted: Any = _Cluster({"a": 36})
     with pytest.raises(AlreadyExists):
         plan_create(being_deleted, topics, if_not_exists=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "there", "hint"),
+    [
+        ({"retention.ms": "7d"}, True, "that is retention.ms=604800000"),
+        ({"retenton.ms": "1"}, True, "did you mean retention.ms?"),
+        ({"zzz": "1"}, True, None),
+        ({"retention.ms": "5"}, True, None),  # refused for a reason of the controller's own
+        ({"retenton.ms": "1"}, False, None),
+    ],
+)
+def test_a_refused_config_is_told_with_what_was_meant(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str], there: bool, hint: str | None
+) -> None:
+    config = Config("retention.ms", "1", None, None, "long", False, False, ())
+    read: Any = [config] if there else NotAuthorized("no")
+    monkeypatch.setattr(create, "describe_each", lambda _client, asked: {asked[0]: read})
+    cluster = _Cluster({"new": 40}, "old")
+    cluster.looks = 1
+    client: Any = cluster
+    with pytest.raises(Refused) as caught:
+        plan_create(client, [NewTopic("new", 1, 1, configs=given)])
+    assert "INVALID_CONFIG" in caught.value.message
+    assert (caught.value.hint or None) == hint

@@ -62,6 +62,14 @@ def test_health_of_topics_that_are_not_seen(own_kctl: Kctl, secure: SecureCluste
         diagnosed = own_kctl("cluster", "diagnose", *secure.options(secure.nobody))
         assert diagnosed.code == 5, str(diagnosed)
         assert "may not be described" in diagnosed.err
+        listed = own_kctl("broker", "list", "-o", "json", *secure.options(secure.nobody))
+        assert listed.code == 5, str(listed)
+        (row,) = json.loads(listed.out)
+        assert (row["leaders"], row["replicas"], row["not_in_sync"]) == (None, None, None)
+        assert row["size_bytes"] is not None
+        described = own_kctl("broker", "describe", "1", *secure.options(secure.nobody))
+        assert described.code == 5, str(described)
+        assert "may not be described" in described.err
     finally:
         own_kctl.ok("topic", "delete", "rights-unseen", "--yes", *secure.options(secure.admin))
         acl("--remove", "--force")
@@ -73,5 +81,5 @@ def test_brokers_are_listed_without_their_disks(own_kctl: Kctl, secure: SecureCl
     (row,) = json.loads(result.out)
     assert (row["id"], row["state"], row["size_bytes"], row["log_dirs"]) == (1, "up", None, None)
     assert "CLUSTER_AUTHORIZATION_FAILED" in row["error"]
-    assert row["controller"] is None
+    assert (row["leaders"], row["replicas"], row["controller"]) == (None, None, None)
     assert "which is the controller is not known" in result.err
