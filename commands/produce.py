@@ -19,9 +19,11 @@ from kctl.errors import KctlError, UsageError
 from kctl.units import parse_size
 
 if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+    from kctl.commands.invocation import Invocation
     from kctl.records.lost_file import LostFile
     from kctl.records.outgoing import Headers, Outgoing
-    from kctl.records.produce import Destination, ProduceOptions, Producing
+    from kctl.records.produce import Destination, ProduceOptions, ProduceResult, Producing
     from kctl.records.produce_input import Supply
 
 _STDIN = Path("-")
@@ -125,17 +127,16 @@ def command(
     Example: kctl produce orders --key-separator : < orders.txt
     """
     from kctl.records.pace import parse_record_rate
-    from kctl.records.produce import ProduceOptions, Producing, check_topic, shortage
+    from kctl.records.produce import ProduceOptions, Producing, check_topic
     from kctl.records.produce_input import check_files
 
     inv = invocation(ctx)
     made = template is not None or size is not None
-    if made and (file or format_ is not Format.TEXT or key_separator is not None or parse_headers):
+    splits = key_separator is not None or parse_headers
+    if made and (file or format_ is not Format.TEXT or splits):
         raise UsageError("--template and --size make the values: they read no lines", hint="leave out what reads them")
-    if format_ is Format.JSON and (key_separator is not None or parse_headers or null_marker is not None):
-        raise UsageError(
-            "JSON lines have their own keys, headers and nulls", hint="leave out the separators and markers"
-        )
+    if format_ is Format.JSON:
+        _refuse_separators(splits or null_marker is not None)
     files = [] if made else file or [_STDIN]
     check_files(files)
     terminal = _STDIN in files and sys.stdin.isatty()
@@ -181,15 +182,35 @@ def command(
         with told_when_interrupted(run.interrupt):
             result = run.run()
             not_kept = None if lost_file is None else _keep(lost_file, run)
-        cause = None
-        if not result.interrupted and (result.failed or result.unknown):
-            try:
-                cause = shortage(client, topic)
-            except KeyboardInterrupt:
-                result.interrupted = True
+        cause = _cause(client, result)
+    _tell(inv, run, cause, not_kept)
+
+
+def _refuse_separators(given: bool) -> None:
+    if given:
+        raise UsageError(
+            "JSON lines have their own keys, headers and nulls", hint="leave out the separators and markers"
+        )
+
+
+def _cause(client: ClusterClient, result: ProduceResult) -> str | None:
+    """What the cluster lacks, when something is not acknowledged."""
+    from kctl.records.produce import shortage
+
+    if result.interrupted or not (result.failed or result.unknown):
+        return None
     try:
-        with told_when_interrupted(run.interrupt):  # the account is told, whatever is pressed
-            report(inv, result, run.cause, cause, not_kept)
+        return shortage(client, result.topic)
+    except KeyboardInterrupt:
+        result.interrupted = True
+        return None
+
+
+def _tell(inv: Invocation, run: Producing, cause: str | None, not_kept: KctlError | None) -> None:
+    """The account, whatever is pressed meanwhile; then what ended the run unexpectedly."""
+    try:
+        with told_when_interrupted(run.interrupt):
+            report(inv, run.result, run.cause, cause, not_kept)
     except KctlError:
         if run.unexpected is None:
             raise

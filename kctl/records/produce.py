@@ -107,10 +107,12 @@ class ProduceResult:
 
 
 class Destination(NamedTuple):
-    """The topic that is written to. max_message_bytes: its limit; None when it may not be read."""
+    """The topic that is written to. max_batch_bytes: the largest batch that it takes, of which limit_name is the
+    config; None when it may not be read."""
 
     state: ClusterState
-    max_message_bytes: int | None
+    max_batch_bytes: int | None
+    limit_name: str = "max.message.bytes"
 
 
 class Lost(NamedTuple):
@@ -135,13 +137,18 @@ def check_topic(client: ClusterClient, options: ProduceOptions) -> Destination:
     configs = fetch_topic_configs(client, [options.topic], state.brokers, limit_s=_CONFIGS_S)[options.topic]
     if isinstance(configs, KctlError):
         return Destination(state, None)  # not allowed to look: the broker will say
-    value = next((entry.value for entry in configs if entry.name == "max.message.bytes"), None)
-    return Destination(state, int(value) if value and value.isdigit() else None)
+    # A batch has to fit into a segment, too (UnifiedLog.append: RecordBatchTooLargeException).
+    limits = [
+        (int(entry.value), entry.name)
+        for entry in configs
+        if entry.name in {"max.message.bytes", "segment.bytes"} and entry.value and entry.value.isdigit()
+    ]
+    return Destination(state, *min(limits)) if limits else Destination(state, None)
 
 
 def longest_line(destination: Destination, options: ProduceOptions, *, encoded: bool) -> int:
     """The most bytes that a line can have and still be a record. encoded: as JSON, hex or base64."""
-    limit = destination.max_message_bytes
+    limit = destination.max_batch_bytes
     if limit is None or options.compression != "none":
         limit = MAX_RECORD_BYTES
     return min(limit * _ENCODED + _LINE_BESIDE, MAX_RECORD_BYTES * 2) if encoded else limit
@@ -239,7 +246,7 @@ class Producing:
 
         Raises NotSupported for a codec, OperationFailed without a producer id, ConnectionFailed.
         """
-        options, limit = self._options, self._destination.max_message_bytes
+        options, limit = self._options, self._destination.max_batch_bytes
         compress = compressor(options.compression)
         batch_bytes = _UNKNOWN_LIMIT_BATCH_BYTES if limit is None else min(_BATCH_BYTES, limit)
         producer = producer_id(self._client, options.timeout_s) if options.idempotent else None
@@ -383,7 +390,7 @@ class Producing:
 
     def _limit(self) -> int | None:
         """The largest batch, as long as it is not compressed: what it will be then nobody knows before."""
-        return self._destination.max_message_bytes if self._options.compression == "none" else None
+        return self._destination.max_batch_bytes if self._options.compression == "none" else None
 
     def _check(self, record: Outgoing) -> None:
         limit = self._limit()
@@ -391,7 +398,8 @@ class Producing:
             size = smallest_batch(record)
             if size > limit:
                 raise Unfit(
-                    f"is too large: at least {size} bytes as a batch, and the topic takes {limit} (max.message.bytes)"
+                    f"is too large: at least {size} bytes as a batch,"
+                    f" and the topic takes {limit} ({self._destination.limit_name})"
                 )
         partitions = self._sender.partitions
         if record.partition is not None and record.partition >= partitions:

@@ -192,7 +192,12 @@ class _Shown(Invocation):
     def __init__(self) -> None:
         self.shown: Any = None
 
-    def emit(self, result: Any, tables: Sequence[Table] | Callable[[], Sequence[Table]]) -> None:
+    def emit(
+        self,
+        result: Any,
+        tables: Sequence[Table] | Callable[[], Sequence[Table]],
+        csv_rows: Callable[[], Sequence[Any]] | None = None,
+    ) -> None:
         self.shown = result
 
 
