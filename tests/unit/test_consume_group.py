@@ -14,7 +14,7 @@ from kafka.structs import TopicPartition as TheirTopicPartition
 from kctl.errors import OperationFailed
 from kctl.model import TopicPartition
 from kctl.records import group_reader
-from kctl.records.batches import next_offset
+from kctl.records.batches import batches_in, next_offset
 from kctl.records.chunk import Chunk
 from kctl.records.consume_plan import Plan
 from kctl.records.consumer import ours, theirs
@@ -25,7 +25,7 @@ from kctl.records.options import ConsumeOptions
 from segment_files import Rec, batch, marker, with_bytes
 
 TP = TopicPartition("t", 3)
-HUNDRED = batch(0, [Rec(value=b"x" * 500) for _ in range(100)])
+HUNDRED = b"".join(batch(base, [Rec(value=b"x" * 500) for _ in range(50)]) for base in (0, 50))
 
 
 class Consumer:
@@ -87,13 +87,14 @@ class Consumer:
 
 
 class Log:
-    """Stands for the Fetcher: one partition, of which an answer holds all that is behind the position."""
+    """Stands for the Fetcher: one partition, of which the first answer holds one batch, the next two, and so on."""
 
     data = b""
     start = 0
 
     def __init__(self, *_args: Any, **_options: Any) -> None:
         self._position: int | None = None
+        self._answers = 0
 
     def seek(self, _tp: TopicPartition, offset: int) -> None:
         self._position = offset
@@ -108,8 +109,11 @@ class Log:
         if position < self.start:
             yield Fetched(TP, position, position, b"", (), -1, OFFSET_OUT_OF_RANGE)
             return
-        self._position = next_offset(self.data, position)
-        yield Fetched(TP, position, self._position, self.data if self._position > position else b"", (), 0)
+        self._answers += 1
+        left = [each for each in batches_in(self.data) if each.last_offset >= position][: self._answers]
+        data = b"".join(self.data[each.position : each.next_position] for each in left)
+        self._position = next_offset(data, position)
+        yield Fetched(TP, position, self._position, data, (), 0)
 
     def close(self) -> None: ...
 
@@ -146,10 +150,12 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> Read:
     """A reader of `data` that serves the consumer after each 2 to 16 KiB."""
     monkeypatch.setattr(group_reader, "_SERVE_EVERY_S", 0.0)
 
-    def make(consumer: Consumer, sink: Sink, data: bytes, *, end: int = 100, **options: Any) -> GroupReader:
+    def make(
+        consumer: Consumer, sink: Sink, data: bytes, *, start: int = 0, end: int = 100, **options: Any
+    ) -> GroupReader:
         monkeypatch.setattr(group_reader, "open_consumer", lambda *_: consumer)
-        monkeypatch.setattr(group_reader, "Fetcher", type("Filled", (Log,), {"data": data}))
-        chosen = ConsumeOptions(topics=("t",), group="g", exit_eof=True, **options)
+        monkeypatch.setattr(group_reader, "Fetcher", type("Filled", (Log,), {"data": data, "start": start}))
+        chosen = ConsumeOptions(topics=("t",), group="g", exit_eof=True, idle_ms=5000, **options)
         plan = Plan(("t",), (TP,), {}, {TP: end})
         client: Any = None
         return GroupReader(client, chosen, plan, Delivery(chosen, sink, plan.ends, None), sink)
@@ -187,12 +193,15 @@ def test_what_another_member_has_read_meanwhile_is_not_shown(reader: Read) -> No
     assert 0 < before < 60
 
 
-def test_a_rebalance_that_leaves_it_the_partition(reader: Read) -> None:
+@pytest.mark.parametrize("when", ["r", ".r", "..r", "...r", "r.rr", "rrrrrrrrr"])
+def test_a_rebalance_that_leaves_it_the_partition(reader: Read, when: str) -> None:
+    """What was asked for anew meanwhile is not shown twice."""
+
     def both(consumer: Consumer) -> None:
         consumer.take()
         consumer.give()
 
-    consumer, sink = Consumer(Consumer.give, both, nothing, both, both), Sink()
+    consumer, sink = Consumer(Consumer.give, *(both if each == "r" else nothing for each in when)), Sink()
     assert reader(consumer, sink, HUNDRED).run() == "end"
     assert sink.shown == list(range(100))
     assert consumer.committed == 100
@@ -250,8 +259,7 @@ def test_damage_is_told_with_its_place_and_what_came_before_is_committed(reader:
 
 def test_a_log_that_was_cut(reader: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     consumer, sink = Consumer(Consumer.give, committed=2), Sink()
-    made = reader(consumer, sink, HUNDRED)
-    monkeypatch.setattr(group_reader.Fetcher, "start", 30)
+    made = reader(consumer, sink, HUNDRED, start=30)
     monkeypatch.setattr(
         group_reader, "log_offsets", lambda *_, **__: {TP: SimpleNamespace(start=30, end=100, timestamp=None)}
     )
