@@ -64,7 +64,7 @@ class Consumer:
 
     def seek(self, tp: Any, offset: int) -> None:
         if tp not in self.positions:
-            raise ValueError("Unassigned partition")
+            raise KeyError(tp)
         self.positions[tp] = offset
 
     def assignment(self) -> set[Any]:
