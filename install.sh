@@ -626,9 +626,9 @@ run_test() {
     stage mypy "$VENV/bin/mypy" kctl tests
     if [ "$#" -gt 0 ]; then
         stage pytest "$VENV/bin/pytest" ${marks:+-m "$marks"} "$@"
-    else # two processes; of the tests on clusters each has one cluster, which its files share
+    else # two processes; three that wait more than they work: each has one cluster, which its files share
         stage 'unit tests' "$VENV/bin/pytest" ${marks:+-m "$marks"} -n 2 tests/unit
-        stage 'tests on clusters and of the docs' "$VENV/bin/pytest" ${marks:+-m "$marks"} -n 2 --dist loadgroup \
+        stage 'tests on clusters and of the docs' "$VENV/bin/pytest" ${marks:+-m "$marks"} -n 3 --dist loadfile \
             tests/docs tests/integration
     fi
     say ""

@@ -10,12 +10,12 @@ import typer
 from kctl.commands import output
 from kctl.commands.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.errors import OperationFailed, UsageError
+from kctl.errors import NotFound, OperationFailed, UsageError
 from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.access.changes import AclChange
-    from kctl.access.model import AclFilter
+    from kctl.access.model import Acl, AclFilter
     from kctl.client import ClusterClient
     from kctl.context import Target
 
@@ -81,7 +81,7 @@ def add(
     words: Annotated[list[str], typer.Argument(metavar="ACL…", help=WORDS_HELP)],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be added, add nothing.")] = False,
 ) -> None:
-    """Add ACLs, and read them back. What is there already is left as it is.
+    """Add ACLs, and read them back. What is there already is left as it is. Denials are confirmed before.
 
     Example: kctl acl add "allow alice read topic orders*" "allow alice read group payments"
     """
@@ -93,6 +93,8 @@ def add(
     acls = parse_all(expressions(words))
     with inv.connect() as client:
         plan = plan_changes(list_acls(client), add=acls)
+        if not dry_run:
+            confirm_changes(inv, plan, cluster=client.target)
         finish(inv, plan if dry_run else _carry_out(client, plan))
 
 
@@ -106,6 +108,7 @@ def remove(
     operation: Annotated[str | None, _OPERATION] = None,
     permission: Annotated[str | None, _PERMISSION] = None,
     host: Annotated[str | None, _HOST] = None,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="Skip ACLs that are not there.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed, remove nothing.")] = False,
 ) -> None:
     """Remove ACLs: those in words, or all that the options choose. Shown and confirmed before.
@@ -113,7 +116,7 @@ def remove(
     Example: kctl acl remove --principal alice --resource "topic orders*" --yes
     """
     from kctl.access.acls import list_acls
-    from kctl.access.changes import plan_changes
+    from kctl.access.changes import as_present, plan_changes
     from kctl.access.words import expressions, parse_all
 
     inv = invocation(ctx)
@@ -125,11 +128,26 @@ def remove(
     acls = parse_all(expressions(words or []), strict=False)
     with inv.connect() as client:
         present = list_acls(client, wanted)
-        plan = plan_changes(present, remove=acls if words else present)
-        if not plan:
-            output.note("no such ACLs")
-        confirm_removals(inv, plan, dry_run=dry_run, cluster=client.target)
+        plan = plan_changes(present, remove=as_present(acls, present) if words else present)
+        if not if_exists:
+            _refuse_missing(plan, present)
+        if not dry_run:
+            confirm_changes(inv, plan, cluster=client.target)
         finish(inv, plan if dry_run else _carry_out(client, plan))
+
+
+def _refuse_missing(plan: Sequence[AclChange], present: Sequence[Acl]) -> None:
+    """Raise NotFound: a mistyped ACL that is «removed» leaves somebody with a right."""
+    from kctl.access.changes import similar
+
+    missing = [row for row in plan if row.result == "not there"]
+    if missing:
+        more = f", nor {len(missing) - 1:,} more" if len(missing) > 1 else ""
+        raise NotFound(
+            f"there is no ACL «{missing[0].acl}»{more}", hint=similar(missing[0], present) or "kctl acl list shows all"
+        )
+    if not plan:
+        raise NotFound("there are no such ACLs", hint="kctl acl list shows all")
 
 
 def _carry_out(client: ClusterClient, plan: Sequence[AclChange]) -> Sequence[AclChange]:
@@ -138,15 +156,18 @@ def _carry_out(client: ClusterClient, plan: Sequence[AclChange]) -> Sequence[Acl
     return carry_out(client, plan) if any(row.result in TODO for row in plan) else plan
 
 
-def confirm_removals(inv: Invocation, plan: Sequence[AclChange], *, dry_run: bool, cluster: Target) -> None:
-    """Show what would be removed, and ask; adding asks nothing."""
-    removals = [row for row in plan if row.result == "would remove"]
-    if dry_run or not removals:
+def confirm_changes(inv: Invocation, plan: Sequence[AclChange], *, cluster: Target) -> None:
+    """Show what takes rights away, and ask: removals and denials; in a protected context also what allows."""
+    removed = [row for row in plan if row.result == "would remove"]
+    added = [row for row in plan if row.result == "would add" and (row.permission_type == "DENY" or cluster.protected)]
+    if not removed and not added:
         return
     if not inv.yes:
-        for row in removals:
-            output.note(f"- {row.acl}")
-    inv.confirm(f"Remove {counted(len(removals), 'ACL')} of {cluster.name}?", target=cluster)
+        for row in (*added, *removed):
+            output.note(f"{'-' if row.result == 'would remove' else '+'} {row.acl}")
+    parts = [f"{verb} {counted(len(rows), 'ACL')}" for verb, rows in (("add", added), ("remove", removed)) if rows]
+    question = " and ".join(parts)
+    inv.confirm(f"{question[0].upper()}{question[1:]} of {cluster.name}?", target=cluster)
 
 
 def finish(inv: Invocation, rows: Sequence[AclChange]) -> None:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kctl.commands import output
-from kctl.commands.acl import changes_table, confirm_removals, raise_failed
+from kctl.commands.acl import changes_table, confirm_changes, raise_failed
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.quota_tables import confirm_quotas, quotas_table
 from kctl.commands.quota_tables import raise_failed as raise_failed_quotas
-from kctl.errors import KctlError
+from kctl.errors import KctlError, NotHealthy
 
 if TYPE_CHECKING:
     from kctl.access.access_file import AccessFile
@@ -38,7 +38,9 @@ def apply(
     ctx: typer.Context,
     file: Annotated[Path, typer.Option("--file", "-f", metavar="FILE", help="YAML; - is stdin.")],
     prune: Annotated[bool, typer.Option("--prune", help="Also remove what the file does not have.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what differs, change nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what differs, change nothing; exit 1 when something does.")
+    ] = False,
 ) -> None:
     """Apply a file: add the ACLs and set the quotas that it has. What it does not have stays, unless --prune is given.
 
@@ -62,6 +64,8 @@ def apply(
             output.note(f"{what} that the file does not have, and that stay without --prune: {count:,}")
     raise_failed(plan.acls)
     raise_failed_quotas(plan.quotas)
+    if dry_run and (plan.acls or plan.quotas):
+        raise NotHealthy("the cluster is not as the file says", hint="without --dry-run it is made so")
 
 
 def _plan(client: ClusterClient, wanted: AccessFile, *, prune: bool) -> Applied:
@@ -105,7 +109,7 @@ def _quota_changes(
 def _carry_out(inv: Invocation, client: ClusterClient, plan: Applied) -> Applied:
     from kctl.access import changes, quotas
 
-    confirm_removals(inv, plan.acls, dry_run=False, cluster=client.target)
+    confirm_changes(inv, plan.acls, cluster=client.target)
     confirm_quotas(inv, plan.quotas, cluster=client.target)
     acls = changes.carry_out(client, plan.acls) if plan.acls else []
     try:

@@ -46,13 +46,16 @@ def explain(
     Example: kctl acl explain alice --resource "topic orders"
     """
     from kctl.access.acls import list_acls
-    from kctl.access.model import EVERYBODY, AclFilter
+    from kctl.access.model import CLUSTER_NAME, EVERYBODY, AclFilter
     from kctl.access.rights import rights_of
-    from kctl.access.words import parse_principal, parse_resource
+    from kctl.access.words import broker_host, parse_principal, parse_resource
 
     inv = invocation(ctx)
     name = parse_principal(principal)
+    host = broker_host(host) if host is not None else None
     kind, exact, pattern = parse_resource(resource) if resource is not None else (None, None, None)
+    if kind == "CLUSTER":
+        exact = CLUSTER_NAME  # there is only this one
     if resource is not None and (exact is None or pattern == "PREFIXED"):
         raise UsageError(f"--resource {resource!r} is no single resource", hint='for example --resource "topic orders"')
     with inv.connect() as client:

@@ -155,7 +155,7 @@ def _run(argv: Sequence[str], invocation: Invocation) -> int:
 
         completion_init()
     try:
-        code = root().main(list(argv), prog_name="kctl", standalone_mode=False, obj=invocation)
+        code = root().main(_asking_for_help(argv), prog_name="kctl", standalone_mode=False, obj=invocation)
         sys.stdout.flush()
     except SystemExit as exc:
         if isinstance(exc.__context__, BrokenPipeError):  # Typer itself ends those, with 1
@@ -171,6 +171,11 @@ def _run(argv: Sequence[str], invocation: Invocation) -> int:
     if code == ExitCode.INTERRUPTED:  # Typer turns Ctrl-C in a command into this
         return _interrupted()
     return code if isinstance(code, int) else int(ExitCode.OK)
+
+
+def _asking_for_help(argv: Sequence[str]) -> list[str]:
+    """`kctl help topic list` is `kctl topic list --help`."""
+    return [*argv[1:], "--help"] if argv and argv[0] == "help" else list(argv)
 
 
 def _interrupted() -> int:

@@ -1,4 +1,4 @@
-"""kctl broker: list, describe, log-dirs, api-versions and features; loggers beside it."""
+"""kctl broker: list, describe, config, log-dirs, api-versions and features; loggers beside it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kctl.commands.broker_tables import (
+    api_rows,
     api_table,
     broker_table,
+    description_rows,
     description_tables,
     feature_table,
     log_dir_table,
@@ -42,9 +44,10 @@ def list_(ctx: typer.Context) -> None:
 
     inv = invocation(ctx)
     with inv.connect() as client:
-        rows = summaries(read_brokers(client))
+        facts = read_brokers(client)
+    rows = summaries(facts)
     inv.emit(rows, lambda: [broker_table(rows)])
-    _tell_missing([row.error for row in rows if row.error])
+    _tell_missing([*facts.failures, *(row.error for row in rows if row.error)])
 
 
 @app.command()
@@ -59,8 +62,26 @@ def describe(ctx: typer.Context, ids: Ids = None) -> None:
     with inv.connect() as client:
         facts = read_brokers(client, ids or None)
     found = descriptions(facts, ids or facts.ids)
-    inv.emit(found, lambda: [table for row in found for table in description_tables(row)])
-    _tell_missing([row.error for row in found if row.error])
+    inv.emit(
+        found, lambda: [table for row in found for table in description_tables(row)], lambda: description_rows(found)
+    )
+    _tell_missing([*facts.failures, *(row.error for row in found if row.error)])
+
+
+@app.command()
+def config(
+    ctx: typer.Context,
+    id_: Annotated[int, typer.Argument(metavar="ID")],
+    keys: Annotated[list[str] | None, typer.Argument(metavar="[KEY]…", help="Only these configs.")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Those that are Kafka's defaults as well.")] = False,
+) -> None:
+    """Show the configs of a broker that are not the default, as `kctl config get broker/ID` does.
+
+    Example: kctl broker config 1
+    """
+    from kctl.commands.config_get import get
+
+    get(ctx, f"broker/{id_}", keys, all_)
 
 
 @app.command("log-dirs")
@@ -109,7 +130,7 @@ def api_versions(
         good, failures = _apis(client, ids)
     rows = [row for row in compare_apis(good) if not (differences and row.same)]
     empty = f"no differences between {counted(len(good), 'broker')}"
-    inv.emit(rows, lambda: [api_table(rows, empty=empty)])
+    inv.emit(rows, lambda: [api_table(rows, empty=empty)], lambda: api_rows(rows))
     _tell_missing(failures)
 
 

@@ -27,6 +27,7 @@ Brokers = Annotated[list[int] | None, typer.Option("--broker", metavar="ID", hel
 _BAD = {"failed", "not put back"}
 _RETURN_S = 60.0  # for the way back, when a broker does not answer at once
 _RETURN_POLL_S = 2.0
+_LONGEST_S = 30 * 86_400.0  # somebody has to sit there; clocks and sleep() have limits of their own
 
 
 @app.command("list")
@@ -90,6 +91,10 @@ def set_(
     inv = invocation(ctx)
     wanted = parse_levels(levels)
     for_s = None if for_ is None else parse_duration_ms(for_) / 1000
+    if for_s is not None and for_s > _LONGEST_S:
+        raise UsageError(
+            f"--for {for_} is longer than 30 days", hint="without --for levels stay until the broker restarts"
+        )
     with inv.connect() as client:
         current, failures = _read(client, broker)
         if failures:
@@ -114,24 +119,49 @@ def _set_for(inv: Invocation, client: ClusterClient, plan: Sequence[LoggerChange
     from kctl.deploy.interrupts import deferred_interrupts
 
     interrupted = False
-    done = list(plan)
+    problem: Exception | None = None
+    done = _in_doubt(plan)
     with undone_when_terminated():
         try:
             with deferred_interrupts():
                 done = set_levels(client, plan)
-            until = datetime.now(timezone.utc) + timedelta(seconds=for_s)
-            output.note(f"set until {until:%Y-%m-%d %H:%M:%S} UTC; Ctrl-C puts the levels back at once")
-            time.sleep(for_s)
+            _stay(done, for_s)
         except KeyboardInterrupt:
             interrupted = True
+        except Exception as exc:  # noqa: BLE001 - raised when the levels are back
+            problem = exc
         try:
             with deferred_interrupts():
                 done = _back(client, done)
         except KeyboardInterrupt:
             interrupted = True
     _show(inv, done)
+    if problem is not None:
+        raise problem
     if interrupted:
         raise typer.Exit(int(ExitCode.INTERRUPTED))
+
+
+def _in_doubt(plan: Sequence[LoggerChange]) -> list[LoggerChange]:
+    """What is known of the plan's rows when setting them ends without an answer: the way back looks at each."""
+    import dataclasses
+
+    error = "nobody told whether it was set"
+    return [
+        dataclasses.replace(row, result="failed", error=error) if row.result == "would set" else row for row in plan
+    ]
+
+
+def _stay(done: Sequence[LoggerChange], for_s: float) -> None:
+    """Tell what was not set, and wait while anything is."""
+    for row in done:
+        if row.result == "failed":
+            output.warn(f"broker {row.broker}: {row.logger} was not set: {row.error}")
+    if not any(row.result == "set" for row in done):
+        return
+    until = datetime.now(timezone.utc) + timedelta(seconds=for_s)
+    output.note(f"set until {until:%Y-%m-%d %H:%M:%S} UTC; Ctrl-C puts the levels back at once")
+    time.sleep(for_s)
 
 
 def _back(client: ClusterClient, done: Sequence[LoggerChange]) -> list[LoggerChange]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kctl.commands.output import Column, Table, jsonable
-from kctl.commands.views import ranges
+from kctl.commands.views import alarm, ranges
 from kctl.units import format_size
 
 if TYPE_CHECKING:
@@ -27,22 +27,17 @@ def broker_table(rows: Sequence[BrokerSummary]) -> Table:
         Column("controller", "CTRL", show=lambda is_it: "yes" if is_it else ""),
         Column("leaders", align="right"),
         Column("replicas", align="right"),
-        Column("not_in_sync", "NOT IN SYNC", align="right", style=_alarm("not_in_sync")),
+        Column("not_in_sync", "NOT IN SYNC", align="right", style=alarm("not_in_sync")),
         Column("size_bytes", "SIZE", show=format_size, align="right"),
         Column("used_percent", "DISK", show=_percent, align="right"),
         Column("log_dirs", "LOG DIRS", align="right", wide=True),
-        Column("offline_log_dirs", "OFFLINE DIRS", align="right", style=_alarm("offline_log_dirs")),
+        Column("offline_log_dirs", "OFFLINE DIRS", align="right", style=alarm("offline_log_dirs")),
         Column("release", "RELEASE"),
     ]
     shown = [{**row, "address": _address(row)} for row in jsonable(rows)]
     if not any(row["offline_log_dirs"] for row in shown):
         columns = [column for column in columns if column.key != "offline_log_dirs"]
     return Table(columns, shown, empty="no brokers")
-
-
-def _alarm(key: str) -> Any:
-    """A column's style: red when the row's `key` is set and not zero."""
-    return lambda row: "red" if row.get(key) else None
 
 
 def _percent(value: float) -> str:
@@ -63,14 +58,29 @@ def description_tables(found: BrokerDescription) -> list[Table]:
         "state": row["state"],
         "controller": row["controller"],
         "release": row["release"],
-        "leaders": f"{found.leaders:,}; preferred leader of {found.preferred:,}",
-        "replicas": f"{found.replicas:,}; not in sync: {_some(found.partitions_not_in_sync)}",
+        "leaders": f"{_count(found.leaders)}; preferred leader of {_count(found.preferred)}",
+        "replicas": f"{_count(found.replicas)}; not in sync: {_not_in_sync(found)}",
     }
     lines = Table(
         [Column("key", "BROKER"), Column("value", str(found.id))],
         [{"key": key, "value": value} for key, value in facts.items()],
     )
     return [lines] if found.log_dirs is None else [lines, log_dir_table(found.log_dirs, with_broker=False)]
+
+
+def description_rows(found: Sequence[BrokerDescription]) -> list[dict[str, Any]]:
+    """A row for each broker, for CSV; `kctl broker log-dirs` has the log dirs."""
+    return [{key: value for key, value in row.items() if key != "log_dirs"} for row in jsonable(found)]
+
+
+def _count(number: int | None) -> str:
+    return "not known" if number is None else f"{number:,}"
+
+
+def _not_in_sync(found: BrokerDescription) -> str:
+    if found.replicas is None and not found.partitions_not_in_sync:
+        return "not known"
+    return _some(found.partitions_not_in_sync) + ("" if found.replicas is not None else " of the topics that are seen")
 
 
 def _some(names: Sequence[str]) -> str:
@@ -91,7 +101,7 @@ def log_dir_table(rows: Sequence[LogDirRow], *, with_broker: bool = True) -> Tab
         Column("usable_bytes", "USABLE", show=format_size, align="right"),
         Column("total_bytes", "TOTAL", show=format_size, align="right"),
         Column("used_percent", "USED", show=_percent, align="right"),
-        Column("error", "OFFLINE", style=_alarm("error")),
+        Column("error", "OFFLINE", style=alarm("error")),
     ]
     known = jsonable(rows)
     hidden = {key for key in ("future_replicas", "error") if not any(row[key] for row in known)}
@@ -122,6 +132,15 @@ def api_table(rows: Sequence[ApiOfBrokers], *, empty: str) -> Table:
         Column("shown", "VERSIONS", style=lambda row: None if row["same"] else "yellow"),
     ]
     return Table(columns, [{**row, "shown": _versions(row)} for row in jsonable(rows)], empty=empty)
+
+
+def api_rows(rows: Sequence[ApiOfBrokers]) -> list[dict[str, Any]]:
+    """A row for each request and each way in which brokers have it, for CSV."""
+    return [
+        {"api_key": row["api_key"], "api": row["api"], "same": row["same"], **each}
+        for row in jsonable(rows)
+        for each in row["versions"]
+    ]
 
 
 def _versions(row: Mapping[str, Any]) -> str:

@@ -147,7 +147,7 @@ def _held_back(found: Diagnosis) -> Table:
         Column("partition", align="right"),
         Column("leader", align="right"),
         Column("high_watermark", "HIGH WATERMARK", align="right"),
-        Column("log_end_offset", "LOG END", align="right"),
+        Column("leader_log_end_offset", "LOG END", align="right"),
         Column("records", "NOT READABLE", align="right"),
     ]
     return Table(

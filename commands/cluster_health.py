@@ -54,7 +54,7 @@ def health(
             lambda: _look(inv, limits), lambda found: Shown(found, [_table(found)], failures=found.unknown)
         )
     found = _wait(inv, limits) if wait else _look(inv, limits)
-    inv.emit(found, lambda: [_table(found)])
+    inv.emit(found, lambda: [_table(found)], lambda: found.checks)
     with told_if_incomplete(found.unknown):
         judge(found)
 
@@ -68,10 +68,12 @@ def _look(inv: Invocation, limits: Limits) -> Health:
 
 
 def _wait(inv: Invocation, limits: Limits) -> Health:
-    """Look until it is healthy or time is up; the last that was seen. A cluster that cannot be reached may come."""
+    """Look until it is healthy or time is up; the last that was seen. A cluster that cannot be reached may come;
+    what may not be seen will not be seen later.
+    """
     from kctl.client import connect
     from kctl.deadline import Deadline
-    from kctl.health.assess import assess
+    from kctl.health.assess import assess, never_told
     from kctl.health.collect import collect_facts
 
     deadline = Deadline(inv.timeout_s(_WAIT_S))
@@ -81,7 +83,10 @@ def _wait(inv: Invocation, limits: Limits) -> Health:
             found: Health | None = None
             try:
                 with connect(target, timeout_s=max(1.0, min(_ROUND_S, deadline.left_s))) as client:
-                    found = assess(collect_facts(client), limits)
+                    facts = collect_facts(client)
+                    found = assess(facts, limits)
+                    if never_told(facts) and not found.problems:
+                        return found
             except AuthenticationFailed:
                 raise
             except ConnectionFailed as exc:
@@ -116,7 +121,8 @@ def _table(found: Health) -> Table:
         Column("subjects", "WHERE", show=_some),
     ]
     title = (
-        f"cluster {found.cluster_id}: {counted(found.brokers, 'broker')}, {counted(found.topics, 'topic')}, "
+        f"cluster {found.cluster_id}: {counted(found.brokers, 'broker')}, {counted(found.topics, 'topic')}"
+        f"{f' ({found.internal_topics:,} of them internal)' if found.internal_topics else ''}, "
         f"{counted(found.partitions, 'partition')}"
     )
     return Table(columns, jsonable(found.checks), title=title)

@@ -20,6 +20,7 @@ app = CommandGroup("Read, explain, change and compare configs of topics, brokers
 app.command_of("get", "kctl.commands.config_get")
 app.command_of("explain", "kctl.commands.config_get")
 
+Force = Annotated[bool, typer.Option("--force", help="Also of Kafka's own topics, such as __consumer_offsets.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Let the brokers check it, change nothing.")]
 
 
@@ -37,6 +38,7 @@ def set_(
     subtract: Annotated[
         list[str] | None, typer.Option(metavar="KEY=ITEM,…", help="Take items out of a list; repeatable.")
     ] = None,
+    force: Force = False,
     dry_run: DryRun = False,
 ) -> None:
     """Set configs that brokers take while they run; all others stay as they are.
@@ -48,7 +50,8 @@ def set_(
     """
     from kctl.configs.edits import parse_edits
 
-    _change(invocation(ctx), resource, parse_edits(values or (), append or (), subtract or ()), dry_run=dry_run)
+    edits = parse_edits(values or (), append or (), subtract or ())
+    _change(invocation(ctx), resource, edits, force=force, dry_run=dry_run)
 
 
 @app.command()
@@ -56,6 +59,7 @@ def unset(
     ctx: typer.Context,
     resource: Annotated[str, RESOURCE],
     keys: Annotated[list[str], typer.Argument(metavar="KEY…")],
+    force: Force = False,
     dry_run: DryRun = False,
 ) -> None:
     """Take configs away from a resource, so that the next value of their chain holds: the brokers', or the default.
@@ -64,16 +68,18 @@ def unset(
     """
     from kctl.configs.edits import removals
 
-    _change(invocation(ctx), resource, removals(keys), dry_run=dry_run)
+    _change(invocation(ctx), resource, removals(keys), force=force, dry_run=dry_run)
 
 
-def _change(inv: Invocation, resource: str, edits: Sequence[Edit], *, dry_run: bool) -> None:
+def _change(inv: Invocation, resource: str, edits: Sequence[Edit], *, force: bool, dry_run: bool) -> None:
     from kctl.configs.cautions import cautions
-    from kctl.configs.change import apply_changes, plan_changes
+    from kctl.configs.change import apply_changes, plan_changes, refuse_internal
     from kctl.configs.edits import with_files
     from kctl.configs.resources import parse_resource
 
     chosen = parse_resource(resource)
+    if not force:
+        refuse_internal(chosen)
     with inv.connect() as client:
         plan = plan_changes(client, chosen, lambda known: with_files(edits, known))
         for caution in cautions(client, plan) if plan.edits else ():

@@ -11,7 +11,8 @@ from kctl.commands import output
 from kctl.commands.config_get import shown
 from kctl.commands.invocation import invocation
 from kctl.commands.output import FOR_PEOPLE, Column, Table, jsonable
-from kctl.errors import KctlError, NotHealthy, OperationFailed, UsageError
+from kctl.commands.views import told_if_incomplete
+from kctl.errors import KctlError, NotHealthy, UsageError
 from kctl.text import counted
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def diff(
     resources: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[RESOURCE]…", help="Two or more, as config get takes them; default for Kafka's defaults."
+            metavar="[RESOURCE]…", help="Two or more: topic/NAME, broker/ID, …; default for Kafka's defaults."
         ),
     ] = None,
     all_brokers: Annotated[bool, typer.Option("--all-brokers", help="Compare all brokers with each other.")] = False,
@@ -49,23 +50,20 @@ def diff(
     chosen, with_default = _chosen(resources or [], all_brokers)
     with inv.connect() as client:
         configs, failed = _read(client, chosen)
+    brokers = not all_ and all(name.startswith("broker/") for name in configs)
     if with_default:
         configs[_DEFAULT] = _defaults(next(iter(configs.values()), []))
-    brokers = len(configs) > 1 and not all_ and all(name.startswith("broker/") for name in configs)
+    brokers = brokers and len(configs) > 1
     left_out = OF_ONE_BROKER if brokers else frozenset()
     found = differences(configs, leave_out=left_out) if len(configs) > 1 else []
-    inv.emit(found, lambda: [_table(found, list(configs))])
+    inv.emit(found, lambda: [_table(found, list(configs))], lambda: csv_rows(found))
     if inv.output in FOR_PEOPLE and brokers:
         output.note("what each broker has for itself is left out; --all has it")
     for name in not_compared(configs):
         output.warn(f"{name} is sensitive: whether its values differ cannot be seen")
-    if failed:
-        raise OperationFailed(
-            "not compared: " + "; ".join(f"{name}: {error.message}" for name, error in failed.items()),
-            hint=next(iter(failed.values())).hint,
-        )
-    if found:
-        raise NotHealthy(f"{counted(len(found), 'config')} differ{'s' if len(found) == 1 else ''}")
+    with told_if_incomplete([f"{name} was not compared: {error.message}" for name, error in failed.items()]):
+        if found:
+            raise NotHealthy(f"{counted(len(found), 'config')} differ{'s' if len(found) == 1 else ''}")
 
 
 def _chosen(texts: Sequence[str], all_brokers: bool) -> tuple[list[Resource], bool]:
@@ -82,7 +80,12 @@ def _chosen(texts: Sequence[str], all_brokers: bool) -> tuple[list[Resource], bo
             "two resources are compared", hint="for example topic/a topic/b, broker/1 default, or --all-brokers"
         )
     chosen = [parse_resource(text) for text in given if text != _DEFAULT]
-    kinds = {"broker" if r.kind == "brokers" else r.kind for r in chosen}
+    if any(r.kind == "brokers" for r in chosen):
+        raise UsageError(
+            "brokers has only what is set for all of them: it cannot be compared",
+            hint="`kctl config get brokers` shows it; --all-brokers compares what holds on each",
+        )
+    kinds = {r.kind for r in chosen}
     if len(kinds) > 1:
         raise UsageError(f"a {' and a '.join(sorted(kinds))} have different configs")
     if _DEFAULT in given and len(chosen) > 1:
@@ -130,6 +133,15 @@ def _table(found: Sequence[Difference], compared: Sequence[str]) -> Table:
     ]
     rows = [row for each in jsonable(found) for row in _lines(each)]
     return Table(columns, rows, empty=f"no config differs between {', '.join(compared)}")
+
+
+def csv_rows(found: Sequence[Difference]) -> list[dict[str, Any]]:
+    """A row for each value that a config has."""
+    return [
+        {"name": row["name"], "sensitive": row["sensitive"], **each}
+        for row in jsonable(found)
+        for each in row["values"]
+    ]
 
 
 def _lines(difference: Mapping[str, Any]) -> list[dict[str, Any]]:

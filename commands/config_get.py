@@ -51,9 +51,7 @@ def get(
         rows = [config for key in dict.fromkeys(keys) if (config := find_key(known, key)) is not None]
     else:
         rows = [config for config in known.values() if all_ or not config.is_default]
-    inv.emit(
-        [_row(c) for c in rows], lambda: [_table(rows, f"every config of {chosen} is the default; --all has them")]
-    )
+    inv.emit([_row(c) for c in rows], lambda: [_table(rows, _nothing(chosen))])
 
 
 def _nothing(resource: Resource) -> str:

@@ -258,10 +258,13 @@ def remove(ctx: typer.Context, name: Annotated[str, _KNOWN], dry_run: Annotated[
 
     inv = invocation(ctx)
     view = _view(name, get_context(name), current_context())
-    if not dry_run:
+    if dry_run:
+        output.note(f"the context {name} would be removed; these are its settings")
+    else:
         inv.confirm(f"forget the context {name} ({', '.join(view.bootstrap_servers)})?")
         was_current = config.read().current_context == name
         now = remove_context(name)
+        output.note(f"the context {name} is removed; these were its settings")
         if was_current:
             output.note(f"the current context is {now} again" if now else "no context is current any more")
     _show(inv, dataclasses.replace(view, current=False))

@@ -24,14 +24,9 @@ def undone_when_terminated() -> Iterator[None]:
 
 @contextmanager
 def told_when_interrupted(stop: Callable[[], None]) -> Iterator[None]:
-    """While the block runs, the first Ctrl-C, SIGTERM or SIGHUP calls `stop`; the next raises KeyboardInterrupt."""
-    told = False
+    """While the block runs, each Ctrl-C, SIGTERM or SIGHUP calls `stop` and does no more."""
 
     def interrupt(*_: object) -> None:
-        nonlocal told
-        if told:
-            raise KeyboardInterrupt
-        told = True
         stop()
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -73,9 +73,14 @@ class Invocation:
             note(f"connected to {client.target.name} through {client.reached}")
         return client
 
-    def emit(self, result: Any, tables: Sequence[Table] | Callable[[], Sequence[Table]]) -> None:
-        """Render `result` as -o says."""
-        emit(result, tables, self.output)
+    def emit(
+        self,
+        result: Any,
+        tables: Sequence[Table] | Callable[[], Sequence[Table]],
+        csv_rows: Callable[[], Sequence[Any]] | None = None,
+    ) -> None:
+        """Render `result` as -o says; see output.emit."""
+        emit(result, tables, self.output, csv_rows)
 
     def confirm(self, question: str, *, target: Target | None = None) -> None:
         """Ask before something is destroyed, moved or interrupted; a protected context asks for its name."""
@@ -190,6 +195,11 @@ def _complete_value(param: Any) -> None:
         param._custom_shell_complete = param._custom_shell_complete or by_metavar  # noqa: SLF001
 
 
+def _with_short_help(settings: Mapping[str, Any] | None) -> dict[str, Any]:
+    """click's settings of a command, with -h as a second name of --help."""
+    return {"help_option_names": ["-h", "--help"], **(settings or {})}
+
+
 class KctlCommand(_CommonOptions, TyperCommand):
     """A command that takes the common options. A wrong -o is refused before the command does anything."""
 
@@ -198,6 +208,7 @@ class KctlCommand(_CommonOptions, TyperCommand):
         for param in own:
             _name_value(param)
             _complete_value(param)
+        kwargs["context_settings"] = _with_short_help(kwargs.get("context_settings"))
         super().__init__(*args, params=[*own, *common_options()], **kwargs)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
@@ -218,6 +229,7 @@ class KctlGroup(_CommonOptions, TyperGroup):
     """A group that takes the common options."""
 
     def __init__(self, *args: Any, params: list[Any] | None = None, **kwargs: Any) -> None:
+        kwargs["context_settings"] = _with_short_help(kwargs.get("context_settings"))
         super().__init__(*args, params=[*(params or []), *common_options()], **kwargs)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:

@@ -19,7 +19,7 @@ from functools import lru_cache
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TextIO
 
-from kctl.commands.table_layout import Cells, Length, fit, wrap
+from kctl.commands.table_layout import Cells, Length, breaks_words, fit, short_time, wrap
 from kctl.errors import KctlError
 from kctl.text import printable, printable_json
 
@@ -98,14 +98,20 @@ def jsonable(value: Any) -> Any:
     return str(value) if isinstance(value, PurePath) else value
 
 
-def emit(result: Any, tables: Sequence[Table] | Callable[[], Sequence[Table]], output: str | None) -> None:
+def emit(
+    result: Any,
+    tables: Sequence[Table] | Callable[[], Sequence[Table]],
+    output: str | None,
+    csv_rows: Callable[[], Sequence[Any]] | None = None,
+) -> None:
     """Write `result` to stdout in the format asked for, one of FORMATS (None is table).
 
-    tables: what `table` shows; a callable is called only then. The other formats are made of `result` itself. When
-    nobody reads it (`| true`), the command goes on, so that its exit code is what it would have been.
+    tables: what `table` shows; a callable is called only then. The other formats are made of `result` itself, or CSV
+    of csv_rows: where `result` has lists of rows in it, those of its main table. When nobody reads it (`| true`), the
+    command goes on, so that its exit code is what it would have been.
     """
     try:
-        _write(result, tables, output)
+        _write(result if csv_rows is None or output != "csv" else csv_rows(), tables, output)
         sys.stdout.flush()
     except BrokenPipeError:
         discard(sys.stdout)
@@ -425,24 +431,33 @@ def _print_tables(tables: Sequence[Table]) -> None:
             writer.row(row, texts)
 
 
+def _columns_of(table: Table, rows: Sequence[Sequence[str]]) -> list[Cells]:
+    return [
+        Cells(column.title, [row[i] for row in rows], breakable=column.align == "left", whole=column.name)
+        for i, column in enumerate(table.columns)
+    ]
+
+
 class _TableWriter:
     """Writes rows one after the other: padded with spaces and never cut for pipes, grep and awk; on a terminal fitted
-    to it, in colour, and what cannot be fitted left to the terminal to wrap.
+    to it (times without milliseconds where words would be broken), in colour, and what cannot be fitted left to the
+    terminal to wrap.
     """
 
     def __init__(self, table: Table, rows: Sequence[Sequence[str]]) -> None:
         """rows: those that decide on the widths."""
         self._columns = table.columns
         self._console: Console | None = None
-        cells = [
-            Cells(column.title, [row[i] for row in rows], breakable=column.align == "left", whole=column.name)
-            for i, column in enumerate(table.columns)
-        ]
+        cells = _columns_of(table, rows)
+        self._short_times = False
         if sys.stdout.isatty():
             from rich.cells import cell_len
 
             self._console = console()
             self._length: Length = cell_len
+            if breaks_words(cells, self._console.width, cell_len):
+                self._short_times = True
+                cells = _columns_of(table, [[*map(short_time, row)] for row in rows])
             self._widths, self._gap = fit(cells, self._console.width, cell_len)
         else:  # no rich, so that scripts start fast
             self._length = len
@@ -457,6 +472,7 @@ class _TableWriter:
         if self._console is None:
             self._write(texts, [])
         else:
+            texts = [*map(short_time, texts)] if self._short_times else texts
             self._write(texts, [(c.style(row) if c.style else None) or "" for c in self._columns])
 
     def _write(self, texts: Sequence[str], styles: Sequence[str]) -> None:

@@ -15,12 +15,13 @@ from kctl.commands import output
 from kctl.commands.interrupts import told_when_interrupted, undone_when_terminated
 from kctl.commands.invocation import invocation
 from kctl.commands.produce_report import report, speed
-from kctl.errors import UsageError
+from kctl.errors import KctlError, UsageError
 from kctl.units import parse_size
 
 if TYPE_CHECKING:
+    from kctl.records.lost_file import LostFile
     from kctl.records.outgoing import Headers, Outgoing
-    from kctl.records.produce import Destination, ProduceOptions
+    from kctl.records.produce import Destination, ProduceOptions, Producing
     from kctl.records.produce_input import Supply
 
 _STDIN = Path("-")
@@ -179,10 +180,33 @@ def command(
             output.note("one record for each line; Ctrl-D ends")
         with told_when_interrupted(run.interrupt):
             result = run.run()
-            if lost_file is not None and lost_file.write(topic, run.lost()):
-                result.failed_file = str(lost_file.path)
-            cause = shortage(client, topic) if result.failed or result.unknown else None
-    report(inv, result, run.cause, cause)
+            not_kept = None if lost_file is None else _keep(lost_file, run)
+        cause = None
+        if not result.interrupted and (result.failed or result.unknown):
+            try:
+                cause = shortage(client, topic)
+            except KeyboardInterrupt:
+                result.interrupted = True
+    try:
+        with told_when_interrupted(run.interrupt):  # the account is told, whatever is pressed
+            report(inv, result, run.cause, cause, not_kept)
+    except KctlError:
+        if run.unexpected is None:
+            raise
+    if run.unexpected is not None:
+        raise run.unexpected
+
+
+def _keep(lost_file: LostFile, run: Producing) -> KctlError | None:
+    """Write what was not acknowledged; why that could not be done."""
+    why = None
+    try:
+        kept = lost_file.write(run.result.topic, run.lost())
+    except KctlError as exc:
+        kept, why = lost_file.written, exc
+    if kept:
+        run.result.failed_file = str(lost_file.path)
+    return why
 
 
 def _supply(files: list[Path], options: ProduceOptions, destination: Destination, *, encoded: bool) -> Supply:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kctl.commands import output
 from kctl.commands.invocation import Invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.commands.views import ranges
+from kctl.commands.views import ranges, spans
 from kctl.errors import KctlError, NotAuthorized, OperationFailed, UsageError
 from kctl.text import counted
 from kctl.units import format_size
@@ -32,23 +32,31 @@ def speed(*, terminal: bool) -> Iterator[Callable[[ProduceResult], None] | None]
 
         def show(result: ProduceResult) -> None:
             seconds = max(0.001, time.monotonic() - started)
-            done = result.sent if result.acknowledged is None else result.acknowledged
+            done = result.acknowledged or 0
+            acknowledged = "" if result.acks == "0" else f" {done:,} acknowledged,"
             bar.update(
-                f"{counted(result.sent, 'record')} sent, {done:,} acknowledged, {done / seconds:,.0f} records/s,"
+                f"{counted(result.sent, 'record')} sent,{acknowledged} {done / seconds:,.0f} records/s,"
                 f" {format_size(round(result.bytes / seconds))}/s"
             )
 
         yield show
 
 
-def report(inv: Invocation, result: ProduceResult, error: KctlError | None, shortage: str | None) -> None:
+def report(
+    inv: Invocation,
+    result: ProduceResult,
+    error: KctlError | None,
+    shortage: str | None,
+    not_kept: KctlError | None,
+) -> None:
     """Emit the result; raise when not everything was acknowledged.
 
-    error: what stopped the sending. shortage: why brokers may have refused, as a hint.
+    error: what stopped the sending. shortage: why brokers may have refused, as a hint. not_kept: why what was not
+    acknowledged is not in the file for it.
     """
-    shown = jsonable(result) | {"not_acknowledged": ranges(result.not_acknowledged) or None}
+    shown = jsonable(result) | {"not_acknowledged": spans(result.not_acknowledged)}
     inv.emit(shown, [Table(_columns(result), [shown])])
-    if result.failed_file:
+    if result.failed_file and not_kept is None:
         output.note(f"{counted(len(result.not_acknowledged), 'record')} not acknowledged: {result.failed_file}")
     if result.skipped:
         output.warn(f"{counted(result.skipped, 'line')} skipped; the first: {result.bad_line}")
@@ -58,9 +66,13 @@ def report(inv: Invocation, result: ProduceResult, error: KctlError | None, shor
         )
         failed = f", {result.failed} failed" if result.failed else ""
         output.warn(f"{result.sent} records sent, {acknowledged}{failed}, {result.unknown} unknown")
+        if not_kept is not None:
+            output.warn(not_kept.message)
         raise KeyboardInterrupt
     if not result.complete or (result.bad_line and not result.skipped):
-        raise _failure(result, error, shortage)
+        raise _failure(result, error, shortage, not_kept)
+    if not_kept is not None:
+        raise not_kept
 
 
 def _columns(result: ProduceResult) -> list[Column]:
@@ -89,19 +101,22 @@ def _named(lines: list[int]) -> str:
     return f"{len(lines)} lines ({text[: text.rindex(',', 0, _MAX_NAMED)]}, …)"
 
 
-def _failure(result: ProduceResult, error: KctlError | None, shortage: str | None) -> KctlError:
-    details = {"not_acknowledged": ranges(result.not_acknowledged) or None}
+def _failure(
+    result: ProduceResult, error: KctlError | None, shortage: str | None, not_kept: KctlError | None
+) -> KctlError:
+    details = {"not_acknowledged": spans(result.not_acknowledged)}
     if result.not_acknowledged:
+        beside = f"; {not_kept.message}" if not_kept is not None else ""
         if isinstance(error, NotAuthorized) and not result.acknowledged and not result.unknown:
             return error  # nothing was changed
         named = _named(result.not_acknowledged)
         last = result.sent + result.skipped
         return OperationFailed(
-            f"{named} not acknowledged ({result.failed} failed, {result.unknown} unknown): {result.error}",
+            f"{named} not acknowledged ({result.failed} failed, {result.unknown} unknown): {result.error}{beside}",
             hint=shortage or f"no line behind {last} was read" + (f"; {error.hint}" if error and error.hint else ""),
             details=details,
         )
-    message = result.bad_line or result.error or "not all lines were sent"
+    message = result.error or result.bad_line or "not all lines were sent"
     if not result.sent:
         return UsageError(message, hint="nothing was sent")
     return OperationFailed(

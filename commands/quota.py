@@ -79,7 +79,7 @@ def set_(
 ) -> None:
     """Set quotas, and read them back: producer_byte_rate, consumer_byte_rate (10MB is 10 MB a second),
     request_percentage and controller_mutation_rate; of addresses connection_creation_rate. Each broker counts for
-    itself.
+    itself. Shown and confirmed before.
 
     Example: kctl quota set --user alice producer_byte_rate=10MB consumer_byte_rate=20MB --dry-run
     """

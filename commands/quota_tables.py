@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def confirm_quotas(inv: Invocation, plan: Sequence[QuotaChange], *, cluster: Target) -> None:
-    """Ask before a value that is there is replaced or taken away."""
-    changed = [row for row in plan if row.before is not None and row.result.startswith("would ")]
+    """Ask before clients are slowed down, by a first value too, or may do more than somebody wanted."""
+    changed = [row for row in plan if row.result.startswith("would ")]
     if not changed:
         return
     if not inv.yes:

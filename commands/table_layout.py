@@ -10,10 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-_GAP, _SMALL_GAP = 2, 1
 _LONGEST_WORD = 40  # a name longer than that may be broken anywhere
 _SHORTEST_PART = 12  # and any name into such parts, when nothing else helps
 _SMALLEST = 6
+_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d{3}Z")
+# Times and addresses are copied: no part of them is of use.
+_ONE_PIECE = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z|\S+:\d{1,5}[,;]?")
 # Behind a comma, a slash, a space …: what stands before it stays on its line.
 _PIECES = re.compile(r"[^\s,/;|]*[,/;|]?\s*")
 
@@ -31,6 +33,22 @@ class Cells:
     whole: bool = False
 
 
+class _Step(NamedTuple):
+    """gap: between columns; a word longer than longest_word may be broken; names_whole: but no name."""
+
+    gap: int
+    longest_word: int
+    names_whole: bool
+
+
+_UNBROKEN = (_Step(2, _LONGEST_WORD, names_whole=True), _Step(1, _LONGEST_WORD, names_whole=True))
+_BROKEN = (
+    _Step(1, _SHORTEST_PART, names_whole=True),
+    _Step(1, _SMALLEST + 2, names_whole=True),
+    _Step(1, _SHORTEST_PART, names_whole=False),
+)
+
+
 class Fitted(NamedTuple):
     """How to print a table: the width of each column and the space between two, in cells."""
 
@@ -45,19 +63,31 @@ class Fitted(NamedTuple):
 
 def fit(columns: Sequence[Cells], width: int, length: Length = len) -> Fitted:
     """Together at most `width` where that is possible; the columns move closer together only where it must be."""
-    for gap, longest_word in ((_GAP, _LONGEST_WORD), (_SMALL_GAP, _LONGEST_WORD), (_SMALL_GAP, _SHORTEST_PART)):
-        fitted = Fitted(_widths(columns, width, gap, longest_word, length), gap)
+    for step in (*_UNBROKEN, *_BROKEN):
+        fitted = Fitted(_widths(columns, width, step, length), step.gap)
         if fitted.width <= width:
             break
     return fitted
 
 
-def _widths(columns: Sequence[Cells], width: int, gap: int, longest_word: int, length: Length) -> list[int]:
+def breaks_words(columns: Sequence[Cells], width: int, length: Length = len) -> bool:
+    """Whether `fit` has to break inside words, or fails."""
+    return all(Fitted(_widths(columns, width, step, length), step.gap).width > width for step in _UNBROKEN)
+
+
+def short_time(text: str) -> str:
+    """A time without its milliseconds; other text as it is."""
+    found = _TIME.fullmatch(text)
+    return f"{found[1]}Z" if found else text
+
+
+def _widths(columns: Sequence[Cells], width: int, step: _Step, length: Length) -> list[int]:
+    gap = step.gap
     widths = [max([_title_width(c.title, length), *map(length, c.texts)]) for c in columns]
     natural = [max(w, length(c.title)) for w, c in zip(widths, columns, strict=True)]
     if sum(natural) + gap * (len(columns) - 1) <= width:
         return natural
-    least = [_least(c, longest_word, length) if c.breakable else w for c, w in zip(columns, widths, strict=True)]
+    least = [_least(c, step, length) if c.breakable else w for c, w in zip(columns, widths, strict=True)]
     over = sum(widths) + gap * (len(columns) - 1) - width
     while over > 0:
         spare = [w - m for w, m in zip(widths, least, strict=True)]
@@ -84,11 +114,14 @@ def _title_width(title: str, length: Length) -> int:
     return max(map(length, title.split()), default=0)
 
 
-def _least(column: Cells, longest_word: int, length: Length) -> int:
-    whole = column.whole and longest_word > _SHORTEST_PART
-    pieces = (piece for text in column.texts for piece in ([text] if whole else _PIECES.findall(text)))
-    longest = max((length(piece.rstrip()) for piece in pieces), default=0)
-    return max(_title_width(column.title, length), min(longest, longest_word), _SMALLEST)
+def _least(column: Cells, step: _Step, length: Length) -> int:
+    whole = column.whole and step.names_whole
+    most = _LONGEST_WORD if whole else step.longest_word
+    longest = 0
+    for text in column.texts:
+        for piece in map(str.rstrip, [text] if whole else _PIECES.findall(text)):
+            longest = max(longest, length(piece) if _ONE_PIECE.fullmatch(piece) else min(length(piece), most))
+    return max(_title_width(column.title, length), longest, _SMALLEST)
 
 
 def wrap(text: str, width: int, length: Length = len) -> list[str]:

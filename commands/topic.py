@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kctl.commands import output
 from kctl.commands.invocation import CommandGroup, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.topic_options import INTERNAL, MATCH, UNAVAILABLE, UNDER_REPLICATED
-from kctl.commands.views import told_if_incomplete
+from kctl.commands.views import alarm, told_if_incomplete
 from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
 from kctl.units import format_size
 
@@ -19,11 +20,6 @@ if TYPE_CHECKING:
     from kctl.topics.listing import TopicSummary
 
 app = CommandGroup("List, describe, create, alter, truncate, copy and delete topics.")
-
-
-def _alarm(key: str) -> Any:
-    """A column's style: red when the row's `key` is set and not zero."""
-    return lambda row: "red" if row.get(key) else None
 
 
 @app.command("list")
@@ -46,7 +42,7 @@ def list_(
     watching = Watching(inv, interval) if watch else None
     with inv.connect() as client:
 
-        def look() -> tuple[list[TopicSummary], list[str]]:
+        def look() -> tuple[list[TopicSummary], list[str], list[str]]:
             unhealthy = {
                 "under_replicated_partitions": under_replicated,
                 "offline_partitions": unavailable,
@@ -54,22 +50,27 @@ def list_(
             return _look(client, match or (), [key for key, on in unhealthy.items() if on], size, count, internal)
 
         if watching:
-            watching.run(look, lambda seen: Shown(seen[0], [_table(seen[0], size=size, count=count)], seen[1]))
-        topics, failures = look()
+            watching.run(look, lambda seen: _shown(*seen, size=size, count=count))
+        topics, doubts, failures = look()
     inv.emit(topics, lambda: [_table(topics, size=size, count=count)])
+    for line in doubts:
+        output.warn(line)
     with told_if_incomplete(failures):
         pass
 
 
 def _look(
     client: ClusterClient, match: Sequence[str], unhealthy: Sequence[str], size: bool, count: bool, internal: bool
-) -> tuple[list[TopicSummary], list[str]]:
-    """The topics, and what of them is not known. unhealthy: only those of which one of these counts is not zero."""
-    from kctl.topics.choose import choose
+) -> tuple[list[TopicSummary], list[str], list[str]]:
+    """The topics, doubts whether these are all, and what of them is not known.
+
+    unhealthy: only those of which one of these counts is not zero.
+    """
+    from kctl.topics.choose import choose, not_seen
     from kctl.topics.listing import summaries, with_messages, with_sizes
 
-    failures: list[str] = []
     state, chosen = choose(client, match=match, internal=internal)
+    doubts, failures = not_seen(client, (), chosen, filtered=bool(unhealthy))
     topics = summaries(chosen)
     if unhealthy:
         topics = [row for row in topics if any(getattr(row, key) for key in unhealthy)]
@@ -79,7 +80,13 @@ def _look(
     if count:
         topics, lacking = with_messages(client, state, topics)
         failures += lacking
-    return topics, failures
+    return topics, doubts, failures
+
+
+def _shown(
+    topics: Sequence[TopicSummary], doubts: Sequence[str], failures: Sequence[str], *, size: bool, count: bool
+) -> Shown:
+    return Shown(topics, [_table(topics, size=size, count=count)], [*doubts, *failures])
 
 
 def _table(topics: Sequence[TopicSummary], *, size: bool, count: bool) -> Table:
@@ -88,8 +95,8 @@ def _table(topics: Sequence[TopicSummary], *, size: bool, count: bool) -> Table:
         Column("partitions", align="right"),
         Column("replication_factor", "RF", align="right"),
         Column("under_replicated_partitions", "UNDER-REPLICATED", align="right",
-               style=_alarm("under_replicated_partitions")),
-        Column("offline_partitions", "OFFLINE", align="right", style=_alarm("offline_partitions")),
+               style=alarm("under_replicated_partitions")),
+        Column("offline_partitions", "OFFLINE", align="right", style=alarm("offline_partitions")),
         Column("internal", wide=True),
     ]  # fmt: skip
     if size:

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kctl.commands import output
+from kctl.commands.expect import EXPECT, check_pattern
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table
-from kctl.commands.topic_options import EXPECT, MATCH, NAMES, check_pattern
+from kctl.commands.topic_options import MATCH, NAMES
 from kctl.errors import OperationFailed, UsageError
 from kctl.text import counted
 from kctl.topics.partition_numbers import MOST
 
 if TYPE_CHECKING:
-    from kctl.model import TopicState
+    from kctl.model import ClusterState, TopicState
     from kctl.topics.alter import AlteredTopic, TopicChange
 
 DEFAULT = "(default)"  # brokers do not tell every one before it holds
@@ -60,11 +61,11 @@ def alter(
         todo = [row for row in plan if row.result == "would alter"]
         if dry_run or not todo:
             emit_altered(inv, plan)
-            warn_of(plan)
+            warn_of(plan, state)
             return
         if not inv.yes:
             show_plan(todo)
-        warn_of(plan)
+        warn_of(plan, state)
         check_pattern(inv, match, expect, len(chosen))
         inv.confirm(f"Change {counted(len(todo), 'topic')} of {client.target.name}?", target=client.target)
         with output.progress("changing") as bar:
@@ -104,8 +105,8 @@ def _change(
     return TopicChange(topic.name, len(every), every[len(there) :], configs)
 
 
-def warn_of(rows: Sequence[AlteredTopic]) -> None:
-    """What the changes bring with them."""
+def warn_of(rows: Sequence[AlteredTopic], state: ClusterState) -> None:
+    """What the changes bring with them. state: with the topics."""
     from kctl.configs.cautions import caution_of
     from kctl.topics.alter import ORDER_IS_LOST
 
@@ -113,8 +114,9 @@ def warn_of(rows: Sequence[AlteredTopic]) -> None:
     if growing:
         output.warn(f"{', '.join(growing)}: {ORDER_IS_LOST}")
     for row in rows:
+        factor = min((len(p.replicas) for p in state.topics[row.name].partitions), default=None)
         for config in row.configs:
-            caution = caution_of(config) if config.result.startswith("would") else None
+            caution = caution_of(config, factor) if config.result.startswith("would") else None
             if caution:
                 output.warn(f"{row.name}: {caution}")
 

@@ -12,6 +12,7 @@ from kctl.commands import output
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table
 from kctl.commands.topic_alter import DEFAULT, warn_of
+from kctl.commands.topic_create import raise_leaderless
 from kctl.commands.topic_delete import raise_undeleted, show_losses
 from kctl.errors import NotConfirmed, NotHealthy, OperationFailed, Refused, UsageError
 from kctl.text import counted
@@ -58,7 +59,7 @@ def apply(
         plan = plan_apply(client, specs, state)
         going = _going(client, state, plan, prune_match or ()) if prune else []
         rows = rows_of(plan, plan.created, plan.altered)
-        warn_of(plan.altered)
+        warn_of(plan.altered, state)
         if dry_run or not (plan.todo or going):
             _emit(inv, [*rows, *_pruned(going)])
             _raise_differing(plan.todo + len(going))
@@ -76,6 +77,7 @@ def apply(
             hint="run it again: it does what is left",
         )
     raise_undeleted(gone)
+    raise_leaderless(done)
 
 
 def _going(client: ClusterClient, state: ClusterState, plan: ApplyPlan, match: Sequence[str]) -> list[DeletedTopic]:

@@ -15,6 +15,7 @@ from kctl.text import counted
 from kctl.topics.partition_numbers import MOST
 
 if TYPE_CHECKING:
+    from kctl.topics.apply import AppliedTopic
     from kctl.topics.create import CreatedTopic, NewTopic
 
 
@@ -49,7 +50,9 @@ def create(
             _emit_created(inv, plan)
             return
         with output.progress("creating") as bar:
-            done = create_topics(client, topics, plan, timeout_s=inv.timeout_s(30), progress=bar.update)
+            done = create_topics(
+                client, topics, plan, if_not_exists=if_not_exists, timeout_s=inv.timeout_s(30), progress=bar.update
+            )
     _emit_created(inv, done)
     failed = [f"{row.name}: {row.error}" for row in done if row.result == "failed"]
     if failed:
@@ -57,6 +60,11 @@ def create(
             f"{len(failed)} of {counted(len(done), 'topic')} not created: {'; '.join(failed)}",
             hint="the others were; --if-not-exists tries the rest again" if len(failed) < len(done) else None,
         )
+    raise_leaderless(done)
+
+
+def raise_leaderless(done: Sequence[CreatedTopic | AppliedTopic]) -> None:
+    """Raise NotHealthy for topics that were created and have partitions without a leader; none of the rows failed."""
     leaderless = [f"{row.name}: {row.error}" for row in done if row.error]
     if leaderless:
         raise NotHealthy(f"created, but {'; '.join(leaderless)}")

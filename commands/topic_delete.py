@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kctl.commands import output
+from kctl.commands.expect import EXPECT, check_pattern
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.commands.topic_options import EXPECT, MATCH, NAMES, check_pattern
+from kctl.commands.topic_options import MATCH, NAMES
 from kctl.errors import OperationFailed
 from kctl.text import counted
 from kctl.units import format_size
@@ -74,6 +75,8 @@ def _loss(row: DeletedTopic) -> str:
     if row.last_write:
         parts.append(f"newest record of {row.last_write}")
     readers = row.readers or ()
+    if row.readers is None:
+        parts.append("readers unknown")
     if readers:
         parts.append(f"read by {', '.join(_reader(reader) for reader in readers[:_SHOWN])}")
     if len(readers) > _SHOWN:

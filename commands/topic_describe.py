@@ -19,6 +19,7 @@ from kctl.units import format_size
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
+    from kctl.model import ClusterState
     from kctl.topics.describe import Problem, TopicDescription
 
 
@@ -69,12 +70,9 @@ def describe(
     asked = _Asked(names or (), match or (), problems, with_overrides, size, offsets, internal)
     with inv.connect() as client:
         if watching:
-            watching.run(
-                lambda: _look(client, asked),
-                lambda seen: Shown(seen.topics, _tables(seen, problems), seen.failures),
-            )
+            watching.run(lambda: _look(client, asked), lambda seen: _shown(seen, problems))
         found = _look(client, asked)
-    inv.emit(found.topics, lambda: _tables(found, problems))
+    inv.emit(found.topics, lambda: _tables(found, problems), lambda: csv_rows(found.topics))
     for line in found.doubts:
         output.warn(line)
     with told_if_incomplete(found.failures):
@@ -104,22 +102,27 @@ class _Found:
 
 
 def _look(client: ClusterClient, asked: _Asked) -> _Found:
-    from kctl.topics.choose import choose
+    from kctl.topics.choose import choose, not_seen
     from kctl.topics.describe import NEEDS_CONFIGS, describe_chosen, only
 
     state, chosen = choose(client, asked.names, asked.match, internal=asked.internal)
     topics = describe_chosen(client, state, chosen)
     unknown = [topic.configs_error for topic in topics if topic.configs_error]
     by_configs = asked.with_overrides or not NEEDS_CONFIGS.isdisjoint(asked.problems)
-    failures, doubts = (unknown, []) if by_configs else ([], unknown)
+    doubts, failures = not_seen(client, asked.names, chosen, filtered=asked.with_overrides or bool(asked.problems))
+    (failures if by_configs else doubts).extend(unknown)
     if asked.with_overrides:
         topics = [topic for topic in topics if topic.overrides]
     if asked.problems:
         topics = [topic for topic in (only(topic, asked.problems) for topic in topics) if topic.partitions]
-    topics = _measured(client, topics, failures, size=asked.size, offsets=asked.offsets)
+    topics = _measured(client, state, topics, failures, size=asked.size, offsets=asked.offsets)
     if any(p.adding_replicas is None for topic in topics for p in topic.partitions):
         doubts.append("whether partitions are being reassigned is not known: the controller did not tell")
     return _Found(topics, doubts, failures)
+
+
+def _shown(seen: _Found, problems: Sequence[Problem]) -> Shown:
+    return Shown(seen.topics, _tables(seen, problems), [*seen.doubts, *seen.failures])
 
 
 def _nothing(problems: Sequence[Problem], *, certain: bool) -> Table:
@@ -129,27 +132,31 @@ def _nothing(problems: Sequence[Problem], *, certain: bool) -> Table:
 
 
 def _measured(
-    client: ClusterClient, topics: list[TopicDescription], failures: list[str], *, size: bool, offsets: bool
+    client: ClusterClient,
+    state: ClusterState,
+    topics: list[TopicDescription],
+    failures: list[str],
+    *,
+    size: bool,
+    offsets: bool,
 ) -> list[TopicDescription]:
-    """With sizes and offsets as asked; what could not be read goes into `failures`."""
+    """With sizes and offsets as asked; what could not be read goes into `failures`. topics: of `state`."""
     if not topics or not (size or offsets):
         return topics
     from kctl.topics.describe import with_offsets, with_sizes
     from kctl.topics.offsets import log_spans
     from kctl.topics.sizes import fetch_sizes
 
-    state = client.metadata([topic.name for topic in topics])
-    kept = [topic for topic in topics if topic.name in state.topics]
-    there = [state.topics[topic.name] for topic in kept]
+    there = [state.topics[topic.name] for topic in topics]
     if size:
         sizes = fetch_sizes(client, state, there)
         failures += sizes.failures
-        kept = [with_sizes(topic, sizes) for topic in kept]
+        topics = [with_sizes(topic, sizes) for topic in topics]
     if offsets:
         spans, lacking = log_spans(client, state, there)
         failures += lacking
-        kept = [with_offsets(topic, spans) for topic in kept]
-    return kept
+        topics = [with_offsets(topic, spans) for topic in topics]
+    return topics
 
 
 def _tables(found: _Found, problems: Sequence[Problem]) -> list[Table]:
@@ -165,6 +172,14 @@ def _tables(found: _Found, problems: Sequence[Problem]) -> list[Table]:
 
 def _rows(topic: TopicDescription) -> list[dict[str, Any]]:
     return [{**row, "marks": _marks(row)} for row in jsonable(topic.partitions)]
+
+
+def csv_rows(topics: Sequence[TopicDescription]) -> list[dict[str, Any]]:
+    """A row for each partition, its topic in front; without what is only there when it was asked for."""
+    rows = [{"topic": topic.name, **row} for topic in topics for row in jsonable(topic.partitions)]
+    sizes = ("size_bytes", "leader_size_bytes")
+    unasked = {key for key in sizes if all(row[key] is None for row in rows)}
+    return [{k: v for k, v in row.items() if k not in unasked and (k, v) != ("offsets", None)} for row in rows]
 
 
 def _columns(topics: Sequence[TopicDescription]) -> list[Column]:
@@ -187,7 +202,8 @@ def _columns(topics: Sequence[TopicDescription]) -> list[Column]:
             Column("offsets.first_timestamp", "FIRST", wide=True),
             Column("offsets.max_timestamp", "NEWEST"),
         ]
-    return [*columns, Column("marks", style=_mark_style)]
+    marked = any(row["marks"] for topic in topics for row in _rows(topic))
+    return [*columns, Column("marks", style=_mark_style)] if marked or not (sized or measured) else columns
 
 
 def tables(topic: TopicDescription) -> list[Table]:

@@ -38,8 +38,7 @@ def offsets(
 
     Example: kctl topic offsets --match 'orders.*' --time -2h
     """
-    from kctl.errors import NotFound
-    from kctl.topics.choose import choose
+    from kctl.topics.choose import choose, chosen_partitions, not_seen
     from kctl.topics.offsets import offset_rows, parse_place
     from kctl.topics.partition_numbers import parse_numbers
 
@@ -48,14 +47,15 @@ def offsets(
     wanted = parse_numbers(partitions) if partitions is not None else None
     with inv.connect() as client:
         state, chosen = choose(client, names or (), match or (), internal=internal)
-        tps = [p.tp for topic in chosen for p in topic.partitions if wanted is None or p.partition in wanted]
-        if chosen and not tps:
-            raise NotFound(f"none of the topics has partition {partitions}")
+        tps = chosen_partitions(chosen, wanted)
+        doubts, _ = not_seen(client, names or (), chosen)
         rows, failures = offset_rows(client, state, tps, place)
     if inv.output == "kafka":
         output.write_text(_as_kafka(rows))
     else:
         inv.emit(rows, lambda: [_table(rows)])
+    for line in doubts:
+        output.warn(line)
     with told_if_incomplete(failures):
         pass
 

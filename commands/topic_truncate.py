@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kctl.commands import output
+from kctl.commands.expect import EXPECT, check_pattern
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.commands.topic_options import EXPECT, MATCH, NAMES, check_pattern
+from kctl.commands.topic_options import MATCH, NAMES
 from kctl.errors import OperationFailed, UsageError
 from kctl.text import counted
 
@@ -75,9 +76,14 @@ def truncate(
         with output.progress("deleting") as bar:
             done = delete_records(client, plan, timeout_s=inv.timeout_s(30), progress=bar.update)
     _emit(inv, done)
-    failed = [f"{row.tp}: {row.error}" for row in done if row.result == "failed"]
+    failed = [_why(row) for row in done if row.result == "failed"]
     if failed:
         raise OperationFailed(f"{len(failed)} of {counted(len(done), 'partition')} not truncated: {'; '.join(failed)}")
+
+
+def _why(row: TruncatedPartition) -> str:
+    error = row.error or ""
+    return error if str(row.tp) in error else f"{row.tp}: {error}"
 
 
 def _of_file(client: ClusterClient, file: Path) -> tuple[ClusterState, dict[TopicPartition, int]]:
@@ -97,20 +103,15 @@ def _of_options(
     before_offset: int | None,
     before_time: str | None,
 ) -> tuple[ClusterState, dict[TopicPartition, int]]:
-    from kctl.errors import NotFound
     from kctl.moments import parse_moment
-    from kctl.topics.choose import choose_to_change
+    from kctl.topics.choose import choose_to_change, chosen_partitions
     from kctl.topics.partition_numbers import parse_numbers
     from kctl.topics.truncate import HIGH_WATERMARK, offsets_at
 
     time_ms = parse_moment(before_time) if before_time is not None else None
     numbers = parse_numbers(partitions) if partitions is not None else None
     state, chosen = choose_to_change(client, names, match)
-    for topic in chosen:
-        missing = (numbers or frozenset()) - {p.partition for p in topic.partitions}
-        if missing:
-            raise NotFound(f"topic {topic.name} has no partition {', '.join(map(str, sorted(missing)))}")
-    tps = [p.tp for topic in chosen for p in topic.partitions if numbers is None or p.partition in numbers]
+    tps = chosen_partitions(chosen, numbers)
     if time_ms is not None:
         return state, offsets_at(client, state, tps, time_ms)
     return state, dict.fromkeys(tps, HIGH_WATERMARK if before_offset is None else before_offset)

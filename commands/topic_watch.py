@@ -39,23 +39,26 @@ def watch(
 
     Example: kctl topic watch --top 10 --interval 5s
     """
-    from kctl.topics.choose import choose
+    from kctl.topics.choose import choose, not_seen
     from kctl.topics.rates import rates, read_ends
 
     inv = invocation(ctx)
-    watching = Watching(inv, interval)
+    watching = Watching(inv, interval, "topic watch")
     before: Ends | None = None
+    doubts: list[str] = []
     with inv.connect() as client:
 
         def look() -> Ends:
+            nonlocal doubts
             state, chosen = choose(client, names or (), match or (), internal=internal)
+            doubts, _ = not_seen(client, names or (), chosen)
             return read_ends(client, state, chosen)
 
         def shown(now: Ends) -> Shown:
             nonlocal before
             rows = rates(before, now, by_partition=by is By.PARTITION)[:top]
             before = now
-            return Shown(jsonable(rows), [_table(rows, by)], now.failures)
+            return Shown(jsonable(rows), [_table(rows, by)], [*doubts, *now.failures])
 
         watching.run(look, shown)
 

@@ -43,7 +43,7 @@ def list_(
     Example: kctl transaction list --state Ongoing --duration-filter 5m
     """
     from kctl.name_patterns import matches, parse_patterns
-    from kctl.transactions.listing import NEEDS_ALL, all_can_be_listed, list_transactions, parse_states
+    from kctl.transactions.listing import NEEDS_ALL, STATES_TOPIC, all_can_be_listed, list_transactions, parse_states
     from kctl.units import parse_duration_ms
 
     inv = invocation(ctx)
@@ -64,6 +64,9 @@ def list_(
     inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty="no such transactions")])
     if not complete:
         output.warn(f"there may be more: not every transactional id may be described; {NEEDS_ALL}")
+    unseen = failed.pop(STATES_TOPIC, None)
+    if unseen is not None:
+        output.warn(f"there may be more: {unseen.message}; {unseen.hint}")
     _raise_unseen(failed, "coordinator")
 
 
@@ -83,11 +86,13 @@ def describe(ctx: typer.Context, ids: Annotated[list[str], typer.Argument(metava
 
     Example: kctl transaction describe payments-1 -o json
     """
+    from kctl.cluster_rights import may_describe_all_topics
     from kctl.transactions.listing import describe_transactions
 
     inv = invocation(ctx)
     with inv.connect() as client:
         answers = describe_transactions(client, ids)
+        whole = may_describe_all_topics(client)
     found = [answer for answer in answers.values() if not isinstance(answer, KctlError)]
     failed = {name: answer for name, answer in answers.items() if isinstance(answer, KctlError)}
     if failed and not found:
@@ -104,6 +109,8 @@ def describe(ctx: typer.Context, ids: Annotated[list[str], typer.Argument(metava
         Column("partitions", name=True),
     ]
     inv.emit(found, lambda: [Table(columns, jsonable(found))])
+    if whole is False:
+        output.warn("partitions of topics that may not be described are not shown; that needs Describe on topic *")
     _raise_unseen(failed, "transactional id")
 
 
@@ -178,6 +185,7 @@ def hanging(
     """
     from datetime import datetime, timezone
 
+    from kctl.cluster_rights import may_describe_all_topics
     from kctl.transactions.hanging import find_hanging, old_transactions
     from kctl.transactions.producers import describe_producers
     from kctl.units import parse_duration_ms
@@ -193,6 +201,7 @@ def hanging(
             raise next(iter(failed.values()))
         now = datetime.now(timezone.utc)
         found = find_hanging(client, old_transactions(known, now=now, longer_than_ms=limit_ms), now=now)
+        whole = topic is not None or may_describe_all_topics(client) is not False
     columns = [
         Column("topic", name=True),
         Column("partition", align="right"),
@@ -204,24 +213,34 @@ def hanging(
         Column("last_timestamp", wide=True),
         Column("duration_ms", "FOR", show=format_duration, align="right"),
     ]
-    inv.emit(found, lambda: [Table(columns, jsonable(found), empty="no hanging transactions")])
+    empty = "no hanging transactions" if whole and not failed else "no hanging transactions in what could be seen"
+    inv.emit(found, lambda: [Table(columns, jsonable(found), empty=empty)])
     _raise_unseen(failed, "partition")
+    if not whole:
+        raise OperationFailed(
+            "there may be more: not every topic may be described",
+            hint="it needs an ACL for Describe on topic *; --topic TOPIC looks at one",
+        )
     if found:
         raise NotHealthy(
             f"{counted(len(found), 'hanging transaction')}",
-            hint="kctl transaction abort --topic TOPIC --partition N --start-offset OFFSET ends one",
+            hint="kctl transaction abort TOPIC --partition N --start-offset OFFSET ends one",
         )
 
 
 def _searched(
     client: ClusterClient, topic: str | None, numbers: Sequence[int] | None, broker_id: int | None
 ) -> list[PartitionState]:
+    from kctl.transactions.listing import STATES_TOPIC
+
     if topic is not None:
         found = partitions_of(client, topic, numbers)
         state = client.metadata(())
     else:
         state = client.metadata()
-        found = [partition for name in sorted(state.topics) for partition in state.topics[name].partitions]
+        # Only coordinators write to this one, and never in a transaction; few may read it.
+        names = sorted(state.topics.keys() - {STATES_TOPIC})
+        found = [partition for name in names for partition in state.topics[name].partitions]
     if broker_id is not None and broker_id not in state.brokers:
         known = ", ".join(map(str, sorted(state.brokers)))
         raise NotFound(f"broker {broker_id} is not in the cluster", hint=f"the brokers now: {known}")

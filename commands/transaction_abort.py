@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from kctl.commands import output
 from kctl.commands.invocation import invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.transaction import partitions_of
+
+if TYPE_CHECKING:
+    from kctl.transactions.producers import Producer
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class Aborted:
 
 def abort(
     ctx: typer.Context,
-    topic: Annotated[str, typer.Option(metavar="TOPIC", help="Where it is open.")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
     partition: Annotated[int, typer.Option(help="Where it is open.")],
     start_offset: Annotated[int, typer.Option(metavar="OFFSET", help="Where it begins, as `hanging` tells it.")],
     force: Annotated[bool, typer.Option("--force", help="Also one of which a coordinator knows.")] = False,
@@ -37,9 +40,9 @@ def abort(
 
     One of which a coordinator knows is refused: it would be aborted here, and could be committed elsewhere.
 
-    Example: kctl transaction abort --topic orders --partition 0 --start-offset 42 --dry-run
+    Example: kctl transaction abort orders --partition 0 --start-offset 42 --dry-run
     """
-    from kctl.transactions.abort import abort_transaction, find_open, refuse_live
+    from kctl.transactions.abort import abort_transaction, find_open, refuse_changed, refuse_live
 
     inv = invocation(ctx)
     with inv.connect() as client:
@@ -49,11 +52,12 @@ def abort(
             refuse_live(client, producer)
         if not dry_run:
             if not inv.yes:
-                output.note(
-                    f"{producer.tp}: from offset {start_offset}, producer id {producer.producer_id}, epoch"
-                    f" {producer.producer_epoch}, last batch at {producer.last_timestamp:%Y-%m-%d %H:%M:%S} UTC"
-                )
+                output.note(shown(producer))
             inv.confirm(f"Abort the transaction in {producer.tp} of {client.target.name}?", target=client.target)
+            (state,) = partitions_of(client, topic, [partition])  # its leader may be another by now
+            refuse_changed(client, state, producer)
+            if not force:
+                refuse_live(client, producer)
             abort_transaction(client, state, producer, timeout_s=inv.timeout_s(30))
     done = Aborted(
         topic, partition, start_offset, producer.producer_id, producer.producer_epoch,
@@ -65,3 +69,13 @@ def abort(
         Column("result"),
     ]
     inv.emit(done, lambda: [Table(columns, [jsonable(done)])])
+
+
+def shown(producer: Producer) -> str:
+    """What would be aborted, in a line."""
+    last = producer.last_timestamp
+    return (
+        f"{producer.tp}: from offset {producer.current_transaction_start_offset}, producer id {producer.producer_id},"
+        f" epoch {producer.producer_epoch}, last batch"
+        f" {f'at {last:%Y-%m-%d %H:%M:%S} UTC' if last is not None else 'without a time'}"
+    )

@@ -16,6 +16,7 @@ from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.access.users import UserChange
+    from kctl.client import ClusterClient
 
 app = CommandGroup("List, add and remove users of SCRAM.")
 
@@ -124,6 +125,7 @@ def remove(
     ctx: typer.Context,
     names: Annotated[list[str], typer.Argument(metavar="NAME…")],
     mechanism: Annotated[list[str] | None, _MECHANISM] = None,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="Skip users that are not there.")] = False,
     dry_run: Annotated[bool, _DRY_RUN] = False,
 ) -> None:
     """Remove users, or only what they have of a mechanism. Their ACLs and quotas stay.
@@ -138,11 +140,28 @@ def remove(
     mechanisms = parse_mechanisms(mechanism or [])
     with inv.connect() as client:
         plan = plan_remove(list_users(client, names), names, mechanisms)
+        if not if_exists:
+            _refuse_missing(client, plan)
         todo = [row for row in plan if row.result == "would remove"]
         if todo and not dry_run:
             users = ", ".join(dict.fromkeys(row.user for row in todo))
             inv.confirm(f"Remove {users} of {client.target.name}?", target=client.target)
         _finish(inv, plan if dry_run else carry_out(client, plan))
+
+
+def _refuse_missing(client: ClusterClient, plan: Sequence[UserChange]) -> None:
+    """Raise NotFound: a mistyped user who is «removed» can still log in."""
+    from kctl.access.users import list_users
+    from kctl.suggestions import did_you_mean
+
+    missing = next((row for row in plan if row.result == "not there"), None)
+    if missing is not None:
+        known = {user.user for user in list_users(client)}
+        what = f"{missing.mechanism} of user {missing.user}" if missing.user in known else f"user {missing.user}"
+        raise NotFound(
+            f"there is no {what}",
+            hint=did_you_mean(missing.user, known - {missing.user}) or "kctl user list shows all",
+        )
 
 
 def _finish(inv: Invocation, rows: Sequence[UserChange]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -60,16 +60,23 @@ def apart(found: Mapping[_Key, _Value | KctlError]) -> tuple[dict[_Key, _Value],
 
 def ranges(numbers: Sequence[int]) -> str:
     """Sorted numbers as people write them: «0-3,7»."""
-    parts: list[str] = []
-    start = end = None
-    for number in (*numbers, None):
-        if end is not None and number == end + 1:
-            end = number
-            continue
-        if start is not None:
-            parts.append(str(start) if start == end else f"{start}-{end}")
-        start = end = number
-    return ",".join(parts)
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans(numbers))
+
+
+def spans(numbers: Sequence[int]) -> list[list[int]]:
+    """The same for programs: [first, last] of each run."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return found
+
+
+def alarm(key: str) -> Callable[[Mapping[str, Any]], str | None]:
+    """A column's style: red when the row's `key` is set and not zero."""
+    return lambda row: "red" if row.get(key) else None
 
 
 def lag_columns(*, with_group: bool = True, with_members: bool = True) -> list[Column]:

@@ -69,9 +69,9 @@ def ls(
         Column("name", name=True),
         Column("children", align="right"),
         Column("data_bytes", "BYTES", align="right"),
-        Column("ephemeral"),
         Column("modified"),
         Column("meaning"),
+        Column("ephemeral", wide=True),
         Column("version", align="right", wide=True),
         Column("created", wide=True),
     ]

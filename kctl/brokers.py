@@ -228,6 +228,11 @@ class Brokers:
         return answers
 
 
+def _may_change(request: Any) -> bool:
+    """Whether a request changes something when it is carried out; one that is only to be validated does not."""
+    return request.API_KEY in CHANGES and not getattr(request, "validate_only", False)
+
+
 def _no_answer(
     exc: ConnectionFailed, request: Any, node: int | None, deadline: Deadline, changes: bool | None
 ) -> KctlError:
@@ -238,7 +243,7 @@ def _no_answer(
         if isinstance(exc, NoAnswer)
         else f"closed the connection during {name}"
     )
-    if request.API_KEY in CHANGES if changes is None else changes:
+    if _may_change(request) if changes is None else changes:
         return OutcomeUnknown(
             f"{who} {why}: it may have been carried out or not", hint="look at the state before you try again"
         )

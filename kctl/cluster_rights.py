@@ -1,15 +1,19 @@
-"""What brokers leave out of lists without a word: groups, for who may not describe the cluster."""
+"""What brokers leave out of lists without a word: groups, for who may not describe the cluster, and topics."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kctl.errors import KctlError
+from kctl.errors import KctlError, NotAuthorized
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from kctl.client import ClusterClient
 
-_DESCRIBE = 8  # org.apache.kafka.common.acl.AclOperation
+DELETE, _DESCRIBE = 6, 8  # org.apache.kafka.common.acl.AclOperation
+# No topic can have this name, whatever else the cluster has; rights are looked at before names are.
+_NO_TOPIC = "kctl asks whether all topics may be described"
 
 
 def may_describe_cluster(client: ClusterClient) -> bool | None:
@@ -23,3 +27,43 @@ def may_describe_cluster(client: ClusterClient) -> bool | None:
         return None
     allowed = answer.authorized_operations
     return None if answer.error_code or allowed is None else _DESCRIBE in allowed
+
+
+def may_describe_all_topics(client: ClusterClient) -> bool | None:
+    """Whether the user may describe a topic of any name, so that lists of topics, of their partitions and of committed
+    offsets are whole: brokers leave hidden topics out of those (KafkaApis.handleTopicMetadataRequest,
+    fetchAllOffsetsForGroup). A denial of single topics beside a right on all is not seen. None when it cannot be told.
+    """
+    try:
+        client.metadata([_NO_TOPIC])
+    except NotAuthorized:
+        return False
+    except KctlError:
+        return None
+    return True
+
+
+def topics_denied(client: ClusterClient, names: Collection[str], operation: int) -> list[str]:
+    """Those of the topics on which brokers say that the user has not this right (KIP-430); none where they do not tell,
+    as before 2.3. operation: DELETE."""
+    from kafka.protocol.metadata import MetadataRequest
+
+    topics = [MetadataRequest.MetadataRequestTopic(name=name) for name in sorted(names)]
+    try:
+        answer = client.send(
+            MetadataRequest(
+                topics=topics, allow_auto_topic_creation=False, include_topic_authorized_operations=True, min_version=8
+            )
+        )
+    except KctlError:
+        return []
+    allowed = {topic.name: topic.authorized_operations for topic in answer.topics if not topic.error_code}
+    return [name for name, operations in allowed.items() if operations is not None and operation not in operations]
+
+
+def refuse_hidden_topics(client: ClusterClient, *, hint: str) -> None:
+    """Raise NotAuthorized when brokers leave commits of groups out, for topics that the user may not describe."""
+    if may_describe_all_topics(client) is False:
+        raise NotAuthorized(
+            "not authorized to describe all topics: there may be more commits than brokers tell", hint=hint
+        )

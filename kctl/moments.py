@@ -20,7 +20,7 @@ def parse_moment(text: str, *, now_ms: int | None = None) -> int:
 
     now_ms: from where so long ago is counted; the clock without. Raises UsageError.
     """
-    if _NUMBER.fullmatch(text):
+    if _NUMBER.fullmatch(text) and int(text) <= MAX_MS:  # requests have 64 bits for it, and datetime less
         return int(text) if len(text) > 10 else int(text) * 1000
     now = round(time.time() * 1000) if now_ms is None else now_ms
     if text == "now":
@@ -36,10 +36,19 @@ def parse_moment(text: str, *, now_ms: int | None = None) -> int:
             moment = moment.replace(tzinfo=timezone.utc)
         return round(moment.timestamp() * 1000)
     except (ValueError, OverflowError, OSError, UsageError):
-        raise UsageError(
-            f"{text!r} is not a time",
-            hint="write 2024-05-01T12:00:00Z, 2024-05-01, milliseconds, now, or -90m for so long ago",
-        ) from None
+        raise UsageError(f"{text!r} is not a time", hint=_hint(text)) from None
+
+
+def _hint(text: str) -> str:
+    """What was meant: with a duration, so long ago."""
+    duration = text.strip().lower()
+    try:
+        parse_duration_ms(duration)
+    except UsageError:
+        duration = ""
+    if _AGO.fullmatch(f"-{duration}"):
+        return f"for so long ago write -{duration} or '{duration} ago'"
+    return "write 2024-05-01T12:00:00Z, 2024-05-01, milliseconds, now, or -90m for so long ago"
 
 
 def moment_text(ms: int) -> str | None:

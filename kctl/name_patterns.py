@@ -39,8 +39,10 @@ def select(
     names = set(known)
     unknown = sorted(set(exact) - names)
     if unknown:
+        do = "does" if len(unknown) == 1 else "do"
         raise NotFound(
-            f"there is no {noun} {', '.join(unknown)}", hint=did_you_mean(unknown[0], names) or f"kctl {noun} list"
+            f"{noun}{'' if len(unknown) == 1 else 's'} {', '.join(unknown)} {do} not exist",
+            hint=did_you_mean(unknown[0], names) or f"kctl {noun} list",
         )
     if not exact and not patterns:
         return sorted(names)

@@ -54,14 +54,15 @@ def ask_controller(
             if start == 0 and not isinstance(exc, OutcomeUnknown):
                 raise
             outcomes.update(dict.fromkeys(chunk, exc))
-            outcomes.update({tp: _not_sent(tp, exc) for tp in partitions[start + per_request :]})
+            outcomes.update({tp: not_sent(tp, exc) for tp in partitions[start + per_request :]})
             break
         outcomes.update({tp: said[tp] if tp in said else _no_word(tp) for tp in chunk})
     return outcomes
 
 
-def _not_sent(tp: TopicPartition, why: KctlError) -> KctlError:
-    return OperationFailed(f"{tp} was not asked for, because an earlier request failed: {why.message}", hint=why.hint)
+def not_sent(what: object, why: KctlError) -> KctlError:
+    """The error of what was to be asked for in a later request than the one that failed as a whole."""
+    return OperationFailed(f"{what} was not asked for, because an earlier request failed: {why.message}", hint=why.hint)
 
 
 def _no_word(tp: TopicPartition) -> KctlError:

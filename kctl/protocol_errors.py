@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from kctl.errors import (
     AlreadyExists,
     AuthenticationFailed,
@@ -206,6 +208,7 @@ _CLASS_OF = {code: cls for cls, codes in _CLASSES.items() for code in codes}
 RETRIABLE = frozenset({3, 5, 6, 8, 9, 13, 14, 15, 16, 41, 56, 72, 74, 75, 78, 100, 103})
 NOT_CONTROLLER = 41
 
+_DENIED = re.compile(r"([\w ]+ )?authorization failed\.?", re.IGNORECASE)
 _HINTS: dict[type[KctlError], str] = {
     NotAuthorized: "ask for an ACL, or use a context with another user",
     OutcomeUnknown: "look at the state before you try again",
@@ -229,7 +232,8 @@ def error_for(error_code: int, message: str | None, *, subject: str, hint: str |
     cls = _CLASS_OF.get(error_code, OperationFailed)
     name, meaning = ERRORS.get(error_code, (error_name(error_code), "the broker gave an unknown error"))
     said = " ".join((message or "").split())
-    if said.startswith("Request Request("):  # AuthHelper prints its own objects
+    # AuthHelper prints its own objects; and «Topic authorization failed.» is the code's name once more.
+    if said.startswith("Request Request(") or _DENIED.fullmatch(said):
         said = ""
     text = said.rstrip(".") if said and said.upper() != name else meaning
     return cls(

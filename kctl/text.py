@@ -6,7 +6,8 @@ import re
 
 # C0 and C1 controls, DEL, line and paragraph separators, bidirectional overrides (they reorder what a person
 # reads: CVE-2021-42574) and lone surrogates. Tab and newline are escaped as well: a cell is one line.
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+UNSAFE = "\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff"  # for a regex's class
+_UNSAFE = re.compile(f"[{UNSAFE}]")
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 

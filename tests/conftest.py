@@ -10,10 +10,12 @@ import re
 import signal
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 import hypothesis
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 import kctl as package
 from kctl_testing import Kctl, TestCluster
@@ -42,12 +44,18 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("KCTL_FUZZ_SHARE", "8")  # of the fuzz tests' inputs, where time is short
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What one process runs (`--dist loadgroup`): a file, or a whole folder of integration tests, whose tests share a
-    cluster that takes long to start."""
-    for item in items:
-        group = item.path.parent if item.path.parent.parent.name == "integration" else item.path
-        item.add_marker(pytest.mark.xdist_group(f"{group.parent.name}-{group.name}"))
+class FolderScheduling(LoadScopeScheduling):
+    """A process runs whole files, and whole folders of integration tests: their tests share a cluster."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = PurePosixPath(nodeid.partition("::")[0])
+        return str(path.parent if path.parent.parent.name == "integration" else path)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FolderScheduling | None:
+    """`--dist loadfile` is by folders where there are any."""
+    return FolderScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session")

@@ -100,9 +100,11 @@ def _who(row: YamlMap) -> Entity:
     names: dict[str, str | None] = dict.fromkeys(_PARTS)
     for part in _PARTS:
         if part in row:
-            if not isinstance(row[part], (str, int)) or isinstance(row[part], bool):
-                raise InvalidFile(f"{row.where(part)}: {part} is a name")
-            names[part] = str(row[part])
+            # A number would lose how it is written: 0123 and 0x7b are other names than 123.
+            if not isinstance(row[part], str):
+                hint = "put a name of digits in quotes" if isinstance(row[part], (int, float)) else None
+                raise InvalidFile(f"{row.where(part)}: {part} is a name", hint=hint)
+            names[part] = row[part]
     try:
         return entity(**names)
     except UsageError as exc:

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 
 from kctl.access.acls import add_acls, list_acls, remove_acls, unknown_parts
 from kctl.access.model import Acl
-from kctl.access.words import acl_words
-from kctl.errors import KctlError
+from kctl.access.words import acl_words, broker_host
+from kctl.errors import KctlError, OperationFailed
+from kctl.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
 _READ_BACK_S = 10.0
 _POLL_S = 0.1
+_COMPARED = 1000  # ACLs, for what was meant
 TODO = frozenset({"would add", "would remove"})
 
 
@@ -62,6 +64,18 @@ def acl_of(row: AclRow) -> Acl:
     )  # fmt: skip
 
 
+def as_present(wanted: Iterable[Acl], present: Iterable[Acl]) -> list[Acl]:
+    """ACLs to be removed, with the host as it is there: as it was typed, or else as brokers write it."""
+    there = set(present)
+    return [acl if acl in there else replace(acl, host=broker_host(acl.host)) for acl in wanted]
+
+
+def similar(row: AclRow, present: Iterable[Acl]) -> str | None:
+    """«did you mean …?» of the ACLs with the same principal or resource."""
+    near = [acl for acl in present if row.principal == acl.principal or row.resource_name == acl.resource_name]
+    return did_you_mean(row.acl, map(acl_words, near[:_COMPARED]))
+
+
 def plan_changes(present: Iterable[Acl], *, add: Sequence[Acl] = (), remove: Sequence[Acl] = ()) -> list[AclChange]:
     """One row for each ACL that is to be there, or not to be: what would be done about it."""
     there = set(present)
@@ -78,19 +92,22 @@ def plan_changes(present: Iterable[Acl], *, add: Sequence[Acl] = (), remove: Seq
 def carry_out(client: ClusterClient, plan: Sequence[AclChange]) -> list[AclChange]:
     """Do what the plan says, and say what the cluster then has.
 
-    Adds first, so that nobody is without a right that only changes its form. Raises what concerns all of it, when
-    nothing was done.
+    Adds first, and removes nothing when one could not be added: nobody is without a right that only changes its form.
+    Raises what concerns all of it, when nothing was done.
     """
     adding = [acl_of(row) for row in plan if row.result == "would add"]
     removing = [acl_of(row) for row in plan if row.result == "would remove"]
     outcomes: dict[Acl, KctlError | None] = {}
     if adding:
         outcomes.update(add_acls(client, adding))
-    if removing:
+        _raise_if_all_failed_alike(outcomes)
+    if any(outcomes.values()):
+        outcomes.update(dict.fromkeys(removing, OperationFailed("not removed, because an ACL could not be added")))
+    elif removing:
         try:
             outcomes.update(remove_acls(client, removing))
         except KctlError as exc:
-            if all(error is not None for error in outcomes.values()):
+            if not adding:
                 raise
             outcomes.update(dict.fromkeys(removing, exc))
     _raise_if_all_failed_alike(outcomes)

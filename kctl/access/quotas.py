@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from kctl.access.outcomes import raise_refusal
 from kctl.access.words import quoted_name
 from kctl.errors import KctlError, OperationFailed, UsageError
 from kctl.suggestions import did_you_mean
@@ -185,11 +186,11 @@ def carry_out(client: ClusterClient, plan: Sequence[QuotaChange], *, validate_on
         return list(plan)
     answer = client.send_to_controller(_request(todo, validate_only))
     errors = _errors(answer, todo)
-    if len(errors) == len(todo):
-        raise next(iter(errors.values()))
+    raise_refusal(errors, todo)
     there: Quotas | KctlError | None = None
-    if not validate_only:
-        there = _read_back(client, {who: rows for who, rows in todo.items() if who not in errors})
+    done = {who: rows for who, rows in todo.items() if who not in errors}
+    if done and not validate_only:
+        there = _read_back(client, done)
     return [_outcome(row, errors.get(_of(row)), there) if row.result.startswith("would ") else row for row in plan]
 
 

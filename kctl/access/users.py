@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kctl.access.model import name_of
+from kctl.access.outcomes import raise_refusal
 from kctl.errors import KctlError, OperationFailed, UsageError
 
 if TYPE_CHECKING:
@@ -126,9 +127,9 @@ def carry_out(client: ClusterClient, plan: Sequence[UserChange], password: str |
             if number == 0:
                 raise
             errors.update(dict.fromkeys(part, exc))
-    if len(errors) == len(todo):
-        raise errors[todo[0]]
-    there = _read_back(client, [row for row in todo if row not in errors])
+    raise_refusal(errors, todo)
+    done = [row for row in todo if row not in errors]
+    there = _read_back(client, done) if done else {}
     return [_outcome(row, errors.get(row), there) if row in todo else row for row in plan]
 
 

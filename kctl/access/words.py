@@ -17,6 +17,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
+import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
@@ -34,6 +35,7 @@ from kctl.access.model import (
 )
 from kctl.errors import UsageError
 from kctl.suggestions import did_you_mean
+from kctl.text import UNSAFE, printable_json
 
 # What kafka-acls --producer and --consumer add (kafka.admin.AclCommand).
 _ROLES = {
@@ -42,7 +44,7 @@ _ROLES = {
 }
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _BARE = re.compile(r'[^\s",]+')
-_PLAIN = re.compile(r'[^\s",\\\x00-\x1f\x7f]+')
+_PLAIN = re.compile(rf'[^\s",\\{UNSAFE}]+')
 MAX_CHARACTERS = 10_000
 
 
@@ -104,10 +106,10 @@ def resource_words(resource_type: str, name: str, pattern_type: str) -> str:
 
 
 def quoted_name(text: str) -> str:
-    """In quotes where it would be read as something else."""
+    """In quotes where it would be read as something else. A terminal is shown all of it as it is (`printable`)."""
     if _PLAIN.fullmatch(text) and not text.endswith("*"):
         return text
-    return json.dumps(text, ensure_ascii=False)
+    return printable_json(json.dumps(text, ensure_ascii=False))
 
 
 # --- reading --------------------------------------------------------------------------------------------------------
@@ -124,7 +126,8 @@ def parse_acls(text: str, *, strict: bool = True) -> list[Acl]:
     """The ACLs of an expression, one for each operation.
 
     strict: also that the operations make sense for the resource and the host is an address, which is wanted of new
-    ACLs and not of those that are to be removed. Raises UsageError with the position.
+    ACLs and not of those that are to be removed; the host is then as brokers write it. Raises UsageError with the
+    position.
     """
     reader = _Reader(text)
     permission = reader.one_of("«allow» or «deny»", {name.lower(): name for name in PERMISSIONS})
@@ -167,6 +170,21 @@ def parse_resource(text: str) -> tuple[str, str | None, str | None]:
     return found
 
 
+def broker_host(text: str) -> str:
+    """An address as brokers write and compare it (InetAddress.getHostAddress): «::1» → 0:0:0:0:0:0:0:1, and one of IPv4
+    within IPv6 as IPv4. What is no address stays as it is."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return text
+    if isinstance(address, ipaddress.IPv4Address):
+        return str(address)
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    groups = ":".join(f"{group:x}" for group in struct.unpack(">8H", address.packed))
+    return f"{groups}%{address.scope_id}" if address.scope_id else groups
+
+
 def parse_operation(text: str) -> str:
     """«read» → READ. Raises UsageError."""
     found = _OPERATION_WORDS.get(text.lower().replace("_", "-"))
@@ -194,7 +212,7 @@ def parse_filter(
         pattern_type=pattern,
         covering=covering is not None,
         principal=parse_principal(principal) if principal is not None else None,
-        host=host,
+        host=broker_host(host) if host is not None else None,
         operation=parse_operation(operation) if operation is not None else None,
         permission_type=permission.upper() if permission is not None else None,
     )
@@ -358,4 +376,5 @@ def _host(reader: _Reader, *, strict: bool) -> str:
             reader.fail(
                 token.at, f"{token.word!r} is no IP address", "brokers compare addresses, not names or networks"
             )
+        return broker_host(token.word)
     return token.word

@@ -36,17 +36,19 @@ def read_views(client: ClusterClient, brokers: Collection[int]) -> dict[int, Bro
     return found
 
 
-def fenced_brokers(client: ClusterClient) -> dict[int, Broker]:
+def fenced_brokers(client: ClusterClient) -> dict[int, Broker] | KctlError:
     """Brokers that are registered with a KRaft controller and not alive (KIP-1073, brokers ≥ 4.0); else none.
 
-    Raises ConnectionFailed's subclasses.
+    The error when a broker has it and does not tell. Raises ConnectionFailed's subclasses.
     """
     from kafka.protocol.admin import DescribeClusterRequest
+
+    from kctl.client import error_for
 
     try:
         answer = client.send(DescribeClusterRequest(include_fenced_brokers=True, min_version=2))
     except NotSupported:
         return {}
     if answer.error_code:
-        return {}
+        return error_for(answer.error_code, answer.error_message, subject="the cluster's fenced brokers")
     return {b.broker_id: Broker(b.broker_id, b.host, b.port, b.rack) for b in answer.brokers if b.is_fenced}

@@ -10,7 +10,9 @@ from kctl.broker.api_versions import BrokerApis, fetch_api_versions, release_of
 from kctl.broker.log_dir_rows import LogDirRow, log_dir_rows
 from kctl.broker.membership import fenced_brokers
 from kctl.broker.quorum import describe_quorum
-from kctl.errors import ConnectionFailed, KctlError, NotFound
+from kctl.cluster_rights import may_describe_all_topics
+from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, NotFound
+from kctl.health.hidden import hidden_line, hidden_topics
 from kctl.health.partitions import partitions_of
 from kctl.log_dirs import LogDir, fetch_log_dirs
 from kctl.model import Broker, ClusterState, PartitionState
@@ -23,9 +25,11 @@ if TYPE_CHECKING:
 class BrokerSummary:
     """A broker. state: «up»; «silent», registered but without an answer; «down», others hold it for a replica's broker.
 
-    host, port, rack: None when it is down and nobody tells. controller: with KRaft, whether the active one has this id.
-    leaders, replicas: of all topics; not_in_sync: of its replicas. size_bytes: all its replicas; used_percent: of the
-    fullest log dir's disk; release: see release_of. None where it could not be read: error says why.
+    host, port, rack: None when it is down and nobody tells. controller: with KRaft, whether the active one has this id;
+    None when nobody could tell.
+    leaders, replicas: of all topics; not_in_sync: of its replicas; None with topics that may not be described.
+    size_bytes: all its replicas; used_percent: of the fullest log dir's disk; release: see release_of. None where it
+    could not be read: error says why.
     """
 
     id: int
@@ -33,10 +37,10 @@ class BrokerSummary:
     port: int | None
     rack: str | None
     state: str
-    controller: bool
-    leaders: int
-    replicas: int
-    not_in_sync: int
+    controller: bool | None
+    leaders: int | None
+    replicas: int | None
+    not_in_sync: int | None
     size_bytes: int | None
     used_percent: float | None
     log_dirs: int | None
@@ -47,17 +51,19 @@ class BrokerSummary:
 
 @dataclass(frozen=True, slots=True)
 class BrokerDescription:
-    """A broker in full. preferred: partitions whose preferred leader it is; partitions_not_in_sync: «orders-3»."""
+    """A broker in full. preferred: partitions whose preferred leader it is; partitions_not_in_sync: «orders-3», of the
+    topics that are seen.
+    """
 
     id: int
     host: str | None
     port: int | None
     rack: str | None
     state: str
-    controller: bool
-    leaders: int
-    preferred: int
-    replicas: int
+    controller: bool | None
+    leaders: int | None
+    preferred: int | None
+    replicas: int | None
     partitions_not_in_sync: tuple[str, ...]
     release: str | None
     log_dirs: tuple[LogDirRow, ...] | None
@@ -66,13 +72,18 @@ class BrokerDescription:
 
 @dataclass(frozen=True, slots=True)
 class BrokerFacts:
-    """What is known of all brokers of a cluster. controller: None when there is none, or nobody could tell."""
+    """What is known of all brokers of a cluster. controller: None when nobody could tell: failures say why, and what
+    else is not known that is of no one broker. unseen: topics that may not be described, or it is not known whether
+    there are any: what is counted over topics is not known.
+    """
 
     state: ClusterState
     controller: int | None
     fenced: Mapping[int, Broker]
     apis: Mapping[int, BrokerApis | KctlError]
     log_dirs: Mapping[int, Sequence[LogDir] | KctlError]
+    failures: tuple[str, ...] = ()
+    unseen: bool = False
 
     @property
     def ids(self) -> list[int]:
@@ -84,20 +95,48 @@ class BrokerFacts:
         """Where a broker is, or was; None when nobody tells of one that is down."""
         return self.state.brokers.get(node) or self.fenced.get(node)
 
+    def is_controller(self, node: int) -> bool | None:
+        """None when nobody could tell."""
+        return None if self.controller is None else node == self.controller
+
 
 def read_brokers(client: ClusterClient, wanted: Collection[int] | None = None) -> BrokerFacts:
     """Ask for metadata, and each broker (or those wanted) for its API versions and log dirs.
 
-    Raises NotFound for a broker wanted that nobody knows.
+    Raises NotFound for a broker wanted that nobody knows, ConnectionFailed's subclasses.
     """
     state = client.metadata()
+    controller, failure = _controller(client, state)
+    failures = [failure] if failure else []
     fenced = fenced_brokers(client)
-    facts = BrokerFacts(state, _controller(client, state), fenced, {}, {})
-    check_known(wanted or (), facts.ids)
+    if isinstance(fenced, KctlError):
+        failures.append(f"brokers that are down may be missing: {fenced.message}")
+        fenced = {}
+    check_known(wanted or (), BrokerFacts(state, controller, fenced, {}, {}).ids)
     asked = [node for node in state.brokers if wanted is None or node in wanted]
     apis = fetch_api_versions(client, asked)
     able = [node for node, found in apis.items() if not isinstance(found, KctlError)]
-    return BrokerFacts(state, facts.controller, fenced, apis, dict(fetch_log_dirs(client, able)))
+    log_dirs = dict(fetch_log_dirs(client, able))
+    unseen = _unseen_topics(client, state, log_dirs)
+    if unseen:
+        failures.append(f"leaders and replicas of brokers are not known: {unseen}")
+    return BrokerFacts(state, controller, fenced, apis, log_dirs, tuple(failures), unseen=unseen is not None)
+
+
+def _unseen_topics(
+    client: ClusterClient, state: ClusterState, log_dirs: Mapping[int, Sequence[LogDir] | KctlError]
+) -> str | None:
+    """Why metadata may not be of all topics; None when it is, as far as can be told."""
+    found = hidden_topics(client, state, log_dirs)
+    if isinstance(found, KctlError):
+        return found.message
+    if found:
+        return hidden_line(found)
+    # The disks did not tell: then who may describe any topic sees all.
+    denied = any(isinstance(each, NotAuthorized) for each in log_dirs.values())
+    if denied and may_describe_all_topics(client) is not True:
+        return "this user may not describe all topics"
+    return None
 
 
 def check_known(wanted: Collection[int], known: Collection[int]) -> None:
@@ -110,15 +149,19 @@ def check_known(wanted: Collection[int], known: Collection[int]) -> None:
         )
 
 
-def _controller(client: ClusterClient, state: ClusterState) -> int | None:
-    """With KRaft brokers name any one of themselves as the controller; the quorum knows better, if it may be asked."""
+def _controller(client: ClusterClient, state: ClusterState) -> tuple[int | None, str | None]:
+    """The controller, or why it is not known. With KRaft brokers name any one of themselves; the quorum knows better,
+    if it may be asked.
+    """
     try:
         quorum = describe_quorum(client)
+    except ConnectionFailed:
+        raise
     except KctlError as exc:
-        if isinstance(exc, ConnectionFailed):
-            raise
-        return None
-    return state.controller_id if quorum is None else quorum.leader_id
+        return None, f"which is the controller is not known: {exc.message}"
+    if quorum is None:
+        return state.controller_id, None if state.controller_id is not None else "the cluster has no controller"
+    return quorum.leader_id, None if quorum.leader_id is not None else "the metadata quorum has no leader"
 
 
 def summaries(facts: BrokerFacts) -> list[BrokerSummary]:
@@ -154,10 +197,10 @@ def _summary(node: int, facts: BrokerFacts, counts: _Counts) -> BrokerSummary:
         port=broker.port if broker else None,
         rack=broker.rack if broker else None,
         state=_state(node, facts),
-        controller=node == facts.controller,
-        leaders=counts.leaders.get(node, 0),
-        replicas=counts.replicas.get(node, 0),
-        not_in_sync=len(counts.not_in_sync.get(node, ())),
+        controller=facts.is_controller(node),
+        leaders=None if facts.unseen else counts.leaders.get(node, 0),
+        replicas=None if facts.unseen else counts.replicas.get(node, 0),
+        not_in_sync=None if facts.unseen else len(counts.not_in_sync.get(node, ())),
         size_bytes=None if rows is None else sum(row.size_bytes for row in rows),
         used_percent=max(used, default=None),
         log_dirs=None if rows is None else len(rows),
@@ -182,10 +225,10 @@ def _description(node: int, facts: BrokerFacts, counts: _Counts) -> BrokerDescri
         port=broker.port if broker else None,
         rack=broker.rack if broker else None,
         state=_state(node, facts),
-        controller=node == facts.controller,
-        leaders=counts.leaders.get(node, 0),
-        preferred=counts.preferred.get(node, 0),
-        replicas=counts.replicas.get(node, 0),
+        controller=facts.is_controller(node),
+        leaders=None if facts.unseen else counts.leaders.get(node, 0),
+        preferred=None if facts.unseen else counts.preferred.get(node, 0),
+        replicas=None if facts.unseen else counts.replicas.get(node, 0),
         partitions_not_in_sync=tuple(str(p.tp) for p in counts.not_in_sync.get(node, ())),
         release=_release(node, facts),
         log_dirs=None if rows is None else tuple(rows),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kctl.configs.change import ChangedConfig, Plan
+from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -36,11 +37,18 @@ def caution_of(row: ChangedConfig, replication_factor: int | None = None) -> str
     after = row.after or ""
     if row.name in _LIMITS and _shrinks(row.before, row.after):
         return f"{row.name} gets smaller: {_LIMITS[row.name]}"
+    if row.name in _LIMITS and row.result == "would unset" and row.before is not None and row.after is None:
+        # Brokers leave the values out that hold behind a topic's own, when these are of log.retention.hours.
+        return f"{row.name} falls back to a value that brokers do not tell; if it is less, {_LIMITS[row.name]}"
     if row.name in _POLICIES and row.before is not None and row.after is not None:
         return _policy_caution(row.name, row.before, after)
     if row.name == _MIN_ISR and replication_factor is not None and after.isdigit():
         if int(after) > replication_factor:
-            return f"{_MIN_ISR}={after} is more than the {replication_factor} replicas: acks=all is always refused"
+            # Partition.effectiveMinIsr, of KIP-966: no more are asked for than there are
+            return (
+                f"{_MIN_ISR}={after}, with {counted(replication_factor, 'replica')}, counts as {replication_factor} "
+                "since Kafka 3.7: with one broker down acks=all is refused; before 3.7 it is always refused"
+            )
         if int(after) == replication_factor > 1:
             return f"{_MIN_ISR}={after} is all replicas: with one broker down, acks=all is refused"
     if row.name == "unclean.leader.election.enable" and after.lower() == "true" and row.before != row.after:

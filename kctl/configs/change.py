@@ -90,6 +90,17 @@ def plan_changes(
     return Plan(resource, rows, todo, before)
 
 
+def refuse_internal(resource: Resource) -> None:
+    """Raise Refused for Kafka's own topics: with cleanup.policy=delete there, brokers delete what groups committed."""
+    from kctl.topics.names import is_internal
+
+    if resource.kind == "topic" and is_internal(resource.name):
+        raise Refused(
+            f"topic {resource.name} is Kafka's own: it holds the groups' offsets or transactions",
+            hint="nothing was changed; --force changes its configs all the same",
+        )
+
+
 def check(resource: Resource, edits: Sequence[Edit], known: Mapping[str, Config]) -> None:
     """Raise what `plan_changes` says for edits that cannot be right. Pure."""
     found = {edit.name: find_key(known, edit.name) for edit in edits}
@@ -232,15 +243,15 @@ def _read_back(client: ClusterClient, plan: Plan, deadline: Deadline) -> dict[st
     while True:
         found = describe_each(client, [plan.resource], names=names)[plan.resource]
         if isinstance(found, KctlError):
-            raise OutcomeUnknown(
-                f"the brokers took the change of {plan.resource}, but it cannot be read back: {found.message}",
-                hint=found.hint,
-            )
+            raise _unread(plan.resource, found)
         known = by_name(found)
         after = {name: known.get(name) or _leftover(name) for name in names}
         late = [e.name for e in plan.edits if not _done(plan.resource, e, after[e.name])]
         if not late and plan.resource.kind == "brokers":
-            late = _late_brokers(client, plan)
+            try:
+                late = _late_brokers(client, plan)
+            except KctlError as exc:
+                raise _unread(plan.resource, exc) from None
         if not late and (patience.expired or all(_settled(config) for config in after.values())):
             return after
         if deadline.expired:
@@ -249,6 +260,11 @@ def _read_back(client: ClusterClient, plan: Plan, deadline: Deadline) -> dict[st
                 hint=f"kctl config get {plan.resource.path} {' '.join(names)} shows it when they do",
             )
         time.sleep(_POLL_S)
+
+
+def _unread(resource: Resource, error: KctlError) -> OutcomeUnknown:
+    text = f"the brokers took the change of {resource}, but it cannot be read back: {error.message}"
+    return OutcomeUnknown(text, hint=error.hint)
 
 
 def _late_brokers(client: ClusterClient, plan: Plan) -> list[str]:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.configs.html import plain
 from kctl.configs.resources import BROKER_RESOURCE, TOPIC_RESOURCE, Kind, Resource
-from kctl.errors import KctlError, NotFound, OperationFailed
-from kctl.topics.configs import ConfigSource
+from kctl.errors import ConnectionFailed, KctlError, NotFound, OperationFailed
+from kctl.suggestions import did_you_mean
+from kctl.topics.configs import KAFKAS_DEFAULTS, ConfigSource, topic_source
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -92,6 +93,7 @@ _UNDESCRIBED = {
     ),
 }
 _INVALID_REQUEST = 42
+_DEFAULT_SOURCE = 5
 _OLD = "brokers before 4.0 say this of kinds of configs that they do not know, and to users without rights"
 _NO_LIMIT = str(2**63 - 1)
 
@@ -99,6 +101,8 @@ _NO_LIMIT = str(2**63 - 1)
 def describe(client: ClusterClient, resource: Resource, *, documentation: bool = False) -> list[Config]:
     """All configs of one resource, by name. Raises the KctlError with which a broker refused."""
     found = describe_each(client, [resource], documentation=documentation)[resource]
+    if isinstance(found, NotFound) and resource.kind == "topic":
+        raise NotFound(found.message, hint=did_you_mean(resource.name, client.metadata().topics) or found.hint)
     if isinstance(found, KctlError):
         raise found
     return found
@@ -124,11 +128,18 @@ def describe_each(
         answers = client.send_each(requests)
         found.update((r, _configs_of(r, answers[int(r.name)], keys)) for r in brokers)
     if any(r.kind == "brokers" for r in resources):
-        found[Resource.brokers()] = _all_brokers(client, keys, documentation)
+        try:
+            found[Resource.brokers()] = _all_brokers(client, keys, documentation)
+        except KctlError as exc:
+            found[Resource.brokers()] = exc
     others = [r for r in resources if r.kind not in ("broker", "brokers")]
     for start in range(0, len(others), _PER_REQUEST):
         chunk = others[start : start + _PER_REQUEST]
-        answer = client.send(_request(chunk, keys, documentation))
+        try:
+            answer = client.send(_request(chunk, keys, documentation))
+        except KctlError as exc:
+            found.update(dict.fromkeys(others[start:], exc))
+            break
         found.update((r, _configs_of(r, answer, keys)) for r in chunk)
     return found
 
@@ -155,12 +166,18 @@ def _request(resources: Iterable[Resource], keys: list[str] | None, documentatio
 
 
 def _all_brokers(client: ClusterClient, keys: list[str] | None, documentation: bool) -> list[Config] | KctlError:
-    """What is set for all brokers, in the list of what can be: both from one broker, in one request."""
-    nodes = sorted(client.metadata(()).brokers)
-    if not nodes:
-        return OperationFailed("no broker is there to be asked")
-    one, all_ = Resource.broker(nodes[0]), Resource.brokers()
-    answer = client.send(_request([one, all_], keys, documentation), node_id=nodes[0])
+    """What is set for all brokers, in the list of what can be: both from one broker, in one request; from the next when
+    that cannot be reached.
+    """
+    all_ = Resource.brokers()
+    answer: Any = OperationFailed("no broker is there to be asked")
+    for node in sorted(client.metadata(()).brokers):
+        one = Resource.broker(node)
+        answer = client.send_each({node: _request([one, all_], keys, documentation)})[node]
+        if not isinstance(answer, ConnectionFailed):
+            break
+    if isinstance(answer, KctlError):
+        return answer
     known, own = _configs_of(one, answer, keys), _configs_of(all_, answer, keys)
     if isinstance(own, KctlError):
         return own
@@ -193,12 +210,22 @@ def _configs_of(resource: Resource, answer: Any, keys: list[str] | None) -> list
             hint = _OLD if row.error_code == _INVALID_REQUEST and resource.type_code > BROKER_RESOURCE else None
             return error_for(row.error_code, row.error_message, subject=f"configs of {resource}", hint=hint)
         configs = {c.name: _config(c) for c in row.configs}
+        if resource.kind == "topic":
+            configs = {name: _of_topic(config) for name, config in configs.items()}
         if resource.kind == "broker":
             _add_undescribed(configs, keys)
         return sorted(configs.values(), key=lambda config: config.name)
     # Left out silently when it may not be described.
     code = {TOPIC_RESOURCE: 29, BROKER_RESOURCE: 31}.get(resource.type_code, 31)
     return error_for(code, "they were not described", subject=f"configs of {resource}")
+
+
+def _of_topic(config: Config) -> Config:
+    """A topic's config, of which a broker may say that the value of log.retention.hours is the default."""
+    if config.source is not ConfigSource.DEFAULT:
+        return config
+    source = topic_source(config.name, config.value, _DEFAULT_SOURCE)
+    return config if source is config.source else replace(config, source=source, default=KAFKAS_DEFAULTS[config.name])
 
 
 def _config(row: Any) -> Config:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kctl.configs.describe import Config, by_name, describe_each
 from kctl.configs.keys import find_key, unknown
 from kctl.configs.resources import Kind, Resource
-from kctl.errors import KctlError, OperationFailed
+from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, NotFound, OperationFailed, Refused
 from kctl.topics.configs import ConfigSource
 
 if TYPE_CHECKING:
@@ -36,15 +36,11 @@ class Explanation:
 def explain(client: ClusterClient, names: Sequence[str]) -> tuple[list[Explanation], list[str]]:
     """What each name means, for brokers and for topics; and what could not be asked, as warnings.
 
-    Raises NotFound for a name that neither has, what a broker refused when nothing could be asked.
+    Raises NotFound for a name that neither has; Refused, NotAuthorized or OperationFailed for one that those may have
+    who could not be asked; what a broker refused when nothing could be asked.
     """
-    state = client.metadata()
-    asked: list[Resource] = [Resource.broker(min(state.brokers))] if state.brokers else []
-    if state.topics:  # a topic has to be there to be asked about; any will do
-        asked.append(Resource.topic(min(state.topics)))
-    answers = describe_each(client, asked, documentation=True)
+    answers, warnings = _ask(client)
     known: dict[Kind, Mapping[str, Config]] = {}
-    warnings = [] if state.topics else ["the cluster has no topic: what topics can have is not told"]
     for resource, answer in answers.items():
         if isinstance(answer, KctlError):
             warnings.append(f"what a {resource.kind} can have is not told: {answer.message}")
@@ -55,7 +51,37 @@ def explain(client: ClusterClient, names: Sequence[str]) -> tuple[list[Explanati
             if isinstance(answer, KctlError):
                 raise answer
         raise OperationFailed("no broker is there to be asked")
-    return explanations(names, known, asked[0]), warnings
+    try:
+        return explanations(names, known, next(each for each in answers if each.kind in known)), warnings
+    except NotFound as exc:
+        if not warnings:
+            raise
+        raise _not_told(exc, warnings, answers.values()) from None
+
+
+def _ask(client: ClusterClient) -> tuple[dict[Resource, list[Config] | KctlError], list[str]]:
+    """All configs of a broker and of a topic, or why they are not told; and a warning when there is no topic."""
+    state = client.metadata()
+    answers: dict[Resource, list[Config] | KctlError] = {}
+    for node in sorted(state.brokers):  # any will do that can be reached
+        asked = Resource.broker(node)
+        answers = describe_each(client, [asked], documentation=True)
+        if not isinstance(answers[asked], ConnectionFailed):
+            break
+    if not state.topics:  # a topic has to be there to be asked about; any will do
+        return answers, ["the cluster has no topic: what topics can have is not told"]
+    return answers | describe_each(client, [Resource.topic(min(state.topics))], documentation=True), []
+
+
+def _not_told(absent: NotFound, warnings: Sequence[str], answers: Iterable[object]) -> KctlError:
+    """The error for names that those who told do not have, when others did not tell. Pure."""
+    text = "; ".join((absent.message, *warnings))
+    errors = [answer for answer in answers if isinstance(answer, KctlError)]
+    if not errors:
+        return Refused(text, hint="`kctl topic create` makes a topic that can be asked about")
+    if all(isinstance(error, NotAuthorized) for error in errors):
+        return NotAuthorized(text, hint=errors[0].hint, details=errors[0].details)
+    return OperationFailed(text, hint=errors[0].hint)
 
 
 def explanations(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from kctl.errors import KctlError, NotAuthorized
 from kctl.health.brokers import check_brokers, check_controller, check_leaders, check_replicas
 from kctl.health.disks import check_disks, check_log_dirs
+from kctl.health.hidden import check_topics
 from kctl.health.model import Facts, Health, Limits, Status
 from kctl.health.partitions import check_offline, check_under_min_isr, check_under_replicated, partitions_of
+from kctl.topics.describe import hidden
 
 
 def assess(facts: Facts, limits: Limits | None = None) -> Health:
@@ -14,6 +17,7 @@ def assess(facts: Facts, limits: Limits | None = None) -> Health:
     checks = (
         check_brokers(facts, limits),
         check_controller(facts),
+        check_topics(facts),
         check_offline(facts),
         check_under_min_isr(facts),
         check_under_replicated(facts),
@@ -28,9 +32,17 @@ def assess(facts: Facts, limits: Limits | None = None) -> Health:
         controller_id=_controller(facts),
         brokers=len(facts.state.brokers),
         topics=len(facts.state.topics),
+        internal_topics=sum(hidden(topic) for topic in facts.state.topics.values()),
         partitions=sum(1 for _ in partitions_of(facts.state)),
         checks=checks,
     )
+
+
+def never_told(facts: Facts) -> bool:
+    """Whether something is kept from this user: it stays unknown, however long one waits. Pure."""
+    answers = (facts.quorum, facts.hidden, *facts.log_dirs.values(), *facts.min_isr.values())
+    some_hidden = not isinstance(facts.hidden, KctlError) and bool(facts.hidden)
+    return some_hidden or any(isinstance(answer, NotAuthorized) for answer in answers)
 
 
 def _controller(facts: Facts) -> int | None:

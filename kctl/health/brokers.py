@@ -19,7 +19,8 @@ _SILENT_VOTER_MS = 10_000  # a voter that cannot fetch for 2 s (controller.quoru
 def missing_brokers(facts: Facts) -> list[int]:
     """Brokers that have replicas, or are registered, and are not alive."""
     holding = {node for p in partitions_of(facts.state) for node in p.replicas}
-    return sorted((holding | set(facts.fenced)) - facts.state.brokers.keys())
+    registered: set[int] = set() if isinstance(facts.fenced, KctlError) else set(facts.fenced)
+    return sorted((holding | registered) - facts.state.brokers.keys())
 
 
 def check_brokers(facts: Facts, limits: Limits) -> Check:
@@ -38,9 +39,13 @@ def check_brokers(facts: Facts, limits: Limits) -> Check:
         said.append(f"{_brokers(apart)} with another list of brokers than the rest")
     if limits.brokers is not None and len(answered) < limits.brokers:
         said.append(f"{counted(len(answered), 'broker')} of {limits.brokers}")
+    reasons = [error.message for error in silent.values()]
+    reasons += [facts.fenced.message] if isinstance(facts.fenced, KctlError) else []
     if said:
         subjects = tuple(f"broker {node}" for node in sorted({*gone, *silent, *apart}))
-        return Check("brokers", Status.PROBLEM, "; ".join(said), subjects, tuple(e.message for e in silent.values()))
+        return Check("brokers", Status.PROBLEM, "; ".join(said), subjects, tuple(reasons))
+    if reasons:
+        return Check("brokers", Status.UNKNOWN, "which are registered could not be read", reasons=tuple(reasons))
     return Check("brokers", Status.OK, f"{counted(len(alive), 'broker')} up")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from kctl.health.model import Adding
 from kctl.health.partitions import adding_of, partitions_of, under_replicated
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition
 
@@ -49,7 +50,7 @@ def missing_replicas(p: PartitionState, adding: Collection[int] = ()) -> list[in
     return gone
 
 
-def troubled(state: ClusterState, adding: Mapping[TopicPartition, Collection[int]] | None) -> list[PartitionState]:
+def troubled(state: ClusterState, adding: Adding) -> list[PartitionState]:
     """Partitions without a leader, or with a replica that should be in sync and is not."""
     return [p for p in partitions_of(state) if p.offline or under_replicated(p, adding_of(p, adding))]
 
@@ -57,7 +58,7 @@ def troubled(state: ClusterState, adding: Mapping[TopicPartition, Collection[int
 def find_suspects(
     state: ClusterState,
     places: Places,
-    adding: Mapping[TopicPartition, Collection[int]] | None,
+    adding: Adding,
     fenced: Mapping[int, Broker] | None = None,
 ) -> list[Suspect]:
     """Every place where a replica is missing, the most suspect first. fenced: brokers that are down whose rack is known

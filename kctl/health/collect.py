@@ -1,4 +1,4 @@
-"""One pass over a cluster: what the rules have to know. Five round trips at most, each to all brokers at once."""
+"""One pass over a cluster: what the rules have to know. Six round trips at most, each to all brokers at once."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING
 
 from kctl.broker.membership import fenced_brokers, read_views
 from kctl.broker.quorum import describe_quorum
-from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, OperationFailed
+from kctl.errors import KctlError
+from kctl.health.hidden import hidden_topics
 from kctl.health.model import Facts
 from kctl.log_dirs import fetch_log_dirs
 from kctl.model import ClusterState, TopicPartition
-from kctl.topics.configs import fetch_topic_configs
-from kctl.topics.reassignments import ongoing_reassignments
+from kctl.topics.configs import MIN_ISR, fetch_topic_configs, min_isr_in
+from kctl.topics.reassignments import reassignments_if_told
 
 if TYPE_CHECKING:
     from kctl.broker.quorum import Quorum
     from kctl.client import ClusterClient
-
-_MIN_ISR = "min.insync.replicas"
 
 
 def collect_facts(client: ClusterClient) -> Facts:
@@ -30,7 +29,7 @@ def collect_facts(client: ClusterClient) -> Facts:
     with client.asking_silent_brokers_once():
         views = read_views(client, state.brokers)
         able = [node for node, view in views.items() if not isinstance(view, KctlError)]
-        log_dirs = fetch_log_dirs(client, able, topics={})
+        log_dirs = fetch_log_dirs(client, able)
         suspects = {p.topic for topic in state.topics.values() for p in topic.partitions if p.under_replicated}
         return Facts(
             state=state,
@@ -40,6 +39,7 @@ def collect_facts(client: ClusterClient) -> Facts:
             adding=adding_replicas(client, state) if suspects else {},
             quorum=_quorum(client),
             fenced=fenced_brokers(client),
+            hidden=hidden_topics(client, state, log_dirs),
         )
 
 
@@ -48,24 +48,15 @@ def min_isr_of(client: ClusterClient, topics: Collection[str], brokers: Collecti
     found: dict[str, int | KctlError] = {}
     if not topics:
         return found
-    for topic, entries in fetch_topic_configs(client, topics, brokers, names=[_MIN_ISR]).items():
-        if isinstance(entries, KctlError):
-            found[topic] = entries
-        else:
-            value = next((entry.value for entry in entries if entry.name == _MIN_ISR), None)
-            found[topic] = int(value) if value and value.isdigit() else 1
+    for topic, entries in fetch_topic_configs(client, topics, brokers, names=[MIN_ISR]).items():
+        found[topic] = entries if isinstance(entries, KctlError) else min_isr_in(entries)
     return found
 
 
-def adding_replicas(client: ClusterClient, state: ClusterState) -> dict[TopicPartition, tuple[int, ...]] | None:
-    """What reassignments are still copying; None when nobody could tell: then all replicas count."""
-    if state.controller_id is None:
-        return None
-    try:
-        moving = ongoing_reassignments(client)
-    except (ConnectionFailed, NotAuthorized, OperationFailed):
-        return None
-    return None if moving is None else {tp: row.adding for tp, row in moving.items()}
+def adding_replicas(client: ClusterClient, state: ClusterState) -> dict[TopicPartition, tuple[int, ...]] | KctlError:
+    """What reassignments are still copying, or why nobody could tell."""
+    moving = reassignments_if_told(client, state)
+    return moving if isinstance(moving, KctlError) else {tp: row.adding for tp, row in moving.items()}
 
 
 def _quorum(client: ClusterClient) -> Quorum | KctlError | None:

@@ -11,7 +11,9 @@ from kctl.errors import KctlError
 from kctl.health.causes import Suspect, find_suspects, troubled
 from kctl.health.collect import adding_replicas
 from kctl.health.held_back import HeldBack, find_held_back
+from kctl.health.hidden import hidden_line, hidden_topics
 from kctl.health.isr_changes import IsrChanges
+from kctl.health.partitions import adding_unknown
 from kctl.log_dirs import LogDir, fetch_log_dirs
 from kctl.model import ClusterState, TopicPartition
 
@@ -54,10 +56,20 @@ def diagnose(
     with client.asking_silent_brokers_once():
         adding = adding_replicas(client, state)
         problems = troubled(state, adding)
-        log_dirs = fetch_log_dirs(client, state.brokers) if problems else {}
+        log_dirs = fetch_log_dirs(client, state.brokers)
         fenced = fenced_brokers(client) if problems else {}
         held_back, failures = find_held_back(client, state)
+        hidden = hidden_topics(client, state, log_dirs)
     failures += [found.message for found in log_dirs.values() if isinstance(found, KctlError)]
+    if isinstance(fenced, KctlError):
+        failures.append(fenced.message)
+        fenced = {}
+    unknown = adding_unknown(adding) if any(not p.offline for p in problems) else None
+    failures += [unknown] if unknown else []
+    if isinstance(hidden, KctlError):
+        failures.append(hidden.message)
+    elif hidden:
+        failures.append(f"{hidden_line(hidden)}: nothing is known of them")
     places = replica_places(state, {n: dirs for n, dirs in log_dirs.items() if not isinstance(dirs, KctlError)})
     return Diagnosis(
         partitions=sum(len(topic.partitions) for topic in state.topics.values()),

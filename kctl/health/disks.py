@@ -57,4 +57,15 @@ def check_disks(facts: Facts, limits: Limits) -> Check:
         summary = "how full the disks are could not be read" if reasons else "brokers before 3.3 do not tell"
         return Check("disks", Status.UNKNOWN if reasons else Status.OK, summary, reasons=reasons)
     percent, name = max(used)
-    return Check("disks", Status.OK, f"at most {percent:g} % used", (name,))
+    silent = _not_telling(facts)
+    more = f"; {'broker' if len(silent) == 1 else 'brokers'} {', '.join(map(str, silent))} before 3.3: not told"
+    return Check("disks", Status.OK, f"at most {percent:g} % used{more if silent else ''}", (name,))
+
+
+def _not_telling(facts: Facts) -> list[int]:
+    """Brokers that do not tell of a log dir that is online how large its disk is, as while a cluster is upgraded."""
+    return [
+        node
+        for node, dirs in sorted(facts.log_dirs.items())
+        if not isinstance(dirs, KctlError) and any(used_percent(each) is None for each in dirs if not each.error)
+    ]

@@ -25,13 +25,16 @@ _SETTLE_S = 1.0  # a follower fetches at least every replica.fetch.wait.max.ms, 
 
 @dataclass(frozen=True, slots=True)
 class HeldBack:
-    """log_end_offset: the leader's, at first; high_watermark: a second later, and still smaller. records: between."""
+    """leader_log_end_offset: at first; high_watermark: a second later, and still smaller. records: between.
+
+    What other commands call log_end_offset is the high watermark, where consumers' log ends.
+    """
 
     topic: str
     partition: int
     leader: int
     high_watermark: int
-    log_end_offset: int
+    leader_log_end_offset: int
     records: int
 
 

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from kctl.log_dirs import LogDir
 
 
+# Replicas that running reassignments add; why nobody could tell them: then all replicas count; None: not asked.
+Adding = Mapping[TopicPartition, Collection[int]] | KctlError | None
+
+
 class Status(str, Enum):
     """problem: not healthy. warning: to be looked at, no reason to stop. unknown: it could not be read."""
 
@@ -43,18 +47,19 @@ class Facts:
     """One pass over a cluster.
 
     state: as the broker that was asked first has it. views: what each registered broker says of the others. log_dirs:
-    without replicas. min_isr: topic → min.insync.replicas, of the topics with partitions under replication at least.
-    adding: replicas that a running reassignment adds; None where nobody could tell. quorum: None with ZooKeeper.
-    fenced: brokers that are registered with a KRaft controller and not alive.
+    with all replicas. min_isr: topic → min.insync.replicas, of the topics with partitions under replication at least.
+    quorum: None with ZooKeeper. fenced: brokers that are registered with a KRaft controller and not alive. hidden:
+    topics on the disks that this user may not describe.
     """
 
     state: ClusterState
     views: Mapping[int, BrokerView | KctlError]
     log_dirs: Mapping[int, Sequence[LogDir] | KctlError]
     min_isr: Mapping[str, int | KctlError]
-    adding: Mapping[TopicPartition, Collection[int]] | None = None
+    adding: Adding = None
     quorum: Quorum | KctlError | None = None
-    fenced: Mapping[int, Broker] = field(default_factory=dict)
+    fenced: Mapping[int, Broker] | KctlError = field(default_factory=dict)
+    hidden: Collection[str] | KctlError = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +77,14 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """healthy: no check found a problem, and none could not be made."""
+    """healthy: no check found a problem, and none could not be made. topics: with the internal ones."""
 
     healthy: bool
     cluster_id: str | None
     controller_id: int | None
     brokers: int
     topics: int
+    internal_topics: int
     partitions: int
     checks: tuple[Check, ...]
 

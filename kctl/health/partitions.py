@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from kctl.errors import KctlError
-from kctl.health.model import Check, Facts, Status
-from kctl.model import ClusterState, PartitionState, TopicPartition
+from kctl.health.model import Adding, Check, Facts, Status
+from kctl.model import ClusterState, PartitionState
 from kctl.text import counted
 
 
@@ -40,9 +40,16 @@ def partitions_of(state: ClusterState) -> Iterable[PartitionState]:
     return (p for name in sorted(state.topics) for p in state.topics[name].partitions)
 
 
-def adding_of(p: PartitionState, adding: Mapping[TopicPartition, Collection[int]] | None) -> Collection[int]:
-    """The replicas of a partition that a reassignment is still copying."""
-    return adding.get(p.tp, ()) if adding else ()
+def adding_of(p: PartitionState, adding: Adding) -> Collection[int]:
+    """The replicas of a partition that a reassignment is still copying; none when that is not known."""
+    return adding.get(p.tp, ()) if isinstance(adding, Mapping) else ()
+
+
+def adding_unknown(adding: Adding) -> str | None:
+    """What to say of partitions that are under-replicated when nobody told what is being reassigned."""
+    if not isinstance(adding, KctlError):
+        return None
+    return f"whether a reassignment still copies replicas that are not in sync is not known: {adding.message}"
 
 
 def check_offline(facts: Facts) -> Check:
@@ -59,7 +66,9 @@ def check_under_replicated(facts: Facts) -> Check:
     fine = "all replicas are in sync"
     if copying:
         fine += f", but those that {counted(copying, 'reassignment')} still copies"
-    return _counted("under_replicated_partitions", found, "with a replica that is not in sync", fine)
+    unknown = adding_unknown(facts.adding) if found else None
+    reasons = (unknown,) if unknown else ()
+    return _counted("under_replicated_partitions", found, "with a replica that is not in sync", fine, reasons=reasons)
 
 
 def check_under_min_isr(facts: Facts) -> Check:

@@ -63,7 +63,9 @@ class Background:
         ends = time.monotonic() + wait_s
         for thread in list(self._running.values()):
             thread.join(max(0.0, ends - time.monotonic()))
-        found = self.finished()
+        found: list[tuple[Hashable, Any]] = []
+        with suppress(Exception):  # of no account any more
+            found = self.finished()
         if not self._running:  # else its thread still writes to it
             os.close(self.fd)
             os.close(self._write_fd)

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 _M = 0x5BD1E995
 _MASK = 0xFFFFFFFF
+_SHORT = 64  # longer keys are not remembered: they may be of any size
 
 
 def murmur2(data: bytes) -> int:
@@ -26,7 +27,11 @@ def murmur2(data: bytes) -> int:
     return h ^ h >> 15
 
 
-@lru_cache(maxsize=1 << 15)
 def partition_of(key: bytes, partitions: int) -> int:
     """The partition of `key` in a topic with so many."""
-    return (murmur2(key) & 0x7FFFFFFF) % partitions
+    return (_remembered(key) if len(key) <= _SHORT else murmur2(key) & 0x7FFFFFFF) % partitions
+
+
+@lru_cache(maxsize=1 << 15)
+def _remembered(key: bytes) -> int:
+    return murmur2(key) & 0x7FFFFFFF

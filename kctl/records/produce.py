@@ -79,8 +79,9 @@ class ProduceResult:
 
     sent: records taken from the input, each of them acknowledged, failed (not in the log) or unknown (perhaps in the
     log); not_acknowledged: the numbers of both kinds of lines, in order. skipped: lines that could not be a record.
-    partitions: acknowledged records by partition. error: the first reason. bad_line: why the first line that could
-    not be a record could not. interrupted: Ctrl-C. failed_file: where those not acknowledged were written.
+    partitions: acknowledged records by partition. error: the first reason, also why no more could be read. bad_line:
+    why the first line that could not be a record could not. interrupted: Ctrl-C. failed_file: where those not
+    acknowledged were written.
     """
 
     topic: str
@@ -185,10 +186,7 @@ def producer_id(client: ClusterClient, timeout_s: float) -> tuple[int, int]:
 
 
 def shortage(client: ClusterClient, topic: str) -> str | None:
-    """Why brokers may be refusing acks=all just now, in a line: too few replicas in sync, or no leader.
-
-    kafka-python keeps trying until time is up and does not tell what brokers answered.
-    """
+    """Why brokers may be refusing acks=all just now, in a line: too few replicas in sync, or no leader."""
     try:
         (found,) = describe_topics(client, [topic])
     except KctlError:
@@ -221,14 +219,19 @@ class Producing:
         self._background = Background()
         self._pace = Pace(options.per_s)
         self._lost: list[tuple[ClosedBatch, str]] = []
-        self._interrupted = self._bad = False
+        self._interrupted = self._bad = self._cut_short = False
+        self._input_error: KctlError | None = None
+        self.unexpected: Exception | None = None  # what ended it that nobody foresaw; to be raised when all is told
         self._told = 0.0
         self.result = ProduceResult(topic=options.topic, acks=options.acks)
         self._sender: Sender
 
     def interrupt(self) -> None:
-        """Take nothing more, and end within a few seconds."""
-        self._interrupted = True
+        """Take nothing more, and end within a few seconds; the second time, wait no longer for answers.
+
+        It only sets flags: what is lost has to be told, whatever is pressed.
+        """
+        self._cut_short, self._interrupted = self._interrupted, True
         self._background.wake()
 
     def prepare(self) -> None:
@@ -255,22 +258,23 @@ class Producing:
 
     def run(self) -> ProduceResult:
         """Send lines until they end, one cannot be a record, one is not acknowledged, or it is interrupted; then wait
-        for the rest. Never raises for a record: everything is in the result."""
+        for the rest. Never raises: everything is in the result, and what nobody foresaw in `unexpected`."""
         started = time.monotonic()
         result = self.result
         try:
-            try:
-                self._send_all()
-            except KeyboardInterrupt:  # a second one: wait no more
-                self._interrupted = True
-            self._sender.abandon()
-        finally:
-            self._supply.close()
-            self._sender.close()
+            self._send_all()
+        except Exception as exc:  # noqa: BLE001 - raised by the command, behind the account of what was sent
+            self.unexpected = exc
+            result.error = result.error or f"unexpected error: {exc!r}"
+        self._sender.abandon()
+        self._supply.close()
+        self._sender.close(at_once=self._interrupted)
         result.interrupted = self._interrupted
         result.not_acknowledged = numbers_of(batch for batch, _ in self._lost)
         if result.error is None and self._sender.stopped is not None:
             result.error = self._sender.stopped.message
+        if result.error is None and self._input_error is not None:
+            result.error = self._input_error.message
         result.duration_ms = round((time.monotonic() - started) * 1000)
         if self._options.acks == "0":
             result.acknowledged = None
@@ -298,7 +302,7 @@ class Producing:
             self._tell()
         sender.flushing = True
         deadline = Deadline(min(_INTERRUPTED_S, self._options.timeout_s))
-        while not sender.idle and not deadline.expired:
+        while not (sender.idle or deadline.expired or self._cut_short):
             sender.step(min(0.1, deadline.left_s))
 
     def _more_wanted(self) -> bool:
@@ -320,12 +324,18 @@ class Producing:
                 self._take(due)
                 wait_s = 0
             elif supply.fd is None:
-                supply.fill()
+                self._fill()
                 wait_s = 0
             else:
                 readable = supply.fd
         if sender.step(wait_s, readable):
-            supply.fill()
+            self._fill()
+
+    def _fill(self) -> None:
+        try:
+            self._supply.fill()
+        except KctlError as exc:  # ends the input, as a bad line does
+            self._input_error, self._bad = exc, True
 
     def _take(self, due: int) -> None:
         supply, result = self._supply, self.result
@@ -348,6 +358,8 @@ class Producing:
 
     def _take_one(self, line: bytes, number: int) -> None:
         try:
+            if len(line) > self._supply.max_bytes:
+                raise Unfit(f"is too large: it has more than {self._supply.max_bytes} bytes")
             record = Outgoing(None, line, partition=self._options.partition)
             if self._parse is not None:
                 record = self._parse(line, number)
@@ -366,7 +378,8 @@ class Producing:
 
     def _all_fit(self, start: int, end: int) -> bool:
         limit = self._limit()
-        return limit is None or max(map(len, self._supply.lines[start:end])) + _NEAR <= limit
+        room = self._supply.max_bytes if limit is None else min(limit - _NEAR, self._supply.max_bytes)
+        return max(map(len, self._supply.lines[start:end])) <= room
 
     def _limit(self) -> int | None:
         """The largest batch, as long as it is not compressed: what it will be then nobody knows before."""

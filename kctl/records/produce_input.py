@@ -18,9 +18,11 @@ _CHUNK = 256 * 1024
 class Supply(Protocol):
     """Lines by number, the first is 1. `lines[at:]` can be taken at once; when there are none `fill` gets more.
 
-    fd: what `fill` would read from, when it may have to wait; None when it never does.
+    fd: what `fill` would read from, when it may have to wait; None when it never does. max_bytes: a longer line is not
+    whole, and no record.
     """
 
+    max_bytes: int
     lines: list[bytes]
     at: int
     number: int
@@ -48,7 +50,7 @@ class Lines:
         self.lines: list[bytes] = []
         self.at = 0
         self.number = 1  # of lines[at]
-        self._max_bytes = max_bytes
+        self.max_bytes = max_bytes
         self._files = list(files)
         self._begun: list[tuple[int, Path]] = []  # the number of each file's first line
         self._rest: list[bytes] = []  # of a line whose end has not been read
@@ -93,7 +95,7 @@ class Lines:
         self.lines = whole
 
     def _keep(self, piece: bytes) -> None:
-        room = self._max_bytes + 1 - self._rest_bytes
+        room = self.max_bytes + 1 - self._rest_bytes
         if room > 0:
             self._rest.append(piece[:room])
             self._rest_bytes += len(self._rest[-1])
@@ -132,6 +134,7 @@ class Endless:
         self.lines: list[bytes] = []
         self.at = 0
         self.number = 1
+        self.max_bytes = 0
         self.ended = False
         self.fd: int | None = None
 
@@ -170,6 +173,6 @@ def check_files(files: Sequence[Path]) -> None:
 
 def _opened(path: Path) -> int:
     try:
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe's writer is waited for by `fd`
     except OSError as exc:
         raise InvalidFile(f"cannot read {path}: {exc.strerror}") from None

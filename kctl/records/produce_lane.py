@@ -13,8 +13,9 @@ class Lane:
     """One partition: the batch being filled, those that wait, those under way, and those to be sent again.
 
     Order is kept because nothing new is sent while a batch has to be sent again, and what is sent again goes first.
-    leader: −1 for none. progress: when a batch was last acknowledged (monotonic). refused: a broker has definitely
-    refused a batch, so that those behind it can never be in the log.
+    leader: −1 for none. progress: when a batch was last acknowledged (monotonic). held: until when its batches only
+    stood behind others on a connection that works. tries: sendings without success since then. refused:
+    a broker has definitely refused a batch, so that those behind it can never be in the log.
     """
 
     def __init__(self, partition: int, leader: int) -> None:
@@ -26,7 +27,7 @@ class Lane:
         self.again: list[ClosedBatch] = []
         self.node = -1  # where those under way went
         self.not_before = 0.0
-        self.progress = 0.0
+        self.progress = self.held = 0.0
         self.tries = 0
         self.refused = False
         self._next_sequence = 0

@@ -23,6 +23,7 @@ MAX_REQUESTS = 5
 _CHUNK = 64 * 1024
 _MAX_PIECES = 64
 _UNANSWERED_BYTES = 1 << 20  # with acks=0 nothing else bounds what is under way
+_THROTTLED_BEHIND = 6  # from this version on a broker answers first and is deaf for the throttle time then (KIP-219)
 
 
 class Broken(Exception):
@@ -52,7 +53,8 @@ class Link:
         self._in = bytearray()
         self._ids = itertools.count(1)
         self.requests: deque[Request] = deque()
-        self.last_answer = 0.0
+        self.life = time.monotonic()  # when it last took or gave something; in the future while it is throttled
+        self.ended: str | None = None  # why it is of no use any more, behind the answers that were read
 
     @property
     def socket(self) -> socket.socket:
@@ -65,7 +67,8 @@ class Link:
     @property
     def has_room(self) -> bool:
         """Whether another request may be sent."""
-        if time.monotonic() > self.login_ends:
+        now = time.monotonic()
+        if now > self.login_ends or now < self.life:
             return False
         return len(self.requests) < MAX_REQUESTS and (
             self._acks != 0 or self._queued - self._written < _UNANSWERED_BYTES
@@ -73,8 +76,8 @@ class Link:
 
     @property
     def waited_s(self) -> float:
-        """How long the broker has given no answer that it owes."""
-        return time.monotonic() - max(self.requests[0].sent, self.last_answer) if self.requests else 0.0
+        """How long the broker has neither taken nor answered what it has to; the time of a quota does not count."""
+        return time.monotonic() - max(self.requests[0].sent, self.life) if self.requests else 0.0
 
     @property
     def worn_out(self) -> bool:
@@ -110,6 +113,7 @@ class Link:
 
     def _drop(self, count: int) -> None:
         self._written += count
+        self.life = max(self.life, time.monotonic())
         while count:
             if count < len(self._out[0]):
                 self._out[0] = self._out[0][count:]
@@ -121,40 +125,39 @@ class Link:
         return self._written >= request.written_at
 
     def read(self) -> list[tuple[Request, list[produce_wire.Answer]]]:
-        """The answers that have come. Raises Broken for nonsense, and when the connection ends behind the last one."""
-        ended: str | None = None
+        """The answers that have come; `ended` says whether and why nothing will follow them."""
         try:
             while data := self._sock.recv(_CHUNK):
                 self._in += data
-            ended = "closed by the broker"
+            self.ended = "closed by the broker"
         except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             pass
         except OSError as exc:
-            ended = str(exc)
-        answers = self._answers()
-        if ended and not answers:
-            raise Broken(ended)
-        if answers:
-            self.last_answer = time.monotonic()
-        return answers
+            self.ended = str(exc)
+        return self._answers()
 
     def _answers(self) -> list[tuple[Request, list[produce_wire.Answer]]]:
-        found = []
+        found: list[tuple[Request, list[produce_wire.Answer]]] = []
         while len(self._in) >= 4:
             size = int.from_bytes(self._in[:4], "big", signed=True)
             if not 4 <= size <= MAX_RESPONSE_BYTES:
-                raise Broken("an answer that makes no sense")
+                self.ended = "an answer that makes no sense"
+                break
             if len(self._in) < 4 + size:
                 break
             body = bytes(self._in[8 : 4 + size])
             correlation_id = int.from_bytes(self._in[4:8], "big", signed=True)
             del self._in[: 4 + size]
             if not self.requests or self.requests[0].correlation_id != correlation_id:
-                raise Broken("an answer that nobody asked for")
+                self.ended = "an answer that nobody asked for"
+                break
             try:
-                answers = produce_wire.decode(body, self.version)
+                answers, throttle_ms = produce_wire.decode(body, self.version)
             except WireError:
-                raise Broken("an answer that cannot be read") from None
+                self.ended = "an answer that cannot be read"
+                break
+            throttle_s = throttle_ms / 1000 if self.version >= _THROTTLED_BEHIND else 0.0
+            self.life = max(self.life, time.monotonic() + throttle_s)
             found.append((self.requests.popleft(), answers))
         return found
 

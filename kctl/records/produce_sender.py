@@ -5,13 +5,15 @@ One loop, nothing blocks: connections and metadata are looked up beside it (kctl
 - Each partition's batches stay in order (kctl.records.produce_lane). With idempotence up to five are under way and the
   broker puts a repeated one right (KIP-98); without it only one, and one whose answer was lost is never sent again.
 - After an error that passes (a leader moved, a broker went away) a batch is sent again until the partition has made no
-  progress for timeout_s. What was sent and never answered is then unknown, what a broker refused or never got, failed.
+  progress for timeout_s; the time that it stands behind others on a connection that works does not count. What
+  was sent and never answered is then unknown, what a broker refused or never got, failed.
 - After the first batch that is lost nothing new is sent; what had been sent before is brought to its end.
 - What is not acknowledged is bounded in bytes (`has_room`).
 """
 
 from __future__ import annotations
 
+import math
 import random
 import select
 import time
@@ -20,7 +22,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kctl.errors import KctlError, NotFound, NotSupported, OperationFailed
+from kctl.errors import ConnectionFailed, KctlError, NotFound, NotSupported, OperationFailed
 from kctl.protocol_errors import error_for
 from kctl.records import produce_wire
 from kctl.records.absence import GONE_S
@@ -43,11 +45,14 @@ _METADATA_AGE_S = 60.0
 _LOOK_S = 5.0
 _DIAL_S = 4.0
 _SEQUENCE_GAP, _DUPLICATE = 45, 46
+_STORAGE_ERROR = 56
 # Sent again: after these the leader is looked up anew …
-_MOVED = frozenset({3, 5, 6, 8, 9, 13, 56, 72, 74, 75, 80, 100})
-# … and these pass by themselves; 7 and 20 are written on the leader.
+_MOVED = frozenset({3, 5, 6, 8, 9, 13, _STORAGE_ERROR, 72, 74, 75, 80, 100})
+# … and these pass by themselves.
 _PASSING = frozenset({2, 7, 14, 19, 20, 89})
-_PERHAPS_WRITTEN = frozenset({7, 20})
+# Whatever offset they come with: the leader has it (7, 20), or its disk may.
+_PERHAPS_WRITTEN = frozenset({-1, 7, 20, _STORAGE_ERROR})
+_BLOCKED_S = 0.05  # how soon to look again at a batch that is due and has nowhere to go
 
 ACKNOWLEDGED, FAILED, UNKNOWN = "acknowledged", "failed", "unknown"
 Done = Callable[[ClosedBatch, str, "KctlError | None"], None]
@@ -88,7 +93,8 @@ class Sender:
         self._looked = time.monotonic()
         self._gone_since: float | None = None
         self._trouble: KctlError | None = None
-        self._request_s = max(1.0, min(options.timeout_s / 2, 15.0))
+        self._request_s = max(1.0, min(options.timeout_s / 2, 15.0))  # what the broker may wait for other replicas
+        self._silent_s = self._request_s + min(5.0, self._request_s / 2)
         self._most_under_way = MAX_REQUESTS if options.producer or options.acks == 0 else 1
         self.flushing = False
         self.stopped: KctlError | None = None
@@ -180,7 +186,7 @@ class Sender:
         poll.register(self._background.fd, select.POLLIN)
         if readable is not None:
             poll.register(readable, select.POLLIN)
-        events = dict(poll.poll(max(0, round(min(wait_s, self._next_due_s(now)) * 1000))))
+        events = dict(poll.poll(max(0, math.ceil(min(wait_s, self._next_due_s(now)) * 1000))))
         for node, link in list(self._links.items()):
             seen = events.get(link.socket.fileno(), 0)
             if seen & select.POLLOUT:
@@ -194,22 +200,26 @@ class Sender:
     def _next_due_s(self, now: float) -> float:
         wait = 0.2 if self._busy else 1.0
         for lane in self._busy.values():
-            if lane.open is not None and not lane.waiting and len(lane.under_way) < self._most_under_way:
-                wait = min(wait, max(0.001, lane.open.begun + self._options.linger_s - now))
+            if lane.open is not None and not lane.waiting and len(lane.under_way) < self._most(lane):
+                due_s = lane.open.begun + self._options.linger_s - now
+                wait = min(wait, max(0.001, due_s) if due_s > 0 else max(_BLOCKED_S, lane.not_before - now))
             elif lane.not_before > now:
                 wait = min(wait, lane.not_before - now)
         return wait
 
     def _look_around(self, now: float) -> None:
         for node, link in list(self._links.items()):
-            if link.waited_s > self._request_s:
-                self._broke(node, link)
+            if link.waited_s > self._silent_s:
+                self._broke(node, link, f"it was silent for {self._silent_s:g} s")
             elif link.worn_out:
                 self._links.pop(node).close()
         if now - self._looked > _METADATA_AGE_S:
             self._look_up(now)
         for lane in list(self._busy.values()):
-            if now - max(lane.begun, lane.progress) > self._options.timeout_s:
+            busy_link = self._links.get(lane.node if lane.under_way else lane.leader)
+            if busy_link is not None and not lane.tries:
+                lane.held = max(lane.held, busy_link.life)
+            if now - max(lane.begun, lane.progress, lane.held) > self._options.timeout_s:
                 self._give_up(lane, self._no_progress(lane))
 
     def _no_progress(self, lane: Lane) -> KctlError:
@@ -218,10 +228,16 @@ class Sender:
             return OperationFailed(why, hint="is its leader up? --timeout waits longer")
         return OperationFailed(f"{why}: {self._trouble.message}", hint=self._trouble.hint)
 
+    def _most(self, lane: Lane) -> int:
+        """One at a time until a first one is acknowledged, also behind an error: a broker that knows nothing of this
+        producer takes any sequence number (ProducerAppendInfo.checkSequence), so that a later batch could get in first.
+        """
+        return self._most_under_way if lane.progress and not lane.tries else 1
+
     def _send(self, now: float) -> None:
         by_leader: dict[int, list[Lane]] = {}
         for lane in self._busy.values():
-            if now < lane.not_before or not lane.may_send(self._most_under_way) or not self._is_due(lane, now):
+            if now < lane.not_before or not lane.may_send(self._most(lane)) or not self._is_due(lane, now):
                 continue
             if lane.leader < 0:
                 lane.not_before = now + self._backoff(lane)
@@ -235,8 +251,9 @@ class Sender:
                 continue
             ready = lanes
             while ready and link.has_room:
-                self._send_request(link, ready)
-                ready = [lane for lane in lanes if lane.may_send(self._most_under_way) and self._is_due(lane, now)]
+                count = self._send_request(link, ready)
+                waiting = [*ready[count:], *ready[:count]]  # those that had no room in it are first in the next
+                ready = [lane for lane in waiting if lane.may_send(self._most(lane)) and self._is_due(lane, now)]
 
     def _is_due(self, lane: Lane, now: float) -> bool:
         if lane.waiting:
@@ -244,7 +261,8 @@ class Sender:
         batch = lane.open
         return batch is not None and (self.flushing or batch.full or now - batch.begun >= self._options.linger_s)
 
-    def _send_request(self, link: Link, lanes: Sequence[Lane]) -> None:
+    def _send_request(self, link: Link, lanes: Sequence[Lane]) -> int:
+        """Send a batch of each, as far as they fit into a request; of how many."""
         batches: list[ClosedBatch] = []
         size = 0
         for lane in lanes:
@@ -254,25 +272,32 @@ class Sender:
             if batches and size > _REQUEST_BYTES:
                 break
             batches.append(lane.send_next(link.node, idempotent=self._options.producer is not None))
+            self._busy[lane.partition] = self._busy.pop(lane.partition)  # the others first the next time
         timeout_ms = round(self._request_s * 1000)
         link.send(self._options.topic, timeout_ms, batches, self._options.producer or (-1, -1))
+        return len(batches)
 
     # --- answers --------------------------------------------------------------------------------------------------
 
     def _write(self, node: int, link: Link) -> None:
         try:
             for batch in link.write():  # with acks=0 that is all there is to know
-                self._lanes[batch.partition].under_way.remove(batch)
+                lane = self._lanes[batch.partition]
+                if batch not in lane.under_way:
+                    continue  # given up before
+                lane.under_way.remove(batch)
+                lane.progress, lane.tries = time.monotonic(), 0
                 self._finish(batch, ACKNOWLEDGED, None)
-        except Broken:
-            self._broke(node, link)
+        except Broken as exc:
+            self._read(node, link)  # what it answered before
+            if self._links.get(node) is link:
+                self._broke(node, link, str(exc))
 
     def _read(self, node: int, link: Link) -> None:
-        try:
-            for request, answers in link.read():
-                self._answered(request, answers)
-        except Broken:
-            self._broke(node, link)
+        for request, answers in link.read():
+            self._answered(request, answers)
+        if link.ended is not None:
+            self._broke(node, link, link.ended)
 
     def _answered(self, request: Request, answers: Sequence[produce_wire.Answer]) -> None:
         by_partition = {answer.partition: answer for answer in answers}
@@ -297,8 +322,8 @@ class Sender:
             lane.again.append(batch)  # an earlier one has to be sent again, and this one behind it
             return
         error = error_for(code, answer.message, subject=f"partition {self._options.topic}-{lane.partition}")
+        batch.perhaps_written |= code in _PERHAPS_WRITTEN or answer.base_offset >= 0
         if code in _MOVED or code in _PASSING:
-            batch.perhaps_written |= code in _PERHAPS_WRITTEN
             self._trouble = error
             if batch.perhaps_written and self._options.producer is None:
                 self._lose(lane, batch, error)
@@ -327,8 +352,10 @@ class Sender:
         lane.tries += 1
         return float(min(_MOST_BACKOFF_S, _BACKOFF_S * 2 ** min(lane.tries - 1, 10)))
 
-    def _broke(self, node: int, link: Link) -> None:
+    def _broke(self, node: int, link: Link, why: str) -> None:
         """The connection is gone, or a broker stays silent: what is under way there has lost its answer."""
+        if link.requests:
+            self._trouble = ConnectionFailed(f"the connection to broker {node} broke: {why}")
         link.close()
         self._links.pop(node, None)
         self._undialled[node] = time.monotonic() + _BACKOFF_S
@@ -384,12 +411,12 @@ class Sender:
         for lane in list(self._busy.values()):
             self._give_up(lane, error)
 
-    def close(self) -> None:
-        """Close all connections; what is on its way is abandoned."""
+    def close(self, *, at_once: bool = False) -> None:
+        """Close all connections; what is on its way is abandoned. at_once: wait for no call that runs beside it."""
         for link in self._links.values():
             link.close()
         self._links.clear()
-        for kind, outcome in self._background.close(_LOOK_S + 1):
+        for kind, outcome in self._background.close(0 if at_once else _LOOK_S + 1):
             if kind != "metadata" and not isinstance(outcome, KctlError):
                 outcome.close()
 
@@ -401,9 +428,7 @@ class Sender:
         opened = self._client.dial_known([self._brokers[node] for node in leaders], timeout_s=_DIAL_S)
         for node, outcome in opened.items():
             self._connected(node, outcome)
-        if leaders and not self._links:
-            raise next(outcome for outcome in opened.values() if isinstance(outcome, KctlError))
-        if self._trouble is not None and isinstance(self._trouble, NotSupported):
+        if self._trouble is not None and (isinstance(self._trouble, NotSupported) or (leaders and not self._links)):
             raise self._trouble
 
     def _dial(self, node: int, now: float) -> None:
@@ -414,7 +439,10 @@ class Sender:
             self._background.start(node, partial(self._dial_one, broker))
 
     def _dial_one(self, broker: Broker) -> Connection:
-        outcome = self._client.dial_known([broker], timeout_s=_DIAL_S)[broker.id]
+        try:
+            outcome = self._client.dial_known([broker], timeout_s=_DIAL_S)[broker.id]
+        except OSError as exc:  # no file descriptor left, and the like
+            raise ConnectionFailed(f"broker {broker.id} cannot be reached: {exc.strerror}") from None
         if isinstance(outcome, KctlError):
             raise outcome
         return outcome

@@ -25,11 +25,13 @@ _INT32 = struct.Struct(">i")
 
 
 class Answer(NamedTuple):
-    """What became of one batch. message: why the broker refused it, in its words."""
+    """What became of one batch. message: why the broker refused it, in its words. base_offset: −1 when it did not get
+    as far as the log; with an error behind the append (DelayedProduce) the offset stays."""
 
     partition: int
     error_code: int
     message: str | None
+    base_offset: int = -1
 
 
 def version_for(versions: tuple[int, int] | None, codec: str) -> int | None:
@@ -60,20 +62,21 @@ def encode(
     return [_INT32.pack(sum(map(len, pieces))), *pieces]
 
 
-def decode(data: bytes, version: int) -> list[Answer]:
-    """The answers in a response's body. Raises kctl.wire.WireError."""
+def decode(data: bytes, version: int) -> tuple[list[Answer], int]:
+    """The answers in a response's body, and throttle_time_ms. Raises kctl.wire.WireError."""
     reader = wire.Reader(data)
     answers = []
     for _ in range(reader.int32()):
         reader.string()
         for _ in range(reader.int32()):
             partition, code = reader.int32(), reader.int16()
-            reader.take(16 if version < 5 else 24)
+            base_offset = int.from_bytes(reader.take(8), "big", signed=True)
+            reader.take(8 if version < 5 else 16)
             said: list[str] = []
             if version >= 8:
                 for _ in range(reader.int32()):
                     reader.int32()
                     said.append(reader.string())
                 said.insert(0, reader.string())
-            answers.append(Answer(partition, code, next(filter(None, said), None)))
-    return answers
+            answers.append(Answer(partition, code, next(filter(None, said), None), base_offset))
+    return answers, reader.int32()

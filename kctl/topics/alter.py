@@ -17,7 +17,9 @@ from kctl.configs.resources import Resource
 from kctl.deadline import Deadline
 from kctl.dynamic_configs import alter_dynamic
 from kctl.errors import ConnectionFailed, KctlError, OutcomeUnknown, Refused, TimedOut
+from kctl.grouping import chunks
 from kctl.model import ClusterState, TopicState
+from kctl.partition_requests import PER_REQUEST, not_sent
 from kctl.topics.configs import ConfigSource
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.1
 _VALIDATE_S = 10.0
-_PER_REQUEST = 50  # a controller with ZooKeeper writes them one after the other
+_PARTITIONS_PER_REQUEST = 5_000  # a KRaft controller refuses more than 10,000 (KAFKA-17870)
 _OWN = OWN_SOURCE["topic"].value
 ORDER_IS_LOST = (
     "more partitions: records with a key that come from now on go to other partitions than those before them, so the "
@@ -153,13 +155,19 @@ def _create_partitions(
 ) -> dict[str, KctlError]:
     """Topics whose partitions were not added, and why. One whose request got no answer is OutcomeUnknown."""
     failed: dict[str, KctlError] = {}
-    for start in range(0, len(changes), _PER_REQUEST):
-        chunk = changes[start : start + _PER_REQUEST]
+    sent = 0
+    for chunk in chunks(
+        changes, lambda change: change.partitions or 0, limit=_PARTITIONS_PER_REQUEST, most=PER_REQUEST
+    ):
         try:
             response = client.send_to_controller(_partitions_request(chunk, timeout_s, validate_only=validate_only))
         except KctlError as exc:
-            failed.update({change.name: exc for change in changes[start:]})
+            failed.update({change.name: exc for change in chunk})
+            failed.update(
+                {change.name: not_sent(f"topic {change.name}", exc) for change in changes[sent + len(chunk) :]}
+            )
             break
+        sent += len(chunk)
         failed |= _errors(response)
     return failed
 
@@ -214,35 +222,55 @@ def alter_topics(
     before = {row.name: row.partitions_before for row in plan}
     growing = [c for c in todo if c.name not in failed and c.partitions is not None and c.partitions > before[c.name]]
     failed |= _create_partitions(client, growing, timeout_s=timeout_s, validate_only=False)
-    counts = _await_partitions(client, growing, failed, deadline, progress)
-    after = _await_configs(client, config_changes, failed, deadline)
-    return [_outcome(row, failed.get(row.name), counts, after.get(row.name, {})) for row in plan]
+    topics, unread = _await_partitions(client, growing, before, failed, deadline, progress)
+    after, unread_configs = _await_configs(client, config_changes, failed, deadline)
+    unread |= unread_configs
+    return [
+        _outcome(row, failed.get(row.name), topics.get(row.name), after.get(row.name, {}), unread.get(row.name))
+        for row in plan
+    ]
+
+
+def _may_be_done(error: KctlError | None) -> bool:
+    """Whether a change may have been made in spite of this answer, so that it has to be looked at."""
+    return error is None or isinstance(error, (OutcomeUnknown, TimedOut))
 
 
 def _await_partitions(
     client: ClusterClient,
     growing: Sequence[TopicChange],
+    before: Mapping[str, int],
     failed: Mapping[str, KctlError],
     deadline: Deadline,
     progress: Callable[[str], None] | None,
-) -> dict[str, int]:
-    """The partitions that are there with a leader, as soon as all are or when time is up."""
-    wanted = {
-        change.name: change.partitions or 0
-        for change in growing
-        if change.name not in failed or isinstance(failed[change.name], (OutcomeUnknown, TimedOut))
-    }
-    counts: dict[str, int] = {}
+) -> tuple[dict[str, TopicState], dict[str, KctlError]]:
+    """The topics as soon as all new partitions are there with a leader, or when time is up; or why they cannot be read.
+
+    before: how many partitions there were. Of those nothing is awaited: one without a leader may stay so.
+    """
+    wanted = {change.name: change.partitions or 0 for change in growing if _may_be_done(failed.get(change.name))}
+    topics: dict[str, TopicState] = {}
     while wanted:
-        topics = client.metadata(wanted).topics
-        counts = {name: sum(not p.offline for p in topic.partitions) for name, topic in topics.items()}
-        late = [name for name, count in wanted.items() if counts.get(name, 0) < count]
+        try:
+            topics = client.metadata(wanted).topics
+        except KctlError as exc:
+            return {}, dict.fromkeys(wanted, exc)
+        late = [n for n, count in wanted.items() if n not in topics or _lacking(topics[n], before[n], count)]
         if not late or deadline.expired:
             break
         if progress:
             progress(f"{len(late)} of {len(wanted)} topics have not all leaders yet")
         time.sleep(_POLL_S)
-    return counts
+    return topics, {}
+
+
+def _lacking(topic: TopicState, before: int, wanted: int) -> str | None:
+    """What new partitions lack still: themselves, or a leader. Pure."""
+    count = len(topic.partitions)
+    if count < wanted:
+        return f"{count} of {wanted} partitions are there so far"
+    leaderless = [str(p.partition) for p in topic.partitions if p.offline and p.partition >= before]
+    return f"new partitions have no leader so far: {', '.join(leaderless)}" if leaderless else None
 
 
 def _await_configs(
@@ -250,19 +278,21 @@ def _await_configs(
     changes: Mapping[Resource, Mapping[str, str | None]],
     failed: Mapping[str, KctlError],
     deadline: Deadline,
-) -> dict[str, Mapping[str, Config]]:
-    """The configs as they hold now, as soon as all are as wanted or when time is up; none when not read."""
-    wanted = {resource: values for resource, values in changes.items() if resource.name not in failed}
+) -> tuple[dict[str, Mapping[str, Config]], dict[str, KctlError]]:
+    """The configs as they hold now, as soon as all are as wanted or when time is up; or why they cannot be read."""
+    wanted = {resource: values for resource, values in changes.items() if _may_be_done(failed.get(resource.name))}
     found: dict[str, Mapping[str, Config]] = {}
+    unread: dict[str, KctlError] = {}
     while wanted:
         names = {name for values in wanted.values() for name in values}
         read = describe_each(client, list(wanted), names=names)
         found = {r.name: by_name(configs) for r, configs in read.items() if not isinstance(configs, KctlError)}
+        unread = {r.name: configs for r, configs in read.items() if isinstance(configs, KctlError)}
         late = [r for r, values in wanted.items() if not _holds(found.get(r.name, {}), values)]
         if not late or deadline.expired:
             break
         time.sleep(_POLL_S)
-    return found
+    return found, unread
 
 
 def _holds(configs: Mapping[str, Config], values: Mapping[str, str | None]) -> bool:
@@ -275,18 +305,21 @@ def _holds(configs: Mapping[str, Config], values: Mapping[str, str | None]) -> b
 
 
 def _outcome(
-    row: AlteredTopic, error: KctlError | None, counts: Mapping[str, int], after: Mapping[str, Config]
+    row: AlteredTopic,
+    error: KctlError | None,
+    topic: TopicState | None,
+    after: Mapping[str, Config],
+    unread: KctlError | None = None,
 ) -> AlteredTopic:
+    """What became of a topic. error: what was answered; when that is not certain, what was read back decides. Pure."""
     if row.result != "would alter":
         return row
     configs = tuple(_read_back(planned, after.get(planned.name)) for planned in row.configs)
-    count = counts.get(row.name, row.partitions_before)
-    lacking = [each.name for each in configs if each.result == "failed"]
+    count = len(topic.partitions) if topic else row.partitions_after if unread else row.partitions_before
     reason = error.message if error else None
-    if reason is None and count < row.partitions_after:
-        reason = f"the controller took it, but {count} of {row.partitions_after} partitions have a leader so far"
-    if reason is None and lacking:
-        reason = f"the brokers took it, but do not show it: {', '.join(lacking)}"
+    if _may_be_done(error):
+        lack = _lack(row, topic, [each.name for each in configs if each.result == "failed"], unread)
+        reason = None if lack is None else reason or lack
     return replace(
         row,
         result="failed" if reason else "altered",
@@ -294,6 +327,17 @@ def _outcome(
         configs=configs,
         error=reason,
     )
+
+
+def _lack(row: AlteredTopic, topic: TopicState | None, configs: Sequence[str], unread: KctlError | None) -> str | None:
+    """How what was read back is not as planned; configs: those that are not."""
+    if unread:
+        return f"the brokers took it, but it could not be read back: {unread.message}"
+    if row.partitions_after != row.partitions_before:
+        lacking = _lacking(topic, row.partitions_before, row.partitions_after) if topic else "no broker shows the topic"
+        if lacking:
+            return f"the controller took it, but {lacking}"
+    return f"the brokers took it, but do not show it: {', '.join(configs)}" if configs else None
 
 
 def _read_back(planned: ChangedConfig, config: Config | None) -> ChangedConfig:

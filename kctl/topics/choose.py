@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from kctl.errors import Refused, UsageError
-from kctl.model import ClusterState, TopicState
+from kctl.cluster_rights import may_describe_all_topics
+from kctl.errors import NotFound, Refused, UsageError
+from kctl.model import ClusterState, TopicPartition, TopicState
 from kctl.name_patterns import parse_patterns, select
 from kctl.topics.describe import hidden, known_topics
 from kctl.topics.names import check_name
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
+
+_NEEDS_DESCRIBE = "all need an ACL for Describe on topic *"
 
 
 def choose(
@@ -35,6 +38,22 @@ def choose(
     return state, [state.topics[name] for name in select(known, exact=exact, patterns=patterns)]
 
 
+def not_seen(
+    client: ClusterClient, names: Sequence[str], chosen: Sequence[TopicState], *, filtered: bool = False
+) -> tuple[list[str], list[str]]:
+    """What is to be said of topics that brokers hide from this user: doubts, and failures.
+
+    Of all topics, where none is seen; with a filter also where some are. A filter that had nothing to look at has
+    failed.
+    """
+    if names or (chosen and not filtered) or may_describe_all_topics(client) is not False:
+        return [], []
+    if chosen:
+        return [f"only topics that this user may describe were looked at: {_NEEDS_DESCRIBE}"], []
+    line = f"there is no topic, or none that this user may describe: {_NEEDS_DESCRIBE}"
+    return ([], [line]) if filtered else ([line], [])
+
+
 def choose_to_change(
     client: ClusterClient, names: Sequence[str], match: Sequence[str] = ()
 ) -> tuple[ClusterState, list[TopicState]]:
@@ -46,3 +65,14 @@ def choose_to_change(
     if own:
         raise Refused(f"{', '.join(own)} is Kafka's own", hint="it holds the groups' offsets or transactions")
     return state, chosen
+
+
+def chosen_partitions(topics: Iterable[TopicState], numbers: Collection[int] | None) -> list[TopicPartition]:
+    """All partitions of topics, or those of these numbers. Raises NotFound when a topic has not got one of them."""
+    found = []
+    for topic in topics:
+        missing = set(numbers or ()) - {p.partition for p in topic.partitions}
+        if missing:
+            raise NotFound(f"topic {topic.name} has no partition {', '.join(map(str, sorted(missing)))}")
+        found += [p.tp for p in topic.partitions if numbers is None or p.partition in numbers]
+    return found

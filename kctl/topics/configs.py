@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _TOPICS_PER_REQUEST = 500  # a topic's configs take some 2 kB in a response
 _DEFAULT_SOURCE = 5
 _SILENT_S = 10.0
+MIN_ISR = "min.insync.replicas"
 
 
 class ConfigSource(Enum):
@@ -48,6 +49,18 @@ _SOURCES = {
 }
 
 
+# Kafka's defaults of what log.retention.hours, log.roll.hours and the like can set for all topics. Brokers call such a
+# value a default, too: they leave out synonyms before the one in ms (kafka.server.ConfigHelper.configSynonyms).
+KAFKAS_DEFAULTS = {"retention.ms": "604800000", "segment.ms": "604800000", "segment.jitter.ms": "0"}
+
+
+def topic_source(name: str, value: str | None, code: int) -> ConfigSource:
+    """Where a topic's value comes from. code: what the broker said. Pure."""
+    if code == _DEFAULT_SOURCE and value != KAFKAS_DEFAULTS.get(name, value):
+        return ConfigSource.STATIC_BROKER
+    return ConfigSource.of(code)
+
+
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
     """A config that differs from Kafka's default. value is None when the broker keeps it to itself."""
@@ -55,6 +68,12 @@ class ConfigEntry:
     name: str
     value: str | None
     source: ConfigSource
+
+
+def min_isr_in(entries: Collection[ConfigEntry]) -> int:
+    """min.insync.replicas among the configs of a topic that are not the default; which is 1. Pure."""
+    value = next((entry.value for entry in entries if entry.name == MIN_ISR), None)
+    return int(value) if value and value.isdigit() else 1
 
 
 def fetch_topic_configs(
@@ -119,18 +138,19 @@ def _parse(response: Any, names: Sequence[str]) -> dict[str, list[ConfigEntry] |
 
     # Topics that this user may not describe are left out of the answer, silently.
     found: dict[str, list[ConfigEntry] | KctlError] = {
-        name: error_for(29, "its configs were not described", subject=f"topic {name}") for name in names
+        name: error_for(29, "they were not described", subject=f"configs of topic {name}") for name in names
     }
     for row in response.results:
         if row.error_code:
             found[row.resource_name] = error_for(
-                row.error_code, row.error_message, subject=f"topic {row.resource_name}"
+                row.error_code, row.error_message, subject=f"configs of topic {row.resource_name}"
             )
         else:
             entries = (
-                ConfigEntry(c.name, c.value, ConfigSource.of(c.config_source))
+                ConfigEntry(c.name, c.value, topic_source(c.name, c.value, c.config_source))
                 for c in row.configs
-                if c.config_source != _DEFAULT_SOURCE and not c.is_default
+                if not c.is_default
             )
-            found[row.resource_name] = sorted(entries, key=lambda entry: entry.name)
+            told = (entry for entry in entries if entry.source is not ConfigSource.DEFAULT)
+            found[row.resource_name] = sorted(told, key=lambda entry: entry.name)
     return found

@@ -7,16 +7,21 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from kctl.configs.change import Edit, check
+from kctl.configs.describe import by_name, describe_each
+from kctl.configs.resources import Resource
 from kctl.errors import (
     AlreadyExists,
     ConnectionFailed,
     KctlError,
     NotAuthorized,
+    NotFound,
     OutcomeUnknown,
     Refused,
     TimedOut,
     UsageError,
 )
+from kctl.grouping import chunks
 from kctl.model import TopicState
 from kctl.topics.names import check_name, collisions
 
@@ -24,8 +29,13 @@ if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
 TOPIC_ALREADY_EXISTS = 36
+_INVALID_CONFIG = 40
 _POLL_S = 0.1
 _VALIDATE_S = 10.0
+_SHOWN_S = 10.0  # for a topic that the controller has and the broker that is asked does not show yet
+_RECORDS_PER_REQUEST = 5_000  # a KRaft controller refuses more than 10,000 (KAFKA-17870, KAFKA-14996)
+_TOPICS_PER_REQUEST = 250  # a controller with ZooKeeper takes them one after the other
+_UNSAID_PARTITIONS = 50  # of topics that leave their number to the brokers
 BROKER_DEFAULT = -1  # the protocol's word for «as the broker is configured» (KIP-464)
 
 
@@ -123,7 +133,15 @@ def plan_create(
             )
     _check_brokers(topics, state.brokers)
     new = [topic for topic in topics if topic.name not in existing]
-    validated = _validate(client, new) if new else {}
+    validated, taken = _validate(client, new, existing) if new else ({}, {})
+    if taken:  # made by somebody else since the look; or being deleted, which metadata does not show
+        if not if_not_exists:
+            raise next(iter(taken.values()))
+        found = wait_for_topics(client, taken, timeout_s=_SHOWN_S)
+        absent = [error for name, error in taken.items() if name not in found]
+        if absent:
+            raise absent[0]
+        existing = {**existing, **found}
     return [
         _existing(topic, existing[topic.name]) if topic.name in existing else validated[topic.name] for topic in topics
     ]
@@ -158,20 +176,33 @@ def _existing(wanted: NewTopic, found: TopicState) -> CreatedTopic:
     )
 
 
-def _validate(client: ClusterClient, topics: Sequence[NewTopic]) -> dict[str, CreatedTopic]:
-    response = client.send_to_controller(create_request(topics, timeout_s=_VALIDATE_S, validate_only=True))
+def _validate(
+    client: ClusterClient, topics: Sequence[NewTopic], existing: Collection[str]
+) -> tuple[dict[str, CreatedTopic], dict[str, AlreadyExists]]:
+    """What would be created, and the controller's answer about topics that it has already. Raises other refusals.
+
+    existing: topics whose configs show which there are.
+    """
     asked = {topic.name: topic for topic in topics}
     planned: dict[str, CreatedTopic] = {}
-    for row in response.topics:
+    taken: dict[str, AlreadyExists] = {}
+    requests = (create_request(chunk, timeout_s=_VALIDATE_S, validate_only=True) for chunk in request_chunks(topics))
+    for row in (row for request in requests for row in client.send_to_controller(request).topics):
         if row.error_code:
-            raise _refusal(row)
+            error = _refusal(row)
+            if row.error_code == _INVALID_CONFIG:
+                raise _config_refusal(client, error, asked[row.name].configs, existing)
+            if not isinstance(error, AlreadyExists):
+                raise error
+            taken[row.name] = error
+            continue
         topic = asked[row.name]
         count, factor = row.num_partitions, row.replication_factor
         if count < 0:  # brokers before 2.4 do not say
             count = len(topic.assignment) if topic.assignment else topic.partitions or BROKER_DEFAULT
             factor = len(topic.assignment[0]) if topic.assignment else topic.replication_factor or BROKER_DEFAULT
         planned[row.name] = CreatedTopic(row.name, "would create", _known(count), _known(factor), dict(topic.configs))
-    return planned
+    return planned, taken
 
 
 def _known(number: int) -> int | None:
@@ -188,6 +219,37 @@ def _refusal(row: Any) -> KctlError:
     if isinstance(error, (Refused, NotAuthorized)):
         return error
     return Refused(error.message, hint=error.hint or "nothing was created")
+
+
+def _config_refusal(
+    client: ClusterClient, error: KctlError, configs: Mapping[str, str], existing: Collection[str]
+) -> KctlError:
+    """The refusal with what was probably meant, as altering an existing topic says it; where none can be asked, as it
+    is."""
+    if not existing:
+        return error
+    sample = Resource.topic(min(existing))
+    known = describe_each(client, [sample])[sample]
+    if isinstance(known, KctlError):
+        return error
+    try:
+        check(sample, [Edit(name, "set", value) for name, value in configs.items()], by_name(known))
+    except NotFound as exc:
+        return Refused(error.message, hint=exc.hint if exc.details["did_you_mean"] else error.hint)
+    except Refused as exc:
+        return Refused(error.message, hint=exc.hint or error.hint)
+    return error
+
+
+def request_chunks(topics: Sequence[NewTopic]) -> list[Sequence[NewTopic]]:
+    """Topics in their order, as many together as a controller takes in one CreateTopics."""
+    return chunks(topics, _records, limit=_RECORDS_PER_REQUEST, most=_TOPICS_PER_REQUEST)
+
+
+def _records(topic: NewTopic) -> int:
+    """About how many records of a KRaft controller make a topic."""
+    partitions = len(topic.assignment) if topic.assignment else topic.partitions or _UNSAID_PARTITIONS
+    return 1 + partitions + len(topic.configs)
 
 
 def create_request(topics: Sequence[NewTopic], *, timeout_s: float, validate_only: bool) -> object:
@@ -224,38 +286,89 @@ def create_topics(
     topics: Sequence[NewTopic],
     plan: Sequence[CreatedTopic],
     *,
+    if_not_exists: bool = False,
     timeout_s: float = 30.0,
     progress: Callable[[str], None] | None = None,
 ) -> list[CreatedTopic]:
     """Create what `plan` says «would create», and say what is there afterwards, not what was asked.
 
-    Failures of single topics are results. Raises OutcomeUnknown when no answer came and the topics are not there.
+    if_not_exists: a topic that somebody else has made meanwhile «exists», and has not failed. Failures of single topics
+    are results. Raises OutcomeUnknown when no answer came and the topics are not there.
     """
     todo = {row.name for row in plan if row.result == "would create"}
-    new = [topic for topic in topics if topic.name in todo]
-    errors: dict[str, str] = {}
-    unanswered: KctlError | None = None
-    if new:
-        try:
-            response = client.send_to_controller(create_request(new, timeout_s=timeout_s, validate_only=False))
-            errors = _errors(response)
-        except (OutcomeUnknown, TimedOut, ConnectionFailed) as exc:
-            unanswered = exc  # it may have been carried out all the same: look
-    expected = todo - errors.keys()
-    found = wait_for_topics(client, expected, timeout_s=timeout_s, progress=progress)
-    if unanswered and not expected & found.keys():
+    said = _ask(client, [topic for topic in topics if topic.name in todo], timeout_s, if_not_exists=if_not_exists)
+    expected = todo - said.errors.keys()
+    try:
+        found = wait_for_topics(client, expected, timeout_s=timeout_s, progress=progress)
+    except KctlError as exc:
+        found = {}
+        if said.unanswered is None:
+            lost = f"the controller took it, but it could not be read back: {exc.message}"
+            said.errors.update({name: said.unsure.get(name, lost) for name in expected})
+    if said.unanswered and not expected & found.keys():
         raise OutcomeUnknown(
-            f"no answer about the creation of {', '.join(sorted(todo))}: {unanswered.message}",
+            f"no answer about the creation of {', '.join(sorted(todo))}: {said.unanswered.message}",
             hint="run it again with --if-not-exists",
         )
-    return [_outcome(row, errors, found) if row.name in todo else row for row in plan]
+    there = {name: _existing(topic, found[name]) for name, topic in said.taken.items() if name in found}
+    errors = said.unsure | said.errors
+    return [
+        there[row.name] if row.name in there else _outcome(row, errors, found) if row.name in todo else row
+        for row in plan
+    ]
 
 
-def _errors(response: Any) -> dict[str, str]:
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What the controller said of topics, by name; nothing of those that it created. errors: why they are not created.
+
+    unsure: why that is not known, so that they are looked for. taken: topics that were there already, and may be.
+    unanswered: the failure of a request that may have been carried out.
+    """
+
+    errors: dict[str, str] = field(default_factory=dict)
+    unsure: dict[str, str] = field(default_factory=dict)
+    taken: dict[str, NewTopic] = field(default_factory=dict)
+    unanswered: KctlError | None = None
+
+
+def _ask(client: ClusterClient, new: Sequence[NewTopic], timeout_s: float, *, if_not_exists: bool) -> _Said:
+    """Ask for the topics. Raises the error of the first request when it is certain that nothing was done."""
+    said = _Said()
+    for chunk in request_chunks(new):
+        if said.unanswered:
+            said.errors.update({topic.name: f"not asked for: {said.unanswered.message}" for topic in chunk})
+            continue
+        try:
+            response = client.send_to_controller(create_request(chunk, timeout_s=timeout_s, validate_only=False))
+        except (OutcomeUnknown, TimedOut, ConnectionFailed) as exc:
+            said = replace(said, unanswered=exc)
+            said.unsure.update({topic.name: f"no answer, and it is not there: {exc.message}" for topic in chunk})
+        except KctlError as exc:
+            if chunk[0] is new[0]:
+                raise
+            said.errors.update({topic.name: exc.message for topic in chunk})
+        else:
+            _sort(_errors(response), {topic.name: topic for topic in chunk}, said, if_not_exists=if_not_exists)
+    return said
+
+
+def _sort(errors: Mapping[str, KctlError], asked: Mapping[str, NewTopic], said: _Said, *, if_not_exists: bool) -> None:
+    for name, error in errors.items():
+        if isinstance(error, AlreadyExists) and if_not_exists:
+            said.taken[name] = asked[name]
+            said.unsure[name] = error.message
+        elif isinstance(error, OutcomeUnknown):  # REQUEST_TIMED_OUT: it may have no leaders yet, or never be made
+            said.unsure[name] = error.message
+        else:
+            said.errors[name] = error.message
+
+
+def _errors(response: Any) -> dict[str, KctlError]:
     from kctl.client import error_for
 
     return {
-        row.name: error_for(row.error_code, row.error_message, subject=f"topic {row.name}").message
+        row.name: error_for(row.error_code, row.error_message, subject=f"topic {row.name}")
         for row in response.topics
         if row.error_code
     }

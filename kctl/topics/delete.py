@@ -2,21 +2,31 @@
 
 With ZooKeeper, a topic vanishes from metadata as soon as its deletion begins; it is gone when every replica is,
 which takes for ever while a broker that holds one is down. Only the controller knows: it refuses to validate the
-creation of a topic under the name until then.
+creation of a topic under the name until then. With KRaft it is gone as soon as metadata say so.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from kctl.errors import ConnectionFailed, KctlError, NotSupported, OutcomeUnknown, TimedOut, UsageError
+from kctl.broker.quorum import DESCRIBE_QUORUM
+from kctl.errors import (
+    ConnectionFailed,
+    KctlError,
+    NotAuthorized,
+    NotSupported,
+    OperationFailed,
+    OutcomeUnknown,
+    TimedOut,
+    UsageError,
+)
 from kctl.model import ClusterState, TopicState
 from kctl.moments import moment_text
 from kctl.topics.choose import choose_to_change
-from kctl.topics.create import TOPIC_ALREADY_EXISTS, NewTopic, create_request
+from kctl.topics.create import TOPIC_ALREADY_EXISTS, NewTopic, create_request, request_chunks
 from kctl.topics.names import check_name
 from kctl.topics.offsets import newest_records
 from kctl.topics.readers import Reader, fetch_readers
@@ -28,6 +38,8 @@ if TYPE_CHECKING:
 
 UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID = 3, 100
 NOTHING_WRITTEN = -1
+# What is looked at after the name: INVALID_TOPIC (it collides with another), INVALID_CONFIG, POLICY_VIOLATION.
+_NAME_IS_FREE = frozenset({0, 17, 40, 44})
 _POLL_S = 0.1
 
 
@@ -46,9 +58,9 @@ class DeletedTopic:
     """What becomes of one topic. result: «would delete», «deleted», «absent», «marked» or «failed».
 
     size_bytes: all replicas on all disks that could be asked; None when no broker told. readers: groups that have
-    commits of it or members that it is assigned to; None when that is not known. last_write: the largest timestamp of
-    its records, ISO 8601; None: no records, or not known. marked: the controller has accepted the deletion, and it is
-    not finished.
+    commits of it or members that it is assigned to; None when none is known and some may be. last_write: the largest
+    timestamp of its records, ISO 8601; None: no records, or not known. marked: the controller has accepted the
+    deletion, and it is not finished, or nobody could tell that it is.
     """
 
     name: str
@@ -109,11 +121,17 @@ def losses(
                 partitions=len(topic.partitions),
                 replication_factor=topic.replication_factor,
                 size_bytes=told,
-                readers=None if readers is None else tuple(map(_reader, readers[topic.name])),
+                readers=_told(readers, topic.name, whole=not unread),
                 last_write=moment_text(last.get(topic.name, NOTHING_WRITTEN)),
             )
         )
     return rows, [*sizes.failures, *unread, *notes]
+
+
+def _told(readers: Mapping[str, Sequence[Reader]] | None, topic: str, *, whole: bool) -> tuple[TopicReader, ...] | None:
+    """None when none is known and some may be: nobody told, or (not `whole`) not of all groups."""
+    found = tuple(map(_reader, readers[topic])) if readers else ()
+    return found if found or (readers is not None and whole) else None
 
 
 def _reader(reader: Reader) -> TopicReader:
@@ -136,29 +154,45 @@ def delete_topics(
     By topic id where brokers have them, so that a topic made anew under the name meanwhile is left alone.
     """
     todo = [row for row in plan if row.result == "would delete"]
-    errors: dict[str, str] = {}
+    said: dict[str, KctlError] = {}
     unanswered: KctlError | None = None
     if todo:
         try:
-            errors = _errors(_send(client, todo, timeout_s), todo)
+            said = _errors(_send(client, todo, timeout_s), todo)
         except (OutcomeUnknown, TimedOut, ConnectionFailed) as exc:
             unanswered = exc  # it may have been carried out all the same: look
+    # After a timeout in the controller a topic may go all the same: it is awaited like the others.
+    errors = {name: error.message for name, error in said.items() if not isinstance(error, OutcomeUnknown)}
     expected = [row for row in todo if row.name not in errors]
-    left = _wait_until_gone(client, expected, timeout_s=timeout_s, progress=progress)
+    left, untold = _wait_until_gone(client, expected, timeout_s=timeout_s, progress=progress)
     done: list[DeletedTopic] = []
     for row in plan:
         if row.result != "would delete":
             done.append(row)
         elif row.name in errors:
             done.append(replace(row, result="failed", error=errors[row.name]))
+        elif row.name in untold:
+            done.append(_not_told(row, untold[row.name], said.get(row.name) or unanswered))
         elif row.name not in left:
             done.append(replace(row, result="deleted"))
-        elif unanswered:
-            done.append(replace(row, result="failed", error=f"no answer, and still there: {unanswered.message}"))
         else:
-            reason = f"marked for deletion, not finished after {timeout_s:g} s; is a broker that holds a replica down?"
-            done.append(replace(row, result="marked", error=reason))
+            done.append(_still_there(row, said.get(row.name) or unanswered, timeout_s))
     return done
+
+
+def _not_told(row: DeletedTopic, untold: KctlError, doubt: KctlError | None) -> DeletedTopic:
+    """Nobody told whether it is gone. doubt: why it is not even known that it was marked."""
+    reason = f"whether it is finished could not be asked: {untold.message}"
+    if doubt:
+        return replace(row, result="failed", error=f"no answer ({doubt.message}), and {reason}")
+    return replace(row, result="marked", error=f"marked for deletion; {reason}")
+
+
+def _still_there(row: DeletedTopic, doubt: KctlError | None, timeout_s: float) -> DeletedTopic:
+    if doubt:
+        return replace(row, result="failed", error=f"no answer, and still there: {doubt.message}")
+    reason = f"marked for deletion, not finished after {timeout_s:g} s; is a broker that holds a replica down?"
+    return replace(row, result="marked", error=reason)
 
 
 def _send(client: ClusterClient, rows: Sequence[DeletedTopic], timeout_s: float) -> Any:
@@ -177,16 +211,16 @@ def _send(client: ClusterClient, rows: Sequence[DeletedTopic], timeout_s: float)
     return client.send_to_controller(DeleteTopicsRequest(topics=names, timeout_ms=timeout_ms))
 
 
-def _errors(response: Any, rows: Sequence[DeletedTopic]) -> dict[str, str]:
+def _errors(response: Any, rows: Sequence[DeletedTopic]) -> dict[str, KctlError]:
     """Topics that were not deleted, with the reason. One that is gone already is no failure."""
     from kctl.client import error_for
 
     names = {row.topic_id: row.name for row in rows}
-    errors: dict[str, str] = {}
+    errors: dict[str, KctlError] = {}
     for row in response.responses:
         if row.error_code and row.error_code not in {UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID}:
             name = row.name or names.get(topic_id_text(row.topic_id), str(row.topic_id))
-            errors[name] = error_for(row.error_code, row.error_message, subject=f"topic {name}").message
+            errors[name] = error_for(row.error_code, row.error_message, subject=f"topic {name}")
     return errors
 
 
@@ -196,24 +230,37 @@ def _wait_until_gone(
     *,
     timeout_s: float,
     progress: Callable[[str], None] | None,
-) -> set[str]:
-    """Names that are not gone when time is up. A topic made anew has another id, and does not count."""
+) -> tuple[set[str], dict[str, KctlError]]:
+    """Names that are not gone when time is up, and those of which nobody tells whether they are, with the reason.
+
+    A topic made anew has another id, and does not count.
+    """
     deadline = time.monotonic() + timeout_s
     ids = {row.name: row.topic_id for row in rows}
     left = set(ids)
+    untold: dict[str, KctlError] = {}
     while left:
-        left, anew = _shown(client, ids)
-        left = left or _still_marked(client, ids.keys() - anew)
-        if not left or time.monotonic() > deadline:
+        try:
+            left, anew = _shown(client, ids)
+            untold = {}
+            if not left:
+                left, untold = _still_marked(client, ids.keys() - anew)
+        except KctlError as exc:
+            left, untold = set(ids), dict.fromkeys(ids, exc)
+        forever = all(name in untold and isinstance(untold[name], NotAuthorized) for name in left)
+        if not left or forever or time.monotonic() > deadline:
             break
         if progress:
             progress(f"{len(left)} of {len(ids)} topics are still there")
         time.sleep(_POLL_S)
-    return left
+    return left, untold
 
 
 def _shown(client: ClusterClient, ids: dict[str, str | None]) -> tuple[set[str], set[str]]:
-    """Names that a broker shows under the id that was to go; names that it shows under another one."""
+    """Names that a broker shows under the id that was to go; names that it shows under another one.
+
+    Raises the first broker's error when none answers.
+    """
     from kafka.protocol.metadata import MetadataRequest
 
     topic_class = MetadataRequest.MetadataRequestTopic
@@ -222,7 +269,11 @@ def _shown(client: ClusterClient, ids: dict[str, str | None]) -> tuple[set[str],
     shown: set[str] = set()
     anew: set[str] = set()
     request = {node: MetadataRequest(topics=topics, allow_auto_topic_creation=False) for node in brokers}
-    for response in client.send_each(request).values():
+    answers = client.send_each(request)
+    errors = [answer for answer in answers.values() if isinstance(answer, KctlError)]
+    if len(errors) == len(answers):
+        raise errors[0] if errors else OperationFailed("there is no broker to be asked")
+    for response in answers.values():
         if isinstance(response, KctlError):
             continue  # a broker that is down shows nothing
         for row in response.topics:
@@ -232,13 +283,22 @@ def _shown(client: ClusterClient, ids: dict[str, str | None]) -> tuple[set[str],
     return shown, anew
 
 
-def _still_marked(client: ClusterClient, names: Collection[str]) -> set[str]:
-    """Names that the controller still holds back for topics whose deletion is not finished.
-
-    Who may delete topics may not be allowed to create some; then nothing can be told, and nothing is claimed.
+def _still_marked(client: ClusterClient, names: Collection[str]) -> tuple[set[str], dict[str, KctlError]]:
+    """Names that the controller still holds back for topics whose deletion is not finished; and of them those of which
+    it does not tell: who may delete topics may not be allowed to create some.
     """
-    if not names:
-        return set()
-    request = create_request([NewTopic(name, 1, 1) for name in names], timeout_s=5, validate_only=True)
-    response = client.send_to_controller(request)
-    return {row.name for row in response.topics if row.error_code == TOPIC_ALREADY_EXISTS}
+    from kctl.client import error_for
+
+    if not names or client.api_version(DESCRIBE_QUORUM) is not None:
+        return set(), {}
+    left: set[str] = set()
+    untold: dict[str, KctlError] = {}
+    for chunk in request_chunks([NewTopic(name, 1, 1) for name in sorted(names)]):
+        response = client.send_to_controller(create_request(chunk, timeout_s=5, validate_only=True))
+        for row in response.topics:
+            if row.error_code in _NAME_IS_FREE:
+                continue
+            left.add(row.name)
+            if row.error_code != TOPIC_ALREADY_EXISTS:
+                untold[row.name] = error_for(row.error_code, row.error_message, subject=f"topic {row.name}")
+    return left, untold

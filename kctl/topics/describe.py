@@ -7,19 +7,19 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, NotFound
+from kctl.errors import KctlError, NotFound
+from kctl.health.partitions import at_min_isr, under_min_isr
 from kctl.model import ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.suggestions import did_you_mean
-from kctl.topics.configs import ConfigEntry, ConfigSource, fetch_topic_configs
+from kctl.topics.configs import ConfigEntry, ConfigSource, fetch_topic_configs, min_isr_in
 from kctl.topics.names import check_name, is_internal
 from kctl.topics.offsets import LogSpan
-from kctl.topics.reassignments import Moving, ongoing_reassignments
+from kctl.topics.reassignments import Moving, reassignments_if_told
 from kctl.topics.sizes import Sizes
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
-_MIN_ISR = "min.insync.replicas"
 _AT_REST = Moving((), ())
 
 
@@ -145,8 +145,9 @@ def describe_chosen(client: ClusterClient, state: ClusterState, chosen: Sequence
     if not chosen:
         return []
     configs = fetch_topic_configs(client, [topic.name for topic in chosen], state.brokers)
-    moving = _moving(client) if state.controller_id is not None else None
-    return [describe(topic, configs[topic.name], moving) for topic in chosen]
+    moving = reassignments_if_told(client, state)
+    told = None if isinstance(moving, KctlError) else moving
+    return [describe(topic, configs[topic.name], told) for topic in chosen]
 
 
 def with_sizes(topic: TopicDescription, sizes: Sizes) -> TopicDescription:
@@ -165,21 +166,13 @@ def with_offsets(topic: TopicDescription, spans: Mapping[TopicPartition, LogSpan
     return replace(topic, partitions=tuple(partitions))
 
 
-def _moving(client: ClusterClient) -> Mapping[TopicPartition, Moving] | None:
-    """What is being reassigned; None when the controller cannot or may not be asked: all else is known without it."""
-    try:
-        return ongoing_reassignments(client)
-    except (ConnectionFailed, NotAuthorized):
-        return None
-
-
 def describe(
     topic: TopicState, configs: list[ConfigEntry] | KctlError, moving: Mapping[TopicPartition, Moving] | None
 ) -> TopicDescription:
     """Put together what Metadata, DescribeConfigs and ListPartitionReassignments (None: nothing) said of one topic."""
     known = not isinstance(configs, KctlError)
     entries = () if isinstance(configs, KctlError) else tuple(configs)
-    least = _min_isr(entries) if known else None
+    least = min_isr_in(entries) if known else None
     return TopicDescription(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -194,13 +187,7 @@ def describe(
     )
 
 
-def _min_isr(entries: tuple[ConfigEntry, ...]) -> int:
-    value = next((entry.value for entry in entries if entry.name == _MIN_ISR), None)
-    return int(value) if value and value.isdigit() else 1
-
-
 def _partition(state: PartitionState, moving: Moving | None, min_isr: int | None) -> PartitionDescription:
-    effective = None if min_isr is None else min(min_isr, len(state.replicas))
     return PartitionDescription(
         partition=state.partition,
         leader=None if state.offline else state.leader,
@@ -211,7 +198,7 @@ def _partition(state: PartitionState, moving: Moving | None, min_isr: int | None
         adding_replicas=None if moving is None else moving.adding,
         removing_replicas=None if moving is None else moving.removing,
         under_replicated=state.under_replicated,
-        under_min_isr=None if effective is None else len(state.isr) < effective,
-        at_min_isr=None if effective is None else len(state.isr) == effective,
+        under_min_isr=None if min_isr is None else under_min_isr(state, min_isr),
+        at_min_isr=None if min_isr is None else at_min_isr(state, min_isr),
         offline=state.offline,
     )

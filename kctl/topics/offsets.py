@@ -116,10 +116,10 @@ def log_spans(
     """The logs of all partitions of `topics`, which are of `state`; and what could not be read, a line each."""
     partitions = [p.tp for topic in topics for p in topic.partitions]
     ends, gone, unread = read_log_offsets(client, partitions, state=state)
-    first, _ = list_offsets(client, list(ends), 0, listed, state=state)
+    first, without_first = list_offsets(client, list(ends), 0, listed, state=state)
     newest, notes = newest_records(client, list(ends), state=state)
     spans = {tp: _span(end.start, end.end, first.get(tp), newest.get(tp)) for tp, end in ends.items()}
-    return spans, [*failure_lines(unread | vanished(gone)), *notes]
+    return spans, list(dict.fromkeys([*failure_lines(unread | vanished(gone) | without_first), *notes]))
 
 
 def newest_records(

@@ -1,7 +1,7 @@
 """Which groups read a topic: those that have committed offsets of it, or have members that it is assigned to.
 
-Requests: ListGroups to each broker, DescribeGroups and OffsetFetch to each coordinator. Groups that this user may not
-describe are left out by the brokers without a word.
+Requests: ListGroups to each broker, DescribeGroups and OffsetFetch to each coordinator, and one for the rights: groups
+that this user may not describe are left out by the brokers without a word.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kctl.cluster_rights import may_describe_cluster
 from kctl.errors import KctlError
 from kctl.groups.coordinators import ask_coordinators
 from kctl.lag.collect import all_groups, owners_of
@@ -41,7 +42,10 @@ def fetch_readers(client: ClusterClient, topics: Collection[str]) -> tuple[dict[
         found = all_groups(client, members=True)
     except KctlError as exc:
         return None, [f"which groups read it is not known: {exc.message}"]
-    failures = [f"groups of broker {node} are not known: {exc.message}" for node, exc in found.failed_brokers.items()]
+    failures = []
+    if may_describe_cluster(client) is False:
+        failures.append("groups that this user may not describe are not known (it needs Describe on the cluster)")
+    failures += [f"groups of broker {node} are not known: {exc.message}" for node, exc in found.failed_brokers.items()]
     failures += [f"members are not known: {exc.message}" for exc in found.failed_groups.values()]
     known = {name: group.coordinator for name, group in found.groups.items() if group.type != _SHARE}
     commits = ask_coordinators(client, known, lambda by: fetch_committed_each(client, by), known=known)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
-from kctl.errors import NotSupported
-from kctl.model import TopicPartition
+from kctl.errors import KctlError, NotSupported, OperationFailed
+from kctl.model import ClusterState, TopicPartition
 from kctl.partition_requests import numbers_by_topic
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
+
+
+_LIMIT_S = 10.0  # a controller that does not answer costs no more, where its answer is not all
 
 
 class Moving(NamedTuple):
@@ -20,8 +23,19 @@ class Moving(NamedTuple):
     removing: tuple[int, ...]
 
 
+def reassignments_if_told(client: ClusterClient, state: ClusterState) -> dict[TopicPartition, Moving] | KctlError:
+    """All partitions under reassignment, or why nobody could tell: for those who know all else without it."""
+    if state.controller_id is None:
+        return OperationFailed("the cluster has no controller")
+    try:
+        found = ongoing_reassignments(client, timeout_s=min(client.timeout_s, _LIMIT_S))
+    except KctlError as exc:
+        return exc
+    return NotSupported("brokers before 2.4 do not tell") if found is None else found
+
+
 def ongoing_reassignments(
-    client: ClusterClient, partitions: Collection[TopicPartition] | None = None
+    client: ClusterClient, partitions: Collection[TopicPartition] | None = None, *, timeout_s: float | None = None
 ) -> dict[TopicPartition, Moving] | None:
     """All partitions under reassignment, or those among `partitions`, as the controller has them.
 
@@ -37,7 +51,7 @@ def ongoing_reassignments(
         by_topic = numbers_by_topic(sorted(partitions))
         asked = [topic_class(name=topic, partition_indexes=numbers) for topic, numbers in by_topic.items()]
     try:
-        response = client.send_to_controller(ListPartitionReassignmentsRequest(topics=asked))
+        response = client.send_to_controller(ListPartitionReassignmentsRequest(topics=asked), timeout_s=timeout_s)
     except NotSupported:
         return None
     if response.error_code:

@@ -50,12 +50,11 @@ class Sizes:
 
 
 def fetch_sizes(client: ClusterClient, state: ClusterState, topics: Iterable[TopicState]) -> Sizes:
-    """The sizes of `topics`, which are of `state`: one DescribeLogDirs to each broker."""
+    """The sizes of `topics`, which are of `state`: one DescribeLogDirs of just these to each broker."""
     chosen = list(topics)
     if not chosen:
         return Sizes({}, [])
-    every = len(chosen) == len(state.topics)
-    wanted = None if every else {t.name: [p.partition for p in t.partitions] for t in chosen}
+    wanted = {t.name: [p.partition for p in t.partitions] for t in chosen}
     failures: list[str] = []
     found: dict[TopicPartition, dict[int, int]] = {}
     for node, answer in fetch_log_dirs(client, state.brokers, topics=wanted).items():

@@ -10,10 +10,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from kctl.errors import KctlError, NotFound, OutcomeUnknown, Refused
+from kctl.cluster_rights import DELETE, topics_denied
+from kctl.errors import KctlError, NotAuthorized, NotFound, OutcomeUnknown, Refused
 from kctl.grouping import grouped
 from kctl.lag.collect import ByLeader, ask_leaders, read_log_offsets
-from kctl.lag.offsets import listed
+from kctl.lag.offsets import OffsetSpec, listed
 from kctl.lag.retention_requests import fetch_config_values
 from kctl.model import ClusterState, TopicPartition
 from kctl.text import counted
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 HIGH_WATERMARK = -1  # as an offset: all that consumers can read, as kafka-delete-records has it
 _POLICY = "cleanup.policy"
+_NEEDS_DELETE = "nothing was deleted; it needs an ACL for Delete on the topic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +55,16 @@ class TruncatedPartition:
 def offsets_at(
     client: ClusterClient, state: ClusterState, partitions: Collection[TopicPartition], time_ms: int
 ) -> dict[TopicPartition, int]:
-    """The offset of the first record of each that is not older; the high watermark where all are older.
+    """The offset of the first record of each that is not older; where all are older, what was the end before the look.
 
-    Records are in the order in which they were written, not in that of their timestamps: later ones may be older, too.
-    Raises Refused when a leader does not tell.
+    Not the end of later: what arrives meanwhile is not older, and stays. Records are in the order in which they were
+    written, not in that of their timestamps: later ones may be older, too. Raises Refused when a leader does not tell.
     """
-    found, failed = list_offsets(client, partitions, time_ms, listed, state=state)
-    if failed:
-        raise Refused("; ".join(failure_lines(failed)), hint="nothing was deleted")
-    return {tp: answer.offset if answer.offset >= 0 else HIGH_WATERMARK for tp, answer in found.items()}
+    ends, unread = list_offsets(client, partitions, OffsetSpec.LATEST, listed, state=state)
+    found, failed = list_offsets(client, list(ends), time_ms, listed, state=state)
+    if unread or failed:
+        raise Refused("; ".join(failure_lines(unread | failed)), hint="nothing was deleted")
+    return {tp: answer.offset if answer.offset >= 0 else ends[tp].offset for tp, answer in found.items()}
 
 
 def plan_truncate(
@@ -69,9 +72,13 @@ def plan_truncate(
 ) -> list[TruncatedPartition]:
     """What would be deleted, in order of the partitions. wanted: the first offset to keep, or HIGH_WATERMARK.
 
-    state: has the topics. Raises NotFound for unknown partitions, Refused for offsets behind the end of a log, for
-    compacted topics and for partitions whose leader does not answer.
+    state: has the topics. Raises NotFound for unknown partitions, NotAuthorized where brokers say that they will refuse
+    it, Refused for offsets behind the end of a log, for compacted topics and for partitions whose leader does not
+    answer.
     """
+    denied = topics_denied(client, {tp.topic for tp in wanted}, DELETE)
+    if denied:
+        raise NotAuthorized(f"not authorized to delete records of {', '.join(denied)}", hint=_NEEDS_DELETE)
     _check_policies(client, {tp.topic for tp in wanted})
     ends, gone, failed = read_log_offsets(client, sorted(wanted), state=state)
     if gone:
@@ -82,9 +89,9 @@ def plan_truncate(
     behind = [row for row in rows if row.before_offset > row.log_end_offset]
     if behind:
         raise Refused(
-            f"{counted(len(behind), 'partition')} end before the offset: {behind[0].tp} ends at "
-            f"{behind[0].log_end_offset}, before {behind[0].before_offset}",
-            hint="nothing was deleted; --all deletes up to the end",
+            f"the log of {behind[0].tp} ends at {behind[0].log_end_offset}, before {behind[0].before_offset}"
+            + (f"; {counted(len(behind), 'partition')} end before the offset" if len(behind) > 1 else ""),
+            hint="nothing was deleted; give a smaller offset, or with --partitions only those that have it",
         )
     return rows
 
@@ -130,20 +137,38 @@ def truncate(
 ) -> list[TruncatedPartition]:
     """Delete what `rows` say «would delete», and say from where the logs begin now. Failures of partitions are results.
 
-    A leader that has changed since is looked up anew, and asked once more: what was deleted stays deleted.
+    A leader that has changed since is looked up anew, and asked once more: what was deleted stays deleted. Raises
+    NotAuthorized when leaders refuse all of it for that.
     """
     todo = {row.tp: row.before_offset for row in rows if row.result == "would delete"}
     if not todo:
         return list(rows)
 
+    told: dict[TopicPartition, int | KctlError] = {}
+
     def ask(by_leader: ByLeader) -> dict[TopicPartition, int | KctlError]:
         if progress:
             progress(f"{counted(sum(map(len, by_leader.values())), 'partition')} of {len(by_leader)} brokers")
-        return _delete(client, by_leader, todo, timeout_s)
+        answers = _delete(client, by_leader, todo, timeout_s)
+        told.update(answers)
+        return answers
 
-    _, gone, failed = ask_leaders(client, list(todo), ask)
-    failed |= vanished(gone)
-    logs, _, _ = read_log_offsets(client, list(todo))
+    try:
+        _, gone, failed = ask_leaders(client, list(todo), ask)
+        failed |= vanished(gone)
+    except KctlError as exc:  # it was looked for new leaders
+        if not told:
+            raise
+        answers = {tp: told.get(tp, exc) for tp in todo}
+        failed = {tp: answer for tp, answer in answers.items() if isinstance(answer, KctlError)}
+    refused = [error for error in failed.values() if isinstance(error, NotAuthorized)]
+    if len(refused) == len(todo):
+        more = f" (and {len(refused) - 1:,} more)" if len(refused) > 1 else ""
+        raise NotAuthorized(f"{refused[0].message}{more}", hint=_NEEDS_DELETE, details=refused[0].details)
+    try:
+        logs, _, _ = read_log_offsets(client, list(todo))
+    except KctlError:
+        logs = {}
     return [_outcome(row, failed.get(row.tp), logs[row.tp].start if row.tp in logs else None) for row in rows]
 
 

@@ -64,6 +64,18 @@ def refuse_live(client: ClusterClient, producer: Producer) -> None:
             )
 
 
+def refuse_changed(client: ClusterClient, partition: PartitionState, planned: Producer) -> None:
+    """Raise Refused, or NotFound, when it is not the transaction any more that was shown: somebody took time to say
+    yes, and a marker ends whatever the producer has open by then."""
+    assert planned.current_transaction_start_offset is not None
+    now = find_open(client, partition, planned.current_transaction_start_offset)
+    if (now.producer_id, now.producer_epoch) != (planned.producer_id, planned.producer_epoch):
+        raise Refused(
+            f"another transaction is open there by now: producer id {now.producer_id}, epoch {now.producer_epoch}",
+            hint="nothing was changed",
+        )
+
+
 def abort_transaction(
     client: ClusterClient, partition: PartitionState, producer: Producer, *, timeout_s: float
 ) -> None:

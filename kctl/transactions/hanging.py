@@ -7,7 +7,7 @@ coordinator says that they are open there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ from kctl.transactions.listing import (
     describe_transactions,
     list_transactions,
 )
-from kctl.transactions.producers import Producer
+from kctl.transactions.producers import Producer, describe_producers
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -32,8 +32,9 @@ _OPEN = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFenc
 
 @dataclass(frozen=True)
 class Hanging:
-    """last_timestamp: of its last batch; duration_ms: since then. transactional_id: null where no coordinator knows the
-    producer id any more. coordinator_epoch: as Producer has it."""
+    """last_timestamp: of its last batch; duration_ms: since then; both null for a batch without a time.
+    transactional_id: null where no coordinator knows the producer id any more. coordinator_epoch: as Producer has it.
+    """
 
     topic: str
     partition: int
@@ -41,8 +42,8 @@ class Hanging:
     producer_epoch: int
     coordinator_epoch: int | None
     start_offset: int
-    last_timestamp: datetime
-    duration_ms: int
+    last_timestamp: datetime | None
+    duration_ms: int | None
     transactional_id: str | None
 
     @property
@@ -51,14 +52,13 @@ class Hanging:
 
 
 def old_transactions(producers: Iterable[Producer], *, now: datetime, longer_than_ms: int) -> list[Producer]:
-    """Producers with a transaction whose last batch is older than that."""
+    """Producers with a transaction whose last batch is older than that, or has no time (TransactionsCommand)."""
     limit = now - timedelta(milliseconds=longer_than_ms)
     return [
         producer
         for producer in producers
         if producer.current_transaction_start_offset is not None
-        and producer.last_timestamp is not None
-        and producer.last_timestamp < limit
+        and (producer.last_timestamp is None or producer.last_timestamp < limit)
     ]
 
 
@@ -73,17 +73,34 @@ def find_hanging(client: ClusterClient, old: Sequence[Producer], *, now: datetim
     listed, failed = list_transactions(client, producer_ids={producer.producer_id for producer in old})
     if failed:
         error = next(iter(failed.values()))
-        raise OperationFailed(
-            f"whether transactions hang cannot be told: {error.message}",
-            hint=error.hint,
-        )
+        kind = NotAuthorized if isinstance(error, NotAuthorized) else OperationFailed
+        raise kind(f"whether transactions hang cannot be told: {error.message}", hint=error.hint)
     known = {row.producer_id for row in listed}
     if any(producer.producer_id not in known for producer in old) and not all_can_be_listed(client):
         raise NotAuthorized(
             "whether transactions hang cannot be told: not every transactional id may be described", hint=NEEDS_ALL
         )
     described = describe_transactions(client, [row.transactional_id for row in listed])
-    return map_hanging(old, listed, described, now=now)
+    found = map_hanging(old, listed, described, now=now)
+    return still_open(found, _producers_now(client, found)) if found else []
+
+
+def _producers_now(client: ClusterClient, found: Sequence[Hanging]) -> tuple[list[Producer], set[TopicPartition]]:
+    wanted = {row.tp for row in found}
+    topics = client.metadata(sorted({row.topic for row in found})).topics.values()
+    partitions = [state for topic in topics for state in topic.partitions if state.tp in wanted]
+    producers, failed = describe_producers(client, partitions)
+    return producers, {state.tp for state in partitions} - failed.keys()
+
+
+def still_open(found: Iterable[Hanging], now: tuple[Iterable[Producer], Collection[TopicPartition]]) -> list[Hanging]:
+    """Without those that ended while coordinators were asked: theirs had nothing to say of them any more.
+
+    now: producers, and the partitions that they are of; of others nothing new is known.
+    """
+    producers, seen = now
+    open_ = {(producer.tp, producer.producer_id, producer.current_transaction_start_offset) for producer in producers}
+    return [row for row in found if row.tp not in seen or (row.tp, row.producer_id, row.start_offset) in open_]
 
 
 def map_hanging(
@@ -104,7 +121,7 @@ def map_hanging(
         if state is not None and holds(state, producer):
             continue
         assert producer.current_transaction_start_offset is not None
-        assert producer.last_timestamp is not None
+        last = producer.last_timestamp
         found.append(
             Hanging(
                 producer.topic,
@@ -113,8 +130,8 @@ def map_hanging(
                 producer.producer_epoch,
                 producer.coordinator_epoch,
                 producer.current_transaction_start_offset,
-                producer.last_timestamp,
-                round((now - producer.last_timestamp).total_seconds() * 1000),
+                last,
+                round((now - last).total_seconds() * 1000) if last is not None else None,
                 name,
             )
         )

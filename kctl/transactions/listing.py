@@ -22,7 +22,7 @@ STATES = (
     "PrepareEpochFence",
 )  # fmt: skip
 NEEDS_ALL = "it needs an ACL for Describe on transactional-id *"
-_STATES_TOPIC = "__transaction_state"
+STATES_TOPIC = "__transaction_state"
 _ANY_NAME = "kctl-may-describe-any"
 _TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
 
@@ -71,7 +71,8 @@ def list_transactions(
     producer_ids: Collection[int] = (),
     duration_ms: int | None = None,
 ) -> tuple[list[TransactionListing], dict[str, KctlError]]:
-    """The transactions of all coordinators, sorted, and what could not be seen: «broker 3», «__transaction_state-5».
+    """The transactions of all coordinators, sorted, and what could not be seen: «broker 3», «__transaction_state-5»;
+    «__transaction_state» where it cannot be told whether there are coordinators that nobody speaks for.
 
     Brokers leave out the transactional ids that may not be described (`all_can_be_listed`). duration_ms: only those
     that have been open for longer (KIP-994, brokers ≥ 3.8). Raises NotSupported; the brokers' error when all failed.
@@ -106,10 +107,14 @@ def list_transactions(
 def _coordinators(client: ClusterClient) -> tuple[list[int], dict[str, KctlError]]:
     """The brokers, and the partitions of transactions' states without a leader: nobody tells what is in those."""
     try:
-        state = client.metadata([_STATES_TOPIC])
+        state = client.metadata([STATES_TOPIC])
     except NotAuthorized:
-        return sorted(client.metadata(()).brokers), {}
-    topic = state.topics.get(_STATES_TOPIC)
+        unseen = NotAuthorized(
+            f"topic {STATES_TOPIC} may not be described, which tells whether all coordinators were asked",
+            hint=f"it needs an ACL for Describe on topic {STATES_TOPIC}",
+        )
+        return sorted(client.metadata(()).brokers), {STATES_TOPIC: unseen}
+    topic = state.topics.get(STATES_TOPIC)
     lost = [partition.tp for partition in topic.partitions if partition.leader < 0] if topic else []
     hint = "start the brokers that have it: kctl topic describe --internal"
     return sorted(state.brokers), {str(tp): OperationFailed(f"{tp} has no leader", hint=hint) for tp in lost}

@@ -1,7 +1,7 @@
 """What Kafka keeps in a node of ZooKeeper, by its path below the chroot (kafka.zk.ZkData of Kafka 3.9).
 
 Most nodes are JSON with a `version`. SCRAM credentials, delegation tokens and passwords in configs are hidden unless
-somebody asks for them: ZooKeeper is readable by everybody by default.
+somebody asks for them, below whatever chroot: ZooKeeper is readable by everybody by default.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from urllib.parse import unquote
 HIDDEN = "(hidden)"
 _SCRAM = re.compile(r"\b(salt|stored_key|server_key)=[^,]*")
 _SECRET_CONFIG = re.compile(r"password|secret|jaas\.config|keystore\.key$|certificate\.chain$|certificates$")
-_WITH_SECRETS = ("/config/users/", "/config/brokers/")
+# Behind any chroot: an ensemble may be addressed without it, and hold several clusters.
+_WITH_SECRETS = re.compile(r"/config/(?:users|brokers)/")
+_TOKEN = re.compile(r"/delegation_token/tokens/")
+_DEEPEST = 100  # lists and objects within each other; Kafka's nodes have four
 _TIMES = frozenset({"timestamp", "expiryTimestamp", "issueTimestamp", "maxTimestamp"})
 
 
@@ -97,7 +100,7 @@ def decode(path: str, data: bytes, *, show_secrets: bool = False) -> Content:
     """
     if not data:
         return Content(None)
-    if path.startswith("/delegation_token/tokens/") and not show_secrets:
+    if _TOKEN.search(path) and not show_secrets:
         return Content(HIDDEN, hidden=True)
     try:
         text = data.decode("utf-8")
@@ -107,10 +110,27 @@ def decode(path: str, data: bytes, *, show_secrets: bool = False) -> Content:
         value = json.loads(text, parse_float=_finite, parse_constant=_finite)
     except (ValueError, RecursionError):
         return _plain(path, text, show_secrets)
+    if _deeper(value, _DEEPEST):
+        return _plain(path, text, show_secrets)
     hidden = False
-    if not show_secrets and path.startswith(_WITH_SECRETS):
+    if not show_secrets and _WITH_SECRETS.search(path):
         value, hidden = _without_secrets(value)
     return Content(_readable(value), hidden)
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    """Whether there are more lists and objects within each other than `levels`."""
+    row = [value]
+    for _ in range(levels + 1):
+        row = [
+            each
+            for holder in row
+            if isinstance(holder, (dict, list))
+            for each in (holder.values() if isinstance(holder, dict) else holder)
+        ]
+        if not row:
+            return False
+    return True
 
 
 def _finite(text: str) -> float:
@@ -123,7 +143,7 @@ def _finite(text: str) -> float:
 
 def _plain(path: str, text: str, show_secrets: bool) -> Content:
     """What is no JSON where there should be some: it may still be a secret."""
-    if path.startswith(_WITH_SECRETS) and not show_secrets:
+    if _WITH_SECRETS.search(path) and not show_secrets:
         return Content(HIDDEN, hidden=True)
     return Content(text)
 

@@ -160,13 +160,13 @@ def read_node(client: KazooClient, path: str, *, show_secrets: bool = False) -> 
     """A node with its decoded content. Raises NotFound, NotAuthorized."""
     with reading(client, path):
         data, stat = client.get(path)
-    return node_of(path, data, stat, show_secrets=show_secrets)
+    return node_of(path, data, stat, show_secrets=show_secrets, chroot=client.chroot)
 
 
-def node_of(path: str, data: bytes | None, stat: ZnodeStat, *, show_secrets: bool) -> Node:
-    """A node from what ZooKeeper gave. Pure."""
+def node_of(path: str, data: bytes | None, stat: ZnodeStat, *, show_secrets: bool, chroot: str = "") -> Node:
+    """A node from what ZooKeeper gave. chroot: what the path is below; it may be any node. Pure."""
     data = data or b""
-    content = decode(path, data, show_secrets=show_secrets)
+    content = decode(chroot + path, data, show_secrets=show_secrets)
     text = None
     if not content.hidden:
         try:
@@ -210,7 +210,7 @@ def read_data(client: KazooClient, path: str, *, show_secrets: bool = False) -> 
     """A node's bytes as they are. Raises NotFound, NotAuthorized; Refused when they hold a secret to be hidden."""
     with reading(client, path):
         data = client.get(path)[0] or b""
-    if decode(path, data, show_secrets=show_secrets).hidden:
+    if decode(client.chroot + path, data, show_secrets=show_secrets).hidden:
         raise Refused(f"{path} holds a secret", hint="give --show-secrets as well")
     return data
 
@@ -240,6 +240,8 @@ def walk(client: KazooClient, path: str, *, depth: int, limit: int) -> tuple[lis
     below: dict[str, list[ChildNode]] = {}
     cut = False
     for level in range(1, depth + 1):
+        if not paths:
+            break
         cut = cut or len(paths) > limit
         answers = _ask_each(client, paths[:limit], level)
         for row, _ in answers:

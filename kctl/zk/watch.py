@@ -87,7 +87,9 @@ def _look(client: KazooClient, path: str, wake: Callable[[object], None], show_s
             try:
                 data, stat = client.get(path)
                 names = client.get_children(path, watch=wake)
-                return _Seen(node_of(path, data, stat, show_secrets=show_secrets), frozenset(names))
+                return _Seen(
+                    node_of(path, data, stat, show_secrets=show_secrets, chroot=client.chroot), frozenset(names)
+                )
             except NoNodeError:  # gone meanwhile
                 pass
     return _Seen(None, frozenset())

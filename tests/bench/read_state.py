@@ -42,7 +42,7 @@ class RecordedClient:
             for node in requests
         }
 
-    def send_to_controller(self, request: Any) -> Any:
+    def send_to_controller(self, request: Any, **_: object) -> Any:
         from kafka.protocol.admin import ListPartitionReassignmentsResponse
 
         self.requests += 1

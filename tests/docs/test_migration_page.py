@@ -9,9 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer._click.exceptions import ClickException
 
 from kctl.commands import app
+from kctl.commands.invocation import Invocation
 from kctl.deploy.java import find_java
+from kctl.errors import KctlError
+from kctl.moments import parse_moment
+from kctl.topics.offsets import parse_place
+from kctl.units import parse_duration_ms
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "migration.md"
 TOOLS = {
@@ -97,6 +103,71 @@ def options_of(command: Any) -> set[str]:
     return {"--help", "--version"}.union(*(param.opts + param.secondary_opts for param in command.params))
 
 
+def superfluous(command: Any, words: list[str]) -> list[str]:
+    """The words that the command has no argument for. Missing ones are left out of prose, and are not told."""
+    _, rest, _ = command.make_parser(command.context_class(command)).parse_args(list(words))
+    return list(rest)
+
+
+@pytest.mark.usefixtures("one_command_tree")
+def test_superfluous_words_are_seen() -> None:
+    for words, left_over in (
+        (["topic", "list", "NAME"], ["NAME"]),
+        (["group", "reset-offsets", "G", "--shift-by", "-10"], []),
+        (["broker", "log-dirs", "1", "2"], []),
+        (["transaction", "abort", "T", "--partition", "0", "X"], ["X"]),
+    ):
+        command, rest = command_of(words)
+        assert superfluous(command, rest) == left_over, words
+
+
+def fault(words: list[str]) -> str | None:
+    """Why a command line is refused before anything is asked, times and durations included. None when it is not."""
+    command, rest = command_of(words)
+    try:
+        context = command.make_context("kctl", list(rest), obj=Invocation())
+        for param in command.params:
+            value = context.params.get(param.name)
+            if isinstance(value, str):
+                _READ.get(param.metavar or "", str)(value)
+    except KctlError as exc:
+        return exc.message
+    except ClickException as exc:
+        return str(exc.format_message())
+    return None
+
+
+_READ: dict[str, Any] = {"TIME": parse_moment, "WHEN": parse_place, "DURATION": parse_duration_ms}
+
+
+@pytest.mark.usefixtures("one_command_tree")
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("topic offsets NAME --time 2h", "'2h' is not a time"),
+        ("topic offsets NAME --time -2h", None),
+        ("topic offsets NAME --time earliest", None),
+        ("topic truncate NAME --before-time 2h", "'2h' is not a time"),
+        ("consume TOPIC --from 2h", "'2h' is not a time"),
+        ("consume TOPIC --idle-timeout soon", "'soon' is not a duration"),
+        ("transaction abort TOPIC --partition 0", "--start-offset"),
+        ("transaction abort TOPIC --partition x --start-offset 42", "'x' is not a valid int"),
+        ("zk get PATH PATH", "unexpected extra argument"),
+    ],
+)
+def test_command_lines_that_are_refused_are_seen(line: str, said: str | None) -> None:
+    assert (said or "") in (fault(line.split()) or "")
+    assert (fault(line.split()) is None) == (said is None)
+
+
+@pytest.mark.usefixtures("one_command_tree")
+def test_every_command_line_is_taken() -> None:
+    lines = [shlex.split(span)[1:] for _, span in spans() if span.startswith("kctl ") and "--version" not in span]
+    whole = [words for words in lines if command_of(words)[1]]  # a bare command is spoken of, not shown
+    assert len(whole) > 50
+    assert [(words, why) for words in whole if (why := fault(words))] == []
+
+
 @pytest.mark.usefixtures("one_command_tree")
 def test_every_command_and_option_exists() -> None:
     wrong = []
@@ -109,8 +180,10 @@ def test_every_command_and_option_exists() -> None:
                 continue
             command, rest = command_of(words[1:])
             known.setdefault(heading, set()).update(options_of(command))
-            if hasattr(command, "commands") or any(
-                word.startswith("--") and word not in options_of(command) for word in rest
+            if (
+                hasattr(command, "commands")
+                or any(word.startswith("--") and word not in options_of(command) for word in rest)
+                or superfluous(command, rest)
             ):
                 wrong.append(span)
     for heading, span in spans():

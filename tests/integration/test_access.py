@@ -31,7 +31,10 @@ def test_quotas(kctl: Kctl, cluster: TestCluster) -> None:
     who = ("--user", "access-uma", "--client-id", "a\x1b[31m")
     checked = kctl.json("quota", "set", *who, "producer_byte_rate=10MB", "--dry-run")
     assert [row["result"] for row in checked] == ["would set"]
-    done = kctl.json("quota", "set", *who, "producer_byte_rate=10MB", "consumer_byte_rate=2000")
+    unasked = kctl("quota", "set", *who, "producer_byte_rate=10MB")
+    assert (unasked.code, "- → 10,000,000" in unasked.err) == (4, True), str(unasked)
+    assert kctl.json("quota", "list", "--user", "access-uma") == []
+    done = kctl.json("quota", "set", *who, "producer_byte_rate=10MB", "consumer_byte_rate=2000", "--yes")
     assert done[0] == {
         "entity": 'user access-uma, client-id "a\\u001b[31m"',
         "user": "access-uma", "client_id": "a\x1b[31m", "ip": None,

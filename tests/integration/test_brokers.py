@@ -211,11 +211,13 @@ def test_what_others_set_meanwhile_stays(kctl: Kctl, cluster: TestCluster) -> No
 def test_health(kctl: Kctl, cluster: TestCluster) -> None:
     """Healthy; what is at fault elsewhere on this machine (its disk) is left out."""
     found = kctl.json("cluster", "health", "--max-disk-percent", "100", "--wait", "--timeout", "60s", "--brokers", "3")
-    assert list(found) == ["healthy", "cluster_id", "controller_id", "brokers", "topics", "partitions", "checks"]
+    assert list(found) == [
+        "healthy", "cluster_id", "controller_id", "brokers", "topics", "internal_topics", "partitions", "checks",
+    ]  # fmt: skip
     assert (found["healthy"], found["brokers"]) == (True, 3)
     assert [check["check"] for check in found["checks"]] == [
-        "brokers", "controller", "offline_partitions", "under_min_isr_partitions", "under_replicated_partitions",
-        "log_dirs", "disks", "preferred_leaders", "replicas",
+        "brokers", "controller", "topics", "offline_partitions", "under_min_isr_partitions",
+        "under_replicated_partitions", "log_dirs", "disks", "preferred_leaders", "replicas",
     ]  # fmt: skip
     assert list(found["checks"][0]) == ["check", "status", "summary", "subjects", "reasons"]
     less = kctl("cluster", "health", "--brokers", "4", "--max-disk-percent", "100", "-o", "json")

@@ -96,7 +96,7 @@ def _one_broker_dead(kctl: Kctl, kafka_home: Path) -> None:
     assert (first["share_percent"], first["missing_percent"]) == (100.0, 100.0)
     (held,) = whole["held_back"]
     assert held == {
-        "topic": "strict", "partition": 0, "leader": 1, "high_watermark": 5, "log_end_offset": 8, "records": 3,
+        "topic": "strict", "partition": 0, "leader": 1, "high_watermark": 5, "leader_log_end_offset": 8, "records": 3,
     }  # fmt: skip
     assert "most in common: broker 3 (down), in 100 % of them" in kctl("cluster", "diagnose").err
     assert _checks(kctl, "warning").keys() <= {"preferred_leaders"}

@@ -417,6 +417,7 @@ def test_the_context_before_comes_back(two: Kctl) -> None:
     assert two.json("context", "use", "-")["name"] == "dev"
     removed = two.ok("context", "remove", "dev", "--yes")
     assert "the current context is prod again" in removed.err
+    assert "the context dev is removed" in removed.err
     last = two.ok("context", "remove", "prod", "--yes")
     assert "no context is current any more" in last.err
     assert two("context", "use", "-").code == 2

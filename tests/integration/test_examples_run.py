@@ -46,7 +46,14 @@ ELSEWHERE = {
     "cluster export": "refuses to replace its own file: test_cluster_export.py",
 }  # fmt: skip
 SECURE = ("acl ", "user ", "quota ")  # these need an authorizer, or users
-ALSO = {"lag": 1, "cluster health": 1, "cluster diagnose": 1, "leader status": 1, "config diff": 1}  # what they found
+ALSO = {
+    "lag": 1,
+    "acl apply": 1,
+    "cluster health": 1,
+    "cluster diagnose": 1,
+    "leader status": 1,
+    "config diff": 1,
+}  # what they found
 
 
 def _every_example() -> list[tuple[str, str]]:
@@ -75,6 +82,7 @@ def prepared(
         own.ok("context", "add", name, "--bootstrap-server", cluster.bootstrap, "--zookeeper", cluster.zookeeper)
     own.ok("context", "import", secure.admin, "--name", "secure", "--bootstrap-server", secure.bootstrap)
     own.ok("user", "add", "alice", "--password-env", "ALICE_PASSWORD", "--context", "secure")
+    own.ok("acl", "add", "allow alice read topic orders*", "--context", "secure")
     own("topic", "delete", "orders", "--yes", "--if-exists")
     own.ok(*shlex.split(dict(_every_example())["topic create"])[1:])
     (folder / "topics.yaml").write_text(own.ok("topic", "export", "orders").out)
@@ -82,6 +90,7 @@ def prepared(
     own.ok("consume", "orders", "--group", "billing", "--from-beginning", "--exit-eof")
     (folder / "offsets.json").write_text(own.ok("group", "export", "billing", "-o", "json").out)
     yield own, folder
+    own("acl", "remove", "--principal", "alice", "--yes", "--context", "secure")
     own("group", "delete", "billing", "--yes")
     own("topic", "delete", "orders", "--yes")
 

@@ -247,7 +247,10 @@ def test_delete_groups(kctl: Kctl, admin: Admin, group: str, filled: str) -> Non
     missing = kctl("group", "delete", group, "no-such-group", "--yes")
     assert missing.code == 4
     assert committed(kctl, group, other) == {(filled, 0): 4, (filled, 1): 1, (filled, 2): 8}, "all or none"
-    done = kctl.json("group", "delete", "--match", f"{group}.*", "--yes")
+    unseen = kctl("group", "delete", "--match", f"{group}.*", "--yes")
+    assert unseen.code == 4
+    assert "--match selects 2" in unseen.err
+    done = kctl.json("group", "delete", "--match", f"{group}.*", "--expect", "2", "--yes")
     assert [(row["group"], row["result"]) for row in done] == [(group, "deleted"), (other, "deleted")]
     assert kctl("group", "delete", group, "--yes").code == 4
     assert kctl.json("group", "delete", group, "--if-exists", "--yes")[0]["result"] == "absent"
@@ -303,7 +306,9 @@ def test_list_filters(kctl: Kctl, group: str) -> None:
 
     assert listed("--match", f"{group[:-1]}.", "--type", "classic") == {group}
     assert group not in listed("--type", "consumer")
-    assert listed("--match", group[:-1]) == set(), "whole ids"
+    part = kctl("group", "list", "--match", group[:-1])
+    assert part.code == 4, "whole ids"
+    assert f"no group matches {group[:-1]}" in part.err
     assert "classic" in kctl.ok("group", "list", "--match", group).out
 
 

@@ -77,7 +77,8 @@ def groups(kctl: Kctl, cluster: TestCluster) -> Groups:
         Target("tests", tuple(servers)),
     )  # fmt: skip
     kctl.ok("topic", "create", found.topic, "--partitions", "2", "--replication-factor", "1")
-    kctl.ok("produce", found.topic, stdin="".join(f"{n}\n" for n in range(40)))
+    for partition in range(2):
+        kctl.ok("produce", found.topic, "--partition", str(partition), stdin="".join(f"{n}\n" for n in range(20)))
     # The first group of a cluster waits until __consumer_offsets has been made; kafka-python's admin client does not.
     kctl.ok("consume", found.topic, "--group", f"first.{tag}", "--from-beginning", "--exit-eof", "--quiet")
     first, second = TopicPartition(found.topic, 0), TopicPartition(found.topic, 1)

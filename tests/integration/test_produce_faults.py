@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import tempfile
 import threading
@@ -164,3 +165,32 @@ def test_a_leader_that_stands_still(breakable: Kctl, tmp_path: Path) -> None:
     there = {number for numbers in _log(kctl, "still") for number in numbers}
     failed = {int(row["value"]) for row in lost if row["outcome"] == "failed"}
     assert not failed & there, "what is called failed is not in the log"
+
+
+def test_two_interrupts_while_a_leader_stands_still(breakable: Kctl, tmp_path: Path) -> None:
+    """The second Ctrl-C waits no longer, and all that is lost is told and kept."""
+    kctl = breakable
+    kctl.ok("topic", "create", "pressed", "--replica-assignment", ",".join(["2"] * PARTITIONS))
+    kept = tmp_path / "kept.jsonl"
+    writer = Writer(kctl, "pressed", "--key-separator", ":", "--failed-file", str(kept))
+    eventually(lambda: sum(map(len, _log(kctl, "pressed"))) > 500, what="it writes", seconds=60)
+    kctl.ok("cluster", "pause", "faults", "2", "--yes")
+    try:
+        before = writer.written
+        eventually(lambda: writer.written > before + 500, what="it has something that is not acknowledged")
+        started = time.monotonic()
+        writer.process.send_signal(signal.SIGINT)
+        time.sleep(0.3)  # two at once are one signal
+        writer.process.send_signal(signal.SIGINT)
+        code, result, err = writer.end(by_itself=True)
+        took = time.monotonic() - started
+    finally:
+        kctl.ok("cluster", "unpause", "faults", "2")
+    assert code == 130, err
+    assert result["interrupted"]
+    assert took < within(4)
+    assert result["failed"] + result["unknown"] > 0
+    assert result["acknowledged"] + result["failed"] + result["unknown"] == result["sent"]
+    lost = [json.loads(text)["line"] for text in kept.read_text().splitlines()]
+    assert lost == [n for first, last in result["not_acknowledged"] for n in range(first, last + 1)]
+    assert len(lost) == result["failed"] + result["unknown"]

@@ -127,8 +127,9 @@ def load(kctl: Kctl, cluster: TestCluster) -> Load:
     """Groups without members, on a topic that nobody writes to any more."""
     tag = f"spark.{os.getpid()}"
     kctl.ok("topic", "create", f"{tag}.read", "--partitions", "3", "--replication-factor", "3")
-    lines = "".join(f"{n}\n" for n in range(3000))
-    kctl.ok("produce", f"{tag}.read", stdin=lines)
+    lines = "".join(f"{n}\n" for n in range(1000))
+    for partition in range(3):
+        kctl.ok("produce", f"{tag}.read", "--partition", str(partition), stdin=lines)
     found = Load(f"{tag}.read", f"{tag}.keeps-up", f"{tag}.lags", f"{tag}.overtaken")
     kctl.ok("consume", found.topic, "--group", found.keeps_up, "--from-beginning", "--exit-eof", "--quiet")
     for group in (found.lags, found.overtaken):
@@ -258,7 +259,8 @@ def _segments(log_dir: str, topic: str) -> int:
 
 def _quiet_topic(kctl: Kctl, topic: Callable[..., str]) -> str:
     name = topic(partitions=4, replication_factor=2, retention_bytes="40000", segment_bytes="10000")
-    kctl.ok("produce", name, stdin="".join(f"{'x' * 50}{n}\n" for n in range(2000)))
+    for partition in range(4):
+        kctl.ok("produce", name, "--partition", str(partition), stdin="".join(f"{'x' * 50}{n}\n" for n in range(500)))
     return name
 
 

@@ -188,7 +188,8 @@ def read_topic(kctl: Kctl, cluster: TestCluster) -> tuple[str, str]:
     """A topic with 400 records, and a group that has read 100 of them."""
     topic, group = f"master.{os.getpid()}", f"master-group.{os.getpid()}"
     kctl.ok("topic", "create", topic, "--partitions", "4", "--replication-factor", "3")
-    kctl.ok("produce", topic, stdin="".join(f"{n}\n" for n in range(400)))
+    for partition in range(4):
+        kctl.ok("produce", topic, "--partition", str(partition), stdin="".join(f"{n}\n" for n in range(100)))
     kctl.ok("consume", topic, "--group", group, "--from-beginning", "--max-messages", "100", "--quiet")
     return topic, group
 

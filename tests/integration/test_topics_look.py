@@ -120,7 +120,8 @@ def test_offsets(kctl: Kctl) -> None:
     assert rows[0]["timestamp"].endswith("Z")
     assert kctl.json("topic", "offsets", FULL, "--time", "now")[0]["offset"] is None, "nothing is that young"
     for arguments, code, message in (
-        ((FULL, "--partitions", "7"), 4, "none of the topics has partition 7"),
+        ((FULL, "--partitions", "7"), 4, f"topic {FULL} has no partition 7"),
+        ((FULL, "--partitions", "0,7"), 4, f"topic {FULL} has no partition 7"),
         ((FULL, "--time", "soon"), 2, "'soon' is not a time"),
         ((f"{PREFIX}.fulll",), 4, f"did you mean {FULL}"),
         (("--match", "("), 2, "--match '(' is no regular expression"),

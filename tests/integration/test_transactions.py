@@ -68,7 +68,7 @@ def test_of_a_live_producer(kctl: Kctl, cluster: TestCluster, topic: Callable[..
         assert producer["current_transaction_start_offset"] == 0
         hint = kctl("transaction", "hanging", "--topic", one, "--max-transaction-timeout", "0s")
         assert (hint.code, hint.out) == (0, ""), f"its coordinator knows of it: {hint}"
-        refused = kctl("transaction", "abort", "--topic", one, "--partition", "0", "--start-offset", "0", "--yes")
+        refused = kctl("transaction", "abort", one, "--partition", "0", "--start-offset", "0", "--yes")
         assert (refused.code, f"transactional id {name} is Ongoing" in refused.err) == (4, True), str(refused)
         assert kctl.json("transaction", "producers", one)[0]["current_transaction_start_offset"] == 0
 
@@ -111,14 +111,14 @@ def _compare_with_the_tool(
         (["list", "--match", "("], 2, "no regular expression"),
         (["list", "--duration-filter", "long"], 2, "not a duration"),
         (["describe", "access-nobody"], 4, "TRANSACTIONAL_ID_NOT_FOUND"),
-        (["producers", "access-no-such-topic"], 4, "there is no topic"),
+        (["producers", "access-no-such-topic"], 4, "topic access-no-such-topic does not exist"),
         (["hanging", "--partition", "0"], 2, "--topic"),
-        (["hanging", "--topic", "access-no-such-topic"], 4, "there is no topic"),
+        (["hanging", "--topic", "access-no-such-topic"], 4, "topic access-no-such-topic does not exist"),
         (["hanging", "--broker-id", "99"], 4, "broker 99 is not in the cluster"),
         (
-            ["abort", "--topic", "access-no-such-topic", "--partition", "0", "--start-offset", "0"],
+            ["abort", "access-no-such-topic", "--partition", "0", "--start-offset", "0"],
             4,
-            "there is no topic",
+            "topic access-no-such-topic does not exist",
         ),
     ],
 )
@@ -132,7 +132,7 @@ def test_partitions_that_are_not_there(kctl: Kctl, topic: Callable[..., str]) ->
     mine = topic(partitions=2)
     assert kctl("transaction", "producers", mine, "--partition", "2").code == 4
     assert kctl("transaction", "producers", mine, "--broker-id", "99").code == 4
-    abort = kctl("transaction", "abort", "--topic", mine, "--partition", "1", "--start-offset", "5", "--yes")
+    abort = kctl("transaction", "abort", mine, "--partition", "1", "--start-offset", "5", "--yes")
     assert (abort.code, "none is open there" in abort.err) == (4, True), str(abort)
 
 
@@ -167,7 +167,7 @@ def test_a_hanging_one_is_found_and_ended(own_kctl: Kctl, secure: SecureCluster,
     theirs = java_tool(kafka_home, TOOL, *server, "find-hanging", "--topic", mine).splitlines()
     assert [line.split()[:6] for line in theirs[1:]] == [[mine, "0", str(producer_id), "0", "-1", str(start)]]
 
-    abort = ("transaction", "abort", "--topic", mine, "--partition", "0", "--start-offset", str(start), *admin)
+    abort = ("transaction", "abort", mine, "--partition", "0", "--start-offset", str(start), *admin)
     assert own_kctl.json(*abort, "--dry-run")["result"] == "would abort"
     unconfirmed = own_kctl(*abort)
     assert (unconfirmed.code, "there is no terminal to ask on" in unconfirmed.err) == (4, True), str(unconfirmed)
@@ -183,9 +183,7 @@ def test_a_hanging_one_is_found_and_ended(own_kctl: Kctl, secure: SecureCluster,
     assert own_kctl("transaction", "hanging", *admin).code == 0
     again = own_kctl(*abort, "--yes")
     assert (again.code, f"open ones begin at: {young}" in again.err) == (4, True), str(again)
-    own_kctl.ok(
-        "transaction", "abort", "--topic", mine, "--partition", "0", "--start-offset", str(young), "--yes", *admin
-    )
+    own_kctl.ok("transaction", "abort", mine, "--partition", "0", "--start-offset", str(young), "--yes", *admin)
     assert own_kctl.ok(*read).out == "after\n"
     own_kctl.ok("topic", "delete", mine, "--yes", *admin)
 
@@ -201,6 +199,8 @@ def test_without_rights(own_kctl: Kctl, secure: SecureCluster) -> None:
     for command in (["producers", "hidden-orders"], ["hanging", "--topic", "hidden-orders"]):
         result = own_kctl("transaction", *command, *nobody)
         assert (result.code, "not authorized" in result.err) == (4, True), str(result)
+    unseen = own_kctl("transaction", "hanging", *nobody)
+    assert (unseen.code, "not every topic may be described" in unseen.err) == (5, True), str(unseen)
     own_kctl.ok("acl", "add", "allow nobody describe topic hidden-orders", *admin)
     try:
         result = own_kctl("transaction", "hanging", *nobody)
@@ -209,12 +209,20 @@ def test_without_rights(own_kctl: Kctl, secure: SecureCluster) -> None:
         with connect(Target("x", (secure.bootstrap,), security=read_command_config(secure.admin))) as client:
             _, start = hang(client, "hidden-orders", minutes=20)
         blind = own_kctl("transaction", "hanging", *nobody)
-        assert (blind.code, "cannot be told: not every transactional id" in blind.err) == (4, True), str(blind)
-        where = ("--topic", "hidden-orders", "--partition", "0", "--start-offset", str(start), "--yes")
+        assert (blind.code, "cannot be told: " in blind.err) == (4, True), str(blind)
+        where = ("hidden-orders", "--partition", "0", "--start-offset", str(start), "--yes")
         refused = own_kctl("transaction", "abort", *where, *nobody)
-        assert (refused.code, "cannot be told: not every transactional id" in refused.err) == (4, True), str(refused)
+        assert (refused.code, "cannot be told: " in refused.err) == (4, True), str(refused)
         own_kctl.ok("acl", "add", "allow nobody describe transactional-id *", *admin)
-        assert own_kctl("transaction", "hanging", *nobody).code == 1
+        half = own_kctl("transaction", "hanging", *nobody)
+        assert (half.code, "topic __transaction_state may not be described" in half.err) == (4, True), str(half)
+        refused = own_kctl("transaction", "abort", *where, *nobody)
+        assert (refused.code, "whether all coordinators were asked" in refused.err) == (4, True), str(refused)
+        assert "topic __transaction_state may not be described" in own_kctl.ok("transaction", "list", *nobody).err
+        own_kctl.ok("acl", "add", "allow nobody describe topic __transaction_state", *admin)
+        assert own_kctl("transaction", "hanging", "--topic", "hidden-orders", *nobody).code == 1
+        wider = own_kctl("transaction", "hanging", *nobody)
+        assert (wider.code, "hidden-orders" in wider.out) == (5, True), str(wider)
         unable = own_kctl("transaction", "abort", *where, *nobody)
         assert (unable.code, "it needs an ACL for ClusterAction" in unable.err) == (4, True), str(unable)
         own_kctl.ok("acl", "add", "allow nobody cluster-action cluster", *admin)

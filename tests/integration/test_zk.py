@@ -152,6 +152,15 @@ def test_secrets_are_hidden(kctl: Kctl, client: KazooClient, cluster: TestCluste
         watched = kctl("zk", "watch", user, "--for", "1s", "-o", "json")
         raw = kctl("zk", "get", user, "--raw")
         assert raw.code == 4
+        address, _, chroot = cluster.zookeeper.partition("/")
+        for place, path in (
+            (address, f"/{chroot}{user}"),
+            (f"{cluster.zookeeper}/config/users", f"/{user.rsplit('/', maxsplit=1)[-1]}"),
+        ):
+            elsewhere = kctl("zk", "get", path, "--zookeeper", place)
+            assert (elsewhere.code, "Z2VoZWlt" in elsewhere.out) == (0, False), "behind any chroot"
+            assert "Z2VoZWlt" not in kctl.ok("zk", "get", path, "--zookeeper", place, "-o", "json").out
+            assert kctl("zk", "get", path, "--zookeeper", place, "--raw").code == 4
         everything = hidden.out + kctl.ok("zk", "get", user, "-o", "json").out + watched.out + raw.out + raw.err
         assert "Z2VoZWlt" not in everything
         assert scram in kctl.ok("zk", "get", user, "--show-secrets").out

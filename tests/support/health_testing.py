@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from kctl.broker.membership import BrokerView
 from kctl.errors import KctlError
-from kctl.health.model import Facts
+from kctl.health.model import Adding, Facts
 from kctl.log_dirs import LogDir
-from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
+from kctl.model import Broker, ClusterState, PartitionState, TopicState
 
 
 def _ids(text: str) -> tuple[int, ...]:
@@ -38,7 +38,7 @@ def facts(
     views: Mapping[int, BrokerView | KctlError] | None = None,
     log_dirs: Mapping[int, Sequence[LogDir] | KctlError] | None = None,
     min_isr: Mapping[str, int | KctlError] | None = None,
-    adding: Mapping[TopicPartition, Sequence[int]] | None = None,
+    adding: Adding = None,
     **others: object,
 ) -> Facts:
     """Facts of a cluster in which all brokers answer and agree, with one log dir each, unless told otherwise."""

@@ -51,6 +51,8 @@ def test_a_section_that_is_not_there_is_not_spoken_of() -> None:
         ("quotas:\n  - x\n", "f:2: a mapping"),
         ("quotas:\n  - {producer_byte_rate: 1}\n", "f:2: a quota is of a user"),
         ("quotas:\n  - {user: true, producer_byte_rate: 1}\n", "f:2: user is a name"),
+        ("quotas:\n  - {user: 0123, producer_byte_rate: 1}\n", "f:2: user is a name"),
+        ("quotas:\n  - {client_id: 0x10, producer_byte_rate: 1}\n", "f:2: client_id is a name"),
         ("quotas:\n  - {user: a}\n", "f:2: user a has no quota here"),
         ("quotas:\n  - {user: a, producer_rate: 1}\n", "f:2: 'producer_rate' is no quota of user a"),
         ("quotas:\n  - {user: a, producer_byte_rate: 0}\n", "f:2: 0 is no value of producer_byte_rate"),
@@ -68,6 +70,11 @@ def test_refused(text: str, says: str) -> None:
     with pytest.raises(InvalidFile) as caught:
         parse_access_file(text, source="f")
     assert says in caught.value.message
+
+
+def test_names_of_digits_are_as_they_are_written() -> None:
+    found = parse_access_file('quotas:\n  - {user: "0123", request_percentage: 1}\n', source="f")
+    assert list(found.quotas or {}) == [Entity("0123")]
 
 
 def test_plans_of_acls() -> None:

@@ -17,6 +17,7 @@ from kctl.access.words import (
     resource_words,
 )
 from kctl.errors import UsageError
+from kctl.text import printable
 
 
 def _acl(kind: str, name: str, pattern: str, principal: str, *rest: str) -> Acl:
@@ -48,7 +49,15 @@ READ = [
     ('allow alice read group "pay*"', [_acl("GROUP", "pay*", "LITERAL", "User:alice", "ALLOW", "READ")]),
     ('allow alice read group "*"*', [_acl("GROUP", "*", "PREFIXED", "User:alice", "ALLOW", "READ")]),
     ("allow alice read topic from", [_acl("TOPIC", "from", "LITERAL", "User:alice", "ALLOW", "READ")]),
-    ("allow alice read topic t from ::1", [_acl("TOPIC", "t", "LITERAL", "User:alice", "ALLOW", "READ", "::1")]),
+    # Brokers compare text: that of InetAddress.getHostAddress.
+    ("allow alice read topic t from ::1", [
+        _acl("TOPIC", "t", "LITERAL", "User:alice", "ALLOW", "READ", "0:0:0:0:0:0:0:1")]),
+    ("allow alice read topic t from 2001:DB8:0::0a", [
+        _acl("TOPIC", "t", "LITERAL", "User:alice", "ALLOW", "READ", "2001:db8:0:0:0:0:0:a")]),
+    ("allow alice read topic t from ::ffff:10.0.0.1", [
+        _acl("TOPIC", "t", "LITERAL", "User:alice", "ALLOW", "READ", "10.0.0.1")]),
+    ("allow alice read topic t from fe80::1%eth0", [
+        _acl("TOPIC", "t", "LITERAL", "User:alice", "ALLOW", "READ", "fe80:0:0:0:0:0:0:1%eth0")]),
     ("allow alice read topic t from *", [_acl("TOPIC", "t", "LITERAL", "User:alice", "ALLOW", "READ")]),
     ("allow alice create-tokens user bob", [
         _acl("USER", "bob", "LITERAL", "User:alice", "ALLOW", "CREATE_TOKENS")]),
@@ -103,6 +112,13 @@ def test_what_was_meant_is_told() -> None:
     with pytest.raises(UsageError) as caught:
         parse_acls("allow alice descrieb topic t")
     assert "did you mean describe" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("name", ["a\u202eb", "\x9b31m", "\x7f", "a\u200f", "\u2028", "\ud800", 'a "\x85" b'])
+def test_what_a_terminal_shows_is_what_is_read(name: str) -> None:
+    acl = Acl("GROUP", name, "LITERAL", f"User:{name}", "ALLOW", "READ")
+    assert printable(acl_words(acl)) == acl_words(acl)
+    assert parse_acls(acl_words(acl)) == [acl]
 
 
 def test_what_is_there_can_be_named_for_removal_whatever_it_is() -> None:
@@ -174,6 +190,7 @@ def test_no_principal(text: str) -> None:
 def test_filters() -> None:
     none = {"principal": None, "resource": None, "covering": None, "operation": None, "permission": None, "host": None}
     assert parse_filter(**none) == AclFilter()
+    assert parse_filter(**{**none, "host": "::1"}) == AclFilter(host="0:0:0:0:0:0:0:1")
     assert parse_filter(**{**none, "covering": "topic t", "principal": "alice", "permission": "Deny"}) == AclFilter(
         "TOPIC", "t", "LITERAL", covering=True, principal="User:alice", permission_type="DENY"
     )

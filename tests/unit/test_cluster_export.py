@@ -113,7 +113,7 @@ class _BigCluster:
         self.sent["Metadata"] += 1
         return self.state
 
-    def send_to_controller(self, request: Any) -> Any:
+    def send_to_controller(self, request: Any, **_: object) -> Any:
         self.sent["ListPartitionReassignments"] += 1
         return Answer(error_code=0, topics=[])
 

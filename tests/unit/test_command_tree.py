@@ -15,7 +15,7 @@ READING = {
     "config get", "config explain", "config diff",
     "zk ls", "zk get", "zk tree", "zk stat", "zk acl", "zk watch",
     "leader status",
-    "broker list", "broker describe", "broker log-dirs", "broker api-versions", "broker features",
+    "broker list", "broker describe", "broker config", "broker log-dirs", "broker api-versions", "broker features",
     "broker loggers list", "controller",
     "group list", "group describe", "group members", "lag",
     "acl list", "acl explain", "user list", "quota list",

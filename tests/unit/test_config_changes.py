@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace as Answer
+from typing import Any, cast
 
 import pytest
 
+from kctl.client import ClusterClient
 from kctl.configs.cautions import caution_of
-from kctl.configs.change import ChangedConfig, Edit, check
-from kctl.configs.describe import Config, Synonym
+from kctl.configs.change import ChangedConfig, Edit, apply_changes, check, plan_changes
+from kctl.configs.describe import Config, Synonym, describe
 from kctl.configs.diff import differences, not_compared
 from kctl.configs.edits import parse_edits, removals, with_files
-from kctl.configs.explain import explanations
+from kctl.configs.explain import explain, explanations
 from kctl.configs.html import plain
 from kctl.configs.keys import find_key
 from kctl.configs.resources import Resource, parse_resource
 from kctl.configs.values import fault_of, items, number_for
-from kctl.errors import InvalidFile, NotFound, Refused, UsageError
-from kctl.topics.configs import ConfigSource
+from kctl.errors import (
+    ConnectionFailed,
+    InvalidFile,
+    KctlError,
+    NotAuthorized,
+    NotFound,
+    OperationFailed,
+    OutcomeUnknown,
+    Refused,
+    UsageError,
+)
+from kctl.model import Broker, ClusterState, TopicState
+from kctl.topics.configs import ConfigEntry, ConfigSource, fetch_topic_configs
 
 
 def config(
@@ -243,7 +258,8 @@ def test_values_from_files(tmp_path: Path) -> None:
         ("cleanup.policy", "delete", "compact", None, "only the last record"),
         ("cleanup.policy", "compact", "compact,delete", None, "are deleted"),
         ("cleanup.policy", "compact,delete", "delete", None, None),
-        ("min.insync.replicas", "1", "3", 2, "always refused"),
+        ("min.insync.replicas", "1", "3", 2, "counts as 2 since Kafka 3.7"),
+        ("min.insync.replicas", "1", "3", 1, "with 1 replica, counts as 1"),
         ("min.insync.replicas", "1", "2", 2, "one broker down"),
         ("min.insync.replicas", "1", "2", 3, None),
         ("min.insync.replicas", "1", "1", 1, None),
@@ -253,6 +269,21 @@ def test_values_from_files(tmp_path: Path) -> None:
 )
 def test_cautions(name: str, before: str | None, after: str | None, factor: int | None, caution: str | None) -> None:
     found = caution_of(ChangedConfig("topic/t", name, "would set", before, None, after, None, False), factor)
+    assert (found is None) if caution is None else (found is not None and caution in found)
+
+
+@pytest.mark.parametrize(
+    ("result", "before", "after", "caution"),
+    [
+        ("would unset", "-1", None, "falls back to a value that brokers do not tell; if it is less, older records"),
+        ("would unset", "7776000000", None, "falls back"),
+        ("would unset", "-1", "604800000", "gets smaller"),
+        ("would unset", "3600000", "604800000", None),
+        ("would set", None, "1", None),
+    ],
+)
+def test_cautions_of_what_is_unset(result: str, before: str | None, after: str | None, caution: str | None) -> None:
+    found = caution_of(ChangedConfig("topic/t", "retention.ms", result, before, None, after, None, False))
     assert (found is None) if caution is None else (found is not None and caution in found)
 
 
@@ -307,3 +338,105 @@ def test_documentation_as_text(html: str, text: str) -> None:
 def test_items() -> None:
     assert items(" a, b,,") == ["a", "b"]
     assert items(None) == []
+
+
+class _GoneBehindTheChange:
+    """A broker that describes a topic, takes a change, and is not there any more."""
+
+    def __init__(self) -> None:
+        self.changed = False
+
+    def metadata(self, _topics: object = None) -> ClusterState:
+        return ClusterState("id", 1, {1: Broker(1, "h", 1)}, {})
+
+    def send(self, _request: Any) -> Any:
+        if self.changed:
+            raise ConnectionFailed("nobody is there")
+        own = Answer(name="retention.ms", value="1", source=1)
+        row = Answer(
+            name="retention.ms", value="1", config_source=1, is_sensitive=False, read_only=False, config_type=5,
+            synonyms=[own], documentation=None,
+        )  # fmt: skip
+        return Answer(results=[Answer(resource_type=2, resource_name="t", error_code=0, configs=[row])])
+
+    def send_each(self, requests: Mapping[int, Any], **_: object) -> dict[int, Any]:
+        self.changed = not next(iter(requests.values())).validate_only
+        row = Answer(resource_type=2, resource_name="t", error_code=0, error_message=None)
+        return dict.fromkeys(requests, Answer(responses=[row]))
+
+
+def test_a_change_that_cannot_be_read_back_is_not_unreachable() -> None:
+    """Exit 3 would say that nothing was begun."""
+    client = cast("ClusterClient", _GoneBehindTheChange())
+    plan = plan_changes(client, TOPIC, lambda _: [Edit("retention.ms", "set", "2")])
+    with pytest.raises(OutcomeUnknown, match="took the change of topic t, but it cannot be read back"):
+        apply_changes(client, plan, timeout_s=1.0)
+
+
+class _Describing:
+    """A broker that describes itself, and of topics what `topic` says: None that there is none, or an error code."""
+
+    def __init__(self, topic: int | None) -> None:
+        self.topic = topic
+
+    def metadata(self, _topics: object = None) -> ClusterState:
+        topics = {} if self.topic is None else {"t": TopicState("t", False, None, ())}
+        return ClusterState("id", 1, {1: Broker(1, "h", 1)}, topics)
+
+    def send(self, _request: Any) -> Any:
+        return Answer(results=[Answer(resource_type=2, resource_name="t", error_code=self.topic, error_message=None)])
+
+    def send_each(self, requests: Mapping[int, Any], **_: object) -> dict[int, Any]:
+        known = Answer(
+            name="log.retention.ms", value=None, config_source=5, is_sensitive=False, read_only=False, config_type=5,
+            synonyms=[], documentation=None,
+        )  # fmt: skip
+        return dict.fromkeys(
+            requests, Answer(results=[Answer(resource_type=4, resource_name="1", error_code=0, configs=[known])])
+        )
+
+
+@pytest.mark.parametrize(
+    ("topic", "error", "said"),
+    [
+        (None, Refused, "the cluster has no topic: what topics can have is not told"),
+        (29, NotAuthorized, "what a topic can have is not told: configs of topic t: not authorized"),
+        (-1, OperationFailed, "what a topic can have is not told"),
+    ],
+)
+def test_what_is_not_told_is_not_absent(topic: int | None, error: type[KctlError], said: str) -> None:
+    client = cast("ClusterClient", _Describing(topic))
+    (found,), warnings = explain(client, ["log.retention.ms"])
+    assert (found.of, len(warnings)) == ("broker", 1)
+    with pytest.raises(KctlError, match=said) as caught:
+        explain(client, ["retention.ms"])
+    assert type(caught.value) is error
+
+
+class _Hours:
+    """A broker with log.retention.hours=24 in server.properties: it calls that a default of its topics."""
+
+    timeout_s = 30.0
+
+    def send(self, _request: Any) -> Any:
+        rows = [
+            Answer(name=name, value=value, config_source=5, is_default=False, is_sensitive=False, read_only=False,
+                   config_type=5, synonyms=[], documentation=None)
+            for name, value in (("retention.ms", "86400000"), ("segment.ms", "604800000"), ("segment.bytes", "5"))
+        ]  # fmt: skip
+        return Answer(results=[Answer(resource_type=2, resource_name="t", error_code=0, configs=rows)])
+
+    def send_each(self, requests: Mapping[int, Any], **_: object) -> dict[int, Any]:
+        return {node: self.send(request) for node, request in requests.items()}
+
+
+def test_a_default_of_hours_is_of_server_properties() -> None:
+    client = cast("ClusterClient", _Hours())
+    found = {c.name: (c.source, c.default, c.is_default) for c in describe(client, TOPIC)}
+    assert found == {
+        "retention.ms": (ConfigSource.STATIC_BROKER, "604800000", False),
+        "segment.ms": (ConfigSource.DEFAULT, "604800000", True),
+        "segment.bytes": (ConfigSource.DEFAULT, "5", True),
+    }
+    entries = fetch_topic_configs(client, ["t"], [1])["t"]
+    assert entries == [ConfigEntry("retention.ms", "86400000", ConfigSource.STATIC_BROKER)]

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from kctl.errors import NotAuthorized
-from kctl.transactions.hanging import map_hanging, old_transactions
-from kctl.transactions.listing import Transaction, TransactionListing, moment, parse_states
+from kctl.commands.transaction_abort import shown
+from kctl.errors import KctlError, NotAuthorized, NotFound, Refused
+from kctl.model import Broker, ClusterState, PartitionState
+from kctl.transactions import abort
+from kctl.transactions.hanging import find_hanging, map_hanging, old_transactions, still_open
+from kctl.transactions.listing import Transaction, TransactionListing, list_transactions, moment, parse_states
 from kctl.transactions.producers import Producer
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=timezone.utc)
@@ -25,7 +32,9 @@ def _state(state: str = "Ongoing", producer_id: int = 7, partitions: tuple[str, 
 
 def test_old_ones() -> None:
     producers = [_producer(16), _producer(14), _producer(16, start=None), _producer(None)]
-    assert old_transactions(producers, now=NOW, longer_than_ms=900_000) == producers[:1]
+    assert old_transactions(producers, now=NOW, longer_than_ms=900_000) == [producers[0], producers[3]], (
+        "as kafka-transactions has it, a batch without a time is old"
+    )
 
 
 @pytest.mark.parametrize(
@@ -46,6 +55,78 @@ def test_what_hangs(state: Transaction | None, hangs: bool) -> None:
     assert [(row.start_offset, row.transactional_id, row.duration_ms) for row in found] == (
         [(10, "x" if state else None, 1_200_000)] if hangs else []
     )
+
+
+def test_a_batch_without_a_time_hangs_for_an_unknown_time() -> None:
+    (row,) = map_hanging([_producer(None)], [], {}, now=NOW)
+    assert (row.start_offset, row.last_timestamp, row.duration_ms) == (10, None, None)
+
+
+def test_what_ended_meanwhile_does_not_hang() -> None:
+    found = map_hanging([_producer(20)], [], {}, now=NOW)
+    assert still_open(found, ([_producer(20)], {found[0].tp})) == found
+    assert still_open(found, ([], {found[0].tp})) == []
+    assert still_open(found, ([_producer(0, start=11)], {found[0].tp})) == [], "its next one"
+    assert still_open(found, ([], set())) == found, "the partition could not be asked again"
+
+
+@pytest.mark.parametrize(
+    ("now", "error", "says"),
+    [
+        ([_producer(20)], None, ""),
+        ([], NotFound, "none is open"),
+        ([_producer(20, start=11)], NotFound, "no transaction"),
+        ([replace(_producer(20), producer_epoch=2)], Refused, "another transaction is open there by now"),
+        ([_producer(20, producer_id=8)], Refused, "another transaction is open there by now"),
+    ],
+)
+def test_what_was_shown_is_what_is_aborted(
+    monkeypatch: pytest.MonkeyPatch, now: list[Producer], error: type[Exception] | None, says: str
+) -> None:
+    """Somebody says yes to _producer(20); by then its partition has these."""
+    monkeypatch.setattr(abort, "describe_producers", lambda _client, _partitions: (now, {}))
+    client: Any = None
+    partition = PartitionState("t", 0, 1, 0, (1,), (1,), ())
+    caught: KctlError | None = None
+    try:
+        abort.refuse_changed(client, partition, _producer(20))
+    except KctlError as exc:
+        caught = exc
+    assert type(caught) is (error or type(None))
+    assert says in (f"{caught.message}: {caught.hint}" if caught else "")
+
+
+def test_a_transaction_without_a_time_is_shown() -> None:
+    assert shown(_producer(None)) == "t-0: from offset 10, producer id 7, epoch 1, last batch without a time"
+    assert shown(_producer(0)).endswith("last batch at 2026-11-22 12:00:00 UTC")
+
+
+class _Blind:
+    """A client of a user who may not describe the topic of transactions' states."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def metadata(self, topics: Collection[str] | None = None) -> ClusterState:
+        if topics:
+            raise NotAuthorized("topic '__transaction_state': not authorized to describe it")
+        return ClusterState(None, 1, {1: Broker(1, "h", 9092, None)}, {})
+
+    def send_each(self, requests: Mapping[int, Any]) -> dict[int, Any]:
+        self.asked += requests
+        return {node: SimpleNamespace(error_code=0, transaction_states=[]) for node in requests}
+
+
+def test_coordinators_that_cannot_be_known_are_said() -> None:
+    """A partition of theirs may be without a leader, and what is in it live."""
+    client: Any = _Blind()
+    rows, failed = list_transactions(client)
+    assert (rows, client.asked) == ([], [1])
+    assert {name: type(error) for name, error in failed.items()} == {"__transaction_state": NotAuthorized}
+    with pytest.raises(NotAuthorized, match="cannot be told: topic __transaction_state may not be described"):
+        find_hanging(client, [_producer(20)], now=NOW)
+    with pytest.raises(Refused, match="cannot be told: topic __transaction_state may not be described"):
+        abort.refuse_live(client, _producer(20))
 
 
 def test_what_cannot_be_seen_is_not_called_hanging() -> None:

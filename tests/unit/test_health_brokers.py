@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,11 +11,12 @@ import pytest
 from health_testing import facts, partition, state
 from kctl.broker.membership import BrokerView
 from kctl.broker.quorum import Quorum, QuorumReplica
+from kctl.commands import cluster_health
 from kctl.errors import ConnectionRefused, KctlError, NotAuthorized
 from kctl.health.assess import assess
 from kctl.health.brokers import check_brokers, check_controller, check_leaders, check_replicas
 from kctl.health.disks import check_disks, check_log_dirs, used_percent
-from kctl.health.model import Limits, Status
+from kctl.health.model import Facts, Limits, Status
 from kctl.log_dirs import LogDir
 from kctl.model import Broker, ClusterState
 
@@ -45,6 +48,11 @@ def test_brokers(
     cluster = state(THREE.topics["t"].partitions, alive=alive)
     found = check_brokers(facts(cluster, views=views, fenced=fenced), Limits(brokers=wanted))
     assert (found.status, found.subjects) == (Status.PROBLEM if subjects else Status.OK, subjects)
+
+
+def test_registered_brokers_that_are_not_told() -> None:
+    found = check_brokers(facts(THREE, fenced=NotAuthorized("no")), Limits())
+    assert (found.status, found.reasons) == (Status.UNKNOWN, ("no",))
 
 
 def test_fewer_brokers_than_there_have_to_be() -> None:
@@ -137,6 +145,44 @@ def test_a_broker_that_does_not_answer_is_told_once() -> None:
     found = assess(facts(THREE, views={2: REFUSED}, log_dirs={2: REFUSED}))
     assert [check.check for check in found.problems] == ["brokers"]
     assert [check.check for check in found.checks if check.status is Status.UNKNOWN] == []
+
+
+def test_brokers_that_do_not_tell_how_full_their_disks_are() -> None:
+    """As while a cluster is upgraded from a release before 3.3."""
+    old = [LogDir("/data", None, None, [])]
+    offline = [LogDir("/data", 100, 50, []), LogDir("/bad", None, None, [], "gone")]
+    assert "not told" not in check_disks(facts(THREE, log_dirs={2: offline}), Limits()).summary
+    found = check_disks(facts(THREE, log_dirs={2: old}), Limits())
+    assert found.summary == "at most 50 % used; broker 2 before 3.3: not told"
+    found = check_disks(facts(THREE, log_dirs={2: old, 3: old}), Limits())
+    assert found.summary == "at most 50 % used; brokers 2, 3 before 3.3: not told"
+
+
+@pytest.mark.parametrize(
+    ("cluster", "log_dirs", "hidden", "looks"),
+    [
+        (THREE, NotAuthorized("no"), (), 1),  # it will not be told later either
+        (THREE, REFUSED, (), 3),
+        (THREE, REFUSED, ("secret",), 1),
+        (state([partition("12", "1")]), NotAuthorized("no"), (), 3),  # this problem may end
+    ],
+)
+def test_waiting_ends_when_all_is_seen_that_may_be_seen(
+    monkeypatch: pytest.MonkeyPatch, cluster: ClusterState, log_dirs: KctlError, hidden: tuple[str, ...], looks: int
+) -> None:
+    """It is well at the third look."""
+    troubled = facts(cluster, log_dirs={2: log_dirs}, min_isr={"t": 1}, adding={}, hidden=hidden)
+    pending = [facts(THREE), troubled, troubled]
+
+    def look(_client: object) -> Facts:
+        return pending.pop()
+
+    monkeypatch.setattr("kctl.health.collect.collect_facts", look)
+    monkeypatch.setattr("kctl.client.connect", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(cluster_health, "_POLL_S", 0.0)
+    inv: Any = SimpleNamespace(timeout_s=lambda default: default, target=lambda: None)
+    assert cluster_health._wait(inv, Limits()).healthy is (looks == 3)
+    assert 3 - len(pending) == looks
 
 
 def test_preferred_leaders_are_counted_as_the_controller_does() -> None:

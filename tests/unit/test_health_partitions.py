@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from health_testing import facts, partition, state
 from kctl.errors import NotAuthorized
+from kctl.health import diagnose as diagnosis
 from kctl.health import partitions as rules
-from kctl.health.causes import find_suspects, missing_replicas
+from kctl.health.causes import find_suspects, missing_replicas, troubled
 from kctl.health.diagnose import replica_places
 from kctl.health.isr_changes import IsrWatch
 from kctl.health.model import Status
@@ -83,6 +88,17 @@ def test_a_reassignment_is_no_problem() -> None:
     found = rules.check_under_replicated(facts(moving, adding={TopicPartition("t", 0): (3,)}))
     assert found.status is Status.OK
     assert "1 reassignment still copies" in found.summary
+
+
+def test_a_reassignment_that_nobody_tells_is_said() -> None:
+    """All replicas count then, which may be wrong."""
+    unknown = NotAuthorized("reassignments: no")
+    found = rules.check_under_replicated(facts(state([partition("123", "12")]), adding=unknown))
+    assert (found.status, found.subjects) == (Status.PROBLEM, ("t-0",))
+    assert found.reasons == (rules.adding_unknown(unknown),)
+    assert "reassignments: no" in found.reasons[0]
+    assert rules.check_under_replicated(facts(state([partition("123", "123")]), adding=unknown)).reasons == ()
+    assert [p.partition for p in troubled(state([partition("123", "12")]), unknown)] == [0]
 
 
 # --- causes -------------------------------------------------------------------------------------------------------
@@ -189,3 +205,18 @@ def test_a_partition_that_comes_or_goes_is_no_change() -> None:
     assert watch.look(state([])) == 0
     assert watch.look(state([partition("12", "1")])) == 0
     assert watch.rows == []
+
+
+def test_a_diagnosis_says_what_it_was_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reassignment may be why replicas are not in sync; a broker that is down may be registered."""
+    monkeypatch.setattr(diagnosis, "adding_replicas", lambda *_: NotAuthorized("reassignments: no"))
+    monkeypatch.setattr(diagnosis, "fenced_brokers", lambda *_: NotAuthorized("fenced brokers: no"))
+    monkeypatch.setattr(diagnosis, "fetch_log_dirs", lambda *_: {})
+    monkeypatch.setattr(diagnosis, "find_held_back", lambda *_: ([], []))
+    client: Any = SimpleNamespace(asking_silent_brokers_once=nullcontext)
+    found = diagnosis.diagnose(client, state([partition("123", "12")]))
+    assert found.under_replicated == ("t-0",)
+    first, second = found.failures
+    assert first == "fenced brokers: no"
+    assert "reassignments: no" in second
+    assert diagnosis.diagnose(client, state([partition("123", "123")])).failures == ()

@@ -130,7 +130,7 @@ class FakeCluster:
         self.requests: list[Any] = []
         self.leaders = dict.fromkeys(range(120), 2)
 
-    def send_to_controller(self, request: Any) -> Any:
+    def send_to_controller(self, request: Any, **_: object) -> Any:
         self.requests.append(request)
         answer = self.answer(request)
         if isinstance(answer, KctlError):

@@ -65,8 +65,38 @@ def test_what_people_write(text: str, ms: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "yesterday", "-", "-5", "5 ago", "123", "-999999999d", "2023-13-01", "-1x", "1..5h ago"]
+    "text",
+    [
+        "",
+        "yesterday",
+        "-",
+        "-5",
+        "5 ago",
+        "123",
+        "-999999999d",
+        "2023-13-01",
+        "-1x",
+        "1..5h ago",
+        "9" * 19,
+        "253402300800000",
+    ],
 )
 def test_what_is_no_time(text: str) -> None:
     with pytest.raises(UsageError, match="not a time"):
         moments.parse_moment(text, now_ms=NOW_MS)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("2h", "-2h or '2h ago'"),
+        ("1.5D", "-1.5d or '1.5d ago'"),
+        ("2", "or -90m"),
+        ("2x", "or -90m"),
+        ("-2x", "or -90m"),
+    ],
+)
+def test_a_duration_for_a_time(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match="is not a time") as caught:
+        moments.parse_moment(text, now_ms=NOW_MS)
+    assert said in str(caught.value.hint)

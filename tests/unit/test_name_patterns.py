@@ -33,9 +33,14 @@ def test_select(exact: list[str], patterns: list[str], chosen: list[str] | None)
 
 
 def test_an_unknown_name_tells_what_was_meant() -> None:
-    with pytest.raises(NotFound, match="there is no group ordres") as caught:
+    with pytest.raises(NotFound, match=r"^group ordres does not exist$") as caught:
         select(KNOWN, exact=["ordres"], noun="group")
     assert caught.value.hint == "did you mean orders or orders-v2?"
+
+
+def test_several_unknown_names() -> None:
+    with pytest.raises(NotFound, match=r"^topics a, b do not exist$"):
+        select(KNOWN, exact=["b", "a", "orders"])
 
 
 def test_no_regular_expression() -> None:

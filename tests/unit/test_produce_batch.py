@@ -108,9 +108,9 @@ def test_request_and_answer() -> None:
     )  # fmt: skip
     partition = struct.pack(">ihqqq", 2, 87, -1, -1, -1)
     v8 = b"\0\0\0\x01\0\x01t\0\0\0\x01" + partition + b"\0\0\0\x01\0\0\0\0\0\x03why" + b"\xff\xff" + b"\0\0\0\0"
-    assert decode(v8, 8) == [Answer(2, 87, "why")]
+    assert decode(v8, 8) == ([Answer(2, 87, "why", -1)], 0)
     v3 = b"\0\0\0\x01\0\x01t\0\0\0\x01" + partition[:-8] + b"\0\0\0\0"
-    assert decode(v3, 3) == [Answer(2, 87, None)]
+    assert decode(v3[:-4] + b"\0\0\x07\xd0", 3) == ([Answer(2, 87, None, -1)], 2000)
     with pytest.raises(WireError):
         decode(v8[:30], 8)
 

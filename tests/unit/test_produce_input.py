@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kctl.errors import AlreadyExists, InvalidFile, NotFound, UsageError
+from kctl.records import partitioner
 from kctl.records.lost_file import LostFile
 from kctl.records.outgoing import Outgoing, Unfit
 from kctl.records.pace import Pace, parse_record_rate
@@ -256,6 +257,14 @@ def test_pace(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_murmur2(key: str, expected: int) -> None:
     assert murmur2(key.encode()) == expected & 0xFFFFFFFF
     assert partition_of(key.encode(), 7) == (expected & 0x7FFFFFFF) % 7
+
+
+def test_large_keys_are_not_remembered() -> None:
+    before = partitioner._remembered.cache_info().currsize
+    assert [partition_of(b"k" * size, 3) for size in (65, 20_000)] == [
+        (murmur2(b"k" * size) & 0x7FFFFFFF) % 3 for size in (65, 20_000)
+    ]
+    assert partitioner._remembered.cache_info().currsize == before
 
 
 def test_the_file_of_what_is_lost(tmp_path: Path) -> None:

@@ -85,3 +85,18 @@ def test_a_brokers_own_objects_are_not_shown() -> None:
     said = "Request Request(processor=1, session=kafka.network.Session@5248dcf9) is not authorized."
     error = error_for(31, said, subject="reassignments")
     assert error.message == "reassignments: not authorized for the cluster (CLUSTER_AUTHORIZATION_FAILED)"
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "text"),
+    [
+        (29, "Topic authorization failed.", "not authorized for the topic"),
+        (31, "Cluster authorization failed.", "not authorized for the cluster"),
+        (53, "Transactional Id authorization failed.", "not authorized for the transactional id"),
+        (29, None, "not authorized for the topic"),
+        (29, "Not authorized to access topics: [a]", "Not authorized to access topics: [a]"),
+    ],
+)
+def test_what_is_denied_is_said_in_one_way(code: int, said: str | None, text: str) -> None:
+    error = error_for(code, said, subject="x")
+    assert error.message == f"x: {text} ({error_name(code)})"

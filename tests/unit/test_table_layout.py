@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kctl.commands.table_layout import Cells, fit, wrap
+from kctl.commands.table_layout import Cells, breaks_words, fit, short_time, wrap
 
 
 def test_what_fits_is_left_alone() -> None:
@@ -46,6 +46,34 @@ def test_names_break_at_their_separators_only_when_closer_columns_do_not_help() 
     assert fit(columns(name, whole=True), 68).widths[0] == len(name) == 19
     assert fit(columns(name, whole=False), 68).widths[0] < len(name)
     assert fit(columns(name, whole=True), 64).width == 64
+
+
+def test_times_and_addresses_are_never_broken() -> None:
+    for text in ("2026-11-22T15:30:03.644Z", "2026-11-22T15:30:03Z", "127.0.0.1:29983", "[::1]:9092"):
+        columns = [Cells("AT", [text], True), Cells("N", ["1" * 70], False), Cells("WORD", ["w" * 30], True)]
+        assert fit(columns, 80).widths[0] == len(text)
+    servers = "127.0.0.1:21760,127.0.0.1:21761"
+    assert fit([Cells("SERVERS", [servers], True), Cells("N", ["1" * 70], False)], 80).widths[0] == 16
+
+
+def test_words_break_before_names_do() -> None:
+    columns = [
+        Cells("NAME", ["log_dir_event_notification"], True, whole=True),
+        Cells("N", ["1" * 40], False),
+        Cells("MEANING", ["no_longer_used_by_controllers"], True),
+    ]
+    assert fit(columns, 80).widths == [26, 40, 12]
+    assert fit(columns, 76).widths == [26, 40, 8]
+    assert fit(columns, 66).widths[0] < 26
+
+
+def test_times_lose_their_milliseconds_before_words_break() -> None:
+    columns = [Cells("AT", ["2026-11-22T15:30:03.644Z"], True), Cells("WORD", ["w" * 30], True)]
+    assert not breaks_words(columns, 55)
+    assert breaks_words(columns, 54)
+    assert [short_time(text) for text in ("2026-11-22T15:30:03.644Z", "at 2026-11-22T15:30:03.644Z", "-")] == [
+        "2026-11-22T15:30:03Z", "at 2026-11-22T15:30:03.644Z", "-",
+    ]  # fmt: skip
 
 
 def test_long_names_break_when_nothing_else_helps() -> None:

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import SimpleNamespace as Answer
+from typing import Any, cast
+
 import pytest
 
+from kctl.client import ClusterClient
+from kctl.commands.expect import check_pattern
 from kctl.commands.invocation import Invocation
-from kctl.commands.topic_options import check_pattern
-from kctl.errors import NotConfirmed, OperationFailed, Refused, UsageError
-from kctl.model import PartitionState, TopicPartition, TopicState
+from kctl.errors import (
+    KctlError,
+    NotAuthorized,
+    NotConfirmed,
+    OperationFailed,
+    OutcomeUnknown,
+    Refused,
+    UsageError,
+)
+from kctl.health.collect import adding_replicas
+from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
+from kctl.topics import describe as describing
 from kctl.topics.configs import ConfigEntry, ConfigSource
-from kctl.topics.describe import Problem, describe, has_problem, only
+from kctl.topics.describe import Problem, describe, describe_chosen, has_problem, only
 from kctl.topics.offsets import failure_lines, parse_place
 from kctl.topics.partition_numbers import parse_numbers
 from kctl.topics.rates import Ends, rates
-from kctl.topics.sizes import Size, size_of
+from kctl.topics.sizes import Size, fetch_sizes, size_of
 
 
 def _partition(number: int, replicas: tuple[int, ...], isr: tuple[int, ...], leader: int = 1) -> PartitionState:
@@ -73,6 +88,48 @@ def test_sizes(told: dict[int, int], leader: int, size: Size, bytes_: int | None
     found = size_of(told, (1, 2), leader)
     assert found == size
     assert found.bytes == bytes_
+
+
+def test_sizes_of_one_topic_are_not_those_of_all() -> None:
+    """State of named topics has no others: that all of it is chosen does not mean all of the cluster."""
+    asked: list[Any] = []
+
+    class Broker1:
+        def send_each(self, requests: Mapping[int, Any]) -> dict[int, Any]:
+            asked.extend(requests.values())
+            found = Answer(partition_index=0, partition_size=7, offset_lag=0, is_future_key=False)
+            log_dir = Answer(
+                error_code=0, log_dir="/d", total_bytes=-1, usable_bytes=-1,
+                topics=[Answer(name="t", partitions=[found])],
+            )  # fmt: skip
+            return dict.fromkeys(requests, Answer(error_code=0, results=[log_dir]))
+
+    topic = TopicState("t", False, None, (_partition(0, (1,), (1,)),))
+    state = ClusterState("id", 1, {1: Broker(1, "h", 1)}, {"t": topic})
+    sizes = fetch_sizes(cast("ClusterClient", Broker1()), state, [topic])
+    assert sizes.topic(topic).bytes == 7
+    assert [[(t.topic, list(t.partitions)) for t in request.topics] for request in asked] == [[("t", [0])]]
+
+
+@pytest.mark.parametrize("error", [OperationFailed("no controller"), OutcomeUnknown("no answer"), NotAuthorized("no")])
+def test_topics_are_described_without_a_controller(error: KctlError, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[float | None] = []
+
+    class Headless:
+        timeout_s = 30.0
+
+        def send_to_controller(self, _request: Any, *, timeout_s: float | None = None) -> Any:
+            limits.append(timeout_s)
+            raise error
+
+    monkeypatch.setattr(describing, "fetch_topic_configs", lambda *_: {"t": []})
+    topic = TopicState("t", False, None, (_FULL,))
+    state = ClusterState("id", 1, {}, {"t": topic})
+    client = cast("ClusterClient", Headless())
+    (described,) = describe_chosen(client, state, [topic])
+    assert (described.partitions[0].leader, described.partitions[0].adding_replicas) == (1, None)
+    assert limits == [10.0]
+    assert adding_replicas(client, state) is error
 
 
 def test_sizes_add_up() -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timezone
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from kazoo.protocol.states import ZnodeStat
 
 from kctl.errors import UsageError
+from kctl.zk import nodes
 from kctl.zk.decode import HIDDEN, decode, meaning
-from kctl.zk.nodes import _natural, grant_of, node_of, parse_path
+from kctl.zk.nodes import _natural, grant_of, node_of, parse_path, walk
 from kctl.zk.servers import Server, monitor_of, problems, server_of, with_monitor
 from kctl.zk.watch import _Seen, changes
 
@@ -48,6 +51,10 @@ def test_meaning(path: str, text: str | None) -> None:
         ("/x", b'{"a":1e999}', '{"a":1e999}', False),
         ("/x", b'{"a":1.5,"b":["\\ud800"]}', {"a": 1.5, "b": ["\\ud800"]}, False),
         ("/x", b"[" * 100_000, "[" * 100_000, False),
+        ("/x", b"[" * 50 + b"]" * 50, json.loads("[" * 50 + "]" * 50), False),
+        *(("/x", b"[" * n + b"]" * n, "[" * n + "]" * n, False) for n in (102, 400, 600, 990)),
+        *(("/x", b'{"a":' * n + b"1" + b"}" * n, '{"a":' * n + "1" + "}" * n, False) for n in (102, 400, 600, 900)),
+        ("/config/users/alice", b'{"config":' * 400 + b"1" + b"}" * 400, HIDDEN, True),
         ("/controller", b'{"timestamp":"1795362572303"}', {"timestamp": "2026-11-22T15:49:32.303Z"}, False),
         ("/controller", b'{"timestamp":"soon"}', {"timestamp": "soon"}, False),
         ("/controller", b'{"timestamp":99999999999999999999}', {"timestamp": 99999999999999999999}, False),
@@ -77,6 +84,23 @@ def test_meaning(path: str, text: str | None) -> None:
 )  # fmt: skip
 def test_decode(path: str, data: bytes, value: Any, hidden: bool) -> None:
     assert decode(path, data) == (value, hidden)
+
+
+@pytest.mark.parametrize("chroot", ["", "/kafka", "/a/b/c"])
+@pytest.mark.parametrize(
+    ("path", "data"),
+    [
+        ("/config/users/alice", f'{{"config":{{"SCRAM-SHA-256":"{SCRAM}"}}}}'),
+        ("/config/users/alice/clients/b", "not JSON: geheim"),
+        ("/config/brokers/<default>", '{"config":{"ssl.keystore.password":"geheim"}}'),
+        ("/delegation_token/tokens/abc", '{"hmac":"geheim"}'),
+    ],
+)
+def test_secrets_behind_a_chroot(chroot: str, path: str, data: str) -> None:
+    found = decode(chroot + path, data.encode())
+    assert found.hidden
+    assert "geheim" not in str(found.value)
+    assert "c3Q=" not in str(found.value)
 
 
 def test_secrets_when_asked_for() -> None:
@@ -116,6 +140,7 @@ def test_a_node() -> None:
     secret = node_of("/delegation_token/tokens/a", b"geheim", stat(), show_secrets=False)
     assert (secret.hidden, secret.text, secret.base64) == (True, None, None)
     assert node_of("/x", None, stat(), show_secrets=False).text == ""
+    assert node_of("/alice", b"geheim", stat(), show_secrets=False, chroot="/kafka/config/users").text is None
 
 
 def test_grants() -> None:
@@ -208,3 +233,17 @@ GONE = _Seen(None, frozenset())
 )
 def test_what_changed(before: _Seen, after: _Seen, events: list[tuple[str, str]]) -> None:
     assert [(change.event, change.path) for change in changes("/n", before, after)] == events
+
+
+def test_a_walk_ends_with_the_last_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However deep it may go."""
+    levels = []
+
+    def ask(_client: object, paths: list[str], depth: int) -> list[Any]:
+        levels.append(depth)
+        return [(nodes._closed(path, depth), ["b"] if depth == 1 else []) for path in paths]
+
+    monkeypatch.setattr(nodes, "_ask_each", ask)
+    client: Any = SimpleNamespace(get_children=lambda _path: ["a"])
+    found, cut = walk(client, "/", depth=1000, limit=10)
+    assert ([row.path for row in found], cut, levels) == (["/a", "/a/b"], False, [1, 2])

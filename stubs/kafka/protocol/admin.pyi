@@ -157,8 +157,8 @@ class AlterUserScramCredentialsRequest(ApiMessage):
             name: str = ...,
             mechanism: int = ...,
             iterations: int = ...,
-            salt: bytes | ApiData = ...,
-            salted_password: bytes | ApiData = ...,
+            salt: bytes = ...,
+            salted_password: bytes = ...,
         ) -> None: ...
 
     def __init__(

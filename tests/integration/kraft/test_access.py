@@ -12,7 +12,7 @@ def test_users_and_quotas(own_kctl: Kctl, kraft: str) -> None:
     assert own_kctl.json("user", "list", "kraft-ulla", *server)[0]["iterations"] == 8192
     own_kctl.ok("user", "remove", "kraft-ulla", "--yes", *server)
     who = ("--user", "kraft-ulla", "--client-defaults")
-    done = own_kctl.json("quota", "set", *who, "producer_byte_rate=10MB", *server)
+    done = own_kctl.json("quota", "set", *who, "producer_byte_rate=10MB", "--yes", *server)
     assert [(row["before"], row["after"], row["result"]) for row in done] == [(None, 10_000_000.0, "set")]
     assert own_kctl.json("quota", "list", *who, *server)[0]["entity"] == "user kraft-ulla, default client-id"
     own_kctl.ok("quota", "unset", *who, "producer_byte_rate", "--yes", *server)

@@ -46,7 +46,10 @@ def test_acls_are_added_listed_and_removed(admin: Kctl) -> None:
     assert [row["result"] for row in dry] == ["would add"] * 4
     assert _words(admin, "--resource", "topic lara-orders*") == []
 
-    done = admin.json("acl", "add", *words)
+    unasked = admin("acl", "add", *words)
+    assert (unasked.code, "Add 1 ACL of it?" in unasked.err) == (4, True), str(unasked)
+    assert _words(admin, "--principal", "lara") == []
+    done = admin.json("acl", "add", *words, "--yes")
     assert [row["result"] for row in done] == ["added"] * 4
     assert done[0] == {
         "acl": "allow lara read topic lara-orders*", "permission_type": "ALLOW", "principal": "User:lara",
@@ -68,11 +71,16 @@ def test_acls_are_added_listed_and_removed(admin: Kctl) -> None:
     refused = admin("acl", "remove", "--principal", "lara")
     assert (refused.code, "- deny lara all group" in refused.err) == (4, True), str(refused)
     assert len(_words(admin, "--principal", "lara")) == 3
-    gone = admin.json("acl", "remove", words[0], "allow lara read topic lara-never", "--yes")
+    wrong = admin("acl", "remove", words[0], "allow lora read topic lara-orders*", "--yes")
+    assert (wrong.code, "did you mean allow lara read topic lara-orders*" in wrong.err) == (4, True), str(wrong)
+    assert len(_words(admin, "--principal", "lara")) == 3
+    gone = admin.json("acl", "remove", words[0], "allow lara read topic lara-never", "--if-exists", "--yes")
     assert [row["result"] for row in gone] == ["removed", "removed", "not there"]
     admin.ok("acl", "remove", "--principal", "lara", "--yes")
     admin.ok("acl", "remove", words[2], "--yes")
-    unchanged = admin.ok("acl", "remove", words[2])
+    for absent in ([words[2]], ["--principal", "lara"]):
+        assert admin("acl", "remove", *absent, "--yes").code == 4
+    unchanged = admin.ok("acl", "remove", words[2], "--if-exists")
     assert "not there" in unchanged.out, "nothing to confirm when there is nothing to remove"
     assert _words(admin, "--principal", "lara") == []
 
@@ -100,7 +108,12 @@ def test_explain_is_what_brokers_do(admin: Kctl, secure: SecureCluster, tmp_path
     admin.ok("user", "add", "ella", "--password-file", "-", stdin="secret-of-ella\n")
     admin.ok("topic", "create", "ella-1", "ella-2", "ella-3", "--partitions", "1", "--replication-factor", "1")
     admin.ok(
-        "acl", "add", "allow ella read topic ella-*", "deny ella read topic ella-2", "deny * describe topic ella-3"
+        "acl",
+        "add",
+        "allow ella read topic ella-*",
+        "deny ella read topic ella-2",
+        "deny * describe topic ella-3",
+        "--yes",
     )
     found = admin.json("acl", "explain", "ella")
     assert found["principal"] == "User:ella"
@@ -160,13 +173,18 @@ def test_users(admin: Kctl, secure: SecureCluster, tmp_path: Path) -> None:
         {"user": "ulla", "mechanism": "SCRAM-SHA-512", "iterations": 8192},
     ]
 
-    gone = admin.json("user", "remove", "ulla", "nemo", "--yes")
+    wrong = admin("user", "remove", "ulla", "ula", "--yes")
+    assert (wrong.code, "there is no user ula\n" in wrong.err) == (4, True), str(wrong)
+    assert "did you mean ulla?" in wrong.err
+    assert len(admin.json("user", "list", "ulla")) == 2
+    gone = admin.json("user", "remove", "ulla", "nemo", "--if-exists", "--yes")
     assert [(row["user"], row["result"]) for row in gone] == [
         ("ulla", "removed"),
         ("ulla", "removed"),
         ("nemo", "not there"),
     ]
-    assert admin.ok("user", "remove", "ulla").out.split()[-1] == "there"
+    assert admin("user", "remove", "ulla", "--yes").code == 4
+    assert admin.ok("user", "remove", "ulla", "--if-exists").out.split()[-1] == "there"
     assert admin("user", "list", "ulla").code == 4
 
 
@@ -215,14 +233,16 @@ def test_a_password_typed_on_a_terminal_is_not_shown(admin: Kctl) -> None:
 
 def test_apply_makes_it_as_the_file_says(admin: Kctl, tmp_path: Path) -> None:
     admin.ok("acl", "add", "allow anna read topic anna-old")
-    admin.ok("quota", "set", "--user", "anna-old", "producer_byte_rate=1000")
+    admin.ok("quota", "set", "--user", "anna-old", "producer_byte_rate=1000", "--yes")
     file = tmp_path / "access.yaml"
     file.write_text(
         "acls:\n  - allow anna read,describe topic anna-*\n"
         "quotas:\n  - {user: anna, client_id: <default>, producer_byte_rate: 10MB}\n"
     )
     before = (_words(admin), admin.json("quota", "list"))
-    dry = admin.json("acl", "apply", "-f", str(file), "--prune", "--dry-run")
+    checked = admin("acl", "apply", "-f", str(file), "--prune", "--dry-run", "-o", "json")
+    assert checked.code == 1, "something differs"
+    dry = json.loads(checked.out)
     assert [(row["acl"], row["result"]) for row in dry["acls"]] == [
         ("allow anna read topic anna-*", "would add"), ("allow anna describe topic anna-*", "would add"),
         ("allow anna read topic anna-old", "would remove"),
@@ -233,13 +253,14 @@ def test_apply_makes_it_as_the_file_says(admin: Kctl, tmp_path: Path) -> None:
     assert admin("acl", "apply", "-f", str(file), "--prune").code == 4, "removing is confirmed"
     assert (_words(admin), admin.json("quota", "list")) == before
 
-    added = admin.json("acl", "apply", "-f", str(file))
+    added = admin.json("acl", "apply", "-f", str(file), "--yes")
     assert [row["result"] for row in (*added["acls"], *added["quotas"])] == ["added", "added", "set"]
     assert (added["unlisted_acls"], added["unlisted_quotas"]) == (1, 1)
     pruned = admin.json("acl", "apply", "-f", str(file), "--prune", "--yes")
     assert [row["result"] for row in (*pruned["acls"], *pruned["quotas"])] == ["removed", "unset"]
     assert "nothing differs" in admin.ok("acl", "apply", "-f", str(file), "--prune").err
     assert _words(admin) == ["allow anna describe topic anna-*", "allow anna read topic anna-*"]
+    assert admin("acl", "apply", "-f", str(file), "--prune", "--dry-run").code == 0
     file.write_text("acls: []\nquotas: []\n")
     admin.ok("acl", "apply", "-f", str(file), "--prune", "--yes")
     assert (_words(admin), admin.json("quota", "list")) == ([], [])
@@ -252,7 +273,7 @@ def test_kafkas_tools_see_the_same(admin: Kctl, secure: SecureCluster, kafka_hom
     server = ("--bootstrap-server", secure.bootstrap, "--command-config", secure.admin)
     acls, configs = "kafka.admin.AclCommand", "kafka.admin.ConfigCommand"
     # What kctl made, as they show it.
-    admin.ok("acl", "add", "allow jan read topic jan-*", "deny jan all cluster from 10.0.0.1")
+    admin.ok("acl", "add", "allow jan read topic jan-*", "deny jan all cluster from 10.0.0.1", "--yes")
     shown = java_tool(kafka_home, acls, *server, "--list", "--principal", "User:jan")
     assert "(resourceType=TOPIC, name=jan-, patternType=PREFIXED)" in shown
     assert "(principal=User:jan, host=*, operation=READ, permissionType=ALLOW)" in shown
@@ -270,7 +291,7 @@ def test_kafkas_tools_see_the_same(admin: Kctl, secure: SecureCluster, kafka_hom
         admin.ok("acl", "remove", "--principal", name, "--yes")
 
     admin.ok("user", "add", "jan", "--password-file", "-", stdin="secret-of-jan")
-    admin.ok("quota", "set", "--user", "jan", "producer_byte_rate=1048576", "request_percentage=12.5")
+    admin.ok("quota", "set", "--user", "jan", "producer_byte_rate=1048576", "request_percentage=12.5", "--yes")
     shown = java_tool(kafka_home, configs, *server, "--describe", "--entity-type", "users", "--entity-name", "jan")
     assert "SCRAM credential configs for user-principal 'jan' are SCRAM-SHA-512=iterations=8192" in shown
     assert "producer_byte_rate=1048576.0" in shown
@@ -308,10 +329,12 @@ def test_with_the_right_to_look_and_not_to_change(admin: Kctl, secure: SecureClu
         for command, needs in (
             (["acl", "add", "allow nobody all cluster"], "Alter"),
             (["acl", "remove", "allow nobody describe cluster", "--yes"], "Alter"),
+            (["acl", "apply", "-f", "-", "--prune", "--yes"], "Alter"),
             (["user", "add", "nobody", "--password-file", "-", "--yes"], "Alter"),
-            (["quota", "set", "--user", "nobody", "producer_byte_rate=1000"], "AlterConfigs"),
+            (["quota", "set", "--user", "nobody", "producer_byte_rate=1000", "--yes"], "AlterConfigs"),
         ):
-            result = admin(*command, *nobody, stdin="secret")
+            said = "acls: [allow nobody all cluster]" if command[1] == "apply" else "secret"
+            result = admin(*command, *nobody, stdin=said)
             assert result.code == 4, str(result)
             assert f"it needs an ACL for {needs} on the cluster" in result.err
         assert len(_words(admin, "--principal", "nobody")) == 2
@@ -320,13 +343,50 @@ def test_with_the_right_to_look_and_not_to_change(admin: Kctl, secure: SecureClu
         admin.ok("acl", "remove", "--principal", "nobody", "--yes")
 
 
-def test_hostile_names(admin: Kctl) -> None:
-    group = "a\x1b[31m \u202e*"
-    words = f"allow mallory read group {json.dumps(group)}"
-    admin.ok("acl", "add", words)
+def test_addresses_of_ipv6_are_as_brokers_write_them(admin: Kctl, secure: SecureCluster) -> None:
+    """They compare text. What is typed otherwise is the same address, for adding, finding and removing."""
+    words = "deny ipa all topic ipa from 2001:db8::1"
+    (row,) = admin.json("acl", "add", words, "--yes")
+    assert (row["host"], row["result"]) == ("2001:db8:0:0:0:0:0:1", "added")
+    assert admin.json("acl", "add", words, "--yes")[0]["result"] == "already there"
+    assert _words(admin, "--host", "2001:DB8:0::1") == ["deny ipa all topic ipa from 2001:db8:0:0:0:0:0:1"]
+    admin.ok("acl", "add", "allow ipa read topic ipa")
+    (right,) = admin.json("acl", "explain", "ipa", "--host", "2001:db8::1")["rights"]
+    assert right["denied_operations"] == ["READ", "DESCRIBE"]
+    assert admin.json("acl", "remove", words, "--yes")[0]["result"] == "removed"
+    admin.ok("acl", "remove", "--principal", "ipa", "--yes")
+
+
+def test_a_protected_context_asks_for_its_name(admin: Kctl) -> None:
+    config = admin.home / ".config" / "kctl" / "config.yaml"
+    contexts = json.loads(config.read_text())
+    contexts["contexts"]["it"]["protected"] = True
+    config.write_text(json.dumps(contexts))
+    for command in (
+        ["acl", "add", "allow pia read topic pia"],
+        ["acl", "add", "deny pia read topic pia"],
+        ["quota", "set", "--user", "pia", "producer_byte_rate=1000"],
+    ):
+        refused = admin(*command, "--yes")
+        assert (refused.code, "give --confirm-cluster it" in refused.err) == (4, True), str(refused)
+    assert (_words(admin, "--principal", "pia"), admin.json("quota", "list", "--user", "pia")) == ([], [])
+    admin.ok("acl", "add", "allow pia read topic pia", "--confirm-cluster", "it")
+    admin.ok("acl", "remove", "--principal", "pia", "--confirm-cluster", "it")
+
+
+def test_the_cluster_is_a_resource_to_explain(admin: Kctl) -> None:
+    admin.ok("acl", "add", "allow carla alter cluster", "allow carla read topic carla")
+    (right,) = admin.json("acl", "explain", "carla", "--resource", "cluster")["rights"]
+    assert (right["resource"], right["operations"]) == ("cluster", ["ALTER"])
+    admin.ok("acl", "remove", "--principal", "carla", "--yes")
+
+
+@pytest.mark.parametrize("group", ["a\x1b[31m \u202e*", "a\u202eb", "a\x9bb"])
+def test_hostile_names(admin: Kctl, group: str) -> None:
+    admin.ok("acl", "add", f"allow mallory read group {json.dumps(group)}")
     (row,) = admin.json("acl", "list", "--principal", "mallory")
     assert row["resource_name"] == group
     shown = admin.ok("acl", "list", "--principal", "mallory").out
-    assert "\x1b" not in shown
-    assert "\u202e" not in shown
-    assert admin.json("acl", "remove", row["acl"], "--yes")[0]["result"] == "removed", "its words are itself"
+    assert not {"\x1b", "\u202e", "\x9b"} & set(shown)
+    printed = shown.splitlines()[1].strip()
+    assert admin.json("acl", "remove", printed, "--yes")[0]["result"] == "removed", "what is printed is itself"

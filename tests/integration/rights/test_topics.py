@@ -17,6 +17,10 @@ def test_a_user_without_rights(own_kctl: Kctl, secure: SecureCluster) -> None:
     kctl.ok("topic", "create", NAME, "--partitions", "2", *admin)
     kctl.ok("produce", NAME, "--partition", "0", *admin, stdin="x\n" * 3)
     assert kctl.json("topic", "list", *nobody) == [], "brokers leave out what a user may not describe"
+    listed = kctl.ok("topic", "list", *nobody)
+    assert "no topic, or none that this user may describe" in listed.err
+    alarm = kctl("topic", "describe", "--unavailable", *nobody)
+    assert alarm.code == 5, "nobody looked at anything"
     for arguments in (
         ("describe", NAME),
         ("offsets", NAME),
@@ -61,6 +65,13 @@ def test_a_user_who_may_describe_topics_only(own_kctl: Kctl, secure: SecureClust
         plain = kctl("topic", "describe", SEEN, *nobody)
         assert plain.code == 0
         assert "being reassigned is not known" in plain.err
+        losses = kctl("topic", "delete", SEEN, "--dry-run", "-o", "json", *nobody)
+        assert json.loads(losses.out)[0]["readers"] is None, "groups are not shown to it"
+        assert "groups that this user may not describe are not known" in losses.err
+        for what in ("--dry-run", "--yes"):
+            kept = kctl("topic", "truncate", SEEN, "--all", what, *nobody)
+            assert (kept.code, kept.out) == (4, ""), str(kept)
+            assert "ACL for Delete on the topic" in kept.err
         for arguments in (("alter", SEEN, "--config", "retention.ms=1", "--yes"), ("delete", SEEN, "--yes")):
             assert kctl("topic", *arguments, *nobody).code != 0
         assert len(kctl.json("topic", "describe", SEEN, *admin)) == 1

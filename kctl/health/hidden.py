@@ -1,0 +1,61 @@
+"""Topics that this user may not describe. Metadata of all topics leaves them out without a word; the brokers' disks,
+which are told with Describe on the cluster alone, show that they are there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from kctl.errors import KctlError
+from kctl.health.model import Check, Facts, Status
+from kctl.log_dirs import LogDir
+from kctl.model import ClusterState
+from kctl.text import counted
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+_TOPIC_AUTHORIZATION_FAILED = 29
+
+
+def hidden_topics(
+    client: ClusterClient, state: ClusterState, log_dirs: Mapping[int, Sequence[LogDir] | KctlError]
+) -> tuple[str, ...] | KctlError:
+    """Topics on the disks that this user may not describe, by name; or why that is not known.
+
+    Those that are on disks and not in `state` are asked for by name: they may have come or gone meanwhile. log_dirs:
+    with all replicas; of brokers that do not tell theirs nothing is known.
+    """
+    from kafka.protocol.metadata import MetadataRequest
+
+    unseen = sorted(_on_disks(log_dirs) - state.topics.keys())
+    if not unseen:
+        return ()
+    topic_class = MetadataRequest.MetadataRequestTopic
+    request = MetadataRequest(topics=[topic_class(name=name) for name in unseen], allow_auto_topic_creation=False)
+    try:
+        answer = client.send(request)
+    except KctlError as exc:
+        return exc
+    return tuple(sorted(row.name for row in answer.topics if row.error_code == _TOPIC_AUTHORIZATION_FAILED))
+
+
+def _on_disks(log_dirs: Mapping[int, Sequence[LogDir] | KctlError]) -> set[str]:
+    told = (found for found in log_dirs.values() if not isinstance(found, KctlError))
+    return {replica.topic for dirs in told for log_dir in dirs for replica in log_dir.replicas}
+
+
+def hidden_line(hidden: Collection[str]) -> str:
+    """In words, for what is not complete because of them."""
+    return f"{counted(len(hidden), 'topic')} on the brokers' disks may not be described by this user"
+
+
+def check_topics(facts: Facts) -> Check:
+    """Whether the partitions that the other rules judge are all that there are."""
+    if isinstance(facts.hidden, KctlError):
+        summary = "whether all topics are seen could not be read"
+        return Check("topics", Status.UNKNOWN, summary, reasons=(facts.hidden.message,))
+    if facts.hidden:
+        line = hidden_line(facts.hidden)
+        return Check("topics", Status.UNKNOWN, line, tuple(facts.hidden), (f"{line}: nothing is known of them",))
+    return Check("topics", Status.OK, f"{counted(len(facts.state.topics), 'topic')} seen")

@@ -1,0 +1,99 @@
+"""Brokers as rows: who the controller is when it may not be asked, or when there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from health_testing import partition, state
+from kctl.broker import membership, overview
+from kctl.broker.quorum import Quorum
+from kctl.commands.broker_tables import description_tables
+from kctl.errors import ConnectionRefused, KctlError, NotAuthorized
+from kctl.model import ClusterState
+
+THREE = state([partition("123", "123")])
+
+
+def _facts(monkeypatch: pytest.MonkeyPatch, quorum: Quorum | KctlError | None, cluster: ClusterState) -> Any:
+    def told() -> Any:
+        if isinstance(quorum, KctlError):
+            raise quorum
+        return quorum
+
+    monkeypatch.setattr(overview, "describe_quorum", lambda _client: told())
+    monkeypatch.setattr(overview, "fenced_brokers", lambda _client: {})
+    monkeypatch.setattr(overview, "fetch_api_versions", lambda _client, _nodes: {})
+    monkeypatch.setattr(overview, "fetch_log_dirs", lambda _client, _nodes: {})
+    client: Any = SimpleNamespace(metadata=lambda: cluster)
+    return overview.read_brokers(client)
+
+
+@pytest.mark.parametrize(
+    ("quorum", "controller", "failure"),
+    [
+        (Quorum(2, 1, 1, (), (), ()), [False, True, False], None),
+        (None, [True, False, False], None),  # ZooKeeper: metadata tells
+        (Quorum(None, 1, 1, (), (), ()), [None, None, None], "the metadata quorum has no leader"),
+        (NotAuthorized("no"), [None, None, None], "which is the controller is not known: no"),
+    ],
+)
+def test_controller(
+    monkeypatch: pytest.MonkeyPatch, quorum: Quorum | KctlError | None, controller: list[bool | None], failure: str
+) -> None:
+    facts = _facts(monkeypatch, quorum, THREE)
+    assert [row.controller for row in overview.summaries(facts)] == controller
+    assert [row.controller for row in overview.descriptions(facts, [1, 2, 3])] == controller
+    assert facts.failures == ((failure,) if failure else ())
+
+
+def test_no_controller_with_zookeeper(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = _facts(monkeypatch, None, ClusterState("id", None, THREE.brokers, THREE.topics))
+    assert [row.controller for row in overview.summaries(facts)] == [None, None, None]
+    assert facts.failures == ("the cluster has no controller",)
+
+
+@pytest.mark.parametrize(
+    ("hidden", "dirs", "may", "failure"),
+    [
+        ((), [], None, None),
+        (("secret",), [], None, "1 topic on the brokers' disks may not be described by this user"),
+        (NotAuthorized("no"), [], None, "no"),
+        ((), NotAuthorized("no"), True, None),
+        ((), NotAuthorized("no"), False, "this user may not describe all topics"),
+        ((), NotAuthorized("no"), None, "this user may not describe all topics"),
+        ((), ConnectionRefused("silent"), None, None),
+    ],
+)
+def test_what_is_hidden_is_not_counted_as_absent(
+    monkeypatch: pytest.MonkeyPatch, hidden: Any, dirs: Any, may: bool | None, failure: str | None
+) -> None:
+    monkeypatch.setattr(overview, "describe_quorum", lambda _client: None)
+    monkeypatch.setattr(overview, "fenced_brokers", lambda _client: {})
+    monkeypatch.setattr(overview, "fetch_api_versions", lambda _client, nodes: dict.fromkeys(nodes))
+    monkeypatch.setattr(overview, "fetch_log_dirs", lambda _client, _nodes: {1: dirs})
+    monkeypatch.setattr(overview, "hidden_topics", lambda *_: hidden)
+    monkeypatch.setattr(overview, "may_describe_all_topics", lambda _client: may)
+    client: Any = SimpleNamespace(metadata=lambda: THREE)
+    facts = overview.read_brokers(client)
+    row, described = overview.summaries(facts)[0], overview.descriptions(facts, [1])[0]
+    seen = failure is None
+    assert (row.leaders, row.replicas, row.not_in_sync) == ((1, 1, 0) if seen else (None, None, None))
+    assert (described.leaders, described.preferred, described.replicas) == ((1, 1, 1) if seen else (None, None, None))
+    lines = {each["key"]: each["value"] for each in description_tables(described)[0].rows}
+    assert lines["replicas"] == ("1; not in sync: none" if seen else "not known; not in sync: not known")
+    assert facts.failures == ((f"leaders and replicas of brokers are not known: {failure}",) if failure else ())
+
+
+def _answering(error_code: int) -> Callable[[Any], Any]:
+    return lambda _request: SimpleNamespace(error_code=error_code, error_message=None, brokers=[])
+
+
+def test_fenced_brokers_that_are_not_told() -> None:
+    client: Any = SimpleNamespace(send=_answering(31))
+    assert isinstance(membership.fenced_brokers(client), NotAuthorized)
+    silent: Any = SimpleNamespace(send=_answering(0))
+    assert membership.fenced_brokers(silent) == {}

@@ -1,0 +1,56 @@
+"""Topics that a user may not describe: what brokers leave out of metadata is on their disks."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace as Answer
+from typing import Any, cast
+
+from health_testing import facts, partition, state
+from kctl.client import ClusterClient
+from kctl.errors import ConnectionRefused
+from kctl.health.assess import assess
+from kctl.health.hidden import hidden_topics
+from kctl.health.model import Status
+from kctl.log_dirs import LogDir, LogDirReplica
+
+THREE = state([partition("123", "123")])
+REFUSED = ConnectionRefused("broker 2 refused")
+
+
+def _on_disk(*topics: str) -> list[LogDir]:
+    return [LogDir("/data", 100, 50, [LogDirReplica(name, 0, 0, 0, False) for name in topics])]
+
+
+class _Describing:
+    """A broker that knows «t» and «new», and keeps «secret» to itself."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def send(self, request: Any) -> Any:
+        self.asked = [topic.name for topic in request.topics]
+        codes = {"secret": 29, "new": 0}
+        return Answer(topics=[Answer(name=name, error_code=codes.get(name, 3)) for name in self.asked])
+
+
+def test_topics_that_are_on_disks_and_may_not_be_described() -> None:
+    client = _Describing()
+    told = hidden_topics(
+        cast("ClusterClient", client), THREE, {1: _on_disk("t", "secret", "gone"), 2: _on_disk("new"), 3: REFUSED}
+    )
+    assert (told, client.asked) == (("secret",), ["gone", "new", "secret"])
+    found = assess(facts(THREE, hidden=told))
+    assert (found.healthy, len(found.unknown)) == (False, 1)
+    (check,) = (each for each in found.checks if each.status is Status.UNKNOWN)
+    assert (check.check, check.subjects) == ("topics", ("secret",))
+    assert assess(facts(THREE, hidden=REFUSED)).unknown == [REFUSED.message]
+
+
+def test_topics_that_are_all_seen_need_no_question() -> None:
+    assert hidden_topics(cast("ClusterClient", None), THREE, {1: _on_disk("t"), 2: REFUSED}) == ()
+
+
+def test_internal_topics_are_counted_apart() -> None:
+    cluster = state([partition("123", "123"), partition("123", "123", topic="__consumer_offsets")])
+    found = assess(facts(cluster))
+    assert (found.topics, found.internal_topics) == (2, 1)

@@ -1,0 +1,263 @@
+"""A whole run of kctl produce without a broker: what ends it, and that everything is accounted for."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from kctl.client import ClusterClient
+from kctl.commands.invocation import Invocation
+from kctl.commands.output import Table
+from kctl.commands.produce import _keep
+from kctl.commands.produce_report import report
+from kctl.errors import ConnectionFailed, InvalidFile, OperationFailed, UsageError
+from kctl.records.lost_file import LostFile
+from kctl.records.outgoing import Outgoing
+from kctl.records.produce import Destination, Lost, ProduceOptions, ProduceResult, Producing, longest_line
+from kctl.records.produce_input import Lines
+from produce_fakes import FakeBroker, FakeClient, state
+
+Parse = Callable[[bytes, int], Outgoing]
+
+
+def _run(
+    files: list[Path], *, codec: str = "none", limit: int | None = 2000, parse: Parse | None = None, skip: bool = False
+) -> Producing:
+    options = ProduceOptions(
+        topic="t", acks="1", idempotent=False, compression=codec, timeout_s=60, skip_bad_lines=skip, linger_ms=0
+    )
+    known = state(1)
+    destination = Destination(known, limit)
+    client = FakeClient(known)
+    lines = Lines(files, longest_line(destination, options, encoded=False))
+    run = Producing(cast(ClusterClient, client), destination, options, lines, parse)
+    run.prepare()
+    return run
+
+
+class Answering:
+    """A thread that answers what is sent, as long as it is wanted."""
+
+    def __init__(self, run: Producing) -> None:
+        self._broker: FakeBroker = cast(FakeClient, run._client).brokers[-1]
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._serve)
+
+    def _serve(self) -> None:
+        while not self._ended.wait(0.005):
+            self._broker.listen()
+            while self._broker.requests:
+                self._broker.answer()
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        self._broker.close()
+
+
+@pytest.mark.parametrize("parse", [None, lambda line, _number: Outgoing(b"k", line)])
+@pytest.mark.parametrize("skip", [True, False])
+def test_a_line_longer_than_any_record_is_refused_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parse: Parse | None, skip: bool
+) -> None:
+    """Compressed, no limit of the topic stops it: what was read of it must not be sent for it."""
+    monkeypatch.setattr("kctl.records.produce.MAX_RECORD_BYTES", 300_000)
+    path = tmp_path / "lines"
+    path.write_bytes(b"a" * 300_000 + b"\n" + b"b" * 900_000 + b"\nnext\n")
+    run = _run([path], codec="gzip", parse=parse, skip=skip)
+    with Answering(run):
+        result = run.run()
+    assert result.bad_line == "line 2 is too large: it has more than 300000 bytes"
+    assert (result.acknowledged, result.skipped) == ((2, 1) if skip else (1, 0))
+    keys = (2 if skip else 1) if parse else 0
+    assert result.bytes == 300_000 + (4 if skip else 0) + keys
+
+
+def test_a_file_that_is_gone_ends_it_behind_what_was_sent(tmp_path: Path) -> None:
+    first, second = tmp_path / "1", tmp_path / "2"
+    first.write_text("a\nb\n")
+    second.write_text("c\n")
+    run = _run([first, second])
+    second.unlink()
+    with Answering(run):
+        result = run.run()
+    assert (result.sent, result.acknowledged) == (2, 2)
+    assert result.error == f"cannot read {second}: No such file or directory"
+    with pytest.raises(OperationFailed, match=r"cannot read .* sent before it: 2 records"):
+        report(_Shown(), result, run.cause, None, None)
+    empty = tmp_path / "empty"
+    empty.write_text("")
+    run = _run([empty, second])
+    with Answering(run):
+        result = run.run()
+    with pytest.raises(UsageError, match="cannot read"):
+        report(_Shown(), result, run.cause, None, None)
+
+
+def test_what_nobody_foresaw_is_told_with_an_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "lines"
+    path.write_text("a\nb\n")
+    run = _run([path])
+
+    def finished() -> list[Any]:
+        if run.result.sent:
+            raise OSError(errno.EMFILE, "too many")
+        return []
+
+    monkeypatch.setattr(run._background, "finished", finished)
+    result = run.run()
+    assert isinstance(run.unexpected, OSError)
+    assert result.sent == result.failed + result.unknown == 2
+    assert result.error == "unexpected error: OSError(24, 'too many')"
+    assert [row.line for row in run.lost()] == [1, 2]
+
+
+def test_no_file_descriptor_is_a_broker_that_cannot_be_reached(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    path.write_text("a\n")
+    run = _run([path])
+    broker = run._sender._brokers[1]
+    client = cast(FakeClient, run._client)
+    client.dial_known = lambda *_, **__: (_ for _ in ()).throw(OSError(errno.EMFILE, "too many"))  # type: ignore[method-assign]
+    with pytest.raises(ConnectionFailed, match="broker 1 cannot be reached: too many"):
+        run._sender._dial_one(broker)
+    run._sender.close()
+
+
+def test_a_second_interrupt_waits_no_longer_and_loses_nothing(tmp_path: Path) -> None:
+    """Nobody answers. However often it is interrupted, each record has its outcome."""
+    path = tmp_path / "lines"
+    path.write_text("".join(f"{number}\n" for number in range(500)))
+    run = _run([path])
+    started = time.monotonic()
+
+    def press() -> None:
+        time.sleep(0.3)
+        run.interrupt()
+        time.sleep(0.2)
+        for _ in range(50):
+            run.interrupt()
+
+    pressing = threading.Thread(target=press)
+    pressing.start()
+    result = run.run()
+    pressing.join()
+    assert time.monotonic() - started < 4, "the first one alone waits for five seconds"
+    assert result.interrupted
+    assert result.sent == result.failed + result.unknown == 500
+    assert [row.line for row in run.lost()] == list(range(1, 501))
+
+
+def test_a_pipe_as_a_later_file_is_waited_for_without_stopping(tmp_path: Path) -> None:
+    """What was sent is answered meanwhile, and an interrupt ends it."""
+    first, pipe = tmp_path / "1", tmp_path / "pipe"
+    first.write_text("a\n")
+    os.mkfifo(pipe)
+    run = _run([first, pipe])
+    told: list[int | None] = []
+
+    def write() -> None:
+        while not run.result.acknowledged:
+            time.sleep(0.01)
+        told.append(run.result.acknowledged)
+        pipe.write_text("b\nc\n")
+
+    writing = threading.Thread(target=write)
+    writing.start()
+    with Answering(run):
+        result = run.run()
+    writing.join()
+    assert told == [1]
+    assert result.acknowledged == 3
+    run = _run([pipe])
+    pressing = threading.Timer(0.2, run.interrupt)
+    pressing.start()
+    assert run.run().sent == 0
+    pressing.join()
+
+
+class _Shown(Invocation):
+    """Keeps what is emitted."""
+
+    def __init__(self) -> None:
+        self.shown: Any = None
+
+    def emit(self, result: Any, tables: Sequence[Table] | Callable[[], Sequence[Table]]) -> None:
+        self.shown = result
+
+
+def _result() -> ProduceResult:
+    return ProduceResult("t", "all", sent=6, acknowledged=2, unknown=4, not_acknowledged=[3, 4, 5, 9], error="why")
+
+
+def test_numbers_of_lines_are_numbers() -> None:
+    shown = _Shown()
+    with pytest.raises(OperationFailed) as caught:
+        report(shown, _result(), None, None, None)
+    assert shown.shown["not_acknowledged"] == [[3, 5], [9, 9]]
+    assert caught.value.details == {"not_acknowledged": [[3, 5], [9, 9]]}
+    assert "lines 3-5,9 not acknowledged" in caught.value.message
+
+
+def test_a_full_disk_does_not_hide_the_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = _run([])
+    record = Outgoing(b"k", b"v", (), 1, 0)
+    monkeypatch.setattr(run, "lost", lambda: iter([Lost(n, record, "unknown") for n in range(250)]))
+    kept = LostFile(tmp_path / "kept")
+
+    def full(_fd: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    why = _keep(kept, run)
+    assert why is not None
+    assert "No space left on device; of its records the first 250 are whole" in why.message
+    assert run.result.failed_file == str(tmp_path / "kept")
+    shown = _Shown()
+    with pytest.raises(OperationFailed, match=r"lines 3-5,9 not acknowledged .*: why; cannot write .* No space left"):
+        report(shown, _result(), None, None, why)
+    assert shown.shown["unknown"] == 4
+    kept.close()
+    run._sender.close()
+
+
+def test_the_file_of_what_is_lost_removes_only_what_it_made(tmp_path: Path) -> None:
+    mine, link, pipe = tmp_path / "mine", tmp_path / "link", tmp_path / "pipe"
+    mine.touch()
+    link.symlink_to(mine)
+    os.mkfifo(pipe)
+    for path in (mine, link):
+        file = LostFile(path)
+        assert file.write("t", []) == 0
+        file.close()
+        assert path.exists()
+    with pytest.raises(InvalidFile, match="cannot write"):
+        LostFile(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with pytest.raises(InvalidFile, match="no file that can keep records"):
+        LostFile(pipe)
+    os.close(reader)
+    with pytest.raises(InvalidFile, match="no file that can keep records"):
+        LostFile(Path("/dev/null"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "mine", "pipe"]
+
+
+def test_what_is_written_is_counted_when_it_is_on_the_disk(tmp_path: Path) -> None:
+    """Not when it is in a buffer."""
+    file = LostFile(tmp_path / "kept")
+    os.close(file._fd)
+    file._fd = os.open("/dev/full", os.O_WRONLY)
+    with pytest.raises(OperationFailed, match="the first 0 are whole"):
+        file.write("t", [Lost(n, Outgoing(b"k", b"v", (), 1, 0), "unknown") for n in range(250)])
+    assert file.written == 0
+    file.close()

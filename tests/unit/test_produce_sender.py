@@ -1,0 +1,331 @@
+"""The sender, its connections and what becomes of each batch, with a broker that answers what it is told to."""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import pytest
+
+from kctl.client import ClusterClient
+from kctl.connection import Connection
+from kctl.errors import ConnectionFailed, KctlError, NotSupported
+from kctl.records import produce_sender
+from kctl.records.background import Background
+from kctl.records.outgoing import Outgoing
+from kctl.records.produce_batch import ClosedBatch
+from kctl.records.produce_link import Link
+from kctl.records.produce_sender import ACKNOWLEDGED, FAILED, UNKNOWN, Sender, SenderOptions
+from produce_fakes import FakeBroker, FakeClient, state
+
+
+class Rig:
+    """A sender with a broker; what became of batches."""
+
+    def __init__(
+        self, partitions: int = 1, *, acks: int = -1, idempotent: bool | None = None, timeout_s: float = 30.0,
+        batch_bytes: int = 1000, leader: int = 1,
+    ) -> None:  # fmt: skip
+        self.client = FakeClient(state(partitions, leader))
+        self.outcomes: list[tuple[list[int], str, str | None]] = []
+        idempotent = acks == -1 if idempotent is None else idempotent
+        self.sender = Sender(
+            cast(ClusterClient, self.client),
+            SenderOptions("t", acks, (1, 0) if idempotent else None, "none", None, batch_bytes, 0.0, timeout_s),
+            self.client.known,
+            self._done,
+            Background(),
+        )
+        self.number = 0
+
+    def _done(self, batch: ClosedBatch, outcome: str, error: KctlError | None) -> None:
+        self.outcomes.append((list(batch.numbers), outcome, error.message if error else None))
+
+    @property
+    def broker(self) -> FakeBroker:
+        return self.client.brokers[-1]
+
+    def batch(self, partition: int | None = 0, size: int = 950) -> None:
+        """Give a record that fills a batch."""
+        self.number += 1
+        self.sender.add(Outgoing(None, b"x" * size, partition=partition), self.number)
+
+    def step(self, times: int = 1) -> None:
+        for _ in range(times):
+            self.sender.step(0)
+            self.broker.listen()
+
+    def until(self, met: Callable[[], object], what: str, *, answering: bool = False) -> None:
+        ends = time.monotonic() + 20
+        while not met():
+            assert time.monotonic() < ends, what
+            self.sender.step(0.01)
+            self.broker.listen()
+            while answering and self.broker.requests:
+                self.broker.answer()
+
+    def acknowledged(self) -> list[int]:
+        return [number for numbers, outcome, _ in self.outcomes if outcome == ACKNOWLEDGED for number in numbers]
+
+
+@pytest.fixture
+def rig() -> Iterator[Callable[..., Rig]]:
+    made: list[Rig] = []
+
+    def make(*args: Any, connect: bool = True, **options: Any) -> Rig:
+        made.append(Rig(*args, **options))
+        if connect:
+            made[-1].sender.connect()
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.sender.close(at_once=True)
+        one.broker.close()
+
+
+def test_one_batch_until_the_first_is_acknowledged_and_then_five(rig: Callable[..., Rig]) -> None:
+    """A broker that knows nothing of a producer takes any sequence number: order needs the first one in the log."""
+    it = rig()
+    for _ in range(8):
+        it.batch()
+    it.step(5)
+    assert len(it.broker.requests) == 1
+    it.broker.answer()
+    it.step(5)
+    assert len(it.broker.requests) == 5
+    while it.broker.requests:
+        it.broker.answer()
+        it.step(3)
+    assert it.acknowledged() == list(range(1, 9))
+    assert it.sender.idle
+
+
+def test_after_an_error_one_at_a_time_and_in_order(rig: Callable[..., Rig]) -> None:
+    it = rig()
+    it.batch()
+    it.until(it.acknowledged, "the first", answering=True)
+    for _ in range(5):
+        it.batch()
+    it.until(lambda: len(it.broker.requests) == 5, "five under way")
+    codes = iter([(19, -1), (45, -1), (45, -1), (45, -1), (45, -1)])
+    it.broker.judge = lambda _partition: next(codes)
+    for _ in range(5):
+        it.broker.answer()
+    it.until(lambda: it.broker.requests, "sent again")
+    it.step(5)
+    assert len(it.broker.requests) == 1
+    it.broker.judge = lambda _partition: (0, 7)
+    it.until(lambda: it.sender.idle, "all of them", answering=True)
+    assert it.acknowledged() == list(range(1, 7))
+
+
+def test_a_lost_answer_in_the_middle_of_five(rig: Callable[..., Rig]) -> None:
+    it = rig()
+    it.batch()
+    it.until(it.acknowledged, "the first", answering=True)
+    for _ in range(5):
+        it.batch()
+    it.until(lambda: len(it.broker.requests) == 5, "five under way")
+    for _ in range(2):
+        it.broker.answer()
+    it.broker.close()
+    it.until(lambda: it.sender.idle, "sent again on a new connection", answering=True)
+    assert it.acknowledged() == list(range(1, 7))
+    assert len(it.client.brokers) == 2
+    assert sum(map(len, it.broker.seen)) == 3
+
+
+def test_every_partition_has_its_turn(rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twelve partitions of one leader, requests that hold four batches, and a link that is the bottleneck."""
+    monkeypatch.setattr(produce_sender, "_REQUEST_BYTES", 4200)
+    it = rig(12)
+    taken: Counter[int] = Counter()
+    for _ in range(200):
+        lengths = Counter({lane.partition: lane.length for lane in it.sender._lanes})
+        while sum(lengths.values()) < 120:  # as the sticky choice fills them: where the least waits
+            partition = min(lengths, key=lambda number: lengths[number])
+            it.batch(partition)
+            lengths[partition] += 1
+        it.step()
+        if it.broker.requests:
+            taken.update(it.broker.requests[0][1])
+            it.broker.answer()
+    assert len(taken) == 12
+    assert min(taken.values()) * 2 > max(taken.values()), taken
+
+
+def test_standing_behind_others_is_no_lack_of_progress(
+    rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(produce_sender, "_REQUEST_BYTES", 1)
+    it = rig(12, timeout_s=1.0)
+    for partition in range(12):
+        it.batch(partition)
+    started = time.monotonic()
+    while not it.sender.idle and it.sender.stopped is None:
+        it.step(2)
+        time.sleep(0.15)  # each request takes its time: 1.8 s in all
+        if it.broker.requests:
+            it.broker.answer()
+    assert time.monotonic() - started > 1.5
+    assert sorted(it.acknowledged()) == list(range(1, 13)), it.outcomes
+
+
+@pytest.mark.parametrize(
+    ("code", "offset", "acks", "idempotent", "sent_again", "in_the_end"),
+    [
+        # Refused before the append: it is not in the log, and may be sent again.
+        (6, -1, -1, True, True, FAILED), (6, -1, -1, False, True, FAILED), (6, -1, 1, False, True, FAILED),
+        (3, -1, -1, True, True, FAILED), (19, -1, -1, False, True, FAILED),
+        # Behind the append (DelayedProduce keeps the offset): sent again only where the broker would tell.
+        (6, 5, -1, True, True, UNKNOWN), (6, 5, -1, False, False, UNKNOWN),
+        (3, 5, -1, True, True, UNKNOWN), (3, 5, -1, False, False, UNKNOWN),
+        (7, -1, -1, True, True, UNKNOWN), (7, -1, -1, False, False, UNKNOWN), (20, -1, -1, False, False, UNKNOWN),
+        (56, -1, -1, True, True, UNKNOWN), (56, -1, -1, False, False, UNKNOWN),
+        # Not sent again whatever it was.
+        (-1, -1, -1, True, False, UNKNOWN), (10, -1, -1, True, False, FAILED), (87, -1, 1, False, False, FAILED),
+    ],
+)  # fmt: skip
+def test_what_an_error_says_of_a_batch(
+    rig: Callable[..., Rig], code: int, offset: int, acks: int, idempotent: bool, sent_again: bool, in_the_end: str
+) -> None:
+    it = rig(acks=acks, idempotent=idempotent, timeout_s=0.3)
+    it.broker.judge = lambda _partition: (code, offset)
+    it.batch()
+    it.until(lambda: it.sender.idle, "its outcome", answering=True)
+    assert [outcome for _, outcome, _ in it.outcomes] == [in_the_end]
+    assert (len(it.broker.seen) > 1) == sent_again
+    assert it.sender.stopped is not None
+
+
+def test_acks_0_is_progress_when_it_is_written(rig: Callable[..., Rig]) -> None:
+    """A slow connection takes a large batch for longer than --timeout, and then the rest: nothing is given up twice."""
+    it = rig(acks=0, timeout_s=1.0, batch_bytes=2_000_000)
+    it.batch(size=1_500_000)
+    ends = time.monotonic() + 5
+    while not it.sender.idle and time.monotonic() < ends:
+        it.sender.step(0.05)
+        time.sleep(0.05)
+        it.broker.listen(50_000)
+    assert [outcome for _, outcome, _ in it.outcomes] == [ACKNOWLEDGED]
+    assert it.sender.stopped is None
+
+
+def test_acks_0_given_up_and_written_after_all(rig: Callable[..., Rig]) -> None:
+    it = rig(acks=0, timeout_s=0.3, batch_bytes=2_000_000)
+    it.batch(size=1_500_000)
+    ends = time.monotonic() + 10
+    while it.sender.stopped is None and time.monotonic() < ends:
+        it.sender.step(0.02)
+    assert [outcome for _, outcome, _ in it.outcomes] == [UNKNOWN]
+    it.step(50)  # the socket takes the rest
+    assert len(it.outcomes) == 1
+
+
+def test_a_quota_is_waited_for(rig: Callable[..., Rig]) -> None:
+    """The broker answers at once and is deaf for throttle_time_ms: that is no silence and no lack of progress."""
+    it = rig(timeout_s=1.0)
+    it.broker.throttle_ms = 2000
+    it.batch()
+    it.until(it.acknowledged, "the first", answering=True)
+    it.broker.throttle_ms = 0
+    started = time.monotonic()
+    for _ in range(3):
+        it.batch()
+    it.until(lambda: it.broker.requests, "the next one")
+    assert time.monotonic() - started > 1.5
+    it.until(lambda: it.sender.idle, "all", answering=True)
+    assert it.acknowledged() == [1, 2, 3, 4]
+    assert len(it.client.brokers) == 1
+
+
+def test_a_quota_of_old_brokers_was_waited_for_by_them(rig: Callable[..., Rig]) -> None:
+    link = Link(1, cast(Connection, broker := FakeBroker()), 5, -1)
+    link.send("t", 1000, [], (1, 0))
+    link.write()
+    broker.listen()
+    body = struct.pack(">ii", 0, 60_000)
+    broker.say(struct.pack(">ii", 4 + len(body), 1) + body)
+    assert len(link.read()) == 1
+    assert link.has_room
+    link.close()
+    broker.close()
+
+
+def test_a_silent_broker_is_named(rig: Callable[..., Rig]) -> None:
+    it = rig(timeout_s=1.2)
+    it.batch()
+    it.until(lambda: it.sender.idle, "given up")
+    ((_, outcome, why),) = it.outcomes
+    assert outcome == UNKNOWN
+    assert why
+    assert "took nothing for 1.2 s" in why
+    it = rig(idempotent=False, timeout_s=2.0)
+    it.batch()
+    it.until(lambda: it.sender.idle, "given up")
+    assert it.sender._trouble is not None
+    assert it.sender._trouble.message == "the connection to broker 1 broke: it was silent for 1.5 s"
+
+
+def test_the_broker_has_more_time_than_it_is_told(rig: Callable[..., Rig]) -> None:
+    """Its own REQUEST_TIMED_OUT comes first."""
+    it = rig(timeout_s=30)
+    assert it.sender._silent_s == it.sender._request_s + 5
+
+
+def test_answers_before_nonsense_count(rig: Callable[..., Rig]) -> None:
+    it = rig()
+    it.batch()
+    it.until(it.acknowledged, "the first", answering=True)
+    for _ in range(2):
+        it.batch()
+    it.until(lambda: len(it.broker.requests) == 2, "two under way")
+    it.broker.answer()
+    it.broker.say(b"\xff\xff\xff\xff\0\0\0\0")
+    it.broker.requests.clear()
+    it.until(lambda: len(it.client.brokers) > 1 and it.sender.idle, "the other on a new connection", answering=True)
+    assert it.acknowledged() == [1, 2, 3]
+    assert sum(map(len, it.broker.seen)) == 1
+
+
+def test_answers_before_the_end_count_while_something_is_written(rig: Callable[..., Rig]) -> None:
+    it = rig(2, acks=1, batch_bytes=3_000_000)
+    it.batch(0)
+    it.sender.flushing = True
+    it.until(lambda: it.broker.requests, "the first")
+    it.batch(1, size=2_900_000)
+    it.until(lambda: len(it.broker._in) > 100_000, "some of the second")
+    it.sender.step(0)
+    it.broker.answer()
+    it.broker.close()
+    it.until(lambda: it.acknowledged() == [1], "the first one's answer")
+    it.until(lambda: it.sender.idle, "the second on a new connection: it was cut short", answering=True)
+    assert it.acknowledged() == [1, 2]
+
+
+def test_no_broker_can_take_it(rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeBroker, "api_versions", {0: (0, 2)})
+    with pytest.raises(NotSupported, match="format 2"):
+        rig(connect=False).sender.connect()
+    it = rig(connect=False)
+    it.client.outcome = ConnectionFailed("no way")
+    with pytest.raises(ConnectionFailed, match="no way"):
+        it.sender.connect()
+
+
+def test_waiting_for_a_leader_takes_no_time(rig: Callable[..., Rig]) -> None:
+    it = rig(leader=-1)
+    it.batch(size=10)
+    steps = 0
+    ends = time.monotonic() + 1.0
+    while time.monotonic() < ends:
+        it.sender.step(1.0)
+        steps += 1
+    assert steps < 100
+    it.client.known = state(1)
+    it.until(lambda: it.sender.idle, "a leader", answering=True)
+    assert it.acknowledged() == [1]

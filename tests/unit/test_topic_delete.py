@@ -1,0 +1,172 @@
+"""What deleting and creating topics say when nobody tells whether it was done."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from types import SimpleNamespace as Answer
+from typing import Any, cast
+
+import pytest
+
+from kctl.client import ClusterClient
+from kctl.errors import ConnectionFailed, ConnectionTimedOut, KctlError, OutcomeUnknown
+from kctl.groups.model import Group, Groups
+from kctl.model import Broker, ClusterState, TopicPartition, TopicState
+from kctl.topics import delete as deleting
+from kctl.topics import readers as reading
+from kctl.topics.create import CreatedTopic, NewTopic, create_topics, request_chunks
+from kctl.topics.delete import DeletedTopic, delete_topics, losses
+
+GONE = ConnectionFailed("nobody is there")
+SILENT = ConnectionTimedOut("no answer within 1 s")
+
+
+class _Cluster:
+    """A controller that takes every deletion and creation; code: its answer to the validation of a creation. brokers:
+    what each says to Metadata, None that there is no such topic; `down`: raised where somebody looks."""
+
+    def __init__(
+        self, code: int = 0, *, kraft: bool = False, brokers: tuple[KctlError | None, ...] = (None,),
+        down: KctlError | None = None, unanswered: KctlError | None = None, deletion: int = 0,
+    ) -> None:  # fmt: skip
+        self.code, self.kraft, self.brokers, self.down, self.unanswered = code, kraft, brokers, down, unanswered
+        self.deletion = deletion
+        self.sent: list[str] = []
+
+    def api_version(self, _api_key: int) -> int | None:
+        return 1 if self.kraft else None
+
+    def metadata(self, _topics: Collection[str] | None = None) -> ClusterState:
+        if self.down:
+            raise self.down
+        return ClusterState("id", 1, {node: Broker(node, "h", 1) for node in range(len(self.brokers))}, {})
+
+    def send_each(self, requests: Mapping[int, Any]) -> dict[int, Any]:
+        absent = [Answer(name="t", error_code=3, topic_id=None)]
+        return {node: self.brokers[node] or Answer(topics=absent) for node in requests}
+
+    def send_to_controller(self, request: Any, **_: object) -> Any:
+        name = type(request).__name__
+        self.sent.append(name)
+        if name == "DeleteTopicsRequest":
+            if self.unanswered:
+                raise self.unanswered
+            rows = [
+                Answer(name=topic.name, error_code=self.deletion, error_message=None, topic_id=None)
+                for topic in request.topics
+            ]
+            return Answer(responses=rows)
+        code = self.code if request.validate_only else 0
+        return Answer(topics=[Answer(name=topic.name, error_code=code, error_message=None) for topic in request.topics])
+
+
+def _delete(cluster: _Cluster) -> DeletedTopic:
+    plan = [DeletedTopic("t", "would delete", None, 1, 1, 0)]
+    (row,) = delete_topics(cast("ClusterClient", cluster), plan, timeout_s=0.0)
+    return row
+
+
+@pytest.mark.parametrize(
+    ("code", "result", "said"),
+    [
+        (0, "deleted", None),
+        (44, "deleted", None),  # a policy is asked when the name is free
+        (36, "marked", "not finished after 0 s"),
+        (29, "marked", "could not be asked: topic t: not authorized"),
+        (89, "marked", "could not be asked"),
+        (-1, "marked", "could not be asked"),
+    ],
+)
+def test_deleted_is_what_the_controller_says(code: int, result: str, said: str | None) -> None:
+    row = _delete(_Cluster(code))
+    assert row.result == result
+    assert (row.error is None) if said is None else (row.error is not None and said in row.error)
+
+
+@pytest.mark.parametrize(("code", "result"), [(0, "deleted"), (36, "failed")])
+def test_a_timeout_in_the_controller_is_looked_after(code: int, result: str) -> None:
+    row = _delete(_Cluster(code, deletion=7))
+    assert row.result == result
+    assert (row.error is None) if code == 0 else ("still there: topic t: the request timed out" in (row.error or ""))
+    assert (
+        _delete(_Cluster(36, deletion=41)).error
+        == "topic t: the broker is not the controller any more (NOT_CONTROLLER)"
+    )
+
+
+def test_with_kraft_metadata_are_enough() -> None:
+    """Who may delete and not create is told all the same."""
+    cluster = _Cluster(29, kraft=True)
+    assert _delete(cluster).result == "deleted"
+    assert cluster.sent == ["DeleteTopicsRequest"]
+
+
+@pytest.mark.parametrize(
+    ("brokers", "result"),
+    [((SILENT, None), "deleted"), ((SILENT,), "marked"), ((GONE, SILENT), "marked"), ((), "marked")],
+)
+def test_brokers_that_do_not_answer(brokers: tuple[KctlError | None, ...], result: str) -> None:
+    row = _delete(_Cluster(brokers=brokers))
+    assert (row.result, row.error is None) == (result, result == "deleted")
+
+
+def test_a_cluster_that_is_gone_behind_the_deletion() -> None:
+    row = _delete(_Cluster(down=GONE))
+    assert row.result == "marked"
+    assert GONE.message in (row.error or "")
+    lost = _delete(_Cluster(down=GONE, unanswered=OutcomeUnknown("no answer")))
+    assert lost.result == "failed"
+
+
+def test_a_cluster_that_is_gone_behind_the_creation() -> None:
+    plan = [CreatedTopic("t", "would create", 1, 1, {})]
+    (row,) = create_topics(cast("ClusterClient", _Cluster(down=GONE)), [NewTopic("t", 1, 1)], plan, timeout_s=0.0)
+    assert row.result == "failed"
+    assert row.error == f"the controller took it, but it could not be read back: {GONE.message}"
+
+
+def test_many_topics_are_several_requests() -> None:
+    """A KRaft controller refuses more than 10,000 partitions at once."""
+    topics = [NewTopic(f"t{n}", 12, 3) for n in range(1_000)]
+    sizes = [len(chunk) for chunk in request_chunks(topics)]
+    assert (sum(sizes), max(sizes) * 13 <= 5_000, max(sizes) <= 250) == (1_000, True, True)
+    assert [len(chunk) for chunk in request_chunks([NewTopic("huge", 9_000, 1), NewTopic("t", 1, 1)])] == [1, 1]
+    configs = {str(n): "1" for n in range(100)}
+    assert (
+        max(len(chunk) for chunk in request_chunks([NewTopic(f"t{n}", None, None, None, configs) for n in range(99)]))
+        == 33
+    )
+    cluster = _Cluster()
+    plan = [CreatedTopic(topic.name, "would create", 12, 3, {}) for topic in topics]
+    create_topics(cast("ClusterClient", cluster), topics, plan, timeout_s=0.0)
+    assert len(cluster.sent) == len(sizes)
+
+
+@pytest.mark.parametrize(
+    ("may", "silent", "groups", "expected"),
+    [
+        (True, None, ["g"], ["g"]),
+        (True, None, [], []),
+        (False, None, [], None),
+        (False, None, ["g"], ["g"]),
+        (True, SILENT, [], None),
+        (None, None, [], []),  # brokers before 2.8 do not tell
+    ],
+)
+def test_readers_that_are_not_shown_are_not_absent(
+    monkeypatch: pytest.MonkeyPatch,
+    may: bool | None,
+    silent: KctlError | None,
+    groups: list[str],
+    expected: list[str] | None,
+) -> None:
+    found = Groups({g: Group(g, "Empty", "consumer", None, 1) for g in groups}, {2: silent} if silent else {}, {})
+    monkeypatch.setattr(reading, "all_groups", lambda *_, **__: found)
+    monkeypatch.setattr(reading, "ask_coordinators", lambda *_, **__: {g: {TopicPartition("t", 0): 5} for g in groups})
+    monkeypatch.setattr(reading, "may_describe_cluster", lambda _: may)
+    monkeypatch.setattr(deleting, "newest_records", lambda *_, **__: ({}, []))
+    client = cast("ClusterClient", _Cluster())
+    topic = TopicState("t", False, None, ())
+    (row,), doubts = losses(client, ClusterState("id", 1, {}, {"t": topic}), [topic])
+    assert (None if row.readers is None else [reader.group for reader in row.readers]) == expected
+    assert bool(doubts) is (may is False or silent is not None)
