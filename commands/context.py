@@ -191,8 +191,13 @@ def add(
         bool, typer.Option(help="Whether the broker's certificate must name the host.")
     ] = True,
     protected: Annotated[
-        bool, typer.Option("--protected", help="Ask for the context's name before a change of this cluster.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--protected/--no-protected",
+            help="Ask for the context's name before a change of this cluster; with --replace as before.",
+            show_default=False,
+        ),
+    ] = None,
     current: Annotated[
         bool, typer.Option("--use", help="Make it the current context; the first one becomes it anyway.")
     ] = False,
@@ -229,8 +234,10 @@ def add(
         ssl_key_password_file=full_path(ssl_key_password_file),
         ssl_check_hostname=ssl_check_hostname,
     )
-    entry = Context(parse_servers(inv.bootstrap_server), inv.zookeeper, security, protected)
-    added = add_context(name, entry, make_current=current, replace_existing=replace, dry_run=dry_run)
+    entry = Context(parse_servers(inv.bootstrap_server), inv.zookeeper, security, protected or False)
+    added = add_context(
+        name, entry, keep_protected=protected is None, make_current=current, replace_existing=replace, dry_run=dry_run
+    )
     for path in (security.ssl_cafile, security.ssl_certfile, security.ssl_keyfile, security.sasl_password_file):
         if path is not None and not Path(path).is_file():
             output.warn(f"{path} is not there yet")

@@ -12,6 +12,7 @@ from kctl.commands.output import Column, Table, jsonable
 from kctl.errors import UsageError
 
 if TYPE_CHECKING:
+    from kctl.context import Context
     from kctl.context_import import Source
 
 
@@ -32,8 +33,13 @@ def import_(
         str | None, typer.Option(metavar="VARIABLE", help="The same for the key's password.")
     ] = None,
     protected: Annotated[
-        bool, typer.Option("--protected", help="Ask for the context's name before a change of this cluster.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--protected/--no-protected",
+            help="Ask for the context's name before a change of this cluster; with --replace as before.",
+            show_default=False,
+        ),
+    ] = None,
     current: Annotated[bool, typer.Option("--use", help="Make it the current context.")] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Overwrite contexts with other settings.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")] = False,
@@ -66,11 +72,28 @@ def import_(
         Column("entry.bootstrap_servers", "BOOTSTRAP SERVERS"),
         Column("entry.security.protocol", "SECURITY"),
         Column("entry.security.sasl_username", "USER"),
+        Column("entry.protected", "PROTECTED"),
         Column("secret_files", "PASSWORD FILES"),
     ]
+    for each in contexts:
+        if each.before is not None:
+            output.note(f"{each.name}: {_changes(each.before, each.entry)}")
     inv.emit(contexts, lambda: [Table(columns, jsonable(contexts))])
     if dry_run:
         output.note("nothing was written (--dry-run)")
+
+
+def _changes(before: Context, entry: Context) -> str:
+    """What replacing does, as «setting: before → after»."""
+    old, new = ({**each.pop("security"), **each} for each in map(jsonable, (before, entry)))
+    changed = [f"{key}: {_shown(old[key])} → {_shown(new[key])}" for key in new if old[key] != new[key]]
+    return ", ".join(changed) or "another password"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return ",".join(value)
+    return {None: "-", True: "yes", False: "no"}.get(value, str(value))
 
 
 def _source(inv: Invocation, file: str, file_format: str | None, name: str | None, only: list[str]) -> Source:

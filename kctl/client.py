@@ -74,6 +74,7 @@ class ClusterClient:
         self.warnings = tuple(error.message for error in self._brokers.failures.values())
         self._admin: KafkaAdminClient | None = None
         self._silent: dict[int, ConnectionTimedOut] | None = None
+        self._last: Deadline | None = None
 
     def __enter__(self) -> ClusterClient:
         return self
@@ -99,7 +100,7 @@ class ClusterClient:
         Raises NotAuthorized for a topic that may not be described (with keep_errors it is in the state's `failed`),
         ConnectionFailed's subclasses.
         """
-        deadline = Deadline(timeout_s or self.timeout_s)
+        deadline = self._deadline(timeout_s)
         for attempt in (1, 2):
             try:
                 state = self._metadata(topics, deadline, keep_errors=keep_errors)
@@ -171,7 +172,7 @@ class ClusterClient:
 
     def dial(self, nodes: Iterable[int], *, timeout_s: float | None = None) -> dict[int, Connection | KctlError]:
         """A connection to each of several brokers for the caller alone, who closes it: node id → it or why not."""
-        return self._brokers.dial(nodes, Deadline(timeout_s or self.timeout_s))
+        return self._brokers.dial(nodes, self._deadline(timeout_s))
 
     def dial_known(self, brokers: Collection[Broker], *, timeout_s: float) -> dict[int, Connection | KctlError]:
         """`dial` for brokers whose addresses the caller has. Unlike the other methods this may run in any thread."""
@@ -189,15 +190,28 @@ class ClusterClient:
         finally:
             self._silent = None
 
+    @contextmanager
+    def ending_by(self, deadline: Deadline) -> Iterator[None]:
+        """While the block runs, each call ends by then, whatever its own limit is."""
+        self._last = deadline
+        try:
+            yield
+        finally:
+            self._last = None
+
+    def _deadline(self, timeout_s: float | None) -> Deadline:
+        seconds = timeout_s or self.timeout_s
+        return Deadline(seconds) if self._last is None else self._last.at_most(seconds)
+
     def _ask(
         self, requests: Mapping[int | None, Any], timeout_s: float | None, changes: bool | None
     ) -> dict[int | None, Any]:
         silent = self._silent
         if silent is None:
-            return self._brokers.ask(requests, Deadline(timeout_s or self.timeout_s), changes=changes)
+            return self._brokers.ask(requests, self._deadline(timeout_s), changes=changes)
         known: dict[int | None, Any] = {node: silent[node] for node in requests if node is not None and node in silent}
         rest = {node: request for node, request in requests.items() if node not in known}
-        answers = self._brokers.ask(rest, Deadline(timeout_s or self.timeout_s), changes=changes) if rest else {}
+        answers = self._brokers.ask(rest, self._deadline(timeout_s), changes=changes) if rest else {}
         for node, answer in answers.items():
             if node is not None and isinstance(answer, ConnectionTimedOut):
                 silent[node] = answer
@@ -208,7 +222,7 @@ class ClusterClient:
 
         Raises what `send` raises; OperationFailed when there is no controller.
         """
-        deadline = Deadline(timeout_s or self.timeout_s)
+        deadline = self._deadline(timeout_s)
         patience = deadline.at_most(_ELECTION_WAIT_S)
         while True:
             problem: KctlError

@@ -21,11 +21,16 @@ The file never holds a password: it names an environment variable or a file, rea
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kctl.address import parse_servers, parse_zookeeper
 from kctl.errors import AlreadyExists, NotFound, UsageError
+
+if TYPE_CHECKING:
+    from kctl.config import ConfigFile
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -201,17 +206,26 @@ class AddedContext:
 
 
 def add_context(
-    name: str, entry: Context, *, make_current: bool = False, replace_existing: bool = False, dry_run: bool = False
+    name: str,
+    entry: Context,
+    *,
+    keep_protected: bool = False,
+    make_current: bool = False,
+    replace_existing: bool = False,
+    dry_run: bool = False,
 ) -> AddedContext:
     """put_context for people: the first context becomes the current one, and nothing is overwritten unasked.
 
-    Raises AlreadyExists for a context of this name with other settings, UsageError for settings that cannot work.
+    keep_protected: over a protected context it is protected, too. Raises AlreadyExists for a context of this name
+    with other settings, UsageError for settings that cannot work.
     """
     from kctl import config
 
     config.check_name(name)
     config.check_entry(entry)
     file = config.read()
+    if keep_protected and name in file.contexts:
+        entry = replace(entry, protected=entry.protected or file.contexts[name].protected)
     if not replace_existing and file.contexts.get(name, entry) != entry:
         raise AlreadyExists(
             f"context {name!r} exists with other settings",
@@ -236,9 +250,12 @@ def put_context(name: str, entry: Context, *, make_current: bool) -> None:
     config.check_name(name)
     config.check_entry(entry)
     with config.update() as file:
+        before = file.contexts.get(name)
         file.contexts[name] = entry
         if make_current:
             file.choose(name)
+    if before is not None:
+        forget_secrets([before], file)
 
 
 def remove_context(name: str) -> str | None:
@@ -249,14 +266,19 @@ def remove_context(name: str) -> str | None:
     from kctl import config
 
     with config.update() as file:
-        security = _find(file.contexts, name).security
+        before = _find(file.contexts, name)
         file.forget(name)
         current = file.current_context
-        kept = {path for entry in file.contexts.values() for path in _secret_files(entry.security)}
-    for path in _secret_files(security):
-        if Path(path).parent == secrets_dir() and path not in kept:
-            Path(path).unlink(missing_ok=True)
+    forget_secrets([before], file)
     return current
+
+
+def forget_secrets(before: Iterable[Context], file: ConfigFile) -> None:
+    """Remove the files of passwords that an import made for these entries and that `file` names no more."""
+    kept = {path for entry in file.contexts.values() for path in _secret_files(entry.security)}
+    for path in {path for entry in before for path in _secret_files(entry.security)} - kept:
+        if Path(path).parent == secrets_dir():
+            Path(path).unlink(missing_ok=True)
 
 
 def _secret_files(security: SecuritySettings) -> list[str]:

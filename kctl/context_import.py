@@ -10,7 +10,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kctl.context import Context, Security, SecuritySettings, full_path, list_contexts, secrets_dir
+from kctl.context import (
+    Context,
+    Security,
+    SecuritySettings,
+    forget_secrets,
+    full_path,
+    list_contexts,
+    secrets_dir,
+)
 from kctl.errors import AlreadyExists, InvalidFile, NotFound, OperationFailed, UsageError
 from kctl.kafkactl_config import FoundCluster, read_kafkactl_config
 
@@ -35,7 +43,8 @@ class Source:
 class ImportedContext:
     """A context that is (or would be) written. action: add, replace or unchanged.
 
-    secret_files: where its passwords are; left_out: settings of the file that a context does not have.
+    secret_files: where its passwords are; left_out: settings of the file that a context does not have; before: the
+    entry that it replaces.
     """
 
     name: str
@@ -44,6 +53,7 @@ class ImportedContext:
     entry: Context
     secret_files: tuple[str, ...]
     left_out: tuple[str, ...]
+    before: Context | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +115,15 @@ def plan_import(
     *,
     password_env: str | None = None,
     key_password_env: str | None = None,
-    protected: bool = False,
+    protected: bool | None = None,
     make_current: bool = False,
     replace_existing: bool = False,
 ) -> ImportPlan:
     """What importing would write; nothing is. password_env, key_password_env: variables instead of files.
 
-    Raises InvalidFile when a context cannot be taken over, AlreadyExists for a name with other settings,
-    UsageError for settings that cannot work.
+    What the source does not have stays as it was in a context that is replaced: its ZooKeeper, its folder, and unless
+    `protected` says otherwise its protection. Raises InvalidFile when a context cannot be taken over, AlreadyExists
+    for a name with other settings, UsageError for settings that cannot work.
     """
     from kctl import config
 
@@ -131,14 +142,16 @@ def plan_import(
     for cluster in source.clusters:
         config.check_name(cluster.name)
         own = _secrets_of(cluster, password_env, key_password_env)
-        entry = Context(
-            cluster.bootstrap_servers,
-            None,
-            _settings(cluster, own, password_env, key_password_env),
-            protected,
+        before = file.contexts.get(cluster.name)
+        entry = replace(
+            before or Context(()),
+            bootstrap_servers=cluster.bootstrap_servers,
+            security=_settings(cluster, own, password_env, key_password_env),
         )
+        if protected is not None:
+            entry = replace(entry, protected=protected)
         config.check_entry(entry)
-        action = _action(file.contexts.get(cluster.name), entry, own)
+        action = _action(before, entry, own)
         if action == "replace" and not replace_existing:
             raise AlreadyExists(
                 f"context {cluster.name!r} exists with other settings",
@@ -146,7 +159,12 @@ def plan_import(
             )
         secrets.update(own)
         files = tuple(str(path) for path in own)
-        found.append(ImportedContext(cluster.name, action, cluster.name == current, entry, files, cluster.left_out))
+        found.append(
+            ImportedContext(
+                cluster.name, action, cluster.name == current, entry, files, cluster.left_out,
+                before if action == "replace" else None,
+            )
+        )  # fmt: skip
     return ImportPlan(tuple(found), current, secrets)
 
 
@@ -216,9 +234,11 @@ def apply_import(plan: ImportPlan) -> tuple[ImportedContext, ...]:
     except OSError as exc:
         raise OperationFailed(f"cannot write {exc.filename or 'a secret'}: {exc.strerror}") from None
     with config.update() as file:
+        before = [file.contexts[each.name] for each in plan.contexts if each.name in file.contexts]
         for each in plan.contexts:
             file.contexts[each.name] = each.entry
         if plan.current_context is not None:
             file.choose(plan.current_context)
+    forget_secrets(before, file)
     written = list_contexts()
     return tuple(replace(each, entry=written[each.name]) for each in plan.contexts)

@@ -36,11 +36,13 @@ GROUP_ID_NOT_FOUND = 69
 CLASSIC_CONSUMER = "consumer"  # the protocol type of consumers, and its assignment format
 
 
-def list_groups(client: ClusterClient, *, brokers: Collection[int] | None = None) -> Groups:
+def list_groups(
+    client: ClusterClient, *, brokers: Collection[int] | None = None, pauses_s: Sequence[float] = PAUSES_S
+) -> Groups:
     """Every group on every broker, by one ListGroups each; without members. Brokers before 2.6 give no state.
 
     brokers: None for all; then raises the first one's error when none tells. One that does not is among
-    failed_brokers.
+    failed_brokers. pauses_s: before each new attempt at brokers that are still loading their groups.
     """
     from kafka.protocol.admin import ListGroupsRequest
 
@@ -48,7 +50,7 @@ def list_groups(client: ClusterClient, *, brokers: Collection[int] | None = None
     asked = set(nodes)
     found: list[Group] = []
     failed: dict[int, KctlError] = {}
-    for pause in (*PAUSES_S, None):
+    for pause in (*pauses_s, None):
         for node, response in client.send_each({node: ListGroupsRequest() for node in nodes}).items():
             failed.pop(node, None)
             error = _listing_error(node, response)

@@ -1,4 +1,4 @@
-"""Consuming topics: alone, by Fetch requests of our own, or as a member of a group, by kafka-python's consumer.
+"""Consuming topics by Fetch requests of our own: alone, or as a member of a group, which kafka-python's consumer is.
 
 The end of a log is where the position reaches the end offset that was read at the start, not a count of records:
 compaction leaves gaps, and transactions put markers into the log that no consumer sees.

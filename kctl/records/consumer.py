@@ -1,28 +1,29 @@
-"""kafka-python's consumer as `kctl consume` needs it: how it is opened, kept going, and what its errors mean."""
+"""kafka-python's consumer as `kctl consume` needs it: a member of a group that reads nothing itself.
+
+All that it is given is paused, so that poll() joins, shares, beats and commits, and fetches nothing; its positions are
+set to what was delivered. It commits them each second in poll(), and before it gives partitions away.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, NotSupported, OperationFailed
+from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, OperationFailed
 from kctl.model import TopicPartition
-from kctl.records.codecs import prepare_codecs
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
     from kctl.records.options import ConsumeOptions
 
-POLL_RECORDS = 500
 _SESSION_MS = 10_000
 
 
 def open_consumer(client: ClusterClient, options: ConsumeOptions) -> Any:
-    """As a member of the group; it commits by itself what earlier polls returned."""
-    prepare_codecs()
+    """As a member of the group."""
     return client.consumer(
         group_id=options.group,
-        # kafka-python commits in poll() what earlier polls returned, and before a rebalance: by then it is flushed.
         enable_auto_commit=True,
         auto_commit_interval_ms=1000,
         session_timeout_ms=_SESSION_MS,  # a reader that was killed should not keep its partitions for long
@@ -31,40 +32,60 @@ def open_consumer(client: ClusterClient, options: ConsumeOptions) -> Any:
         isolation_level="read_committed" if options.read_committed else "read_uncommitted",
         allow_auto_create_topics=False,
         exclude_internal_topics=False,
-        max_poll_records=POLL_RECORDS,
-        fetch_max_bytes=8 * 1024 * 1024,
         request_timeout_ms=max(int(options.timeout_s * 1000), 2000),
     )
 
 
-def subscribe(consumer: Any, topics: Sequence[str], revoked: Callable[[Collection[TopicPartition]], None]) -> None:
-    """revoked: called, within a poll, with the partitions that a rebalance takes away, if only for its duration."""
-    from kafka.consumer.subscription_state import ConsumerRebalanceListener
+class Ownership:
+    """Which partitions a member has. kafka-python's thread changes it, only while poll() or close() waits for it."""
 
-    class Listener(ConsumerRebalanceListener):
-        def on_partitions_revoked(self, revoked_: Any) -> None:
-            revoked([ours(tp) for tp in revoked_])
+    def __init__(self) -> None:
+        self.owned: set[TopicPartition] = set()
+        self._changed: set[TopicPartition] = set()
 
-        def on_partitions_assigned(self, assigned: Any) -> None:
-            pass
+    def changes(self) -> set[TopicPartition]:
+        """What was taken away or given since the last call, also what was first the one and then the other."""
+        changed, self._changed = self._changed, set()
+        return changed
 
-    consumer.subscribe(list(topics), listener=Listener())
+    def listener(self, consumer: Any) -> Any:
+        """For the consumer's `subscribe`."""
+        from kafka import ConsumerRebalanceListener
+
+        ownership = self
+
+        class Listener(ConsumerRebalanceListener):
+            def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
+                ownership._changed |= (taken := set(map(ours, revoked)))
+                ownership.owned -= taken
+
+            def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
+                consumer.pause(*assigned)
+                ownership._changed |= (given := set(map(ours, assigned)))
+                ownership.owned |= given
+
+        return Listener()
+
+
+def settled(consumer: Any) -> bool:
+    """Whether it is a member and stays one, so that poll() has nothing to wait for."""
+    from kafka.structs import MemberState
+
+    coordinator = consumer._coordinator  # noqa: SLF001 - nothing public tells it
+    stable = consumer.group_metadata().state == MemberState.STABLE
+    return stable and not coordinator.need_rejoin() and not coordinator.coordinator_unknown()
 
 
 def positions(consumer: Any) -> dict[TopicPartition, int]:
-    """The position of each assigned partition that has one.
-
-    kafka-python's position() looks at all partitions for each, and waits for those that have none.
-    """
-    known = consumer._subscription.all_consumed_offsets()  # noqa: SLF001 - what its own commit() takes
-    return {ours(tp): int(at.offset) for tp, at in known.items()}
+    """Of the partitions that it has and knows the position of, without asking anybody."""
+    known = consumer._subscription.all_consumed_offsets()  # noqa: SLF001 - position() asks, and looks at all for each
+    return {ours(tp): position.offset for tp, position in known.items()}
 
 
-def joined(consumer: Any) -> bool:
-    """It is a member and has been told its partitions, if any."""
-    from kafka.structs import MemberState
-
-    return bool(consumer.group_metadata().state == MemberState.STABLE)
+def set_position(consumer: Any, tp: TopicPartition, offset: int) -> None:
+    """What it commits for the partition; nothing when it was taken away meanwhile."""
+    with suppress(KeyError):
+        consumer._subscription.seek(theirs(tp), offset)  # noqa: SLF001 - its own seek() makes a set of all for each
 
 
 def unstick(consumer: Any) -> None:
@@ -84,15 +105,8 @@ def unstick(consumer: Any) -> None:
 
 def failure(exc: Any, options: ConsumeOptions, *, what: str | None = None) -> KctlError:
     """A KafkaError of the consumer as one of kctl's. what: what did not happen because of it."""
-    from kafka.errors import UnsupportedCodecError
-
     from kctl.client import error_from
 
-    if isinstance(exc, UnsupportedCodecError):
-        return NotSupported(
-            f"{_read_by(options)}: there are records whose compression needs a library that is not installed",
-            hint="install kctl with its codecs: kctl[codecs]",
-        )
     error = error_from(exc, subject=_read_by(options))
     if isinstance(error, (NotAuthorized, ConnectionFailed)) and not what:
         return error

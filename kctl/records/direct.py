@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, OperationFailed
 from kctl.lag.collect import LogOffsets, read_log_offsets, read_offsets_at
 from kctl.model import TopicPartition
-from kctl.records.absence import Absence
+from kctl.records.asking import Question
 from kctl.records.batches import Decoded, decode
 from kctl.records.chunk import Chunk
 from kctl.records.consume_plan import Plan, Read, within_logs
@@ -24,10 +23,7 @@ from kctl.segment.record_columns import MOST_BYTES
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
-_Answer = TypeVar("_Answer")
-
 _POLL_S = 0.2
-_ASK_AGAIN_S = 1.0
 _MERGE_BYTES = 32 << 20  # of fetched batches, in all partitions; as much again is on its way, and is decompressed
 _LEAST_BYTES = 64 << 10  # that a partition is asked for at once
 
@@ -48,7 +44,7 @@ class Direct:
         follow = not options.finite and options.until_ms is None
         self._ended: set[TopicPartition] = set()  # by --until
         self._displaced: dict[TopicPartition, int] = {}  # positions that are not in the log any more
-        self._places, self._until = _Question(options, follow=follow), _Question(options, follow=False)
+        self._places, self._until = Question(options, follow=follow), Question(options, follow=False)
         self._fetcher = Fetcher(
             client, self.positions, read_committed=options.read_committed, tell=sink.warn,
             timeout_s=options.timeout_s, follow=follow,
@@ -198,54 +194,6 @@ def _ends_at(client: ClusterClient, wanted: list[TopicPartition], *, time_ms: in
     log, gone, unread = read_log_offsets(client, wanted, read_committed=read_committed)
     found, gone_since, unread_since = read_offsets_at(client, sorted(log), time_ms)
     return within_logs(found, log), gone | gone_since, unread | unread_since
-
-
-class _Question:
-    """What leaders are asked about their logs in the midst of a reading, again and again when some are away.
-
-    follow: for ever; else for timeout_s.
-    """
-
-    def __init__(self, options: ConsumeOptions, *, follow: bool) -> None:
-        self._timeout_s, self._follow = options.timeout_s, follow
-        self._absence = Absence()
-        self._since: float | None = None
-        self._next = 0.0
-
-    @property
-    def due(self) -> bool:
-        return time.monotonic() >= self._next
-
-    @property
-    def asking(self) -> bool:
-        """An answer is waited for, for no longer than timeout_s."""
-        return self._since is not None and time.monotonic() - self._since <= self._timeout_s
-
-    def ask(
-        self, read: Callable[[list[TopicPartition]], Read[_Answer]], wanted: list[TopicPartition]
-    ) -> dict[TopicPartition, _Answer]:
-        """What was answered. Raises OperationFailed when the rest has not been for too long, NotAuthorized."""
-        try:
-            answers, gone, unread = read(wanted)
-        except ConnectionFailed as exc:  # nobody could be asked for the leaders
-            answers, gone, unread = {}, set(), dict[TopicPartition, KctlError](dict.fromkeys(wanted, exc))
-        now = time.monotonic()
-        if not gone and not unread:
-            self._since = None
-            return answers
-        self._next = now + _ASK_AGAIN_S
-        self._since = self._since or now
-        for tp in sorted(gone):
-            if self._absence.lasts(tp.topic, missing=True):
-                raise OperationFailed(f"topic {tp.topic} was deleted while it was read")
-        for tp, reason in sorted(unread.items(), key=lambda each: each[0]):
-            if isinstance(reason, NotAuthorized):
-                raise reason
-            if now - self._since > self._timeout_s and not self._follow:
-                raise OperationFailed(
-                    f"partition {tp} could not be read for {self._timeout_s:g} s: {reason.message}", hint=reason.hint
-                )
-        return answers
 
 
 def moved_into(tp: TopicPartition, position: int, log: LogOffsets, sink: Sink) -> tuple[int, int]:

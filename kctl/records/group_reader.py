@@ -1,4 +1,4 @@
-"""Reading as a member of a group, by kafka-python's consumer: it joins, shares the partitions and leaves.
+"""Reading as a member of a group: kafka-python's consumer is the member, and our fetcher reads what it was given.
 
 Offsets are committed only for records that were handed over and flushed. Where a group goes on whose offset is not in
 the log any more, and where it begins, is decided here and said: the consumer itself jumps nowhere.
@@ -7,41 +7,52 @@ the log any more, and where it begins, is decided here and said: the consumer it
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from kctl.errors import ConnectionFailed, KctlError, OperationFailed
-from kctl.lag.collect import LogOffsets
+from kctl.lag.collect import LogOffsets, read_log_offsets
 from kctl.model import TopicPartition
 from kctl.records.absence import Absence
+from kctl.records.asking import Question
+from kctl.records.batches import Decoded, decode
 from kctl.records.chunk import Chunk
 from kctl.records.consume_plan import Plan, log_offsets
 from kctl.records.consumer import (
-    POLL_RECORDS,
+    Ownership,
     failure,
-    joined,
     open_consumer,
     ours,
     positions,
-    subscribe,
+    set_position,
+    settled,
     theirs,
     unstick,
 )
 from kctl.records.delivery import Delivery, Sink
 from kctl.records.direct import moved_into
+from kctl.records.fetcher import Fetched, Fetcher
 from kctl.records.options import EARLIEST, LATEST, ConsumeOptions
-from kctl.segment.record import Header
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
-_POLL_MS = 200
+_POLL_S = 0.2
+_SERVE_EVERY_S = 0.1  # poll() of the consumer, which notices rebalances and commits
+_JOIN_MS, _REBALANCE_MS = (
+    50,
+    200,
+)  # how long it may wait; the latter also for the commit before it gives partitions away
 _LOOK_AROUND_S = 5.0  # with nothing to read: are topic and brokers still there?
 _LOOK_AGAIN_S = 0.5
 _CLOSE_MS = 5000
-_FLUSH_BYTES = 2048  # less than stdout buffers: what a reader that goes away (`| head`) has got is known
+# Shown between two flushes. Few bytes at first, less than stdout buffers: what a reader that goes away (`| head`) has
+# got is known.
+_FLUSH_BYTES, _MOST_FLUSH_BYTES = 2 << 10, 16 << 10
 _ASSIGNED_S = 3.0  # a group without others has assigned its partitions by then
+_NO_END = 1 << 63
 
 
 class GroupReader:
@@ -52,27 +63,33 @@ class GroupReader:
     ) -> None:
         self._client, self._options, self._plan, self._sink, self._delivery = client, options, plan, sink, delivery
         self._consumer = open_consumer(client, options)
-        self._unflushed: dict[TopicPartition, int] = {}  # the next offset after what was written
-        # Where the group goes on, of partitions that are its own: behind what was flushed, before what was not. Never
-        # the consumer's position alone: that stands behind what a poll returned, shown or not.
-        self._goes_on: dict[TopicPartition, int] = {}
+        self._ownership = Ownership()
+        self._fetcher = Fetcher(
+            client, {}, read_committed=options.read_committed, tell=sink.warn, timeout_s=options.timeout_s,
+            follow=not options.finite,
+        )  # fmt: skip
+        self._positions: dict[TopicPartition, int] = {}  # of what is its own: the next offset after what was flushed
+        self._unflushed: dict[TopicPartition, int] = {}  # and after what was written
+        self._advanced: set[TopicPartition] = set()  # the consumer does not know their position yet
+        self._flush_bytes = _FLUSH_BYTES
         self.skipped = 0
         self.committed: dict[TopicPartition, int] = {}
         now = time.monotonic()
         self._started = self._last_look = self._last_answer = now
-        self._joined = now  # or when it last was a member that has been told its partitions
+        self._served = 0.0
+        self._joined = now  # when it last was a member that has been told its partitions
         self._absence = Absence()
+        self._cut: dict[TopicPartition, int] = {}  # positions that are not in the log any more
+        self._places = Question(options, follow=not options.finite)
         self._waiting_told = False
-        self._leaderless: set[TopicPartition] = set()
 
     def run(self) -> str:
         """Read until it ends: why it did; then commit what was delivered, and leave the group."""
         try:
             try:
-                subscribe(self._consumer, self._plan.topics, self._no_longer_ours)
+                self._consumer.subscribe(list(self._plan.topics), listener=self._ownership.listener(self._consumer))
                 while (why := self._delivery.why_ended(self._at_the_end)) is None:
-                    self._poll()
-                    self._delivery.tick()
+                    self._round()
             except KeyboardInterrupt:
                 why = "interrupted"
                 self._flush()
@@ -93,58 +110,54 @@ class GroupReader:
         """Every assigned partition has reached the end that its log had at the start."""
         if not self._options.exit_eof:
             return False
-        assigned = [ours(tp) for tp in self._consumer.assignment()]
-        return bool(assigned) and all(self._goes_on.get(tp, -1) >= self._plan.ends.get(tp, 0) for tp in assigned)
+        owned = self._ownership.owned
+        return bool(owned) and all(self._positions.get(tp, -1) >= self._plan.ends.get(tp, 0) for tp in owned)
 
-    def _position(self, tp: TopicPartition) -> int:
-        from kafka.errors import KafkaError
+    # --- the member -----------------------------------------------------------------------------------------------
 
-        with suppress(KafkaError):
-            position = self._consumer.position(theirs(tp), timeout_ms=_POLL_MS)
-            if position is not None:
-                return int(position)
-        return -1
-
-    def _poll(self) -> None:
-        returned = self._fetched()
-        now = time.monotonic()
-        if returned:
-            self._last_look = self._last_answer = now
-            for tp, messages in returned.items():
-                self._deliver(tp, messages)
-            self._flush()
-        elif now - self._last_look > (_LOOK_AGAIN_S if self._absence else _LOOK_AROUND_S):
-            self._look_around()
-        self._say_waiting()
-        if joined(self._consumer):
-            self._joined = now
-        elif now - self._joined <= self._options.timeout_s:
-            self._delivery.not_idle()  # it may not read yet
-
-    def _fetched(self) -> dict[TopicPartition, list[Any]]:
-        """What the consumer's poll returns; its position is behind that already."""
-        from kafka.errors import KafkaError, NoOffsetForPartitionError, OffsetOutOfRangeError
-
-        limit = POLL_RECORDS
-        if self._options.max_messages is not None and self._options.selection.everything:
-            limit = min(limit, self._options.max_messages - self._delivery.records)
+    def _serve(self) -> None:
+        """Be a member: what is new of it happens in here. Commits are of what the consumer has as its positions."""
+        calm = settled(self._consumer) and self._ownership.owned <= self._positions.keys()
+        if calm and time.monotonic() - self._served < _SERVE_EVERY_S:
+            return
+        self._hand_over()
         unstick(self._consumer)
+        wait_ms = 0 if calm else _REBALANCE_MS if self._ownership.owned else _JOIN_MS
+        self._poll(wait_ms)
+        self._take_up()
+        self._served = time.monotonic()
+        self._say_waiting()
+
+    def _poll(self, wait_ms: int) -> None:
+        from kafka.errors import KafkaError, NoOffsetForPartitionError
+
         try:
-            batches = self._consumer.poll(timeout_ms=_POLL_MS, max_records=limit)
+            self._consumer.poll(timeout_ms=wait_ms)
         except NoOffsetForPartitionError as exc:
             self._first_offsets([ours(tp) for tp in exc.args[0]])
-        except OffsetOutOfRangeError as exc:
-            self._out_of_range({ours(tp): offset for tp, offset in exc.args[0].items()})
         except KafkaError as exc:
             raise failure(exc, self._options) from None
-        except Exception as exc:
-            raise self._undecodable(exc) from exc
-        else:
-            returned = {ours(tp): messages for tp, messages in batches.items()}
-            self._goes_on |= {tp: at for tp, at in positions(self._consumer).items() if tp not in returned}
-            self._goes_on |= {tp: messages[0].offset for tp, messages in returned.items()}
-            return returned
-        return {}
+
+    def _hand_over(self) -> None:
+        """Let the consumer know what was delivered."""
+        for tp in self._advanced:
+            set_position(self._consumer, tp, self._positions[tp])
+        self._advanced.clear()
+
+    def _take_up(self) -> None:
+        """Read what was given, from where the group stands; throw away what is on its way of what was taken."""
+        for tp in self._ownership.changes():
+            self._fetcher.drop(tp)
+            self._positions.pop(tp, None)
+            self._cut.pop(tp, None)
+            self._advanced.discard(tp)
+        new = self._ownership.owned - self._positions.keys()
+        if new:
+            for tp, offset in positions(self._consumer).items():
+                if tp in new:
+                    self._positions[tp] = offset
+                    if offset < self._plan.ends.get(tp, _NO_END):
+                        self._fetcher.seek(tp, offset)
 
     def _say_waiting(self) -> None:
         """Once: why a member of a group gets nothing."""
@@ -157,65 +170,116 @@ class GroupReader:
                 " and for the session of one that died to end"
             )
 
-    def _undecodable(self, exc: Exception) -> KctlError:
-        """kafka-python lets what a codec or its own parser raises pass, and does not tell where the batch is."""
-        at = [f"{tp}:{self._position(tp)}" for tp in map(ours, sorted(self._consumer.assignment()))]
-        return OperationFailed(
-            f"{self._subject}: a record batch cannot be decoded ({type(exc).__name__}: {exc})",
-            hint=f"it stands at or after one of these positions (partition:offset): {' '.join(at[:20])};"
-            " `kctl consume` without --group says where, and `kctl group reset-offsets` moves the group behind it",
-        )
-
-    @property
-    def _subject(self) -> str:
-        return f"topic {self._plan.topics[0]}" if len(self._plan.topics) == 1 else f"group {self._options.group}"
-
-    def _deliver(self, tp: TopicPartition, messages: list[Any]) -> None:
-        """Some at a time, each flushed before the next."""
-        begin = 0
-        while begin < len(messages) and not self._delivery.full:
-            end, size = begin, 0
-            while end < len(messages) and size <= _FLUSH_BYTES:
-                size += len(messages[end].key or b"") + len(messages[end].value or b"")
-                end += 1
-            chunk = _chunk(tp, messages[begin:end])
-            dealt = self._delivery.take(chunk)
-            if dealt:
-                self._unflushed[tp] = chunk.offsets[dealt - 1] + 1
-                self._flush()
-            begin = end
-        last = self._delivery.ends.get(tp)
-        if last is not None and messages[-1].offset >= last and not self._delivery.full:
-            # What lies behind its end was not shown, so that its position must not stay there.
-            self._go_on_at(tp, last)
-            self._consumer.pause(theirs(tp))
-
-    def _go_on_at(self, tp: TopicPartition, offset: int) -> None:
-        self._consumer.seek(theirs(tp), offset)
-        self._goes_on[tp] = offset
-
-    def _no_longer_ours(self, partitions: Collection[TopicPartition]) -> None:
-        """A rebalance: another member may read on, and its offsets must not be taken back later."""
-        for tp in partitions:
-            self._unflushed.pop(tp, None)
-            self._goes_on.pop(tp, None)
-
-    def _flush(self) -> None:
-        self._delivery.flush()
-        self._goes_on |= self._unflushed
-        self._unflushed.clear()
-
     def _first_offsets(self, partitions: Collection[TopicPartition]) -> None:
         """A group that has committed nothing starts where the options say."""
         options = self._options
         earliest = options.offset_reset == EARLIEST or options.from_beginning
         for tp, log in log_offsets(self._client, sorted(partitions), read_committed=options.read_committed).items():
-            self._go_on_at(tp, log.start if earliest else log.end)
+            set_position(self._consumer, tp, log.start if earliest else log.end)
 
-    def _out_of_range(self, asked: Mapping[TopicPartition, int]) -> None:
-        """The log was cut under the reader: deleted in front, or truncated behind (unclean election)."""
-        for tp, log in log_offsets(self._client, sorted(asked), read_committed=False).items():
-            self._go_on_at(tp, self._moved(tp, asked[tp], log))
+    # --- its records ----------------------------------------------------------------------------------------------
+
+    def _round(self) -> None:
+        self._serve()
+        came = False
+        for fetched in self._fetcher.poll(_POLL_S):
+            position = self._positions.get(fetched.tp)
+            if position is None:
+                continue
+            if fetched.position != position:  # it was given anew while this was on its way
+                self._fetcher.seek(fetched.tp, position)
+            elif fetched.error_code:
+                self._cut[fetched.tp] = position
+            elif fetched.data:
+                came = True
+                self._read(fetched)
+                self._delivery.tick()
+                if self._delivery.full:
+                    break
+        self._out_of_range()
+        if came:
+            self._last_look = self._last_answer = time.monotonic()
+        elif time.monotonic() - self._last_look > (_LOOK_AGAIN_S if self._absence else _LOOK_AROUND_S):
+            self._look_around()
+        if self._searching():
+            self._delivery.not_idle()
+        self._delivery.tick()
+
+    def _searching(self) -> bool:
+        """It may not or cannot read just now, for no longer than timeout_s."""
+        now = time.monotonic()
+        if settled(self._consumer):
+            self._joined = now
+        joining = self._joined < now <= self._joined + self._options.timeout_s
+        return joining or self._fetcher.searching or self._places.asking
+
+    def _read(self, fetched: Fetched) -> None:
+        """Up to the partition's end, --max-messages, or until it is taken away."""
+        tp = fetched.tp
+        for chunk, following in self._decoded(fetched):
+            if chunk is not None and not self._deliver(chunk):
+                return
+            if self._go_on(tp, following):
+                return
+
+    def _go_on(self, tp: TopicPartition, offset: int) -> bool:
+        """All before `offset` was delivered; whether the partition's end is reached, behind which nothing is."""
+        end = self._plan.ends.get(tp, _NO_END)
+        self._positions[tp] = min(offset, max(end, self._positions[tp]))
+        self._advanced.add(tp)
+        if offset < end:
+            return False
+        self._fetcher.drop(tp)
+        return True
+
+    def _decoded(self, fetched: Fetched) -> Iterator[Decoded]:
+        try:
+            yield from decode(fetched.tp, fetched.data, fetched.position, fetched.aborted)
+        except OperationFailed as exc:
+            behind = exc.details.get("next_offset", "N")
+            hint = (
+                f"`kctl group reset-offsets {self._options.group} --topic {fetched.tp.topic}:{fetched.tp.partition}"
+                f" --to-offset {behind}` moves the group behind it"
+            )
+            raise OperationFailed(exc.message, hint=hint, details=exc.details) from None
+
+    def _deliver(self, chunk: Chunk) -> bool:
+        """Some at a time, each flushed before the next; whether more of the partition is to be read."""
+        begin, average = 0, max(1, chunk.size_bytes // chunk.size)
+        while begin < chunk.size:
+            count = max(1, self._flush_bytes // average)
+            self._flush_bytes = min(2 * self._flush_bytes, _MOST_FLUSH_BYTES)
+            part = chunk.part(begin, begin + count)
+            dealt = self._delivery.take(part)
+            if dealt:
+                self._unflushed[chunk.tp] = part.offsets[dealt - 1] + 1
+                self._flush()
+            if self._delivery.full:
+                return False
+            if dealt < part.size:  # its end
+                return True
+            begin += count
+            if time.monotonic() - self._served >= _SERVE_EVERY_S:
+                self._serve()
+                if self._positions.get(chunk.tp) != part.offsets[-1] + 1:  # it was taken away
+                    return False
+        return True
+
+    def _flush(self) -> None:
+        self._delivery.flush()
+        self._positions |= self._unflushed
+        self._advanced |= self._unflushed.keys()
+        self._unflushed.clear()
+
+    def _out_of_range(self) -> None:
+        """Logs were cut under the reader: deleted in front, or truncated behind (unclean election). Until their
+        leaders say where, nothing is asked of these partitions."""
+        if not self._cut or not self._places.due:
+            return
+        for tp, log in self._places.ask(partial(read_log_offsets, self._client), sorted(self._cut)).items():
+            self._positions[tp] = self._moved(tp, self._cut.pop(tp), log)
+            self._fetcher.seek(tp, self._positions[tp])
+            self._go_on(tp, self._positions[tp])
 
     def _moved(self, tp: TopicPartition, position: int, log: LogOffsets) -> int:
         if log.start <= position <= log.end:
@@ -232,7 +296,7 @@ class GroupReader:
         return offset
 
     def _look_around(self) -> None:
-        """Nothing came for a while: say why, or fail, rather than wait for what cannot come."""
+        """Nothing came for a while: fail rather than wait for what cannot come."""
         self._last_look = time.monotonic()
         try:
             topics = self._client.metadata(self._plan.topics).topics
@@ -244,21 +308,22 @@ class GroupReader:
         for name in self._plan.topics:
             if self._absence.lasts(name, missing=name not in topics):
                 raise OperationFailed(f"topic {name} was deleted while it was read")
-        assigned = {ours(tp) for tp in self._consumer.assignment()}
-        every = [each for topic in topics.values() for each in topic.partitions]
-        leaderless = {each.tp for each in every if each.offline and each.tp in assigned}
-        for tp in sorted(leaderless - self._leaderless):
-            self._sink.warn(f"{tp} has no leader; waiting for one")
-        self._leaderless = leaderless
+
+    # --- the end --------------------------------------------------------------------------------------------------
 
     def _commit(self) -> None:
-        """Where it goes on in the partitions that are still its own, those in which nothing came as well, as Java's
-        consumers commit it: an unread partition has a lag, too."""
+        """The offsets after what was delivered, of partitions that are still its own.
+
+        Where nothing came it is the position, as Java's consumers commit it: an unread partition has a lag, too.
+        """
         from kafka.errors import KafkaError
         from kafka.structs import OffsetAndMetadata
 
-        assigned = {ours(tp) for tp in self._consumer.assignment()}
-        own = {tp: offset for tp, offset in sorted(self._goes_on.items()) if tp in assigned}
+        for tp in self._ownership.changes():  # a poll() that was interrupted: its positions count
+            self._positions.pop(tp, None)
+            self._advanced.discard(tp)
+        self._hand_over()
+        own = dict(sorted(positions(self._consumer).items()))
         if own:
             try:
                 self._consumer.commit(
@@ -273,18 +338,6 @@ class GroupReader:
     def _close(self) -> None:
         from kafka.errors import KafkaError
 
+        self._fetcher.close()
         with suppress(KafkaError, KeyboardInterrupt):
             self._consumer.close(autocommit=False, timeout_ms=_CLOSE_MS)
-
-
-def _chunk(tp: TopicPartition, messages: list[Any]) -> Chunk:
-    """kafka-python's ConsumerRecords as columns."""
-    headers: dict[int, tuple[Header, ...]] = {}
-    for index, message in enumerate(messages):
-        if message.headers:
-            headers[index] = tuple((name.encode("utf-8", "surrogateescape"), data) for name, data in message.headers)
-    times = [-1 if message.timestamp is None else message.timestamp for message in messages]
-    return Chunk(
-        tp, [message.offset for message in messages], times, [message.key for message in messages],
-        [message.value for message in messages], headers,
-    )  # fmt: skip

@@ -1,5 +1,5 @@
 # Hand-written: kafka-python 3.0.12 ships no types. Only what kctl calls.
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kafka.structs import OffsetAndMetadata, TopicPartition
@@ -62,6 +62,11 @@ class ConsumerRecord:
     key: bytes | None
     value: bytes | None
     headers: Sequence[tuple[str, bytes]]
+
+class ConsumerRebalanceListener:
+    def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None: ...
+    def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None: ...
+    def on_partitions_lost(self, lost: Iterable[TopicPartition]) -> None: ...
 
 class KafkaConsumer:
     def __init__(self, *topics: str, **configs: Any) -> None: ...

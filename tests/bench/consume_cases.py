@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 
 from cases import Setting
@@ -34,13 +35,8 @@ def _consume(setting: Setting, topic: str, count: int, size: int) -> dict[str, F
             f"kafka-console-consumer, {size} B": java,
             f"kctl consume, {size} B": read,
             f"kctl consume -o json, {size} B": [*read, "-o", "json"],
-            f"kctl consume --group, {size} B, a tenth of them": [
-                *read,
-                "--group",
-                f"bench-{topic}",
-                "--max-messages",
-                str(count // 10),
-            ],
+            # A group of its own for each run, which finds all records unread.
+            f"kctl consume --group, {size} B": ["bash", "-c", f'exec {shlex.join(read)} --group "bench-{topic}-$$"'],
         }
     )
 

@@ -12,7 +12,7 @@ import pytest
 from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, OperationFailed
 from kctl.lag.collect import LogOffsets
 from kctl.model import TopicPartition
-from kctl.records import absence, direct
+from kctl.records import absence, asking, direct
 from kctl.records.chunk import Chunk
 from kctl.records.consume_plan import Plan
 from kctl.records.delivery import Delivery, Stats
@@ -98,7 +98,7 @@ def _asking(monkeypatch: pytest.MonkeyPatch, answer: Asked) -> None:
 
     monkeypatch.setattr(direct, "read_log_offsets", ends)
     monkeypatch.setattr(direct, "read_offsets_at", at)
-    monkeypatch.setattr(direct, "_ASK_AGAIN_S", 0.05)
+    monkeypatch.setattr(asking, "_ASK_AGAIN_S", 0.05)
 
 
 def _reader(

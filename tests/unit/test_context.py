@@ -88,6 +88,13 @@ def test_add(config_file: Path) -> None:
     assert context.get_context("prod") == DEV
 
 
+def test_protection_goes_only_when_that_is_said(two: Path) -> None:
+    again = Context(("kafka9:9093",))
+    assert context.add_context("prod", again, keep_protected=True, replace_existing=True).entry.protected
+    assert context.get_context("prod").protected
+    assert not context.add_context("prod", again, replace_existing=True).entry.protected
+
+
 # --- choosing -----------------------------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kctl import context, context_import
+from kctl.commands.context_import import _changes
 from kctl.errors import AlreadyExists, InvalidFile, KctlError, NotFound, UsageError
 
 PASSWORD = "correct-horse-7c2e"
@@ -103,6 +104,49 @@ def test_a_variable_instead_of_a_file(tmp_path: Path, config_file: Path) -> None
     context_import.apply_import(context_import.plan_import(source, password_env="PROD_PASSWORD"))
     assert context.get_context("prod").security.sasl_password_env == "PROD_PASSWORD"
     assert not (config_file.parent / "secrets").exists()
+
+
+def test_replacing_keeps_what_the_file_does_not_have(tmp_path: Path) -> None:
+    before = context.Context(("old:1",), "zk:2181/prod", protected=True, cluster_dir="/var/prod")
+    context.put_context("prod", before, make_current=True)
+    source = context_import.read_properties_source(properties(tmp_path), name="prod")
+    (done,) = context_import.apply_import(context_import.plan_import(source, replace_existing=True))
+    assert (done.action, done.before) == ("replace", before)
+    assert (done.entry.zookeeper, done.entry.cluster_dir, done.entry.protected) == ("zk:2181/prod", "/var/prod", True)
+    assert done.entry.bootstrap_servers == ("kafka1:9093", "kafka2:9093")
+    assert context_import.plan_import(source).contexts[0].action == "unchanged"
+    off = context_import.plan_import(source, replace_existing=True, protected=False)
+    (done,) = context_import.apply_import(off)
+    assert not done.entry.protected, "that was asked for"
+
+
+def test_replacing_takes_the_old_password_along(tmp_path: Path, config_file: Path) -> None:
+    source = context_import.read_properties_source(properties(tmp_path), name="prod")
+    secrets = config_file.parent / "secrets"
+    for by_import in (True, False):
+        context_import.apply_import(context_import.plan_import(source, replace_existing=True))
+        assert len(list(secrets.iterdir())) == 1
+        if by_import:
+            plan = context_import.plan_import(source, password_env="PROD_PASSWORD", replace_existing=True)
+            context_import.apply_import(plan)
+        else:
+            context.add_context("prod", context.Context(("h:1",)), replace_existing=True)
+        assert list(secrets.iterdir()) == []
+
+
+def test_what_replacing_changes_is_shown(tmp_path: Path) -> None:
+    before = context.Context(("old:1",), "zk:2181/prod", protected=True)
+    context.put_context("prod", before, make_current=True)
+    source = context_import.read_properties_source(properties(tmp_path), name="prod")
+    plan = context_import.plan_import(source, replace_existing=True, protected=False, password_env="PW")
+    (planned,) = plan.contexts
+    assert planned.before
+    assert _changes(planned.before, planned.entry) == (
+        "protocol: PLAINTEXT → SASL_SSL, sasl_mechanism: - → SCRAM-SHA-512, sasl_username: - → ops,"
+        " sasl_password_env: - → PW, ssl_cafile: - → /etc/ca.pem,"
+        " bootstrap_servers: old:1 → kafka1:9093,kafka2:9093, protected: yes → no"
+    )
+    assert _changes(before, before) == "another password"
 
 
 def test_removing_takes_the_password_along(tmp_path: Path, config_file: Path) -> None:

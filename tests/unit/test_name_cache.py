@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import stat
+import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from kctl import client as client_module
 from kctl import name_cache
+from kctl.client import ClusterClient
 from kctl.context import Security, Target
+from kctl.deadline import Deadline
 from kctl.errors import ConnectionFailed
+from kctl.model import Broker, ClusterState
 
 DEV = Target("dev", ("127.0.0.1:9092",))
 
@@ -101,3 +109,47 @@ def test_a_cache_that_cannot_be_written(cluster: Cluster, tmp_path: Path) -> Non
     (tmp_path / "kctl").write_text("a file where the folder would be")
     assert name_cache.cached_names("topics", DEV, now=100.0) == ["orders"]
     assert cluster.asked == 1
+
+
+class Loading(ClusterClient):
+    """A cluster whose broker 2 is still loading its groups (error 14)."""
+
+    def __init__(self) -> None:
+        self.timeout_s = 30.0
+        self._last = None
+        self.limits: list[float] = []
+
+    def close(self) -> None:
+        pass
+
+    def metadata(self, topics: Any = None, *, timeout_s: float | None = None) -> ClusterState:
+        self.limits.append(self._deadline(timeout_s).left_s)
+        return ClusterState("c", 1, {number: Broker(number, "h", number, None) for number in (1, 2)}, {})
+
+    def send_each(
+        self, requests: Mapping[int, Any], *, timeout_s: float | None = None, changes: bool | None = None
+    ) -> dict[int, Any]:
+        self.limits.append(self._deadline(timeout_s).left_s)
+        group = SimpleNamespace(group_id="billing", group_state="Stable", protocol_type="consumer", group_type="")
+        answers = {1: SimpleNamespace(error_code=0, groups=[group]), 2: SimpleNamespace(error_code=14, groups=[])}
+        return {node: answers[node] for node in requests}
+
+
+def test_a_broker_that_loads_its_groups_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    made = Loading()
+    monkeypatch.setattr(client_module, "connect", lambda _target, timeout_s: made)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    pauses: list[float] = []
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    assert name_cache.cached_names("groups", DEV) == ["billing"]
+    assert pauses == []
+    assert len(made.limits) == 2
+    assert all(limit <= name_cache.BUDGET_S for limit in made.limits)
+
+
+def test_calls_that_share_a_limit() -> None:
+    client = Loading()
+    with client.ending_by(Deadline(0.2)):
+        assert client._deadline(10).left_s <= 0.2
+        assert client._deadline(0.1).left_s <= 0.1
+    assert client._deadline(None).left_s > 20

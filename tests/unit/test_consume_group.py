@@ -1,0 +1,269 @@
+"""A member of a group whose partitions come and go while an answer is on its way. Consumer and fetcher are stand-ins;
+real ones are in tests/integration/test_consume.py and test_consume_group.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kafka.structs import OffsetAndMetadata
+from kafka.structs import TopicPartition as TheirTopicPartition
+
+from kctl.errors import OperationFailed
+from kctl.lag.collect import LogOffsets
+from kctl.model import TopicPartition
+from kctl.records import group_reader
+from kctl.records.batches import batches_in, next_offset
+from kctl.records.chunk import Chunk
+from kctl.records.consume_plan import Plan
+from kctl.records.consumer import ours, theirs
+from kctl.records.delivery import Delivery, Stats
+from kctl.records.fetcher import OFFSET_OUT_OF_RANGE, Fetched
+from kctl.records.group_reader import GroupReader
+from kctl.records.options import ConsumeOptions
+from segment_files import Rec, batch, marker, with_bytes
+
+TP = TopicPartition("t", 3)
+HUNDRED = b"".join(batch(base, [Rec(value=b"x" * 500) for _ in range(50)]) for base in (0, 50))
+
+
+class Consumer:
+    """kafka-python's: `script` has what each poll() does; committed: what the group has."""
+
+    def __init__(self, *script: Callable[[Consumer], None], committed: int = 0) -> None:
+        self._script = iter(script)
+        self.committed = committed
+        self.positions: dict[Any, int] = {}
+        self.paused: set[Any] = set()
+        self._coordinator = SimpleNamespace(need_rejoin=lambda: False, coordinator_unknown=lambda: False)
+        self._subscription = self
+
+    def subscribe(self, _topics: list[str], listener: Any) -> None:
+        self._listener = listener
+
+    def poll(self, timeout_ms: int) -> None:
+        next(self._script, lambda _: None)(self)
+        assert self.positions.keys() <= self.paused, "it would fetch what we do"
+
+    def take(self) -> None:
+        """As before a rebalance: the positions are committed first."""
+        tp = theirs(TP)
+        self.committed = self.positions[tp]
+        self._listener.on_partitions_revoked({tp})
+        del self.positions[tp]
+        self.paused.discard(tp)
+
+    def give(self) -> None:
+        tp = theirs(TP)
+        self.positions[tp] = self.committed
+        self._listener.on_partitions_assigned({tp})
+
+    def pause(self, *partitions: Any) -> None:
+        self.paused |= set(partitions)
+
+    def seek(self, tp: Any, offset: int) -> None:
+        if tp not in self.positions:
+            raise KeyError(tp)
+        self.positions[tp] = offset
+
+    def assignment(self) -> set[Any]:
+        return set(self.positions)
+
+    def all_consumed_offsets(self) -> dict[Any, OffsetAndMetadata]:
+        return {tp: OffsetAndMetadata(offset, "", -1) for tp, offset in self.positions.items()}
+
+    def group_metadata(self) -> Any:
+        from kafka.structs import MemberState
+
+        return SimpleNamespace(state=MemberState.STABLE)
+
+    def commit(self, offsets: Mapping[TheirTopicPartition, OffsetAndMetadata], timeout_ms: int) -> None:
+        ((tp, offset),) = offsets.items()
+        assert ours(tp) == TP
+        self.committed = offset.offset
+
+    def close(self, **_options: Any) -> None: ...
+
+
+class Log:
+    """Stands for the Fetcher: one partition, of which the first answer holds one batch, the next two, and so on."""
+
+    data = b""
+    start = 0
+    searching = False
+
+    def __init__(self, *_args: Any, **_options: Any) -> None:
+        self._position: int | None = None
+        self._answers = 0
+
+    def seek(self, _tp: TopicPartition, offset: int) -> None:
+        self._position = offset
+
+    def drop(self, _tp: TopicPartition) -> None:
+        self._position = None
+
+    def poll(self, _timeout_s: float) -> Iterator[Fetched]:
+        position = self._position
+        if position is None:
+            return
+        if position < self.start:
+            yield Fetched(TP, position, position, b"", (), -1, OFFSET_OUT_OF_RANGE)
+            return
+        self._answers += 1
+        left = [each for each in batches_in(self.data) if each.last_offset >= position][: self._answers]
+        data = b"".join(self.data[each.position : each.next_position] for each in left)
+        self._position = next_offset(data, position)
+        yield Fetched(TP, position, self._position, data, (), 0)
+
+    def close(self) -> None: ...
+
+
+class Sink:
+    """shown: offsets. breaks: the number of the flush that finds nobody at the other end."""
+
+    def __init__(self, breaks: int = 0) -> None:
+        self.shown: list[int] = []
+        self.warnings: list[str] = []
+        self.flushed = 0
+        self._breaks, self._flushes = breaks, 0
+
+    def write(self, chunk: Chunk) -> None:
+        self.shown += chunk.offsets
+
+    def flush(self) -> None:
+        self._flushes += 1
+        if self._flushes == self._breaks:
+            raise BrokenPipeError
+        self.flushed = len(self.shown)
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
+
+    def stats(self, stats: Stats) -> None: ...
+
+
+Read = Callable[..., GroupReader]
+
+
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch) -> Read:
+    """A reader of `data` that serves the consumer after each 2 to 16 KiB."""
+    monkeypatch.setattr(group_reader, "_SERVE_EVERY_S", 0.0)
+
+    def make(
+        consumer: Consumer, sink: Sink, data: bytes, *, start: int = 0, end: int = 100, **options: Any
+    ) -> GroupReader:
+        monkeypatch.setattr(group_reader, "open_consumer", lambda *_: consumer)
+        monkeypatch.setattr(group_reader, "Fetcher", type("Filled", (Log,), {"data": data, "start": start}))
+        chosen = ConsumeOptions(topics=("t",), group="g", exit_eof=True, idle_ms=5000, **options)
+        plan = Plan(("t",), (TP,), {}, {TP: end})
+        client: Any = None
+        return GroupReader(client, chosen, plan, Delivery(chosen, sink, plan.ends, None), sink)
+
+    return make
+
+
+def nothing(_consumer: Consumer) -> None: ...
+
+
+def test_taken_away_in_the_middle_and_given_back(reader: Read) -> None:
+    seen: list[int] = []
+
+    def take(consumer: Consumer) -> None:
+        seen.append(len(sink.shown))
+        consumer.take()
+
+    consumer, sink = Consumer(Consumer.give, nothing, take, nothing, Consumer.give), Sink()
+    assert reader(consumer, sink, HUNDRED).run() == "end"
+    assert 0 < seen[0] < 100
+    assert sink.shown == list(range(100)), "nothing twice, and nothing left out"
+    assert consumer.committed == 100
+
+
+def test_what_another_member_has_read_meanwhile_is_not_shown(reader: Read) -> None:
+    def give(consumer: Consumer) -> None:
+        assert consumer.committed == len(sink.shown), "all that was shown was committed before it was taken away"
+        consumer.committed = 60
+        consumer.give()
+
+    consumer, sink = Consumer(Consumer.give, nothing, Consumer.take, give), Sink()
+    assert reader(consumer, sink, HUNDRED).run() == "end"
+    before = sink.shown.index(60)
+    assert sink.shown == [*range(before), *range(60, 100)]
+    assert 0 < before < 60
+
+
+@pytest.mark.parametrize("when", ["r", ".r", "..r", "...r", "r.rr", "rrrrrrrrr"])
+def test_a_rebalance_that_leaves_it_the_partition(reader: Read, when: str) -> None:
+    """What was asked for anew meanwhile is not shown twice."""
+
+    def both(consumer: Consumer) -> None:
+        consumer.take()
+        consumer.give()
+
+    consumer, sink = Consumer(Consumer.give, *(both if each == "r" else nothing for each in when)), Sink()
+    assert reader(consumer, sink, HUNDRED).run() == "end"
+    assert sink.shown == list(range(100))
+    assert consumer.committed == 100
+
+
+def test_what_comes_behind_the_end_is_not_committed(reader: Read) -> None:
+    """The end is in a gap: the next record is behind it, and for the next reader."""
+    data = batch(0, [Rec(offset=1), Rec(offset=5), Rec(offset=9)])
+    consumer, sink = Consumer(Consumer.give), Sink()
+    assert reader(consumer, sink, data, end=8).run() == "end"
+    assert (sink.shown, consumer.committed) == ([1, 5], 8)
+
+
+def test_markers_at_the_end_count_as_read(reader: Read) -> None:
+    data = batch(0, 2, producer=(7, 0, 0), transactional=True) + marker(2, (7, 0))
+    consumer, sink = Consumer(Consumer.give), Sink()
+    assert reader(consumer, sink, data, end=3).run() == "end"
+    assert (sink.shown, consumer.committed) == ([0, 1], 3)
+
+
+def test_exactly_so_many(reader: Read) -> None:
+    consumer, sink = Consumer(Consumer.give, committed=3), Sink()
+    assert reader(consumer, sink, HUNDRED, max_messages=42).run() == "max-messages"
+    assert (sink.shown, consumer.committed) == (list(range(3, 45)), 45)
+
+
+def test_nobody_reads_on(reader: Read) -> None:
+    """What was flushed before was handed over, and is committed; the rest is not."""
+    consumer, sink = Consumer(Consumer.give), Sink(breaks=3)
+    with pytest.raises(BrokenPipeError):
+        reader(consumer, sink, HUNDRED).run()
+    assert 0 < consumer.committed == sink.flushed < len(sink.shown) < 100
+
+
+def test_interrupted_while_it_writes(reader: Read) -> None:
+    class Stopped(Sink):
+        def flush(self) -> None:
+            super().flush()
+            if self._flushes == 2:
+                raise KeyboardInterrupt
+
+    consumer, sink = Consumer(Consumer.give), Stopped()
+    assert reader(consumer, sink, HUNDRED).run() == "interrupted"
+    assert 0 < consumer.committed == len(sink.shown) < 100
+
+
+def test_damage_is_told_with_its_place_and_what_came_before_is_committed(reader: Read) -> None:
+    data = batch(0, 5) + with_bytes(batch(5, 3), 70, b"\x7f")
+    consumer, sink = Consumer(Consumer.give), Sink()
+    with pytest.raises(OperationFailed, match="the batch of offsets 5 to 7 is damaged") as caught:
+        reader(consumer, sink, data).run()
+    assert "kctl group reset-offsets g --topic t:3 --to-offset 8" in str(caught.value.hint)
+    assert (sink.shown, consumer.committed) == ([0, 1, 2, 3, 4], 5)
+
+
+def test_a_log_that_was_cut(reader: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    consumer, sink = Consumer(Consumer.give, committed=2), Sink()
+    made = reader(consumer, sink, HUNDRED, start=30)
+    monkeypatch.setattr(group_reader, "read_log_offsets", lambda *_: ({TP: LogOffsets(start=30, end=100)}, set(), {}))
+    assert made.run() == "end"
+    assert sink.shown == list(range(30, 100))
+    assert (made.skipped, consumer.committed) == (28, 100)
+    assert sink.warnings == ["t-3: offsets 2 to 29 were deleted before they were read"]
