@@ -294,9 +294,12 @@ class Producing:
 
     def lost(self) -> Iterator[Lost]:
         """What was not acknowledged, in the order of the input."""
-        rows = (((number, outcome, record) for number, record in batch.records()) for batch, outcome in self._lost)
-        for number, outcome, record in heapq.merge(*rows, key=lambda row: row[0]):
-            yield Lost(number, record, outcome)
+
+        def rows(batch: ClosedBatch, outcome: str) -> Iterator[Lost]:
+            for number, record in batch.records():
+                yield Lost(number, record, outcome)
+
+        yield from heapq.merge(*(rows(batch, outcome) for batch, outcome in self._lost), key=lambda row: row.line)
 
     def _send_all(self) -> None:
         sender = self._sender

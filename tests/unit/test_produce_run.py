@@ -21,6 +21,7 @@ from kctl.errors import ConnectionFailed, InvalidFile, OperationFailed, UsageErr
 from kctl.records.lost_file import LostFile
 from kctl.records.outgoing import Outgoing
 from kctl.records.produce import Destination, Lost, ProduceOptions, ProduceResult, Producing, longest_line
+from kctl.records.produce_batch import OpenBatch
 from kctl.records.produce_input import Lines
 from produce_fakes import FakeBroker, FakeClient, state
 
@@ -184,6 +185,19 @@ def test_a_pipe_as_a_later_file_is_waited_for_without_stopping(tmp_path: Path) -
     pressing.start()
     assert run.run().sent == 0
     pressing.join()
+
+
+def test_each_lost_record_has_its_own_outcome() -> None:
+    run = _run([])
+    for first, outcome in ((1, "unknown"), (2, "failed")):
+        batch = OpenBatch(0, 1000)
+        for number in (first, first + 2):
+            batch.add(Outgoing(None, b"v"), number)
+        run._done(batch.close("none", None), outcome, None)
+    assert [(row.line, row.outcome) for row in run.lost()] == [
+        (1, "unknown"), (2, "failed"), (3, "unknown"), (4, "failed"),
+    ]  # fmt: skip
+    run._sender.close()
 
 
 class _Shown(Invocation):
