@@ -7,6 +7,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from kctl_testing import SCRIPT, Kctl, eventually, within
@@ -53,7 +54,7 @@ def test_members_come_and_go(kctl: Kctl, tmp_path: Path, topic: Callable[..., st
         eventually(lambda: reads(outs[0]), seconds=within(30), what="the first reads")
         for out in outs[1:]:
             with _writing(kctl, out, *read) as comes:
-                eventually(lambda out=out: reads(out), seconds=within(30), what=f"the {out.name} one that comes reads")
+                eventually(partial(reads, out), seconds=within(30), what=f"the {out.name} one that comes reads")
                 _interrupt(comes)
             reads(out)
         _interrupt(stays)
