@@ -339,12 +339,28 @@ def test_import(lone_kctl: Kctl, tmp_path: Path) -> None:
     assert not (lone_kctl.home / ".config").exists()
     done = lone_kctl.ok(*argv, "-o", "json")
     (row,) = json.loads(done.out)
-    assert list(row) == ["name", "action", "current", "entry", "secret_files", "left_out"]
+    assert list(row) == ["name", "action", "current", "entry", "secret_files", "left_out", "before"]
+    assert row["before"] is None
     secret = lone_kctl.home / ".config/kctl/secrets/prod.sasl-password"
     assert row["secret_files"] == [str(secret)]
     assert secret.stat().st_mode & 0o777 == 0o600
     for result in (planned, done, lone_kctl.ok("context", "show", "prod"), lone_kctl.ok(*argv)):
         assert "correct-horse" not in result.out + result.err
+
+
+def test_replacing_keeps_a_context_protected(two: Kctl, tmp_path: Path) -> None:
+    """prod is protected; only --no-protected says otherwise, and what changes is shown."""
+    file = tmp_path / "client.properties"
+    file.write_text("bootstrap.servers=kafka9:9092\n")
+    replacing = ("context", "import", str(file), "--name", "prod", "--replace")
+    planned = two.ok(*replacing, "--dry-run")
+    assert "bootstrap_servers: kafka1:9093 → kafka9:9092" in planned.err
+    (row,) = two.json(*replacing)
+    assert (row["before"]["protected"], row["entry"]["protected"]) == (True, True)
+    added = two.json("context", "add", "prod", "--bootstrap-server", "h:1", "--replace")
+    assert added["protected"]
+    assert "protected: yes → no" in two.ok(*replacing, "--no-protected").err
+    assert not two.json("context", "show", "prod")["protected"]
 
 
 @pytest.mark.parametrize(
