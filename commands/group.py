@@ -12,6 +12,7 @@ from kctl.commands.invocation import CommandGroup, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.views import incomplete, lag_columns, ranges
 from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
+from kctl.errors import NotSupported
 
 if TYPE_CHECKING:
     from kctl.groups.overview import GroupDescription, GroupSummary
@@ -41,7 +42,7 @@ def list_(
 
     Example: kctl group list --state stable
     """
-    from kctl.cluster_rights import may_describe_cluster
+    from kctl.commands.group_choice import hidden
     from kctl.groups.overview import summaries
 
     inv = invocation(ctx)
@@ -51,12 +52,13 @@ def list_(
             watching.run(
                 lambda: summaries(client, states=state, types=type_, match=match or ()),
                 lambda seen: Shown(seen[0], [_list_table(seen[0])], seen[1]),
+                hidden(client, groups=True),
             )
         groups, failures = summaries(client, states=state, types=type_, match=match or ())
-        partial = may_describe_cluster(client) is False
+        unseen = hidden(client, groups=True)
     inv.emit(groups, lambda: [_list_table(groups)])
-    if partial:
-        output.warn("only groups that this user may describe are shown: all need an ACL for Describe on the cluster")
+    for line in unseen:
+        output.warn(line)
     if failures:
         raise incomplete(failures)
 
@@ -84,6 +86,7 @@ def describe(
 
     Example: kctl group describe billing
     """
+    from kctl.commands.group_choice import hidden
     from kctl.groups.overview import describe as describe_all
 
     inv = invocation(ctx)
@@ -93,13 +96,17 @@ def describe(
             watching.run(
                 lambda: describe_all(client, names),
                 lambda seen: Shown(seen[0], [table for group in seen[0] for table in _tables(group)], seen[1]),
+                hidden(client, commits=True),
             )
         groups, failures = describe_all(client, names)
+        unseen = hidden(client, commits=True)
     inv.emit(
         groups,
         lambda: [table for group in groups for table in _tables(group)],
         lambda: [row for group in groups for row in group.offsets],
     )
+    for line in unseen:
+        output.warn(line)
     if failures:
         raise incomplete(failures)
 
@@ -155,10 +162,13 @@ def members(
     inv = invocation(ctx)
     with inv.connect() as client:
         rows, silent = member_rows(client, names)
+    lacks = [f"the members of {name} are not known: groups of its type are not described here" for name in silent]
+    if lacks and len(silent) == len(dict.fromkeys(names)):
+        raise NotSupported(lacks[0])
     columns = _member_columns(None)
     inv.emit(rows, lambda: [Table(columns, [_member_row(row) for row in jsonable(rows)], empty="no members")])
-    for name in silent:
-        output.note(f"the members of {name} are not known: groups of its type are not described here")
+    if lacks:
+        raise incomplete(lacks)
 
 
 def _member_columns(group: GroupDescription | None) -> list[Column]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kctl.commands import output
-from kctl.commands.group_reset_offsets import DRY_RUN, MATCH, TOPIC
+from kctl.commands.group_choice import MATCH, TYPE, choose, hidden
+from kctl.commands.group_reset_offsets import DRY_RUN, TOPIC
 from kctl.commands.group_tables import judge_changes
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
@@ -23,6 +24,7 @@ def delete(
     ctx: typer.Context,
     groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]…")] = None,
     match: Annotated[list[str] | None, MATCH] = None,
+    type_: Annotated[list[str] | None, TYPE] = None,
     if_exists: Annotated[bool, typer.Option("--if-exists", help="Skip groups that are not there.")] = False,
     dry_run: Annotated[bool, DRY_RUN] = False,
 ) -> None:
@@ -33,12 +35,13 @@ def delete(
     Example: kctl group delete billing --dry-run
     """
     from kctl.groups.delete import delete_groups, plan_delete
-    from kctl.groups.names import chosen_groups
 
     inv = invocation(ctx)
     with inv.connect() as client:
-        plan = plan_delete(client, chosen_groups(client, groups or (), match or ()), if_exists=if_exists)
+        plan = plan_delete(client, choose(client, groups, match, type_), if_exists=if_exists)
         todo = [row for row in plan if row.result == "would delete"]
+        for line in hidden(client, commits=bool(todo)):
+            output.warn(line)
         if dry_run or not todo:
             _emit_groups(inv, plan)
             return

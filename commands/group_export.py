@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from kctl.commands import output
-from kctl.commands.group_reset_offsets import DRY_RUN, MATCH, TOPIC, carry_out
+from kctl.commands.group_choice import MATCH, TYPE, choose
+from kctl.commands.group_reset_offsets import DRY_RUN, TOPIC, carry_out
 from kctl.commands.invocation import invocation, more_formats
 from kctl.commands.output import Column, Table, jsonable
 from kctl.errors import UsageError
@@ -20,6 +21,8 @@ def export(
     ctx: typer.Context,
     groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]…")] = None,
     match: Annotated[list[str] | None, MATCH] = None,
+    type_: Annotated[list[str] | None, TYPE] = None,
+    topic: Annotated[list[str] | None, TOPIC] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write JSON to this file.")] = None,
 ) -> None:
     """Write down what groups have committed, with the commits' metadata, for `kctl group import`.
@@ -30,14 +33,15 @@ def export(
     """
     from kctl.commands.out_file import ask_to_replace, write_whole
     from kctl.groups.export import exported
-    from kctl.groups.names import chosen_groups
+    from kctl.groups.topic_choice import parse_choices
 
     inv = invocation(ctx)
+    choices = parse_choices(topic or ())
     if out is not None:
         ask_to_replace(inv, out)
     with inv.connect() as client:
-        names = chosen_groups(client, groups or (), match or ())
-        rows = exported(client, names)
+        names = choose(client, groups, match, type_, with_commits=True)
+        rows = exported(client, names, choices)
     silent = sorted(set(names) - {row.group for row in rows})
     if out is not None:
         write_whole(out, json.dumps(jsonable(rows), ensure_ascii=False, indent=2))

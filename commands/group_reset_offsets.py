@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kctl.commands import output
+from kctl.commands.group_choice import MATCH, TYPE, choose
 from kctl.commands.group_tables import effect, emit_changes, judge_changes
 from kctl.commands.invocation import Invocation, invocation, more_formats
 from kctl.errors import Refused, UsageError
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
     from kctl.groups.offsets_file import FileOffset
     from kctl.groups.reset import Given, ResetPlan
     from kctl.groups.reset_rules import Target
+    from kctl.groups.topic_choice import TopicChoice
 
 DRY_RUN = typer.Option("--dry-run", help="Show the plan, change nothing.")
 TOPIC = typer.Option(
     "--topic", metavar="TOPIC[:PARTITIONS]", help="Only this topic, orders or orders:0,2-5; repeatable."
 )
-MATCH = typer.Option("--match", metavar="REGEX", help="Groups whose whole id this fits; repeatable.")
 
 
 @more_formats("kafka")
@@ -33,6 +34,7 @@ def reset_offsets(
     ctx: typer.Context,
     groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]…")] = None,
     match: Annotated[list[str] | None, MATCH] = None,
+    type_: Annotated[list[str] | None, TYPE] = None,
     topic: Annotated[list[str] | None, TOPIC] = None,
     all_topics: Annotated[bool, typer.Option("--all-topics", help="All that the group has committed.")] = False,
     to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the start of the log.")] = False,
@@ -63,7 +65,7 @@ def reset_offsets(
 
     Example: kctl group reset-offsets billing --topic orders:0,1 --by-duration 2h --dry-run
     """
-    from kctl.groups.names import check_group_id, chosen_groups
+    from kctl.groups.names import check_group_id
     from kctl.groups.reset import plan_reset
     from kctl.groups.topic_choice import parse_choices
 
@@ -80,12 +82,12 @@ def reset_offsets(
     if from_group is not None:
         check_group_id(from_group)
     with inv.connect() as client:
-        names = chosen_groups(client, groups or (), match or ())
+        names = choose(client, groups, match, type_, with_commits=True)
         offsets: Given | None = None
         if lines is not None:
             offsets = _of_file(lines, names)
         elif from_group is not None:
-            offsets = _of_group(client, from_group, names)
+            offsets = _of_group(client, from_group, names, choices)
         plan = plan_reset(client, names, target, choices, given=offsets, create=create)
         carry_out(inv, client, plan, dry_run=dry_run)
 
@@ -180,13 +182,15 @@ def _of_file(lines: Sequence[FileOffset], names: Sequence[str]) -> Given:
     return {name: found[name] for name in names}
 
 
-def _of_group(client: ClusterClient, source: str, names: Sequence[str]) -> Given:
-    """What another group has committed, for each of `names`. Raises NotFound, Refused when it has committed nothing."""
+def _of_group(client: ClusterClient, source: str, names: Sequence[str], choices: Sequence[TopicChoice]) -> Given:
+    """What another group has committed, for each of `names`. Raises NotFound, Refused when it has committed nothing,
+    NotAuthorized."""
     from kctl.groups.commit import OffsetToCommit
     from kctl.groups.export import exported
 
-    committed = exported(client, [source])
+    committed = exported(client, [source], choices)
     if not committed:
-        raise Refused(f"group {source!r} has committed nothing", hint="nothing was changed")
+        of_them = " for the topics that were chosen" if choices else ""
+        raise Refused(f"group {source!r} has committed nothing{of_them}", hint="nothing was changed")
     offsets = {TopicPartition(row.topic, row.partition): OffsetToCommit(row.committed_offset) for row in committed}
     return dict.fromkeys(names, offsets)

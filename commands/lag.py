@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kctl.commands import output
 from kctl.commands.invocation import invocation
 from kctl.commands.views import By, judge, lag_table, remarks, rows_of, told_if_incomplete
 from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
@@ -36,6 +37,7 @@ def command(
 
     Example: kctl lag billing --by topic --max-lag 1000
     """
+    from kctl.commands.group_choice import hidden
     from kctl.groups.overview import failures_of, known_states
     from kctl.topics.names import check_name
 
@@ -50,12 +52,15 @@ def command(
         return collect(client, groups or None, topics=topics, members=members, states=states)
 
     with inv.connect() as client:
+        unseen = hidden(client, groups=not groups, commits=not topics)
         if watching:
-            watching.run(lambda: one_pass(client), lambda report: _shown(report, by, members=members))
+            watching.run(lambda: one_pass(client), lambda report: _shown(report, by, members=members), unseen)
         report = one_pass(client)
         _check_topics(client, topics, report)
     rows = rows_of(report, by)
     inv.emit(rows, lambda: [lag_table(rows, by, members=members)])
+    for line in unseen:
+        output.warn(line)
     remarks(report)
     with told_if_incomplete(failures_of(report)):
         judge(rows, by, max_lag)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import typer
 
 from kctl.commands import output
-from kctl.errors import ExitCode, KctlError, NotFound, UsageError
+from kctl.errors import AuthenticationFailed, ExitCode, KctlError, NotFound, UsageError
 
 if TYPE_CHECKING:
     from kctl.commands.invocation import Invocation
@@ -42,14 +42,22 @@ class Watching:
         from kctl.units import parse_duration_ms
 
         self._inv = inv
+        self._warnings: Sequence[str] = ()
         self._pause_s = parse_duration_ms(interval) / 1000
         if self._pause_s < 0.1:
             raise UsageError("--interval is at least 100ms")
         if inv.output not in output.FOR_PEOPLE | {"json"}:
             raise UsageError(f"{asked_by} shows a table or writes -o json")
 
-    def run(self, look: Callable[[], _Seen], shown: Callable[[_Seen], Shown]) -> NoReturn:
-        """Pass after pass until Ctrl-C, which ends it with 130. A failed pass is told, and the next one tried."""
+    def run(self, look: Callable[[], _Seen], shown: Callable[[_Seen], Shown], warnings: Sequence[str] = ()) -> NoReturn:
+        """Pass after pass until Ctrl-C, which ends it with 130. A failed pass is told, and the next one tried; not when
+        the input is wrong, and not with a login that fails: each one counts for an account that is locked after some.
+
+        warnings: true for all passes.
+        """
+        self._warnings = warnings
+        if self._inv.output == "json":
+            self._warn()
         try:
             while True:
                 self._pass(look, shown)
@@ -61,7 +69,7 @@ class Watching:
         now = datetime.now(timezone.utc)
         try:
             seen = shown(look())
-        except NotFound:
+        except (NotFound, UsageError, AuthenticationFailed):
             raise
         except KctlError as exc:
             output.warn(f"{now:%H:%M:%S} {exc.message}")
@@ -72,11 +80,16 @@ class Watching:
             self._draw(now, seen)
         sys.stdout.flush()
 
+    def _warn(self) -> None:
+        for line in self._warnings:
+            output.warn(line)
+
     def _draw(self, now: datetime, seen: Shown) -> None:
         if sys.stdout.isatty():
             sys.stdout.write(_CLEAR)
         output.heading(f"{now:%Y-%m-%d %H:%M:%S} UTC, Ctrl-C ends")
         self._inv.emit(seen.rows, seen.tables)
+        self._warn()
         for line in seen.failures:
             output.warn(line)
         if seen.remarks:

@@ -90,16 +90,19 @@ class ClusterClient:
 
     # --- state ----------------------------------------------------------------------------------------------------
 
-    def metadata(self, topics: Collection[str] | None = None, *, timeout_s: float | None = None) -> ClusterState:
+    def metadata(
+        self, topics: Collection[str] | None = None, *, timeout_s: float | None = None, keep_errors: bool = False
+    ) -> ClusterState:
         """Brokers, controller and topics. topics: None for all, empty for none; unknown ones are simply absent.
 
         Never creates a topic. 100,000 partitions take about half a CPU second.
-        Raises NotAuthorized for a topic that may not be described, ConnectionFailed's subclasses.
+        Raises NotAuthorized for a topic that may not be described (with keep_errors it is in the state's `failed`),
+        ConnectionFailed's subclasses.
         """
         deadline = Deadline(timeout_s or self.timeout_s)
         for attempt in (1, 2):
             try:
-                state = self._metadata(topics, deadline)
+                state = self._metadata(topics, deadline, keep_errors=keep_errors)
                 break
             except PeerClosed:
                 if attempt == 2:
@@ -107,7 +110,7 @@ class ClusterClient:
         self._brokers.state = ClusterState(state.cluster_id, state.controller_id, state.brokers, {})
         return state
 
-    def _metadata(self, topics: Collection[str] | None, deadline: Deadline) -> ClusterState:
+    def _metadata(self, topics: Collection[str] | None, deadline: Deadline, *, keep_errors: bool) -> ClusterState:
         connection = self._brokers.any_connection(deadline)
         version = preflight.metadata_version(connection)
         wanted = None if topics is None else dict.fromkeys(topics)
@@ -118,7 +121,7 @@ class ClusterClient:
         flexible = wire.metadata_is_flexible(version)
         reader = connection.exchange(wire.METADATA, version, body, deadline, flexible=flexible)
         try:
-            state = wire.decode_metadata(reader, version)
+            state = wire.decode_metadata(reader, version, keep_errors=keep_errors)
         except wire.WireError as exc:
             connection.close()
             raise ConnectionFailed(f"{connection.address} gave metadata that cannot be read ({exc})") from None

@@ -39,3 +39,11 @@ def may_describe_all_topics(client: ClusterClient) -> bool | None:
     except KctlError:
         return None
     return True
+
+
+def refuse_hidden_topics(client: ClusterClient, *, hint: str) -> None:
+    """Raise NotAuthorized when brokers leave commits of groups out, for topics that the user may not describe."""
+    if may_describe_all_topics(client) is False:
+        raise NotAuthorized(
+            "not authorized to describe all topics: there may be more commits than brokers tell", hint=hint
+        )

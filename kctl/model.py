@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from kctl.errors import KctlError
 
 
 class TopicPartition(NamedTuple):
@@ -73,9 +75,13 @@ class TopicState:
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """One Metadata response: brokers by id, topics by name. controller_id is None when there is none."""
+    """One Metadata response: brokers by id, topics by name. controller_id is None when there is none.
+
+    failed: topics that are not told, and why, where that was asked for (ClusterClient.metadata).
+    """
 
     cluster_id: str | None
     controller_id: int | None
     brokers: dict[int, Broker]
     topics: dict[str, TopicState]
+    failed: dict[str, KctlError] = field(default_factory=dict)

@@ -20,7 +20,7 @@ def parse_moment(text: str, *, now_ms: int | None = None) -> int:
 
     now_ms: from where so long ago is counted; the clock without. Raises UsageError.
     """
-    if _NUMBER.fullmatch(text):
+    if _NUMBER.fullmatch(text) and int(text) <= MAX_MS:  # requests have 64 bits for it, and datetime less
         return int(text) if len(text) > 10 else int(text) * 1000
     now = round(time.time() * 1000) if now_ms is None else now_ms
     if text == "now":

@@ -218,10 +218,11 @@ def encode_metadata(version: int, topics: Collection[str] | None) -> bytes:
     return bytes(out + b"\0") if flexible else bytes(out)
 
 
-def decode_metadata(reader: Reader, version: int) -> ClusterState:
+def decode_metadata(reader: Reader, version: int, *, keep_errors: bool = False) -> ClusterState:
     """MetadataResponse v1 to v12 as a ClusterState; topics that do not exist are left out.
 
-    Raises NotAuthorized for a topic that the user may not describe, KctlError for other topic errors, WireError.
+    Raises NotAuthorized for a topic that the user may not describe, KctlError for other topic errors (with keep_errors
+    they are the state's `failed`), WireError.
     """
     if version >= 3:
         reader.int32()  # throttle_time_ms
@@ -233,15 +234,21 @@ def decode_metadata(reader: Reader, version: int) -> ClusterState:
     cluster_id = reader.nullable_string() if version >= 2 else None
     controller = reader.int32()
     topics: dict[str, TopicState] = {}
+    failed: dict[str, KctlError] = {}
     partitions = _PartitionReader(reader, version)
     for _ in range(reader.count()):
-        topic = _topic(reader, version, partitions)
-        if topic is not None:
-            topics[topic.name] = topic
-    return ClusterState(cluster_id, controller if controller >= 0 else None, brokers, topics)
+        name, topic = _topic(reader, version, partitions)
+        if isinstance(topic, KctlError):
+            if not keep_errors:
+                raise topic
+            failed[name] = topic
+        elif topic is not None:
+            topics[name] = topic
+    return ClusterState(cluster_id, controller if controller >= 0 else None, brokers, topics, failed)
 
 
-def _topic(reader: Reader, version: int, partitions: _PartitionReader) -> TopicState | None:
+def _topic(reader: Reader, version: int, partitions: _PartitionReader) -> tuple[str, TopicState | KctlError | None]:
+    """The next topic: its name, and None when it does not exist."""
     error = reader.int16()
     name = reader.string()
     topic_id = UUID(bytes=reader.take(16)) if version >= 10 else UUID(int=0)
@@ -251,11 +258,11 @@ def _topic(reader: Reader, version: int, partitions: _PartitionReader) -> TopicS
         reader.int32()  # topic_authorized_operations
     reader.tags()
     if error in _ABSENT:
-        return None
+        return name, None
     if error not in _PRESENT:
-        raise _topic_error(error, name)
+        return name, _topic_error(error, name)
     states.sort(key=lambda state: state.partition)
-    return TopicState(name, internal, topic_id_text(topic_id), tuple(states))
+    return name, TopicState(name, internal, topic_id_text(topic_id), tuple(states))
 
 
 _ABSENT = {3, 17, 100}  # UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_ID

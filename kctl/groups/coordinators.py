@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from kctl.errors import ConnectionFailed, KctlError, NotSupported, OutcomeUnknown, TimedOut
+from kctl.deadline import Deadline
+from kctl.errors import AuthenticationFailed, ConnectionFailed, KctlError, NotSupported
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -82,17 +83,20 @@ def ask_coordinators(
     known: Mapping[str, int] | None = None,
     key_type: int = GROUP,
 ) -> dict[str, T | KctlError]:
-    """The answer about each group from its coordinator, a failure being a value.
+    """The answer about each group from its coordinator, a failure being a value, also one to find coordinators.
 
-    ask: given groups by coordinator, answers about each of them (`send_in_chunks` helps). known: coordinators that
-    were seen already, which saves the look-up.
+    ask: given groups by coordinator, answers about each of them (`send_in_chunks` helps); it is asked again where a
+    coordinator moved or could not be reached, as long as the client's time lasts; never where nobody knows what a
+    change has done. known: coordinators that were seen already, which saves the look-up. Raises NotSupported.
     """
     answers: dict[str, T | KctlError] = {}
     pending = list(dict.fromkeys(groups))
     coordinators: dict[str, int | KctlError] = dict(known or {})
+    deadline = Deadline(client.timeout_s)
     for pause in (*PAUSES_S, None):
         missing = [group for group in pending if not isinstance(coordinators.get(group), int)]
-        coordinators.update(find_coordinators(client, missing, key_type=key_type))
+        found, lost = _found(client, missing, key_type)
+        coordinators.update(found)
         by_node: dict[int, list[str]] = {}
         for group in pending:
             node = coordinators.get(group)
@@ -101,8 +105,8 @@ def ask_coordinators(
             else:
                 answers[group] = node or CoordinatorMoved(f"nothing was answered about group {group}")
         answers.update(ask(by_node) if by_node else {})
-        pending = [group for group in pending if _try_again(answers.get(group))]
-        if not pending or pause is None:
+        pending = [group for group in pending if _try_again(answers.get(group)) and answers.get(group) is not lost]
+        if not pending or pause is None or deadline.left_s <= pause:
             break
         for group in pending:
             coordinators.pop(group, None)
@@ -110,8 +114,21 @@ def ask_coordinators(
     return answers
 
 
+def _found(
+    client: ClusterClient, groups: Sequence[str], key_type: int
+) -> tuple[dict[str, int | KctlError], KctlError | None]:
+    """`find_coordinators`; and why no broker could be asked at all, which is then the value of each."""
+    try:
+        return find_coordinators(client, groups, key_type=key_type), None
+    except NotSupported:
+        raise
+    except KctlError as exc:
+        return dict.fromkeys(groups, exc), exc
+
+
 def _try_again(answer: object) -> bool:
-    return answer is None or isinstance(answer, (ConnectionFailed, OutcomeUnknown, TimedOut))
+    """Not a login that failed: each one counts for an account that is locked after some."""
+    return answer is None or (isinstance(answer, ConnectionFailed) and not isinstance(answer, AuthenticationFailed))
 
 
 def send_in_chunks(

@@ -83,22 +83,31 @@ def _plan(name: str, group: Group | None, commits: Mapping[TopicPartition, Commi
 
 
 def delete_groups(client: ClusterClient, plan: Sequence[DeletedGroup]) -> tuple[list[DeletedGroup], list[KctlError]]:
-    """Delete what `plan` says «would delete», look whether it is gone, and say what was seen; and the errors."""
+    """Delete what `plan` says «would delete», look whether it is gone, and say what was seen; and the error of each row
+    that failed."""
     names = [row.group for row in plan if row.result == "would delete"]
     outcomes = ask_coordinators(client, names, partial(_delete, client))
-    errors = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, KctlError)}
     left = describe_groups(client, names)
     done = []
+    errors: list[KctlError] = []
     for row in plan:
         if row.result != "would delete":
             done.append(row)
         elif isinstance(left.failed_groups.get(row.group), NotFound):
-            errors.pop(row.group, None)
             done.append(_with_result(row, "deleted"))
         else:
-            error = errors.get(row.group) or left.failed_groups.get(row.group) or OperationFailed("it is there again")
+            error = _why_not(outcomes.get(row.group), left.failed_groups.get(row.group))
+            errors.append(error)
             done.append(_with_result(row, "failed", error.message))
-    return done, list(errors.values())
+    return done, errors
+
+
+def _why_not(outcome: object, unseen: KctlError | None) -> KctlError:
+    if isinstance(outcome, KctlError):
+        return outcome
+    if unseen is not None:
+        return OperationFailed(f"deleted, but whether it is gone could not be seen: {unseen.message}")
+    return OperationFailed("it is there again")
 
 
 def _with_result(row: DeletedGroup, result: str, error: str | None = None) -> DeletedGroup:
@@ -144,7 +153,8 @@ def plan_delete_offsets(client: ClusterClient, group: str, choices: Sequence[Top
 def delete_offsets(
     client: ClusterClient, group: str, plan: Sequence[DeletedOffset]
 ) -> tuple[list[DeletedOffset], list[KctlError]]:
-    """Delete what `plan` says «would delete», read it back, and say what was seen; and the errors."""
+    """Delete what `plan` says «would delete», read it back, and say what was seen; and the error of each row that
+    failed."""
     todo = [TopicPartition(row.topic, row.partition) for row in plan if row.result == "would delete"]
     answer = ask_coordinators(client, [group], partial(_delete_offsets, client, todo))[group]
     outcomes = dict.fromkeys(todo, answer) if isinstance(answer, KctlError) else answer
@@ -152,21 +162,23 @@ def delete_offsets(
     done = [
         _read_back(row, outcomes.get(TopicPartition(row.topic, row.partition)), left)
         if row.result == "would delete"
-        else row
+        else (row, None)
         for row in plan
     ]
-    return done, [error for error in outcomes.values() if error is not None]
+    return [row for row, _ in done], [error for _, error in done if error is not None]
 
 
 def _read_back(
     row: DeletedOffset, error: KctlError | None, left: Mapping[TopicPartition, Commit] | KctlError
-) -> DeletedOffset:
+) -> tuple[DeletedOffset, KctlError | None]:
     if isinstance(left, KctlError):
-        return replace(row, result="failed", error=(error or left).message)
+        error = error or OperationFailed(f"deleted, but it could not be read back: {left.message}")
+        return replace(row, result="failed", error=error.message), error
     there = left.get(TopicPartition(row.topic, row.partition))
     if there is None:
-        return replace(row, result="deleted")
-    return replace(row, result="failed", error=error.message if error else f"{there.offset} is committed, as read back")
+        return replace(row, result="deleted"), None
+    error = error or OperationFailed(f"{there.offset} is committed, as read back")
+    return replace(row, result="failed", error=error.message), error
 
 
 def _delete_offsets(

@@ -109,7 +109,7 @@ def describe_groups(client: ClusterClient, groups: Iterable[str], *, known: Grou
             other = listed.get(name)
             described[name] = replace(answer, type=answer.type or (other.type if other else None))
     if any(isinstance(error, CoordinatorMoved) for error in failed.values()) and _no_groups_yet(client):
-        failed = {name: _unknown(name) for name in failed}
+        failed = {name: _unknown(name) if isinstance(e, CoordinatorMoved) else e for name, e in failed.items()}
     return Groups(described, dict(known.failed_brokers) if known else {}, failed)
 
 
@@ -178,5 +178,9 @@ def _unknown(name: str) -> NotFound:
 
 
 def _no_groups_yet(client: ClusterClient) -> bool:
-    """A cluster where no group ever was has no offsets topic, and therefore no coordinator to ask."""
-    return OFFSETS_TOPIC not in client.metadata([OFFSETS_TOPIC]).topics
+    """A cluster where no group ever was has no offsets topic, and therefore no coordinator to ask. False when it cannot
+    be told: users may not describe that topic as a rule."""
+    try:
+        return OFFSETS_TOPIC not in client.metadata([OFFSETS_TOPIC]).topics
+    except KctlError:
+        return False

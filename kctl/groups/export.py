@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kctl.cluster_rights import refuse_hidden_topics
 from kctl.errors import KctlError, Refused
 from kctl.groups.model import SHARE
 from kctl.groups.names import describe_existing
 from kctl.groups.reset import fetch_commits
+from kctl.groups.topic_choice import TopicChoice, matching
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -27,19 +29,31 @@ class ExportedOffset:
     metadata: str
 
 
-def exported(client: ClusterClient, groups: Sequence[str]) -> list[ExportedOffset]:
-    """The offsets of all groups named, sorted. Raises NotFound for a group that is not there, and any error: an export
-    with a hole is none."""
+def exported(client: ClusterClient, groups: Sequence[str], choices: Sequence[TopicChoice] = ()) -> list[ExportedOffset]:
+    """The offsets of all groups named, of the topics chosen, sorted. Raises NotFound for a group or a topic that is not
+    there, NotAuthorized where brokers do not tell all that is wanted, and any error: an export with a hole is none."""
     found = describe_existing(client, groups)
     for group in found.values():
         if group.type == SHARE:
             raise Refused(f"{group.group!r} is a share group, which has no committed offsets")
+    if not choices:
+        refuse_hidden_topics(client, hint="--topic chooses topics that this user may describe")
     known = {name: group.coordinator for name, group in found.items()}
     rows: list[ExportedOffset] = []
     for name, commits in sorted(fetch_commits(client, groups, known=known).items()):
         if isinstance(commits, KctlError):
             raise commits
-        for tp, commit in sorted(commits.items()):
+        for tp in matching(commits, choices):
+            commit = commits[tp]
             epoch = commit.leader_epoch if commit.leader_epoch >= 0 else None
             rows.append(ExportedOffset(name, *tp, commit.offset, epoch, commit.metadata))
+    _check_topics(client, {choice.topic for choice in choices} - {row.topic for row in rows})
     return rows
+
+
+def _check_topics(client: ClusterClient, without: Collection[str]) -> None:
+    """What is not committed is no hole, unless the topic is hidden or mistyped."""
+    from kctl.topics.describe import known_topics
+
+    if without:
+        known_topics(client, sorted(without))

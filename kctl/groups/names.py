@@ -6,10 +6,11 @@ with it); its UTF-8 has at most 32,767 bytes, which is what a string of the prot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from kctl.errors import NotFound, UsageError
+from kctl.errors import NotFound, Refused, UsageError
+from kctl.groups.model import CLASSIC, SHARE, TYPES
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -30,27 +31,64 @@ def check_group_id(name: str) -> str:
     return name
 
 
-def chosen_groups(client: ClusterClient, names: Sequence[str], match: Sequence[str] = ()) -> list[str]:
-    """The groups named, in that order, and those whose whole id a regular expression in `match` fits.
+def known_types(types: Collection[str] | None) -> frozenset[str] | None:
+    """`types` in lower case. Raises UsageError for a type that no broker has."""
+    if not types:
+        return None
+    wanted = frozenset(kind.lower() for kind in types)
+    for kind in sorted(wanted - frozenset(TYPES)):
+        raise UsageError(f"{kind!r} is not a type of group", hint=f"known: {', '.join(TYPES)}")
+    return wanted
 
-    Names are not looked up: whoever asks their coordinators is told. Raises UsageError when nothing is named and for
-    what is no group id or expression, NotFound when no group matches, the error of a broker that did not tell its
-    groups: what it has might match too.
+
+class Chosen(NamedTuple):
+    """left_out: share groups that match, where groups with commits are meant."""
+
+    names: list[str]
+    left_out: list[str]
+
+
+def chosen_groups(
+    client: ClusterClient,
+    names: Sequence[str],
+    match: Sequence[str] = (),
+    types: Collection[str] = (),
+    *,
+    with_commits: bool = False,
+) -> Chosen:
+    """The groups named, in that order, and those whose whole id a regular expression in `match` fits and whose type is
+    one of `types`, where some are given.
+
+    with_commits: share groups are left out of what matches. Names are not looked up: whoever asks their coordinators
+    is told. Raises UsageError when nothing is named and for what is no group id, type or expression, NotFound when no
+    group matches, Refused when only share groups do, the error of a broker that did not tell its groups: what it has
+    might match too.
     """
     from kctl.groups.describe import list_groups
     from kctl.name_patterns import parse_patterns, select
 
     patterns = parse_patterns("--match", match)
+    wanted = known_types(types)
     exact = list(dict.fromkeys(check_group_id(name) for name in names))
     if not exact and not patterns:
         raise UsageError("name a group, or give --match")
+    if wanted and not patterns:
+        raise UsageError("--type goes with --match: groups that are named are what they are")
     if not patterns:
-        return exact
+        return Chosen(exact, [])
     listed = list_groups(client)
     for error in listed.failed_brokers.values():
         raise error
     found = select(listed.groups, patterns=patterns, noun="group")
-    return list(dict.fromkeys([*exact, *found]))
+    kind = {name: listed.groups[name].type or CLASSIC for name in found}  # brokers before 3.8 do not tell types
+    of_type = [name for name in found if wanted is None or kind[name] in wanted]
+    left_out = [name for name in of_type if with_commits and kind[name] == SHARE]
+    rest = list(dict.fromkeys([*exact, *(name for name in of_type if name not in left_out)]))
+    if not of_type and not exact:
+        raise NotFound(f"no group that matches is of type {' or '.join(sorted(wanted or ()))}")
+    if not rest:
+        raise Refused(f"{left_out[0]!r} is a share group, which has no committed offsets", hint="nothing was changed")
+    return Chosen(rest, left_out)
 
 
 def missing_groups(client: ClusterClient, names: Sequence[str]) -> NotFound:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from kctl.errors import NotFound, UsageError
 from kctl.groups.describe import describe_groups, list_groups
-from kctl.groups.model import CLASSIC, TYPES, WITHOUT_MEMBERS, Group, Member
-from kctl.groups.names import describe_existing
+from kctl.groups.model import CLASSIC, WITHOUT_MEMBERS, Group, Member
+from kctl.groups.names import describe_existing, known_types
 from kctl.lag.collect import LagReport, collect
 from kctl.lag.rules import LagRow
 from kctl.model import TopicPartition
@@ -92,16 +92,6 @@ def known_states(states: Collection[str] | None) -> frozenset[str] | None:
     wanted = frozenset(state.lower().replace("-", "").replace("_", "") for state in states)
     for state in sorted(wanted - known):
         raise UsageError(f"{state!r} is not a group state", hint=f"known: {', '.join(STATES)}")
-    return wanted
-
-
-def known_types(types: Collection[str] | None) -> frozenset[str] | None:
-    """`types` in lower case. Raises UsageError for a type that no broker has."""
-    if not types:
-        return None
-    wanted = frozenset(kind.lower() for kind in types)
-    for kind in sorted(wanted - frozenset(TYPES)):
-        raise UsageError(f"{kind!r} is not a type of group", hint=f"known: {', '.join(TYPES)}")
     return wanted
 
 

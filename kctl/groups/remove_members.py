@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kctl.errors import KctlError, NotFound, Refused
+from kctl.errors import KctlError, NotFound, OperationFailed, Refused
 from kctl.groups.coordinators import ByCoordinator, ask_coordinators, failure
+from kctl.groups.describe import describe_groups
 from kctl.groups.model import SHARE, STREAMS
 from kctl.groups.names import describe_existing
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from kctl.client import ClusterClient
     from kctl.groups.model import Member
 
+_FENCED_INSTANCE_ID = 82
 _REASON = "removed by an operator with kctl"
 
 
@@ -73,22 +75,39 @@ def _row(group: str, member: Member) -> RemovedMember:
 def remove_members(
     client: ClusterClient, group: str, plan: Sequence[RemovedMember]
 ) -> tuple[list[RemovedMember], list[KctlError]]:
-    """Make them leave, look whether they are gone, and say what was seen; and the errors.
+    """Make them leave, look whether they are gone, and say what was seen; and the error of each row that failed.
 
     A client that runs joins again at once: with another member id, so that who was removed is gone; with the protocol
     of KIP-848 under the same one.
     """
     answer = ask_coordinators(client, [group], partial(_leave, client, plan))[group]
     outcomes = dict.fromkeys((row.member_id for row in plan), answer) if isinstance(answer, KctlError) else answer
-    there = {member.member_id for member in describe_existing(client, [group])[group].members or ()}
-    done = [_read_back(row, outcomes.get(row.member_id), there) for row in plan]
-    return done, [error for error in outcomes.values() if error is not None]
+    found = describe_groups(client, [group])
+    unseen = found.failed_groups.get(group)
+    members = found.groups[group].members or () if group in found.groups else ()
+    there = {member.member_id for member in members}
+    # A group without members and commits is gone with its last member.
+    lost = None if isinstance(unseen, NotFound) else unseen
+    done = [_read_back(row, outcomes.get(row.member_id), there, lost) for row in plan]
+    return [row for row, _ in done], [error for _, error in done if error is not None]
 
 
-def _read_back(row: RemovedMember, error: KctlError | None, there: Collection[str]) -> RemovedMember:
-    if row.member_id not in there:
-        return replace(row, result="removed")
-    return replace(row, result="failed", error=error.message) if error else replace(row, result="joined again")
+def _read_back(
+    row: RemovedMember, error: KctlError | None, there: Collection[str], unseen: KctlError | None
+) -> tuple[RemovedMember, KctlError | None]:
+    if unseen is not None:
+        error = error or OperationFailed(f"removed, but it could not be read back: {unseen.message}")
+    elif isinstance(error, _Restarted):
+        return replace(row, result="joined again"), None
+    elif row.member_id not in there:
+        return replace(row, result="removed"), None
+    elif error is None:
+        return replace(row, result="joined again"), None
+    return replace(row, result="failed", error=error.message), error
+
+
+class _Restarted(Refused):
+    """Another member has the instance id by now: who was shown is gone, and its successor runs."""
 
 
 def _leave(
@@ -98,12 +117,9 @@ def _leave(
 
     ((node, (group,)),) = by_node.items()
     identity = LeaveGroupRequest.MemberIdentity
-    # A static member is known by its instance id, whatever its member id is by now.
+    # Both ids: a static member that was restarted meanwhile has another member id, and is not the one that was shown.
     leaving = [
-        identity(member_id="", group_instance_id=row.group_instance_id, reason=_REASON)
-        if row.group_instance_id
-        else identity(member_id=row.member_id, group_instance_id=None, reason=_REASON)
-        for row in plan
+        identity(member_id=row.member_id, group_instance_id=row.group_instance_id, reason=_REASON) for row in plan
     ]
     answer = client.send_each({node: LeaveGroupRequest(group_id=group, members=leaving, min_version=3)})[node]
     if isinstance(answer, KctlError):
@@ -113,9 +129,13 @@ def _leave(
     by_instance = {row.group_instance_id: row.member_id for row in plan if row.group_instance_id}
     return {
         group: {
-            by_instance.get(row.group_instance_id, row.member_id): (
-                failure(row.error_code, None, group) if row.error_code else None
-            )
+            by_instance.get(row.group_instance_id, row.member_id): _leave_error(row.error_code, group)
             for row in answer.members
         }
     }
+
+
+def _leave_error(code: int, group: str) -> KctlError | None:
+    if code == _FENCED_INSTANCE_ID:
+        return _Restarted(f"a member of group {group} has the same instance id")
+    return failure(code, None, group) if code else None

@@ -6,17 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from kctl.errors import KctlError, NotFound, Refused
+from kctl.cluster_rights import refuse_hidden_topics
+from kctl.errors import ConnectionFailed, KctlError, NotFound, OperationFailed, OutcomeUnknown, Refused
 from kctl.grouping import grouped
 from kctl.groups.commit import OffsetToCommit, commit_offsets
-from kctl.groups.coordinators import ask_coordinators
+from kctl.groups.coordinators import CoordinatorMoved, ask_coordinators
 from kctl.groups.describe import describe_groups
 from kctl.groups.model import SHARE, WITHOUT_MEMBERS, Group
 from kctl.groups.names import missing_groups
 from kctl.groups.reset_rules import Target, To, new_offset, read_again, skipped
 from kctl.groups.topic_choice import TopicChoice, chosen_partitions, matching
 from kctl.lag.collect import LogOffsets, read_log_offsets, read_offsets_at
-from kctl.lag.offsets import Commit, fetch_commits_each, fetch_committed_each
+from kctl.lag.offsets import Commit, fetch_commits_each
 from kctl.model import TopicPartition
 
 if TYPE_CHECKING:
@@ -120,9 +121,11 @@ def plan_reset(
 
     given: the offsets of To.GIVEN by group. create: a group need not be there: its first commit makes it.
     Raises NotFound for groups, topics and partitions that are not there, Refused for share groups and where there is
-    nothing to reset.
+    nothing to reset, NotAuthorized where all commits are meant and brokers do not tell all.
     """
     found = _described(client, groups, create=create)
+    if given is None and not choices:
+        refuse_hidden_topics(client, hint="nothing was changed; --topic chooses topics that this user may describe")
     committed = _committed(client, found)
     fixed = chosen_partitions(client, choices) if choices and given is None else None
     partitions: dict[str, list[TopicPartition]] = {}
@@ -165,21 +168,19 @@ def _described(client: ClusterClient, groups: Sequence[str], *, create: bool) ->
     return found.groups
 
 
-def _committed(client: ClusterClient, groups: Mapping[str, Group]) -> dict[str, dict[TopicPartition, int]]:
+def _committed(client: ClusterClient, groups: Mapping[str, Group]) -> dict[str, dict[TopicPartition, Commit]]:
     """What each group has committed; a group that is not there yet has nothing."""
     known = {name: group.coordinator for name, group in groups.items()}
-    committed: dict[str, dict[TopicPartition, int]] = _Empty()
-    for name, answer in ask_coordinators(
-        client, groups, lambda by_node: fetch_committed_each(client, by_node), known=known
-    ).items():
+    committed: dict[str, dict[TopicPartition, Commit]] = _Empty()
+    for name, answer in fetch_commits(client, list(groups), known=known).items():
         if isinstance(answer, KctlError):
             raise answer
         committed[name] = answer
     return committed
 
 
-class _Empty(dict[str, dict[TopicPartition, int]]):
-    def __missing__(self, key: str) -> dict[TopicPartition, int]:
+class _Empty(dict[str, dict[TopicPartition, Commit]]):
+    def __missing__(self, key: str) -> dict[TopicPartition, Commit]:
         return {}
 
 
@@ -198,8 +199,9 @@ class _Logs:
 
 
 def _row(
-    group: str, tp: TopicPartition, target: Target, old: int | None, logs: _Logs, given: OffsetToCommit | None
+    group: str, tp: TopicPartition, target: Target, commit: Commit | None, logs: _Logs, given: OffsetToCommit | None
 ) -> OffsetChange:
+    old = commit.offset if commit else None
     log = logs.ends.get(tp)
     error = logs.errors.get(tp)
     if log is None or error is not None:
@@ -208,11 +210,16 @@ def _row(
         new = new_offset(target, old, log, at_time=logs.at.get(tp), given=given.offset if given else None)
     except Refused as exc:
         return _hopeless(group, tp, old, log, exc.message)
+    # A file without metadata says nothing about it.
+    other_metadata = (
+        given is not None and bool(given.metadata) and commit is not None and commit.metadata != given.metadata
+    )
+    same = new.offset == old
     return OffsetChange(
         group=group,
         topic=tp.topic,
         partition=tp.partition,
-        result="unchanged" if new.offset == old else "would reset",
+        result="unchanged" if same and not other_metadata else "would reset",
         old_offset=old,
         new_offset=new.offset,
         difference=None if old is None else new.offset - old,
@@ -221,7 +228,7 @@ def _row(
         log_start_offset=log.start,
         log_end_offset=log.end,
         metadata=given.metadata if given else "",
-        note=new.note,
+        note=new.note or ("only the metadata differs" if same and other_metadata else None),
     )
 
 
@@ -231,24 +238,52 @@ def _hopeless(group: str, tp: TopicPartition, old: int | None, log: LogOffsets |
 
 
 def apply_reset(client: ClusterClient, plan: ResetPlan) -> tuple[list[OffsetChange], list[KctlError]]:
-    """Commit what `plan` says «would reset», read it back, and say what was seen; and the errors there were.
+    """Commit what `plan` says «would reset», read it back, and say what was seen; and the error of each failed row.
 
-    Raises Refused as `ResetPlan.check` does.
+    Raises Refused as `ResetPlan.check` does, and when somebody has committed since the plan was made.
     """
     plan.check()
-    errors: list[KctlError] = []
+    _refuse_stale(client, plan)
     outcomes: dict[str, dict[TopicPartition, KctlError | None]] = {}
+    lost: KctlError | None = None
     by_group = grouped(plan.todo, lambda row: row.group)
     for group, rows in by_group.items():
         offsets = {_tp(row): OffsetToCommit(row.new_offset or 0, row.metadata) for row in rows}
+        if lost is not None:
+            outcomes[group] = dict.fromkeys(offsets, OperationFailed(f"not sent, because before: {lost.message}"))
+            continue
         outcomes[group] = commit_offsets(client, group, offsets, known=plan.coordinators)
-        errors += [error for error in outcomes[group].values() if error is not None]
+        lost = next(filter(_is_lost, outcomes[group].values()), None)
     seen = fetch_commits(client, list(by_group), known=plan.coordinators)
     done = [
-        _read_back(row, outcomes[row.group].get(_tp(row)), seen[row.group]) if row.result == "would reset" else row
+        _read_back(row, outcomes[row.group].get(_tp(row)), seen[row.group])
+        if row.result == "would reset"
+        else (row, None)
         for row in plan.rows
     ]
-    return done, errors
+    return [row for row, _ in done], [error for _, error in done if error is not None]
+
+
+def _refuse_stale(client: ClusterClient, plan: ResetPlan) -> None:
+    """A consumer may have come and gone while the question waited: the plan was of what it had committed before."""
+    now = fetch_commits(client, list(dict.fromkeys(row.group for row in plan.todo)), known=plan.coordinators)
+    for row in plan.todo:
+        seen = now[row.group]
+        if isinstance(seen, KctlError):
+            raise seen
+        there = seen.get(_tp(row))
+        if (there.offset if there else None) != row.old_offset:
+            is_now = "has none" if there is None else f"is {there.offset}"
+            raise Refused(
+                f"group {row.group!r} has committed since the plan was made: {row.topic}-{row.partition} was at "
+                f"{'no commit' if row.old_offset is None else row.old_offset} and {is_now} now",
+                hint="nothing was changed; look at the plan again",
+            )
+
+
+def _is_lost(error: KctlError | None) -> bool:
+    """Whether a broker did not answer. Each further group could take as long again."""
+    return isinstance(error, (ConnectionFailed, OutcomeUnknown)) and not isinstance(error, CoordinatorMoved)
 
 
 def _tp(row: OffsetChange) -> TopicPartition:
@@ -257,14 +292,17 @@ def _tp(row: OffsetChange) -> TopicPartition:
 
 def _read_back(
     row: OffsetChange, error: KctlError | None, seen: Mapping[TopicPartition, Commit] | KctlError
-) -> OffsetChange:
+) -> tuple[OffsetChange, KctlError | None]:
+    """The row as it was found; and, where that failed, why."""
     if isinstance(seen, KctlError):
-        return replace(row, result="failed", error=(error or seen).message)
+        error = error or OperationFailed(f"committed, but it could not be read back: {seen.message}")
+        return replace(row, result="failed", error=error.message), error
     there = seen.get(_tp(row))
-    if there is not None and there.offset == row.new_offset:
-        return replace(row, result="reset")
-    now = "nothing is committed" if there is None else f"{there.offset} is committed"
-    return replace(row, result="failed", error=error.message if error else f"{now}, as read back")
+    if there is not None and (there.offset, there.metadata) == (row.new_offset, row.metadata):
+        return replace(row, result="reset"), None
+    now = "nothing is committed" if there is None else f"{there.offset} {there.metadata}".rstrip() + " is committed"
+    error = error or OperationFailed(f"{now}, as read back")
+    return replace(row, result="failed", error=error.message), error
 
 
 def fetch_commits(

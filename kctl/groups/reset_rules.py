@@ -16,7 +16,9 @@ from kctl.lag.collect import LogOffsets
 from kctl.moments import moment_text, parse_moment
 from kctl.units import parse_duration_ms
 
-_ISO_DURATION = re.compile(r"P(?:([0-9]+)D)?(?:T(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9]+(?:\.[0-9]{1,3})?)S)?)?")
+_ISO_DURATION = re.compile(
+    r"P(?:([0-9]{1,9})D)?(?:T(?:([0-9]{1,9})H)?(?:([0-9]{1,9})M)?(?:([0-9]{1,9}(?:\.[0-9]{1,3})?)S)?)?"
+)
 _MAX_OFFSET = 2**63 - 1
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from kctl.errors import KctlError, NotFound, OperationFailed
+from kctl.errors import KctlError, NotAuthorized, NotFound, OperationFailed
 from kctl.groups.coordinators import ask_coordinators
 from kctl.groups.describe import describe_groups, list_groups
 from kctl.groups.model import SHARE, WITHOUT_MEMBERS, Group, Groups, Member
@@ -199,29 +199,33 @@ def ask_leaders(
     """The answers of leaders; which partitions do not exist; and which had none, and why.
 
     ask: given partitions by leader, the answer about each. It is asked again about those that failed, after looking up
-    their leaders anew, twice. state: metadata of now with all of the partitions.
+    their leaders anew, twice. A topic that may not be described has no answers, and takes none from the others.
+    state: metadata of now with all of the partitions.
     """
     answers: dict[TopicPartition, _Answer] = {}
     deleted: set[TopicPartition] = set()
+    refused: dict[TopicPartition, KctlError] = {}
     unread: dict[TopicPartition, KctlError] = {}
     pending: Collection[TopicPartition] = partitions
     for pause in (*_LEADER_PAUSES_S, None):
         if not pending:
             break
-        known = state or client.metadata({tp.topic for tp in pending})
+        known = state or client.metadata({tp.topic for tp in pending}, keep_errors=True)
         state = None
-        by_leader, gone, leaderless = _by_leader(known, pending)
+        unread = {tp: known.failed[tp.topic] for tp in pending if tp.topic in known.failed}
+        by_leader, gone, leaderless = _by_leader(known, [tp for tp in pending if tp not in unread])
         deleted |= gone
-        unread = {tp: OperationFailed("no leader") for tp in leaderless}
+        unread |= {tp: OperationFailed("no leader") for tp in leaderless}
         for tp, answer in ask(by_leader).items():
             if isinstance(answer, KctlError):
                 unread[tp] = answer
             else:
                 answers[tp] = answer
-        pending = list(unread)
+        refused |= {tp: error for tp, error in unread.items() if isinstance(error, NotAuthorized)}
+        pending = [tp for tp in unread if tp not in refused]
         if pending and pause is not None:
             time.sleep(pause)
-    return answers, deleted, unread
+    return answers, deleted, unread | refused
 
 
 def _by_leader(

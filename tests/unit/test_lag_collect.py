@@ -6,6 +6,7 @@ the pass over real brokers is in tests/integration/test_lag.py.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from types import SimpleNamespace as Answer
@@ -14,7 +15,15 @@ from typing import Any, cast
 import pytest
 
 from kctl.client import ClusterClient
-from kctl.errors import ConnectionRefused, NotFound, NotSupported
+from kctl.errors import (
+    AuthenticationFailed,
+    ConnectionRefused,
+    ConnectionTimedOut,
+    KctlError,
+    NotAuthorized,
+    NotFound,
+    NotSupported,
+)
 from kctl.groups import coordinators, describe
 from kctl.lag import collect as module
 from kctl.lag.collect import collect
@@ -34,15 +43,23 @@ class FakeCluster:
         self.replies: dict[str, list[Reply]] = {}  # scripted answers, used up one by one; then the normal ones
         self.coordinator = 1
         self.old = False
+        self.timeout_s = 30.0
         self.states: dict[str, str] = {}
+        self.hidden: set[str] = set()  # topics that may not be described
 
-    def metadata(self, topics: Collection[str] | None = None) -> ClusterState:
+    def metadata(self, topics: Collection[str] | None = None, *, keep_errors: bool = False) -> ClusterState:
         self.sent["Metadata"] += 1
         partitions = tuple(
             PartitionState(tp.topic, tp.partition, leader, 0, (1, 2), (1, 2)) for tp, leader in self.leaders.items()
         )
         known = {"t": TopicState("t", False, None, partitions)} if topics is None or "t" in topics else {}
-        return ClusterState("id", 1, {n: Broker(n, "h", 9092) for n in (1, 2)}, known)
+        failed: dict[str, KctlError] = {
+            name: NotAuthorized(f"topic {name!r}: not authorized to describe it")
+            for name in self.hidden.intersection(topics or ())
+        }
+        for error in () if keep_errors else failed.values():
+            raise error
+        return ClusterState("id", 1, {n: Broker(n, "h", 9092) for n in (1, 2)}, known, failed)
 
     def send(self, request: Any, **_: object) -> Any:
         return self._answer(1, request)
@@ -184,6 +201,78 @@ def test_a_coordinator_that_does_not_answer_is_told() -> None:
     assert not report.complete
 
 
+def test_a_login_that_fails_is_not_tried_again() -> None:
+    fake = FakeCluster({"g": {T0: 1}})
+    fake.replies["OffsetFetch"] = [lambda *_: AuthenticationFailed("wrong password")] * 3
+    assert _run(fake).failed == {"g": "wrong password"}
+    assert fake.sent["OffsetFetch"] == 1
+
+
+def test_tries_share_the_time_limit() -> None:
+    """A coordinator that is paused costs the whole limit each time."""
+    fake = FakeCluster({"g": {T0: 1}})
+    fake.timeout_s = 0.02
+
+    def silent(*_: Any) -> Any:
+        time.sleep(0.03)
+        return ConnectionTimedOut("broker 1 did not answer")
+
+    fake.replies["OffsetFetch"] = [silent] * 3
+    assert _run(fake).failed == {"g": "broker 1 did not answer"}
+    assert fake.sent["OffsetFetch"] == 1
+
+
+def test_nobody_left_to_ask_for_coordinators_is_the_answer_about_each_group() -> None:
+    """After a change the table of what was done is still shown."""
+    fake = FakeCluster({"g": {T0: 1}})
+
+    def gone(*_: Any) -> Any:
+        raise ConnectionRefused("nobody is there")
+
+    fake.replies["FindCoordinator"] = [gone] * 3
+    found = describe.describe_groups(cast(ClusterClient, fake), ["g"])
+    assert (found.groups, found.failed_groups["g"].message) == ({}, "nobody is there")
+    assert fake.sent["FindCoordinator"] == 1
+
+
+def _described(group: str, code: int) -> Reply:
+    def reply(_node: int, request: Any) -> Any:
+        rows = [
+            Answer(
+                group_id=name, error_code=code if name == group else 0, error_message=None, group_state="Empty",
+                protocol_type="consumer", protocol_data="", members=[],
+            )
+            for name in request.groups
+        ]  # fmt: skip
+        return Answer(groups=rows)
+
+    return reply
+
+
+def test_a_coordinator_that_loads_is_told_to_who_may_not_describe_the_offsets_topic() -> None:
+    fake = FakeCluster({"a": {T0: 1}, "b": {T0: 1}})
+    fake.hidden = {"__consumer_offsets"}
+    fake.replies["DescribeGroups"] = [_described("b", LOADING)] * 3
+    found = describe.describe_groups(cast(ClusterClient, fake), ["a", "b"])
+    assert list(found.groups) == ["a"]
+    assert "coordinator of group b is not available" in found.failed_groups["b"].message
+
+
+def test_without_an_offsets_topic_what_is_refused_stays_refused() -> None:
+    fake = FakeCluster({"a": {T0: 1}, "b": {T0: 1}})
+    fake.replies["FindCoordinator"] = [
+        lambda _node, request: Answer(
+            coordinators=[
+                Answer(key=name, error_code=code, error_message=None, node_id=-1)
+                for name, code in (("a", 30), ("b", 15))
+                if name in request.coordinator_keys
+            ]
+        )
+    ] * 3
+    failed = describe.describe_groups(cast(ClusterClient, fake), ["a", "b"]).failed_groups
+    assert (type(failed["a"]), type(failed["b"])) == (NotAuthorized, NotFound)
+
+
 def test_a_broker_that_cannot_be_listed_is_told() -> None:
     fake = FakeCluster({"g": {T0: 1}})
     fake.replies["ListGroups"] = [lambda *_: None, lambda *_: ConnectionRefused("broker 2 refused")]
@@ -210,6 +299,17 @@ def test_a_leader_that_moves_is_looked_up_again() -> None:
     report = _run(fake)
     assert report.rows[0].lag == 8
     assert report.complete
+
+
+def test_a_topic_that_may_not_be_described_is_told_beside_the_others() -> None:
+    """A member's assignment names topics whatever the user's rights on them are."""
+    fake = FakeCluster({"a": {T0: 5, T1: 5, GONE: 3}})
+    fake.hidden = {"gone"}
+    report = _run(fake)
+    assert [(row.topic, row.partition, row.lag) for row in report.rows] == [("gone", 0, None), ("t", 0, 5), ("t", 1, 5)]
+    assert report.unread == {GONE: "topic 'gone': not authorized to describe it"}
+    assert report.deleted == []
+    assert fake.sent["Metadata"] == 2, "for the brokers, for the topics: what is refused is not asked again"
 
 
 def test_a_partition_without_a_leader_is_null_and_told() -> None:

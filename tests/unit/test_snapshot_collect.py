@@ -28,6 +28,7 @@ class FakeCluster:
     """Brokers 1 and 2 (3 is gone); topics t (two partitions) and, hidden from this user, h; group g on broker 1."""
 
     def __init__(self) -> None:
+        self.timeout_s = 30.0
         self.asked: list[str] = []
         self.cluster_id = "c"
         self.starts = {("t", 0): 5, ("t", 1): 0}
@@ -39,7 +40,7 @@ class FakeCluster:
     def asking_silent_brokers_once(self) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def metadata(self, topics: Collection[str] | None = None) -> ClusterState:
+    def metadata(self, topics: Collection[str] | None = None, *, keep_errors: bool = False) -> ClusterState:
         self.asked.append("Metadata")
         if topics is not None and self.hidden & set(topics):
             raise NotAuthorized("topic h: not authorized")

@@ -83,6 +83,8 @@ def test_a_topic_that_may_not_be_described() -> None:
         wire.decode_metadata(wire.Reader(_response(12, error_code=29), flexible=True), 12)
     with pytest.raises(KctlError, match="UNKNOWN_SERVER_ERROR"):
         wire.decode_metadata(wire.Reader(_response(12, error_code=-1), flexible=True), 12)
+    state = wire.decode_metadata(wire.Reader(_response(12, error_code=29), flexible=True), 12, keep_errors=True)
+    assert (state.topics, type(state.failed["orders"])) == ({}, NotAuthorized)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -56,3 +58,59 @@ def test_every_command_is_refused(kctl_of_rights: Kctl, secure: SecureCluster, r
         assert refused.out == ""
     (row,) = json.loads(kctl_of_rights.ok("group", "export", reader, *secure.options(secure.admin), "-o", "json").out)
     assert row["committed_offset"] == 2
+
+
+HIDDEN = "rights-groups-hidden"
+
+
+@pytest.fixture
+def some_topics(kctl_of_rights: Kctl, secure: SecureCluster) -> Iterator[str]:
+    """A group that has committed for two topics; nobody may do everything with it, and describe one of the topics."""
+    admin = secure.options(secure.admin)
+    group = "rights-groups-some"
+    for name in (TOPIC, HIDDEN):
+        kctl_of_rights.ok("topic", "create", name, "--if-not-exists", *admin)
+    both = ("--topic", TOPIC, "--topic", HIDDEN)
+    kctl_of_rights.ok("group", "reset-offsets", group, *both, "--to-latest", "--create", "--yes", *admin)
+    kctl_of_rights.ok("acl", "add", f"allow nobody all group {group}*", f"allow nobody read topic {TOPIC}", *admin)
+    yield group
+    kctl_of_rights.ok("acl", "remove", "--principal", "nobody", "--yes", *admin)
+
+
+def test_hidden_commits_are_told_or_refused(kctl_of_rights: Kctl, secure: SecureCluster, some_topics: str) -> None:
+    """OffsetFetch leaves out topics that may not be described, without a word."""
+    nobody = secure.options(secure.nobody)
+
+    def group(*args: str) -> Any:
+        return kctl_of_rights("group", *args, *nobody)
+
+    def topics(*args: str) -> set[str]:
+        return {row["topic"] for row in kctl_of_rights.json("group", *args, *nobody)}
+
+    for seen in (group("describe", some_topics), kctl_of_rights("lag", some_topics, *nobody)):
+        assert (seen.code, HIDDEN in seen.out) == (0, False)
+        assert "only commits for topics that this user may describe are shown" in seen.err
+    deleted = group("delete", some_topics, "--dry-run")
+    assert "there may be more" in deleted.err
+    for args in (
+        ("export", some_topics),
+        ("reset-offsets", some_topics, "--all-topics", "--to-earliest", "--yes"),
+        ("reset-offsets", f"{some_topics}-2", "--from-group", some_topics, "--create", "--yes"),
+    ):
+        refused = group(*args)
+        assert (refused.code, refused.out) == (4, ""), str(refused)
+        assert "there may be more commits than brokers tell" in refused.err
+    assert topics("export", some_topics, "--topic", TOPIC) == {TOPIC}
+    assert topics("reset-offsets", some_topics, "--topic", TOPIC, "--to-earliest", "--dry-run") == {TOPIC}
+    refused = group("export", some_topics, "--topic", HIDDEN)
+    assert (refused.code, f"topic '{HIDDEN}': not authorized to describe it" in refused.err) == (4, True)
+
+
+def test_hidden_groups_are_told_where_groups_match(
+    kctl_of_rights: Kctl, secure: SecureCluster, some_topics: str, reader: str
+) -> None:
+    matched = kctl_of_rights(
+        "group", "delete", "--match", "rights-groups.*", "--dry-run", *secure.options(secure.nobody)
+    )
+    assert (matched.code, some_topics in matched.out, reader in matched.out) == (0, True, False)
+    assert "only groups that this user may describe are shown" in matched.err

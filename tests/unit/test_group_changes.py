@@ -1,0 +1,359 @@
+"""What group changes tell when only a part was done, could not be read back, or was planned from what is not so any
+more: fed with coordinators' answers, because a real one cannot be made to give these on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from types import SimpleNamespace as Answer
+from typing import Any, cast
+
+import pytest
+
+from kctl.client import ClusterClient
+from kctl.commands import watching
+from kctl.commands.app import main
+from kctl.commands.group_tables import judge_changes
+from kctl.errors import (
+    AuthenticationFailed,
+    ConnectionFailed,
+    KctlError,
+    NotAuthorized,
+    NotFound,
+    OperationFailed,
+    Refused,
+    UsageError,
+)
+from kctl.groups import delete, export, names, overview, remove_members, reset
+from kctl.groups.commit import OffsetToCommit
+from kctl.groups.coordinators import CoordinatorMoved
+from kctl.groups.delete import DeletedGroup, DeletedOffset
+from kctl.groups.model import Group, Groups, Member
+from kctl.groups.names import chosen_groups
+from kctl.groups.remove_members import RemovedMember
+from kctl.groups.reset import OffsetChange, ResetPlan, apply_reset
+from kctl.groups.reset_rules import Target, To
+from kctl.lag.collect import LogOffsets
+from kctl.lag.offsets import Commit
+from kctl.model import ClusterState, TopicPartition
+
+NOBODY = cast(ClusterClient, None)
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+GONE = ConnectionFailed("nobody is there")
+FORBIDDEN = NotAuthorized("topic t: not authorized")
+
+
+def change(partition: int, old: int | None = 100, *, new: int = 50, result: str = "would reset") -> OffsetChange:
+    return OffsetChange("g", "t", partition, result, old, new, None, None, None, 0, 200)
+
+
+Commits = Mapping[TopicPartition, Commit] | KctlError
+
+
+class Coordinator:
+    """Answers fetch_commits with each of `seen` in turn, and commit_offsets with `taken`."""
+
+    def __init__(self, *seen: Commits, taken: Mapping[TopicPartition, KctlError | None] | None = None) -> None:
+        self.seen, self.taken = list(seen), taken or {}
+        self.committed: list[Mapping[TopicPartition, OffsetToCommit]] = []
+
+    def fetch_commits(self, _client: object, groups: Sequence[str], *, known: object = None) -> dict[str, Commits]:
+        return dict.fromkeys(groups, self.seen.pop(0))
+
+    def commit_offsets(
+        self, _client: object, _group: str, offsets: Mapping[TopicPartition, OffsetToCommit], *, known: object
+    ) -> dict[TopicPartition, KctlError | None]:
+        self.committed.append(offsets)
+        return {tp: self.taken.get(tp) for tp in offsets}
+
+    def serve(self, patch: pytest.MonkeyPatch) -> Coordinator:
+        patch.setattr(reset, "fetch_commits", self.fetch_commits)
+        patch.setattr(reset, "commit_offsets", self.commit_offsets)
+        return self
+
+
+def at(offset: int, metadata: str = "") -> Commit:
+    return Commit(offset, -1, metadata)
+
+
+@pytest.mark.parametrize(
+    ("old", "now", "said"),
+    [
+        (100, {T0: at(10_100)}, "t-0 was at 100 and is 10100 now"),
+        (100, {}, "t-0 was at 100 and has none now"),
+        (None, {T0: at(3)}, "t-0 was at no commit and is 3 now"),
+    ],
+)
+def test_a_group_that_went_on_while_the_question_waited_is_refused(
+    monkeypatch: pytest.MonkeyPatch, old: int | None, now: Commits, said: str
+) -> None:
+    there = Coordinator(now).serve(monkeypatch)
+    with pytest.raises(Refused, match=said):
+        apply_reset(NOBODY, ResetPlan([change(0, old)]))
+    assert there.committed == []
+
+
+def test_committed_and_not_read_back_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Partition 0 was taken, partition 1 refused, and then the network is gone."""
+    Coordinator({T0: at(100), T1: at(100)}, GONE, taken={T1: FORBIDDEN}).serve(monkeypatch)
+    done, errors = apply_reset(NOBODY, ResetPlan([change(0), change(1)]))
+    assert [(row.result, row.error) for row in done] == [
+        ("failed", "committed, but it could not be read back: nobody is there"),
+        ("failed", "topic t: not authorized"),
+    ]
+    with pytest.raises(OperationFailed, match="2 of 2 offsets not reset"):
+        judge_changes(done, errors, what="reset")
+
+
+@pytest.mark.parametrize(("error", "sent"), [(GONE, 1), (CoordinatorMoved("loading"), 2), (FORBIDDEN, 2)])
+def test_a_broker_that_does_not_answer_ends_it(monkeypatch: pytest.MonkeyPatch, error: KctlError, sent: int) -> None:
+    """Fifty groups would wait fifty times. Each row is told."""
+    there = Coordinator({T0: at(100)}, {T0: at(100)}, taken={T0: error}).serve(monkeypatch)
+    done, errors = apply_reset(NOBODY, ResetPlan([change(0), replace(change(0), group="h")]))
+    assert len(there.committed) == sent
+    assert [row.result for row in done] == ["failed", "failed"]
+    assert ("not sent, because before" in (done[1].error or "")) == (sent == 1)
+    assert len(errors) == 2
+
+
+def test_all_refused_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    Coordinator({T0: at(100), T1: at(100)}, {T0: at(100)}, taken={T0: FORBIDDEN, T1: FORBIDDEN}).serve(monkeypatch)
+    done, errors = apply_reset(NOBODY, ResetPlan([change(0), change(1)]))
+    with pytest.raises(NotAuthorized):
+        judge_changes(done, errors, what="reset")
+
+
+def test_metadata_is_restored_and_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = Coordinator({T0: at(7, "theirs")}, {T0: at(7, "theirs")}, {T0: at(7, "theirs")}).serve(monkeypatch)
+    group = Group("g", "Empty", "consumer", "classic", 1)
+    monkeypatch.setattr(reset, "describe_groups", lambda *_: Groups({"g": group}, {}, {}))
+    monkeypatch.setattr(reset, "read_log_offsets", lambda *_: ({T0: LogOffsets(0, 9)}, set(), {}))
+    plan = reset.plan_reset(NOBODY, ["g"], Target(To.GIVEN), given={"g": {T0: OffsetToCommit(7, "mine")}})
+    (row,) = plan.todo
+    assert (row.difference, row.note) == (0, "only the metadata differs")
+    done, _ = apply_reset(NOBODY, plan)
+    assert there.committed == [{T0: OffsetToCommit(7, "mine")}]
+    assert [(row.result, row.error) for row in done] == [("failed", "7 theirs is committed, as read back")]
+
+
+@pytest.mark.parametrize("metadata", ["", "theirs"])
+def test_the_same_offset_and_metadata_is_unchanged(monkeypatch: pytest.MonkeyPatch, metadata: str) -> None:
+    """A file without metadata says nothing about it."""
+    Coordinator({T0: at(7, "theirs")}).serve(monkeypatch)
+    group = Group("g", "Empty", "consumer", "classic", 1)
+    monkeypatch.setattr(reset, "describe_groups", lambda *_: Groups({"g": group}, {}, {}))
+    monkeypatch.setattr(reset, "read_log_offsets", lambda *_: ({T0: LogOffsets(0, 9)}, set(), {}))
+    plan = reset.plan_reset(NOBODY, ["g"], Target(To.GIVEN), given={"g": {T0: OffsetToCommit(7, metadata)}})
+    assert [row.result for row in plan.rows] == ["unchanged"]
+
+
+# --- what brokers hide --------------------------------------------------------------------------------------------
+
+
+class Hiding:
+    """A cluster whose topics may not all be described."""
+
+    def metadata(self, _topics: object) -> ClusterState:
+        raise NotAuthorized("not authorized to describe it")
+
+
+def test_all_commits_are_not_taken_from_who_does_not_tell_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = cast(ClusterClient, Hiding())
+    group = Group("g", "Empty", "consumer", "classic", 1)
+    monkeypatch.setattr(reset, "describe_groups", lambda *_: Groups({"g": group}, {}, {}))
+    monkeypatch.setattr(export, "describe_existing", lambda *_: {"g": group})
+    with pytest.raises(NotAuthorized, match="there may be more commits"):
+        reset.plan_reset(client, ["g"], Target(To.EARLIEST))
+    with pytest.raises(NotAuthorized, match="there may be more commits"):
+        export.exported(client, ["g"])
+
+
+# --- deletion and removal -----------------------------------------------------------------------------------------
+
+
+def test_a_deletion_that_cannot_be_looked_at_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcomes = {"a": Refused("group a has members"), "b": True}
+    monkeypatch.setattr(delete, "ask_coordinators", lambda *_: outcomes)
+    monkeypatch.setattr(delete, "describe_groups", lambda *_: Groups({}, {}, {"a": GONE, "b": GONE}))
+    plan = [DeletedGroup(name, "would delete", "Empty", "classic", 0, ()) for name in outcomes]
+    done, errors = delete.delete_groups(NOBODY, plan)
+    assert [row.error for row in done] == [
+        "group a has members",
+        "deleted, but whether it is gone could not be seen: nobody is there",
+    ]
+    assert [isinstance(error, Refused) for error in errors] == [True, False], "one for each failed row"
+
+
+def test_offsets_deleted_and_not_read_back_are_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delete, "ask_coordinators", lambda *_: {"g": {T0: None, T1: FORBIDDEN}})
+    monkeypatch.setattr(delete, "fetch_commits", lambda *_: {"g": GONE})
+    plan = [DeletedOffset("g", "t", number, "would delete", 5) for number in (0, 1)]
+    done, errors = delete.delete_offsets(NOBODY, "g", plan)
+    with pytest.raises(OperationFailed, match="could not be read back"):
+        judge_changes(done, errors, what="deleted")
+
+
+def member(member_id: str, instance: str | None = None) -> RemovedMember:
+    return RemovedMember("g", member_id, instance, "client", "host", 1, "would remove")
+
+
+class LeaveGroup:
+    """A coordinator that knows instance «i» under another member id by now."""
+
+    timeout_s = 5.0
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+
+    def send(self, request: Any) -> Any:
+        return Answer(coordinators=[Answer(key="g", error_code=0, error_message=None, node_id=1)])
+
+    def send_each(self, requests: Mapping[int, Any]) -> dict[int, Any]:
+        ((node, request),) = requests.items()
+        self.asked += request.members
+        rows = [
+            Answer(member_id=m.member_id, group_instance_id=m.group_instance_id, error_code=_fenced(m))
+            for m in request.members
+        ]
+        return {node: Answer(error_code=0, members=rows)}
+
+
+def _fenced(identity: Any) -> int:
+    return 82 if identity.group_instance_id else 0
+
+
+def test_a_static_member_that_was_restarted_is_not_thrown_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = Group("g", "Stable", "consumer", "classic", 1, members=(Member("new", "i", "client", "host", ()),))
+    monkeypatch.setattr(remove_members, "describe_groups", lambda *_: Groups({"g": now}, {}, {}))
+    client = LeaveGroup()
+    done, errors = remove_members.remove_members(
+        cast(ClusterClient, client), "g", [member("old", "i"), member("plain")]
+    )
+    assert [(row.result, row.error) for row in done] == [("joined again", None), ("removed", None)]
+    assert errors == []
+    assert [(m.member_id, m.group_instance_id) for m in client.asked] == [("old", "i"), ("plain", None)]
+
+
+@pytest.mark.parametrize(
+    ("failure", "result"), [(GONE, "failed"), (NotFound("the group went with its last member"), "removed")]
+)
+def test_a_removal_that_cannot_be_read_back_is_told(
+    monkeypatch: pytest.MonkeyPatch, failure: KctlError, result: str
+) -> None:
+    monkeypatch.setattr(remove_members, "ask_coordinators", lambda *_: {"g": {"m": None}})
+    monkeypatch.setattr(remove_members, "describe_groups", lambda *_: Groups({}, {}, {"g": failure}))
+    done, errors = remove_members.remove_members(NOBODY, "g", [member("m")])
+    assert [row.result for row in done] == [result]
+    assert [type(error) for error in errors] == ([OperationFailed] if result == "failed" else [])
+
+
+# --- which groups -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def four_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = {"old": None, "new": "consumer", "shared": "share", "streaming": "streams"}
+    listed = Groups({name: Group(name, "Empty", "", kind, 1) for name, kind in kinds.items()}, {}, {})
+    monkeypatch.setattr("kctl.groups.describe.list_groups", lambda *_: listed)
+
+
+@pytest.mark.usefixtures("four_types")
+@pytest.mark.parametrize(
+    ("types", "with_commits", "chosen", "left_out"),
+    [
+        ((), False, ["new", "old", "shared", "streaming"], []),
+        ((), True, ["new", "old", "streaming"], ["shared"]),
+        (("classic",), False, ["old"], []),
+        (("Consumer", "share"), True, ["new"], ["shared"]),
+    ],
+)
+def test_groups_by_expression(
+    types: Collection[str], with_commits: bool, chosen: list[str], left_out: list[str]
+) -> None:
+    assert chosen_groups(NOBODY, (), [".*"], types, with_commits=with_commits) == (chosen, left_out)
+
+
+@pytest.mark.usefixtures("four_types")
+def test_no_groups_by_expression() -> None:
+    with pytest.raises(Refused, match="'shared' is a share group"):
+        chosen_groups(NOBODY, (), ["sh.*"], with_commits=True)
+    with pytest.raises(NotFound, match="no group that matches is of type streams"):
+        chosen_groups(NOBODY, (), ["old"], ["streams"])
+    with pytest.raises(UsageError, match="--type goes with --match"):
+        chosen_groups(NOBODY, ["old"], (), ["classic"])
+    with pytest.raises(UsageError, match="is not a type of group"):
+        names.known_types(["any"])
+
+
+# --- the commands -------------------------------------------------------------------------------------------------
+
+
+class Client:
+    """Whoever asks this one about rights has them all."""
+
+    warnings = ()
+    target = Answer(name="here")
+
+    def metadata(self, _topics: object) -> ClusterState:
+        return ClusterState("id", 1, {}, {})
+
+    def send(self, _request: object) -> Any:
+        return Answer(error_code=0, authorized_operations={8})
+
+
+@pytest.fixture
+def connected(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = nullcontext(Client())
+    client.warnings = ()  # type: ignore[attr-defined]
+    monkeypatch.setattr("kctl.client.connect", lambda *_, **__: client)
+    monkeypatch.setattr(watching, "time", Answer(sleep=_second_pass))
+
+
+def _second_pass(_seconds: float) -> None:
+    raise AssertionError("the watch goes on")
+
+
+HERE = ("--bootstrap-server", "127.0.0.1:1")
+
+
+@pytest.mark.usefixtures("connected")
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("group", "list", "--watch", "--state", "foo"),
+        ("group", "list", "--watch", "--type", "foo"),
+        ("group", "list", "--watch", "--match", "("),
+        ("group", "describe", "--watch", "x" * 40_000),
+        ("lag", "--watch", "x" * 40_000),
+    ],
+)
+def test_a_watch_with_wrong_input_ends(argv: Sequence[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*argv, *HERE]) == 2
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.usefixtures("connected")
+def test_a_watch_logs_in_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise AuthenticationFailed("wrong password")
+
+    monkeypatch.setattr(overview, "summaries", refused)
+    assert main(["group", "list", "--watch", *HERE]) == 3
+    assert "wrong password" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("connected")
+@pytest.mark.parametrize(("asked", "code"), [(("streaming",), 4), (("streaming", "known"), 5), (("known",), 0)])
+def test_members_that_are_not_known_are_no_success(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], asked: Sequence[str], code: int
+) -> None:
+    groups = {
+        "streaming": Group("streaming", "Stable", "", "streams", 1),
+        "known": Group("known", "Empty", "consumer", "classic", 1, members=()),
+    }
+    monkeypatch.setattr(overview, "describe_existing", lambda _, them: {name: groups[name] for name in them})
+    assert main(["group", "members", *asked, "-o", "json", *HERE]) == code
+    out, err = capsys.readouterr()
+    assert out == ("" if code == 4 else "[]\n")
+    assert ("the members of streaming are not known" in err) == (code != 0)
