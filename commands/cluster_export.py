@@ -10,11 +10,12 @@ from typing import Annotated, Any
 import typer
 
 from kctl.commands import output
-from kctl.commands.invocation import invocation
+from kctl.commands.invocation import formats_are, invocation
 from kctl.commands.out_file import check_out, write_whole
 from kctl.errors import UsageError
 
 
+@formats_are("json, or yaml.")
 def export(
     ctx: typer.Context,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file instead of stdout.")] = None,

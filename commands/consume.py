@@ -10,7 +10,7 @@ import typer
 
 from kctl.commands import output
 from kctl.commands.interrupts import undone_when_terminated
-from kctl.commands.invocation import Invocation, invocation
+from kctl.commands.invocation import Invocation, formats_are, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.errors import NotHealthy, UsageError
 from kctl.units import parse_duration_ms
@@ -24,8 +24,14 @@ if TYPE_CHECKING:
 
 _STARTS = {"earliest": (True, None), "latest": (False, None)}
 _RESETS = ("earliest", "latest")
+# As help says it: the names are in modules that help does not import.
+_DECODERS = (
+    "Decode keys and values: text, json, short, int, long, float, double, hex, base64, avro, a plug-in's; or one of"
+    " Kafka's own topics: offsets, transaction_log, share_group_state, cluster_metadata, remote_log_metadata."
+)
 
 
+@formats_are("json (JSON Lines), or text without; with --quiet table, wide, json, yaml or csv.")
 def command(
     ctx: typer.Context,
     topics: Annotated[list[str] | None, typer.Argument(metavar="[TOPIC]...", show_default=False)] = None,
@@ -72,14 +78,16 @@ def command(
     ] = None,
     form: Annotated[
         str | None,
-        typer.Option("--format", metavar="FORMAT", help="text, json, hex or a template, {value}."),
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="text, json, hex or a template: '{key} {value}\\n'; its lines end where \\n stands.",
+        ),
     ] = None,
     key_separator: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Show the key too, and this between key and value; \\t is a tab.")
     ] = None,
-    decoder: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Decode keys and values: text, json, long, avro, offsets, …")
-    ] = None,
+    decoder: Annotated[str | None, typer.Option(metavar="NAME", help=_DECODERS)] = None,
     key_decoder: Annotated[str | None, typer.Option(metavar="NAME", help="Decode keys.")] = None,
     value_decoder: Annotated[str | None, typer.Option(metavar="NAME", help="Decode values.")] = None,
     schema_registry: Annotated[

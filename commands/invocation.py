@@ -110,14 +110,14 @@ def _option(*names: str, metavar: str | None = None, **settings: Any) -> TyperOp
     return TyperOption(param_decls=list(names), metavar=metavar, expose_value=False, callback=_remember, **settings)
 
 
-def common_options() -> list[TyperOption]:
+def common_options(formats_said: str = "table, wide, json, yaml or csv.") -> list[TyperOption]:
     """The options that every command and group takes, before and after the command's name."""
     return [
         _option(
             "-o",
             "--output",
             metavar="FORMAT",
-            help="table, wide, json, yaml or csv.",
+            help=formats_said,
             autocompletion=lambda _ctx, _args, text: formats(text),
         ),
         _option(
@@ -178,6 +178,22 @@ def more_formats(*names: str) -> Callable[[_Function], _Function]:
     return mark
 
 
+def formats_are(text: str) -> Callable[[_Function], _Function]:
+    """Decorator under @app.command, for a command that refuses some of FORMATS: what the help of `-o` says."""
+
+    def mark(function: _Function) -> _Function:
+        function.formats_are = text  # type: ignore[attr-defined]  # as above
+        return function
+
+    return mark
+
+
+def _formats_said(function: Any) -> str:
+    """The formats of a command, for its help."""
+    names = (*FORMATS, *getattr(function, "more_formats", ()))
+    return getattr(function, "formats_are", f"{', '.join(names[:-1])} or {names[-1]}.")
+
+
 def _name_value(param: Any) -> None:
     """`--topic TOPIC` and `--partitions N` in help, instead of the names of Python's types."""
     if param.param_type_name != "option" or param.metavar is not None or param.is_flag:
@@ -209,7 +225,7 @@ class KctlCommand(_CommonOptions, TyperCommand):
             _name_value(param)
             _complete_value(param)
         kwargs["context_settings"] = _with_short_help(kwargs.get("context_settings"))
-        super().__init__(*args, params=[*own, *common_options()], **kwargs)
+        super().__init__(*args, params=[*own, *common_options(_formats_said(kwargs.get("callback")))], **kwargs)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         # Typer writes a required argument as {NAME}; everybody else as NAME.

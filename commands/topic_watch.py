@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kctl.commands.invocation import invocation
+from kctl.commands.invocation import formats_are, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.topic_options import ALL_NAMES, INTERNAL, MATCH
 from kctl.commands.watching import Shown, Watching
@@ -24,6 +24,7 @@ class By(str, Enum):
     PARTITION = "partition"
 
 
+@formats_are("table, wide or json (a line for each look).")
 def watch(
     ctx: typer.Context,
     names: Annotated[list[str] | None, ALL_NAMES] = None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kctl.commands import output
-from kctl.commands.invocation import CommandGroup, Invocation, invocation
+from kctl.commands.invocation import CommandGroup, Invocation, formats_are, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
 from kctl.commands.zk_tables import node_tables, server_table, stat_table
@@ -223,6 +223,7 @@ def acl(
 
 
 @app.command()
+@formats_are("table, wide, json or csv.")
 def watch(
     ctx: typer.Context,
     path: Annotated[str, _PATH],

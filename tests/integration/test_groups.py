@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import time
@@ -320,6 +322,8 @@ def test_hostile_group_ids(kctl: Kctl, filled: str, name: str) -> None:
     assert kctl("group", "reset-offsets", *one, "--to-latest", "--create", "--yes", "--", mine).code == 0
     shown = kctl.ok("group", "describe", "--", mine)
     assert not {"\x1b", "\x07", "\u202e"} & set(shown.out + shown.err)
+    rows = list(csv.DictReader(io.StringIO(kctl.ok("group", "describe", "-o", "csv", "--", mine).out)))
+    assert [(row["group"], row["topic"], row["partition"], row["lag"]) for row in rows] == [(mine, filled, "0", "0")]
     for form in ("json", "csv"):
         file = kctl.ok("group", "export", "-o", form, "--", mine).out
         (row,) = kctl.json("group", "import", "-", "--dry-run", stdin=file)

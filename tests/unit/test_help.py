@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from command_tree import every_command
 from kctl.commands import app
+from kctl.records.decoding import BUILT_IN
+from kctl.segment.row_decoders import INTERNAL_TOPICS
 
 
 @pytest.mark.parametrize("path", ["", "topic", "topic list", "broker loggers", "lag"])
@@ -33,3 +38,29 @@ def test_help_of_what_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
 def test_formats_of_watch(capsys: pytest.CaptureFixture[str]) -> None:
     assert app.main(["topic", "watch", "-o", "csv"]) == 2
     assert "topic watch shows a table" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("topic list", "table, wide, json, yaml or csv."),
+        ("topic offsets", "table, wide, json, yaml, csv or kafka."),
+        ("topic watch", "table, wide or json (a line for each look)."),
+        ("zk watch", "table, wide, json or csv."),
+        ("cluster export", "json, or yaml."),
+        ("consume", "json (JSON Lines), or text without; with --quiet table, wide, json, yaml or csv."),
+    ],
+)
+def test_formats_that_a_command_has(path: str, said: str) -> None:
+    command = dict(every_command())[path]
+    (option,) = (param for param in command.params if "--output" in param.opts)
+    assert option.help == said
+
+
+def test_all_decoders_are_named_in_help_and_docs() -> None:
+    (option,) = (param for param in dict(every_command())["consume"].params if "--decoder" in param.opts)
+    page = (Path(__file__).resolve().parents[2] / "docs" / "consume.md").read_text()
+    table = page.partition("## Decoders")[2].partition("What a decoder cannot take")[0]
+    for name in (*BUILT_IN, *INTERNAL_TOPICS):
+        assert re.search(rf"[ :]{name}[,.;]", option.help), name
+        assert f"`{name}`" in table, name
