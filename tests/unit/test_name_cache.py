@@ -122,7 +122,9 @@ class Loading(ClusterClient):
     def close(self) -> None:
         pass
 
-    def metadata(self, topics: Any = None, *, timeout_s: float | None = None) -> ClusterState:
+    def metadata(
+        self, topics: Any = None, *, timeout_s: float | None = None, keep_errors: bool = False
+    ) -> ClusterState:
         self.limits.append(self._deadline(timeout_s).left_s)
         return ClusterState("c", 1, {number: Broker(number, "h", number, None) for number in (1, 2)}, {})
 

@@ -234,7 +234,7 @@ class _Sluggish:
 def test_a_silent_broker_is_waited_for_once() -> None:
     client = ClusterClient.__new__(ClusterClient)
     brokers = _Sluggish()
-    client.timeout_s, client._brokers, client._silent = 1.0, cast("Any", brokers), None
+    client.timeout_s, client._brokers, client._silent, client._last = 1.0, cast("Any", brokers), None, None
     with client.asking_silent_brokers_once():
         for _ in range(3):
             answers = client.send_each({1: "?", 2: "?"})
