@@ -104,6 +104,9 @@ def cached_names(kind: str, target: Target, *, now: float | None = None) -> list
 def _fetch(kind: str, target: Target) -> list[str]:
     from kctl.client import connect
 
+    if kind not in {"topics", "brokers"}:  # the limit is for the cluster: a busy machine needs as long for this alone
+        import kafka.protocol.admin  # noqa: F401
+
     deadline = Deadline(BUDGET_S)
     with connect(target, timeout_s=BUDGET_S) as client, client.ending_by(deadline):
         return sorted(FETCHES[kind](client))[:MAX_NAMES]
