@@ -35,7 +35,7 @@ class Groups:
         return self.kctl.json("group", *args)
 
     def state(self, group: str) -> str:
-        found = [row["state"] for row in self.json("list", "--match", group)]
+        found = [row["state"] for row in self.json("list") if row["group"] == group]
         return found[0] if found else "none"
 
 
