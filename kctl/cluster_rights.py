@@ -16,17 +16,30 @@ DELETE, _DESCRIBE = 6, 8  # org.apache.kafka.common.acl.AclOperation
 _NO_TOPIC = "kctl asks whether all topics may be described"
 
 
+def cluster_operations(client: ClusterClient) -> Collection[int] | None:
+    """What the user may do with the cluster, as codes of AclOperation (KIP-430); None when the broker does not tell.
+
+    Raises KctlError when it cannot be asked: brokers before 2.8.
+    """
+    from kafka.protocol.admin import DescribeClusterRequest
+
+    from kctl.client import error_for
+
+    answer = client.send(DescribeClusterRequest(include_cluster_authorized_operations=True))
+    if answer.error_code:
+        raise error_for(answer.error_code, answer.error_message, subject="the cluster")
+    operations: Collection[int] | None = answer.authorized_operations
+    return operations
+
+
 def may_describe_cluster(client: ClusterClient) -> bool | None:
     """Whether the user has Describe on the cluster, so that ListGroups tells all groups (KafkaApis.handleListGroups
     answers others with those that they may describe). None when it cannot be told: brokers before 2.8."""
-    from kafka.protocol.admin import DescribeClusterRequest
-
     try:
-        answer = client.send(DescribeClusterRequest(include_cluster_authorized_operations=True))
+        allowed = cluster_operations(client)
     except KctlError:
         return None
-    allowed = answer.authorized_operations
-    return None if answer.error_code or allowed is None else _DESCRIBE in allowed
+    return None if allowed is None else _DESCRIBE in allowed
 
 
 def may_describe_all_topics(client: ClusterClient) -> bool | None:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kctl.cluster_rights import cluster_operations
 from kctl.errors import KctlError
 
 if TYPE_CHECKING:
@@ -58,17 +59,10 @@ def read_rights(client: ClusterClient) -> tuple[Right, ...]:
 
 
 def _cluster(client: ClusterClient) -> list[Right]:
-    from kafka.protocol.admin import DescribeClusterRequest
-
-    from kctl.client import error_for
-
     try:
-        answer = client.send(DescribeClusterRequest(include_cluster_authorized_operations=True))
-        if answer.error_code:
-            raise error_for(answer.error_code, answer.error_message, subject="the cluster")
+        return cluster_rights(cluster_operations(client))
     except KctlError as exc:
         return [Right("cluster", "DESCRIBE", "unknown", exc.message)]
-    return cluster_rights(answer.authorized_operations)
 
 
 def cluster_rights(allowed: Collection[int] | None) -> list[Right]:
