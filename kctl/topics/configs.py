@@ -82,11 +82,12 @@ def fetch_topic_configs(
     brokers: Collection[int],
     *,
     names: Collection[str] | None = None,
+    defaults: bool = False,
     limit_s: float = _SILENT_S,
 ) -> dict[str, list[ConfigEntry] | KctlError]:
     """The configs of each topic that are not the default, sorted by name; a topic's failure is its value.
 
-    names: only these configs.
+    names: only these configs. defaults: those that are the default as well.
     Some hundred topics are asked of each broker at once: any broker can answer for any topic. limit_s: for one
     answer. While ZooKeeper is down no broker gives one; then the others are not waited for as well.
     """
@@ -123,7 +124,7 @@ def fetch_topic_configs(
             if isinstance(response, KctlError):
                 found.update(dict.fromkeys(chunk, response))
             else:
-                found.update(_parse(response, chunk))
+                found.update(_parse(response, chunk, defaults=defaults))
             if isinstance(response, ConnectionFailed):  # a broker that is down: the next one can tell as well
                 able = [] if silent else [other for other in able if other != node]
                 pending.append(chunk)
@@ -133,7 +134,7 @@ def fetch_topic_configs(
     return found
 
 
-def _parse(response: Any, names: Sequence[str]) -> dict[str, list[ConfigEntry] | KctlError]:
+def _parse(response: Any, names: Sequence[str], *, defaults: bool) -> dict[str, list[ConfigEntry] | KctlError]:
     from kctl.client import error_for
 
     # Topics that this user may not describe are left out of the answer, silently.
@@ -149,8 +150,8 @@ def _parse(response: Any, names: Sequence[str]) -> dict[str, list[ConfigEntry] |
             entries = (
                 ConfigEntry(c.name, c.value, topic_source(c.name, c.value, c.config_source))
                 for c in row.configs
-                if not c.is_default
+                if defaults or not c.is_default
             )
-            told = (entry for entry in entries if entry.source is not ConfigSource.DEFAULT)
+            told = (entry for entry in entries if defaults or entry.source is not ConfigSource.DEFAULT)
             found[row.resource_name] = sorted(told, key=lambda entry: entry.name)
     return found
