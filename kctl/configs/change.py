@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from kctl.configs.describe import OWN_SOURCE, Config, by_name, describe, describe_brokers_on_each, describe_each
 from kctl.configs.keys import find_key, unknown
 from kctl.configs.resources import Resource
-from kctl.configs.values import fault_of, items, number_for
+from kctl.configs.values import fault_of, items, number_for, same
 from kctl.deadline import Deadline
 from kctl.dynamic_configs import Items, alter_dynamic
 from kctl.errors import KctlError, OutcomeUnknown, Refused, UsageError
@@ -149,7 +149,7 @@ def _holds(resource: Resource, edit: Edit, config: Config) -> bool:
     if config.sensitive:
         return False
     if edit.operation == "set":
-        return own is not None and own.value == (edit.value or "").strip()
+        return own is not None and same(config.type, own.value, (edit.value or "").strip())
     there = items(own.value if own is not None else None)
     wanted = items(edit.value)
     if edit.operation == "append":

@@ -21,7 +21,7 @@ MIN_ISR = "min.insync.replicas"
 
 
 class ConfigSource(Enum):
-    """Where a value comes from (DescribeConfigsResponse.ConfigSource)."""
+    """Where a value comes from (DescribeConfigsResponse.ConfigSource); of a quota, whose it is."""
 
     TOPIC = "topic"
     DYNAMIC_BROKER = "dynamic broker"
@@ -30,6 +30,12 @@ class ConfigSource(Enum):
     DEFAULT = "default"
     CLIENT_METRICS = "client metrics"
     GROUP = "group"
+    USER = "user"
+    DEFAULT_USER = "default user"
+    CLIENT_ID = "client-id"
+    DEFAULT_CLIENT_ID = "default client-id"
+    IP = "ip"
+    DEFAULT_IP = "default ip"
     OTHER = "other"
 
     @classmethod
