@@ -231,7 +231,10 @@ def _configs_of(resource: Resource, answer: Any, keys: list[str] | None) -> list
 
 
 def _of_topic(config: Config) -> Config:
-    """A topic's config, of which a broker may say that the value of log.retention.hours is the default."""
+    """A topic's config, of which a broker may say that the value of log.retention.hours is the default, or, beside a
+    value of the topic's own, no default."""
+    if config.default is None and config.name in KAFKAS_DEFAULTS:
+        config = replace(config, default=KAFKAS_DEFAULTS[config.name])
     if config.source is not ConfigSource.DEFAULT:
         return config
     source = topic_source(config.name, config.value, _DEFAULT_SOURCE)

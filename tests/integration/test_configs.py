@@ -58,6 +58,8 @@ def test_the_same_as_kafka_configs(
     ours = as_kafka_configs(kctl.json("config", "get", f"topic/{mine}", "--all"))
     assert ours == kafka_configs(kafka_home, cluster.bootstrap, "topics", mine)
     assert ours["retention.ms"][0] == "60000"
+    (row,) = kctl.json("config", "unset", f"topic/{mine}", "retention.ms", "--dry-run")
+    assert (row["before"], row["after"], row["after_source"]) == ("60000", "604800000", "default"), "of hours"
     broker = as_kafka_configs(kctl.json("config", "get", "broker/1", "--all"))
     assert {k: v for k, v in broker.items() if k not in UNDESCRIBED} == kafka_configs(
         kafka_home, cluster.bootstrap, "brokers", "1"

@@ -19,6 +19,7 @@ from kctl.configs.edits import parse_edits, removals, with_files
 from kctl.configs.explain import explain, explanations
 from kctl.configs.html import plain
 from kctl.configs.keys import find_key
+from kctl.configs.other_units import in_ms
 from kctl.configs.quota_configs import pairs_with, quota_configs
 from kctl.configs.resources import Resource, parse_resource
 from kctl.configs.values import fault_of, items, number_for, same
@@ -104,6 +105,27 @@ def test_resources(text: str, expected: tuple[str, str]) -> None:
 def test_what_is_no_resource(text: str, reason: str) -> None:
     with pytest.raises(UsageError, match=reason):
         parse_resource(text)
+
+
+@pytest.mark.parametrize(
+    ("on_broker", "expected"),
+    [
+        ({"log.retention.hours": "168"}, ("log.retention.hours", "604800000")),
+        ({"log.retention.hours": "168", "log.retention.minutes": "5"}, ("log.retention.minutes", "300000")),
+        ({"log.retention.hours": "168", "log.retention.ms": "7"}, ("log.retention.ms", "7")),
+        ({"log.retention.hours": "-1"}, ("log.retention.hours", "-1")),
+        ({}, None),
+    ],
+)
+def test_what_brokers_have_in_hours(on_broker: dict[str, str], expected: tuple[str, str] | None) -> None:
+    known = {
+        "log.retention.ms": config("log.retention.ms", None, "long"),
+        "log.roll.hours": config("log.roll.hours", "1"),
+    }
+    known |= {name: config(name, value, "long") for name, value in on_broker.items()}
+    found = in_ms(known, ["retention.ms"])
+    assert {name: (s.name, s.value) for name, s in found.items()} == ({"retention.ms": expected} if expected else {})
+    assert in_ms(known, ["segment.ms"])["segment.ms"].value == "3600000"
 
 
 def test_quotas_are_configs_of_users_client_ids_and_addresses() -> None:
