@@ -20,8 +20,8 @@ from kctl.records.fitting import Fitting, Parse
 from kctl.records.outgoing import Unfit
 from kctl.records.pace import Pace
 from kctl.records.produce_batch import ClosedBatch, compressor, numbers_of
-from kctl.records.produce_options import ACKS, Lost, ProduceOptions, ProduceResult
-from kctl.records.produce_sender import ACKNOWLEDGED, FAILED, UNKNOWN, Sender, SenderOptions
+from kctl.records.produce_options import ACKS, Lost, ProduceOptions, ProduceResult, SenderOptions
+from kctl.records.produce_sender import ACKNOWLEDGED, FAILED, UNKNOWN, Sender
 from kctl.records.producer_id import producer_id
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kctl.records.outgoing import Outgoing
+from kctl.records.produce_batch import Compress
 
 ACKS = {"all": -1, "1": 1, "0": 0}
 
@@ -29,6 +30,23 @@ class ProduceOptions:
     count: int | None = None
     per_s: float | None = None
     skip_bad_lines: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SenderOptions:
+    """acks: −1 for all in-sync replicas, 1, 0. producer: id and epoch for idempotence. batch_bytes: the size when full.
+
+    linger_s: how long a batch waits to be filled. timeout_s: how long a partition may make no progress.
+    """
+
+    topic: str
+    acks: int
+    producer: tuple[int, int] | None
+    codec: str
+    compress: Compress | None
+    batch_bytes: int
+    linger_s: float
+    timeout_s: float
 
 
 @dataclass

@@ -130,11 +130,11 @@ def test_no_file_descriptor_is_a_broker_that_cannot_be_reached(tmp_path: Path) -
     path = tmp_path / "lines"
     path.write_text("a\n")
     run = _run([path])
-    broker = run._sender._brokers[1]
+    broker = run._sender._leaders._brokers[1]
     client = cast(FakeClient, run._client)
     client.dial_known = lambda *_, **__: (_ for _ in ()).throw(OSError(errno.EMFILE, "too many"))  # type: ignore[method-assign]
     with pytest.raises(ConnectionFailed, match="broker 1 cannot be reached: too many"):
-        run._sender._dial_one(broker)
+        run._sender._leaders._dial_one(broker)
     run._sender.close()
 
 
