@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,8 @@ def check_lines(destination: Destination, options: ProduceOptions, supply: Suppl
     try:
         while not supply.ended and found.records + found.bad != options.count:
             if supply.at >= len(supply.lines):
+                if supply.fd is not None:
+                    select.select([supply.fd], [], [])  # a pipe's writer
                 supply.fill()
                 continue
             line, number = supply.lines[supply.at], supply.number
