@@ -33,11 +33,13 @@ _DONE: dict[Operation, str] = {"set": "set", "unset": "unset", "append": "append
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What shall be done to one config. value: None for unset; never shown for a sensitive one."""
+    """What shall be done to one config. value: None for unset; never shown for a sensitive one. file: the properties
+    file that has it."""
 
     name: str
     operation: Operation
     value: str | None = field(default=None, repr=False)
+    file: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

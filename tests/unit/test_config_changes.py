@@ -284,6 +284,26 @@ def test_listener_prefixes() -> None:
     assert find_key(KNOWN, "listener.name.") is None
 
 
+def test_a_properties_file_is_set_as_a_whole(tmp_path: Path) -> None:
+    file = tmp_path / "some.properties"
+    file.write_text("# kept\nretention.ms = 1000\nsasl.jaas.config=@literal\n")
+    edits = parse_edits(["cleanup.policy=compact"], file=str(file))
+    assert [(e.name, e.value) for e in edits] == [
+        ("cleanup.policy", "compact"), ("retention.ms", "1000"), ("sasl.jaas.config", "@literal"),
+    ]  # fmt: skip
+    with pytest.raises(UsageError, match=r"some\.properties for sasl\.jaas\.config can be read by others"):
+        with_files(edits, KNOWN)
+    file.chmod(0o600)
+    assert [e.value for e in with_files(edits, KNOWN)] == ["compact", "1000", "@literal"], "as it stands there"
+    with pytest.raises(UsageError, match="given twice"):
+        parse_edits(["retention.ms=1"], file=str(file))
+    file.write_bytes(b"retention.ms=\xff\n")
+    with pytest.raises(InvalidFile, match="not UTF-8"):
+        parse_edits([], file=str(file))
+    with pytest.raises(NotFound):
+        parse_edits([], file=str(tmp_path / "none"))
+
+
 def test_secrets_come_from_files(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="must not be on the command line") as caught:
         with_files([Edit("ssl.keystore.password", "set", "geheim")], KNOWN)
