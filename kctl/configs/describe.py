@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.configs.html import plain
 from kctl.configs.quota_configs import read_quotas
-from kctl.configs.resources import BROKER_RESOURCE, QUOTA_KINDS, TOPIC_RESOURCE, Kind, Resource
+from kctl.configs.resources import BROKER_RESOURCE, QUOTA_KINDS, TOPIC_RESOURCE, Kind, Resource, right_hint
 from kctl.errors import ConnectionFailed, KctlError, NotFound, OperationFailed
 from kctl.suggestions import did_you_mean
 from kctl.topics.configs import KAFKAS_DEFAULTS, ConfigSource, topic_source
@@ -217,7 +217,9 @@ def _configs_of(resource: Resource, answer: Any, keys: list[str] | None) -> list
         if row.error_code == 3:
             return NotFound(f"{resource} does not exist", hint="kctl topic list shows what is there")
         if row.error_code:
-            hint = _OLD if row.error_code == _INVALID_REQUEST and resource.type_code > BROKER_RESOURCE else None
+            hint = right_hint("DescribeConfigs", resource, row.error_code)
+            if row.error_code == _INVALID_REQUEST and resource.type_code > BROKER_RESOURCE:
+                hint = _OLD
             return error_for(row.error_code, row.error_message, subject=f"configs of {resource}", hint=hint)
         configs = {c.name: _config(c) for c in row.configs}
         if resource.kind == "topic":
@@ -227,7 +229,10 @@ def _configs_of(resource: Resource, answer: Any, keys: list[str] | None) -> list
         return sorted(configs.values(), key=lambda config: config.name)
     # Left out silently when it may not be described.
     code = {TOPIC_RESOURCE: 29, BROKER_RESOURCE: 31}.get(resource.type_code, 31)
-    return error_for(code, "they were not described", subject=f"configs of {resource}")
+    return error_for(
+        code, "they were not described", subject=f"configs of {resource}",
+        hint=right_hint("DescribeConfigs", resource, code),
+    )  # fmt: skip
 
 
 def _of_topic(config: Config) -> Config:
