@@ -111,10 +111,9 @@ def _failure(
         if isinstance(error, NotAuthorized) and not result.acknowledged and not result.unknown:
             return error  # nothing was changed
         named = _named(result.not_acknowledged)
-        last = result.sent + result.skipped
         return OperationFailed(
             f"{named} not acknowledged ({result.failed} failed, {result.unknown} unknown): {result.error}{beside}",
-            hint=shortage or f"no line behind {last} was read" + (f"; {error.hint}" if error and error.hint else ""),
+            hint=_hint(result, error, shortage),
             details=details,
         )
     message = result.error or result.bad_line or "not all lines were sent"
@@ -123,6 +122,16 @@ def _failure(
     return OperationFailed(
         f"{message}; sent before it: {counted(result.sent, 'record')}, behind it: none", details=details
     )
+
+
+def _hint(result: ProduceResult, error: KctlError | None, shortage: str | None) -> str:
+    """What stands behind it, how far the input was read, and how to keep what is lost the next time."""
+    said = [shortage or f"no line behind {result.sent + result.skipped} was read"]
+    if error is not None and error.hint and not shortage:
+        said.append(error.hint)
+    if result.failed_file is None:
+        said.append("--failed-file keeps such records")
+    return "; ".join(said)
 
 
 def report_check(inv: Invocation, found: ProduceCheck, options: ProduceOptions, shortage: str | None) -> None:
