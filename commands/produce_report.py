@@ -43,6 +43,17 @@ def speed(*, terminal: bool) -> Iterator[Callable[[ProduceResult], None] | None]
         yield show
 
 
+@contextmanager
+def checked(*, terminal: bool) -> Iterator[Callable[[ProduceCheck], None] | None]:
+    """What to call now and then: shows how many lines were checked, where they are not typed in."""
+    if terminal:
+        output.note("one record for each line; Ctrl-D ends")
+        yield None
+        return
+    with output.progress("no line checked yet") as bar:
+        yield lambda found: bar.update(f"{counted(found.records + found.bad, 'line')} checked")
+
+
 def report(
     inv: Invocation,
     result: ProduceResult,

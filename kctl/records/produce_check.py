@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import select
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -43,8 +44,18 @@ class ProduceCheck:
     max_batch_bytes: int | None = None
 
 
-def check_lines(destination: Destination, options: ProduceOptions, supply: Supply, parse: Parse | None) -> ProduceCheck:
-    """Look at all lines (of made values at options.count), whatever is wrong with some. Raises InvalidFile."""
+def check_lines(
+    destination: Destination,
+    options: ProduceOptions,
+    supply: Supply,
+    parse: Parse | None,
+    *,
+    progress: Callable[[ProduceCheck], None] | None = None,
+) -> ProduceCheck:
+    """Look at all lines (of made values at options.count), whatever is wrong with some. Raises InvalidFile.
+
+    progress: told now and then what was found so far.
+    """
     found = ProduceCheck(options.topic, max_batch_bytes=destination.max_batch_bytes)
     fitting = Fitting(destination, options, supply, parse)
     try:
@@ -53,6 +64,10 @@ def check_lines(destination: Destination, options: ProduceOptions, supply: Suppl
                 if supply.fd is not None:
                     select.select([supply.fd], [], [])  # a pipe's writer
                 supply.fill()
+                if progress is not None:
+                    progress(found)
+                continue
+            if fitting.plain and _count_values(found, fitting, options, supply):
                 continue
             line, number = supply.lines[supply.at], supply.number
             supply.at, supply.number = supply.at + 1, number + 1
@@ -66,6 +81,25 @@ def check_lines(destination: Destination, options: ProduceOptions, supply: Suppl
         supply.close()
     found.partitions = dict(sorted(found.partitions.items()))
     return found
+
+
+def _count_values(found: ProduceCheck, fitting: Fitting, options: ProduceOptions, supply: Supply) -> bool:
+    """Take all lines that are there as values, when they are small enough; whether they are."""
+    start, end = supply.at, len(supply.lines)
+    if options.count is not None:
+        end = min(end, start + options.count - found.records - found.bad)
+    if not fitting.all_fit(start, end):
+        return False
+    sizes = list(map(len, supply.lines[start:end]))
+    found.records += len(sizes)
+    found.bytes += sum(sizes)
+    found.largest_bytes = max(found.largest_bytes, *sizes)
+    if options.partition is None:
+        found.any_partition += len(sizes)
+    else:
+        found.partitions[options.partition] = found.partitions.get(options.partition, 0) + len(sizes)
+    supply.at, supply.number = end, supply.number + len(sizes)
+    return True
 
 
 def _count(found: ProduceCheck, record: Outgoing, partitions: int) -> None:

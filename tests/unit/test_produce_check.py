@@ -47,6 +47,24 @@ def test_a_partition_that_the_topic_has_not(tmp_path: Path) -> None:
     assert "line 3 names partition 3, and topic t has 0 to 2" in found.bad_lines[0]
 
 
+def test_lines_that_are_values_are_counted_as_fast_as_they_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes(b"abc\n\n" + b"x" * 2000 + b"\nde")
+    told: list[int] = []
+    for partition in (None, 1):
+        options = ProduceOptions("t", partition=partition)
+        supply = Lines([file], 1000)
+        found = check_lines(
+            Destination(state(3), 1000), options, supply, None, progress=lambda it: told.append(it.records)
+        )
+        assert (found.records, found.bytes, found.largest_bytes, found.bad) == (3, 5, 3, 1)
+        assert (found.any_partition, found.partitions) == ((3, {}) if partition is None else (0, {1: 3}))
+        assert "line 3 is too large" in found.bad_lines[0]
+    assert told[-1] == 2, "the last line, without an end, is taken behind it"
+    few = check_lines(Destination(state(3), None), ProduceOptions("t", count=2), Lines([file], 1000), None)
+    assert (few.records, few.bytes) == (2, 3)
+
+
 def test_it_ends_at_the_count() -> None:
     options = ProduceOptions("t", count=2500)
     found = check_lines(Destination(state(1), None), options, Endless(), lambda _line, n: Outgoing(None, b"%d" % n))
