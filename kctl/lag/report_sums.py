@@ -31,7 +31,7 @@ def by_group(rows: Iterable[PartitionStatus]) -> list[GroupStatus]:
         GroupStatus(
             group=members[0].group,
             state=members[0].state,
-            topics=len({m.topic for m in members}),
+            topic_count=len({m.topic for m in members}),
             **_added_up(members)._asdict(),
         )
         for members in grouped(rows, lambda row: row.group).values()

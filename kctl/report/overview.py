@@ -23,7 +23,7 @@ def overview(
         groups_warn=by_state.count(State.WARN),
         groups_err=by_state.count(State.ERR),
         groups_unknown=by_state.count(State.UNKNOWN),
-        partitions=sum(group.partitions for group in there),
+        partitions=sum(group.partition_count for group in there),
         lag=_sum(group.lag for group in there),
         lost=_sum(group.lost for group in there),
         time_lag_ms=_most(group.time_lag_at_least_ms for group in there),

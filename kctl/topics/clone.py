@@ -47,9 +47,9 @@ class ClonedTopic:
     """
 
     source: str
-    name: str
+    topic: str
     result: str
-    partitions: int
+    partition_count: int
     replication_factor: int
     configs: dict[str, str]
     records: int | None

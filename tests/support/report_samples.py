@@ -31,7 +31,7 @@ def group_report(name: str, lag: int, status: State = State.OK, *, gone: bool = 
     series: list[int | None] = [lag * i // BUCKETS for i in range(BUCKETS)]
     series[7] = None
     now = GroupStatus(
-        group=name, state="Stable", topics=1, partitions=3, at=FROM + timedelta(hours=1), status=status.value, lag=lag,
+        group=name, state="Stable", topic_count=1, partition_count=3, at=FROM + timedelta(hours=1), status=status.value, lag=lag,
         max_lag=lag, lost=lag // 10, control_records=None, not_committed=0, unknown=0, time_lag_ms=lag * 10,
         time_lag_at_least_ms=lag * 10,
         consumed_per_s=12.5, produced_per_s=20.0, catch_up_ms=None, deletion_ms=3_600_000 if lag else None,

@@ -165,8 +165,8 @@ function showGroups() {
     { key: "consumed_per_s", title: "CONSUMED", kind: "rate" }, { key: "produced_per_s", title: "PRODUCED", kind: "rate" },
     { key: "worst_status", title: "WORST", kind: "status", minor: true },
     { key: "deletion_ms", title: "DELETED IN", kind: "eta", minor: true },
-    { key: "topics", title: "TOPICS", kind: "count", minor: true },
-    { key: "partitions", title: "PARTITIONS", kind: "count", minor: true },
+    { key: "topic_count", title: "TOPICS", kind: "count", minor: true },
+    { key: "partition_count", title: "PARTITIONS", kind: "count", minor: true },
     { key: "last_commit", title: "LAST COMMIT", kind: "time", minor: true }, { key: "at", title: "READ AT", kind: "time", minor: true },
   ], groups, (found) => {
     rows = found;
