@@ -80,7 +80,9 @@ def _count(number: int | None) -> str:
 def _not_in_sync(found: BrokerDescription) -> str:
     if found.replica_count is None and not found.partitions_not_in_sync:
         return "not known"
-    return _some(found.partitions_not_in_sync) + ("" if found.replica_count is not None else " of the topics that are seen")
+    return _some(found.partitions_not_in_sync) + (
+        "" if found.replica_count is not None else " of the topics that are seen"
+    )
 
 
 def _some(names: Sequence[str]) -> str:

@@ -55,10 +55,15 @@ def _tables(found: Controller) -> list[Table]:
     facts: dict[str, Any] = {"address": where, "metadata": found.metadata, "epoch": found.epoch}
     if found.metadata == "zookeeper":
         facts["since"] = None if found.since is None else f"{found.since:%Y-%m-%d %H:%M:%S} UTC ({_ago(found.since)})"
-        facts["named by"] = f"broker {ranges(sorted(n for n, named in found.named_by.items() if named == found.controller_id))}"
+        facts["named by"] = (
+            f"broker {ranges(sorted(n for n, named in found.named_by.items() if named == found.controller_id))}"
+        )
     else:
         facts["high watermark"] = found.high_watermark
-    columns = [Column("key", "CONTROLLER"), Column("value", "none" if found.controller_id is None else str(found.controller_id))]
+    columns = [
+        Column("key", "CONTROLLER"),
+        Column("value", "none" if found.controller_id is None else str(found.controller_id)),
+    ]
     lines = Table(columns, [{"key": key, "value": value} for key, value in facts.items()])
     members = (*found.voters, *found.observers)
     return [lines, _members(members)] if members else [lines]

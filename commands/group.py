@@ -135,7 +135,9 @@ def _title(group: GroupDescription) -> str:
 def _tables(group: GroupDescription) -> list[Table]:
     title = _title(group)
     members = Table(
-        columns=[column for column in _member_columns(group) if column.key not in {"group", "partition_count", "assignor"}],
+        columns=[
+            column for column in _member_columns(group) if column.key not in {"group", "partition_count", "assignor"}
+        ],
         rows=[_member_row(row) for row in jsonable(group.members or ())],
         title=title,
     )

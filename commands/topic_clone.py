@@ -73,7 +73,7 @@ def clone(
 
 def _emit(inv: Invocation, row: ClonedTopic) -> None:
     columns = [
-        Column("source", name=True),
+        Column("source_topic", "SOURCE", name=True),
         Column("topic", "NEW", name=True),
         Column("result"),
         Column("partition_count", "PARTITIONS", align="right"),

@@ -33,7 +33,7 @@ class ProcessStatus:
 
     node: str
     kind: Literal["zookeeper", "broker"]
-    id: int
+    node_id: int
     state: State
     role: str | None
     pid: int | None
@@ -173,7 +173,7 @@ def _process_status(spec: ClusterSpec, process: NodeProcess, seen: _Seen) -> Pro
     return ProcessStatus(
         node=node.name,
         kind="broker" if broker else "zookeeper",
-        id=node.id,
+        node_id=node.id,
         state=state,
         role=_role(node, state, seen),
         pid=process.identity.pid if process.identity and usage else None,
@@ -220,7 +220,7 @@ def _problems(rows: Sequence[ProcessStatus], seen: _Seen) -> list[str]:
     if len(seen.modes) > 1 and any(seen.modes.values()) and "leader" not in seen.modes.values():
         found.append("the ZooKeepers have no leader")
     if seen.metadata is not None and (
-        seen.controller_id is None or not any(r.id == seen.controller_id and r.role == "controller" for r in rows)
+        seen.controller_id is None or not any(r.node_id == seen.controller_id and r.role == "controller" for r in rows)
     ):
         found.append("there is no controller")
     partitions = seen.partitions or []

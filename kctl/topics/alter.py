@@ -323,7 +323,9 @@ def _outcome(
     return replace(
         row,
         result="failed" if reason else "altered",
-        partition_count_after=count if row.partition_count_after != row.partition_count_before else row.partition_count_after,
+        partition_count_after=count
+        if row.partition_count_after != row.partition_count_before
+        else row.partition_count_after,
         config_changes=configs,
         error=reason,
     )
@@ -334,7 +336,11 @@ def _lack(row: AlteredTopic, topic: TopicState | None, configs: Sequence[str], u
     if unread:
         return f"the brokers took it, but it could not be read back: {unread.message}"
     if row.partition_count_after != row.partition_count_before:
-        lacking = _lacking(topic, row.partition_count_before, row.partition_count_after) if topic else "no broker shows the topic"
+        lacking = (
+            _lacking(topic, row.partition_count_before, row.partition_count_after)
+            if topic
+            else "no broker shows the topic"
+        )
         if lacking:
             return f"the controller took it, but {lacking}"
     return f"the brokers took it, but do not show it: {', '.join(configs)}" if configs else None

@@ -46,7 +46,7 @@ class ClonedTopic:
     configs: those set on the source itself, throttles of its moves left out. records: copied; None without data.
     """
 
-    source: str
+    source_topic: str
     topic: str
     result: str
     partition_count: int

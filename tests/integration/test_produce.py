@@ -73,7 +73,9 @@ def test_compression(kctl: Kctl, topic: Callable[..., str], compression: str) ->
 
 def test_one_partition(kctl: Kctl, topic: Callable[..., str]) -> None:
     mine = topic(partitions=3)
-    assert kctl.json("produce", mine, "--partition", "2", stdin="a\nb\n")["partitions"] == [{"partition": 2, "records": 2}]
+    assert kctl.json("produce", mine, "--partition", "2", stdin="a\nb\n")["partitions"] == [
+        {"partition": 2, "records": 2}
+    ]
 
 
 def test_bytes_that_are_no_text(kctl: Kctl, topic: Callable[..., str]) -> None:

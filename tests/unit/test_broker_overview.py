@@ -82,7 +82,9 @@ def test_what_is_hidden_is_not_counted_as_absent(
     row, described = overview.summaries(facts)[0], overview.descriptions(facts, [1])[0]
     seen = failure is None
     assert (row.leaders, row.replica_count, row.not_in_sync) == ((1, 1, 0) if seen else (None, None, None))
-    assert (described.leaders, described.preferred, described.replica_count) == ((1, 1, 1) if seen else (None, None, None))
+    assert (described.leaders, described.preferred, described.replica_count) == (
+        (1, 1, 1) if seen else (None, None, None)
+    )
     lines = {each["key"]: each["value"] for each in description_tables(described)[0].rows}
     assert lines["replicas"] == ("1; not in sync: none" if seen else "not known; not in sync: not known")
     assert facts.failures == ((f"leaders and replicas of brokers are not known: {failure}",) if failure else ())

@@ -119,7 +119,7 @@ def test_topics_grow_as_they_were_made_to(outlook: Outlook) -> None:
     assert limited.retention_bytes_used == pytest.approx(5.5 / 5)
     assert keys.dirty_ratio_at_least == pytest.approx(0.5 / 0.6, rel=1e-3)
     assert (keys.cleaner_stands_still, endless.cleaner_stands_still) == (True, None)
-    assert (moved.replicas, moved.growth_bytes_per_hour) == (1, 0.0)
+    assert (moved.replica_count, moved.growth_bytes_per_hour) == (1, 0.0)
 
 
 def test_disks_are_full_by_what_has_no_end(outlook: Outlook) -> None:
@@ -139,8 +139,8 @@ def test_disks_are_full_by_what_has_no_end(outlook: Outlook) -> None:
 
 def test_replicas_that_are_gone_are_not_told(outlook: Outlook) -> None:
     found = outlook.by_replica()
-    assert [(r.broker, r.leader) for r in found if r.topic == "moved"] == [(2, True)]
-    assert [(r.topic, r.broker, r.leader) for r in found if r.topic == "endless"] == [
+    assert [(r.broker, r.is_leader) for r in found if r.topic == "moved"] == [(2, True)]
+    assert [(r.topic, r.broker, r.is_leader) for r in found if r.topic == "endless"] == [
         ("endless", 1, True),
         ("endless", 2, False),
     ]
@@ -189,7 +189,7 @@ def test_another_retention(job: OutlookJob, outlook: Outlook) -> None:
     assert topic.freed_at_least_bytes == pytest.approx(2 * (2.5 * GB * old - GB), rel=0.05)
     assert (topic.ceiling_bytes, topic.unknown_partitions) == (None, 0)
     assert topic.new_ceiling_bytes == pytest.approx(2 * (0.5 * GB + GB + LATE), rel=0.01)
-    assert [(g.group, g.partitions) for g in found.groups] == [("behind", 1)]
+    assert [(g.group, g.partition_count) for g in found.groups] == [("behind", 1)]
     assert found.groups[0].lost_at_most == pytest.approx(13_000, rel=0.05)
     assert (found.groups[0].loss_ms, found.groups[0].new_loss_ms) == (None, 0)
     one = found.log_dirs[0]
