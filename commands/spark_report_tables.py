@@ -115,8 +115,10 @@ def _overview(report: Report) -> Table:
         ("next loss in", _text(totals.next_loss_ms, _eta)),
         (
             "log dirs",
-            f"{totals.log_dir_count} on {totals.broker_count} brokers, {totals.offline_log_dirs} offline"
-            f"{_silent(report)}",
+            (
+                f"{totals.log_dir_count} on {totals.broker_count} brokers, {totals.offline_log_dirs} offline"
+                f"{_silent(report)}"
+            ),
         ),
         ("all replicas", format_size(totals.replicas_bytes)),
         ("growth", _text(totals.growth_bytes_per_hour, _growth)),

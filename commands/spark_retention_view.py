@@ -220,8 +220,8 @@ _BY: dict[str, Any] = {
         *_sizes(), _limit(), *_shares(),
     ],
     "replica": lambda: [
-        Column("topic"), _right("partition", "PART"), _right("broker"), Column("log_dir"), Column("is_leader", "LEADER"),
-        *_sizes(replicas=False), _share("retention_bytes_used", "BYTES USED"),
+        Column("topic"), _right("partition", "PART"), _right("broker"), Column("log_dir"),
+        Column("is_leader", "LEADER"), *_sizes(replicas=False), _share("retention_bytes_used", "BYTES USED"),
     ],
     "broker": lambda: [
         _right("broker"), _right("log_dir_count", "LOG DIRS"), _right("topic_count", "TOPICS"),

@@ -153,7 +153,11 @@ def _the_controller_dead(kctl: Kctl) -> None:
     def another() -> bool:
         result = kctl("controller", "-o", "json")
         found = json.loads(result.out) if result.out else {}
-        return result.code == 0 and found["controller_id"] not in {None, before["controller_id"]} and found["epoch"] == before["epoch"] + 1
+        return (
+            result.code == 0
+            and found["controller_id"] not in {None, before["controller_id"]}
+            and found["epoch"] == before["epoch"] + 1
+        )
 
     eventually(another, seconds=within(60), what="another controller, with the next epoch")
     assert kctl.json("controller")["since"] > before["since"]

@@ -89,7 +89,10 @@ def _look(kctl: Kctl) -> None:
 def _look_at_topics(kctl: Kctl) -> None:
     """Filters find what the broker left; sizes that only it could tell are not known, which is said."""
     found = kctl.json("topic", "describe", "single", "strict", "--under-min-isr")
-    assert [(t["topic"], [p["partition"] for p in t["partitions"]]) for t in found] == [("single", [2]), ("strict", [0])]
+    assert [(t["topic"], [p["partition"] for p in t["partitions"]]) for t in found] == [
+        ("single", [2]),
+        ("strict", [0]),
+    ]
     (unavailable,) = kctl.json("topic", "describe", "--unavailable")
     assert (unavailable["topic"], [p["partition"] for p in unavailable["partitions"]]) == ("single", [2])
     listed = kctl("topic", "list", "--unavailable", "--size", "--count", "-o", "json")

@@ -38,7 +38,11 @@ def test_alter(kctl: Kctl, name: str) -> None:
     assert list(planned) == [
         "topic", "result", "partition_count_before", "partition_count_after", "config_changes", "error",
     ]  # fmt: skip
-    assert (planned["result"], planned["partition_count_before"], planned["partition_count_after"]) == ("would alter", 2, 5)
+    assert (planned["result"], planned["partition_count_before"], planned["partition_count_after"]) == (
+        "would alter",
+        2,
+        5,
+    )
     retention = planned["config_changes"][0]
     assert retention == {
         "resource": f"topic/{name}", "name": "retention.ms", "result": "would set", "before": "604800000",
