@@ -39,7 +39,7 @@ def by_group(rows: Iterable[PartitionStatus]) -> list[GroupStatus]:
 
 
 class _AddedUp(NamedTuple):
-    partitions: int
+    partition_count: int
     at: datetime | None
     status: str | None
     lag: int | None

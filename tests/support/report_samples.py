@@ -72,9 +72,9 @@ def topic_report(name: str, size: int) -> TopicReport:
     now = TopicOutlook(
         topic=name, partition_count=3, replica_count=9, size_bytes=size, replicas_bytes=3 * size,
         cleanup_policy="delete", segment_bytes=2**30, retention_bytes=-1, retention_bytes_used=None,
-        oldest_timestamp=FROM, oldest_age_ms=562_000_000, retention_ms=604_800_000, retention_ms_used=0.93, observed_ms=3_600_000,
-        written_bytes_per_hour=size / 25, growth_bytes_per_hour=size / 50, ceiling_bytes=None, unlimited=False,
-        skew=1.1, dirty_ratio_at_least=None, cleaner_stands_still=None,
+        oldest_timestamp=FROM, oldest_age_ms=562_000_000, retention_ms=604_800_000, retention_ms_used=0.93,
+        observed_ms=3_600_000, written_bytes_per_hour=size / 25, growth_bytes_per_hour=size / 50,
+        ceiling_bytes=None, unlimited=False, skew=1.1, dirty_ratio_at_least=None, cleaner_stands_still=None,
     )  # fmt: skip
     return TopicReport(now, [3 * size] * BUCKETS)
 
@@ -84,8 +84,8 @@ def broker_report(broker: int, size: int) -> BrokerOutlook:
     return BrokerOutlook(
         broker=broker, log_dir_count=2, topic_count=2, replica_count=12, size_bytes=size, disk_used=0.5,
         retention_bytes_used=None, oldest_timestamp=FROM, oldest_age_ms=3_600_000, retention_ms_used=0.5,
-        observed_ms=3_600_000, written_bytes_per_hour=size / 25, growth_bytes_per_hour=size / 50, full_log_dir="/data/1", full_ms=86_400_000,
-        full_at=FROM,
+        observed_ms=3_600_000, written_bytes_per_hour=size / 25, growth_bytes_per_hour=size / 50,
+        full_log_dir="/data/1", full_ms=86_400_000, full_at=FROM,
     )  # fmt: skip
 
 

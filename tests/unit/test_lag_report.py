@@ -65,8 +65,8 @@ def test_keys_never_change() -> None:
         "lag max_lag lost control_records not_committed unknown time_lag_ms time_lag_at_least_ms consumed_per_s"
         " produced_per_s catch_up_ms deletion_ms loss_ms last_commit lag_before worst_status held_by_transaction"
     )
-    assert _names(TopicStatus) == f"group state topic partitions at status standing {shared}"
-    assert _names(GroupStatus) == f"group state topics partitions at status {shared}"
+    assert _names(TopicStatus) == f"group state topic partition_count at status standing {shared}"
+    assert _names(GroupStatus) == f"group state topic_count partition_count at status {shared}"
 
 
 def _names(kind: type[Any]) -> str:

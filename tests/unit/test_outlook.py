@@ -354,23 +354,23 @@ def test_a_disk_that_is_full_later_than_can_be_foretold(
 # --- what the command makes of it, but for Spark --------------------------------------------------------------------
 
 KEYS = {
-    ("topic", "usage"): "topic partitions replicas size_bytes replicas_bytes cleanup_policy segment_bytes "
-    "retention_bytes retention_bytes_used oldest_timestamp oldest_age_ms retention_ms retention_ms_used observed_ms "
-    "written_bytes_per_hour growth_bytes_per_hour ceiling_bytes unlimited skew dirty_ratio_at_least "
+    ("topic", "usage"): "topic partition_count replica_count size_bytes replicas_bytes "
+    "cleanup_policy segment_bytes retention_bytes retention_bytes_used oldest_timestamp oldest_age_ms "
+    "retention_ms retention_ms_used observed_ms written_bytes_per_hour growth_bytes_per_hour ceiling_bytes unlimited skew dirty_ratio_at_least "
     "cleaner_stands_still",
-    ("partition", "usage"): "topic partition leader replicas size_bytes replicas_bytes log_start_offset log_end_offset "
-    "cleanup_policy segment_bytes retention_bytes retention_bytes_used oldest_timestamp oldest_age_ms retention_ms "
-    "retention_ms_used observed_ms written_bytes_per_hour growth_bytes_per_hour ceiling_bytes unlimited "
+    ("partition", "usage"): "topic partition leader replica_count size_bytes replicas_bytes "
+    "log_start_offset log_end_offset cleanup_policy segment_bytes retention_bytes retention_bytes_used "
+    "oldest_timestamp oldest_age_ms retention_ms retention_ms_used observed_ms written_bytes_per_hour growth_bytes_per_hour ceiling_bytes unlimited "
     "dirty_ratio_at_least cleaner_stands_still",
-    ("replica", "usage"): "topic partition broker log_dir leader future offset_lag size_bytes retention_bytes_used "
+    ("replica", "usage"): "topic partition broker log_dir is_leader future offset_lag size_bytes retention_bytes_used "
     "observed_ms written_bytes_per_hour growth_bytes_per_hour freed_bytes_per_hour shrunk_at",
-    ("broker", "usage"): "broker log_dirs topics replicas size_bytes disk_used retention_bytes_used oldest_timestamp "
-    "oldest_age_ms retention_ms_used observed_ms written_bytes_per_hour growth_bytes_per_hour full_log_dir full_ms "
-    "full_at full_after_ms",
-    ("log-dir", "usage"): "broker log_dir topics replicas size_bytes total_bytes usable_bytes disk_used "
+    ("broker", "usage"): "broker log_dir_count topic_count replica_count size_bytes disk_used retention_bytes_used "
+    "oldest_timestamp oldest_age_ms retention_ms_used observed_ms written_bytes_per_hour growth_bytes_per_hour "
+    "full_log_dir full_ms full_at full_after_ms",
+    ("log-dir", "usage"): "broker log_dir topic_count replica_count size_bytes total_bytes usable_bytes disk_used "
     "retention_bytes_used oldest_timestamp oldest_age_ms retention_ms_used observed_ms written_bytes_per_hour "
     "growth_bytes_per_hour same_volume full_ms full_at growing_to_bytes unknown_replicas causes full_after_ms",
-    ("topic", "losses"): "broker log_dir full_ms full_at group partitions unread sole deleted loss_ms",
+    ("topic", "losses"): "broker log_dir full_ms full_at group partition_count unread sole deleted loss_ms",
     ("topic", "skew"): "places least mean most ratio spread over broker topic",
     ("topic", "tombstones"): "group topic partition lag time_lag_ms delete_retention_ms min_compaction_lag_ms sure_ms",
 }

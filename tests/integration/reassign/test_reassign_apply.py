@@ -13,7 +13,8 @@ from reassign_testing import Arena
 
 RESULT = [
     "outcome", "kind", "cluster", "partition_count", "reached", "in_flight", "as_before", "elsewhere", "taken_back",
-    "moves", "bytes", "failures", "not_elected", "brokers_left", "throttles_left", "remarks", "began_at", "ended_at", "journal",
+    "moves", "bytes", "failures", "not_elected", "brokers_left", "throttles_left", "remarks", "began_at", "ended_at",
+    "journal",
 ]  # fmt: skip
 PREVIEW = [
     "kind", "cluster", "partition_count", "reached", "moves", "bytes", "unknown_sizes", "reorders", "batches",
