@@ -64,7 +64,7 @@ class _AddedUp(NamedTuple):
 def _added_up(rows: Sequence[PartitionStatus]) -> _AddedUp:
     lags = _known(row.lag for row in rows)
     return _AddedUp(
-        partitions=len(rows),
+        partition_count=len(rows),
         at=max(_known(row.at for row in rows), default=None),
         status=_worst(row.status for row in rows),
         lag=sum(lags) if lags else None,

@@ -354,13 +354,13 @@ def test_a_disk_that_is_full_later_than_can_be_foretold(
 # --- what the command makes of it, but for Spark --------------------------------------------------------------------
 
 KEYS = {
-    ("topic", "usage"): "topic partition_count replica_count size_bytes replicas_bytes "
-    "cleanup_policy segment_bytes retention_bytes retention_bytes_used oldest_timestamp oldest_age_ms "
-    "retention_ms retention_ms_used observed_ms written_bytes_per_hour growth_bytes_per_hour ceiling_bytes unlimited skew dirty_ratio_at_least "
+    ("topic", "usage"): "topic partition_count replica_count size_bytes replicas_bytes cleanup_policy segment_bytes "
+    "retention_bytes retention_bytes_used oldest_timestamp oldest_age_ms retention_ms retention_ms_used observed_ms "
+    "written_bytes_per_hour growth_bytes_per_hour ceiling_bytes unlimited skew dirty_ratio_at_least "
     "cleaner_stands_still",
-    ("partition", "usage"): "topic partition leader replica_count size_bytes replicas_bytes "
-    "log_start_offset log_end_offset cleanup_policy segment_bytes retention_bytes retention_bytes_used "
-    "oldest_timestamp oldest_age_ms retention_ms retention_ms_used observed_ms written_bytes_per_hour growth_bytes_per_hour ceiling_bytes unlimited "
+    ("partition", "usage"): "topic partition leader replica_count size_bytes replicas_bytes log_start_offset "
+    "log_end_offset cleanup_policy segment_bytes retention_bytes retention_bytes_used oldest_timestamp oldest_age_ms "
+    "retention_ms retention_ms_used observed_ms written_bytes_per_hour growth_bytes_per_hour ceiling_bytes unlimited "
     "dirty_ratio_at_least cleaner_stands_still",
     ("replica", "usage"): "topic partition broker log_dir is_leader future offset_lag size_bytes retention_bytes_used "
     "observed_ms written_bytes_per_hour growth_bytes_per_hour freed_bytes_per_hour shrunk_at",
