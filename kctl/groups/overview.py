@@ -32,7 +32,7 @@ class GroupSummary:
     protocol_type: str
     type: str | None
     coordinator: int
-    members: int | None
+    member_count: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,7 @@ class MemberRow:
     rack: str | None
     type: str | None
     member_epoch: int | None
-    partitions: int | None
+    partition_count: int | None
     subscribed_topics: tuple[str, ...] | None
     subscribed_topics_regex: str | None
     assignments: tuple[TopicAssignment, ...] | None
@@ -243,7 +243,7 @@ def member_rows(client: ClusterClient, names: Sequence[str]) -> tuple[list[Membe
         MemberRow(
             group=group.group,
             assignor=group.protocol,
-            partitions=None if member.partitions is None else len(member.partitions),
+            partition_count=None if member.partitions is None else len(member.partitions),
             **{name: getattr(told, name) for name in MemberDescription.__slots__},
         )
         for group in found.values()
