@@ -75,7 +75,7 @@ def alter(
 
 
 def _configs(set_: Sequence[str], unset: Sequence[str]) -> dict[str, str | None]:
-    from kctl.topics.create import parse_configs
+    from kctl.topics.new_topic import parse_configs
 
     values: dict[str, str | None] = dict(parse_configs(set_))
     both = sorted(values.keys() & set(unset))
@@ -89,7 +89,7 @@ def _change(
 ) -> TopicChange:
     from kctl.errors import Refused
     from kctl.topics.alter import TopicChange
-    from kctl.topics.create import parse_assignment
+    from kctl.topics.new_topic import parse_assignment
 
     if assignment is None:
         return TopicChange(topic.name, partitions, None, configs)

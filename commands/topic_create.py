@@ -16,7 +16,8 @@ from kctl.topics.partition_numbers import MOST
 
 if TYPE_CHECKING:
     from kctl.topics.apply import AppliedTopic
-    from kctl.topics.create import CreatedTopic, NewTopic
+    from kctl.topics.create import CreatedTopic
+    from kctl.topics.new_topic import NewTopic
 
 
 def create(
@@ -73,7 +74,7 @@ def raise_leaderless(done: Sequence[CreatedTopic | AppliedTopic]) -> None:
 def _new_topics(
     names: Sequence[str], partitions: int | None, factor: int | None, assignment: str | None, config: Sequence[str]
 ) -> list[NewTopic]:
-    from kctl.topics.create import NewTopic, parse_assignment, parse_configs
+    from kctl.topics.new_topic import NewTopic, parse_assignment, parse_configs
 
     if assignment and (partitions is not None or factor is not None):
         raise UsageError("--replica-assignment already says how many partitions and replicas there are")

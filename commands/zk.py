@@ -43,7 +43,7 @@ def _address(inv: Invocation) -> str:
 
 @contextmanager
 def _session(inv: Invocation) -> Iterator[KazooClient]:
-    from kctl.client import zookeeper
+    from kctl.zk.session import zookeeper
 
     with zookeeper(_address(inv), timeout_s=inv.timeout_s(10)) as client:
         yield client

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from kctl import preflight
 from kctl.address import Address, parse_address
 from kctl.brokers import advertised_error
-from kctl.client import connect, zookeeper
+from kctl.client import connect
 from kctl.connection import Connection, Dialer
 from kctl.context_rights import Right, principal_of, read_rights
 from kctl.deadline import Deadline
 from kctl.errors import KctlError, UsageError
+from kctl.zk.session import zookeeper
 
 if TYPE_CHECKING:
     from kctl.context import Target

@@ -148,7 +148,7 @@ class Epoch:
 
 def read_epoch(zookeeper: str) -> Epoch:
     """From «host:port,…/chroot». Raises NotFound for an unknown chroot, ConnectionFailed's subclasses."""
-    from kctl.client import zookeeper as open_zookeeper
+    from kctl.zk.session import zookeeper as open_zookeeper
 
     with open_zookeeper(zookeeper) as zk:
         found, made_ms = _controller_znode(zk)

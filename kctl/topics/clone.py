@@ -11,9 +11,10 @@ from kctl.errors import AlreadyExists, KctlError, OperationFailed, Refused, Usag
 from kctl.lag.collect import LogOffsets, read_log_offsets
 from kctl.model import TopicPartition
 from kctl.topics.configs import fetch_topic_configs
-from kctl.topics.create import NewTopic, create_topics, plan_create
+from kctl.topics.create import create_topics, plan_create
 from kctl.topics.describe import hidden, known_topics
 from kctl.topics.names import check_name
+from kctl.topics.new_topic import NewTopic
 from kctl.topics.offsets import failure_lines
 from kctl.topics.own_configs import set_on_topic
 

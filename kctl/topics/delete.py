@@ -26,8 +26,9 @@ from kctl.errors import (
 from kctl.model import ClusterState, TopicState
 from kctl.moments import moment_text
 from kctl.topics.choose import choose_to_change
-from kctl.topics.create import TOPIC_ALREADY_EXISTS, NewTopic, create_request, request_chunks
+from kctl.topics.create import TOPIC_ALREADY_EXISTS
 from kctl.topics.names import check_name
+from kctl.topics.new_topic import NewTopic, create_request, request_chunks
 from kctl.topics.offsets import newest_records
 from kctl.topics.readers import Reader, fetch_readers
 from kctl.topics.sizes import fetch_sizes

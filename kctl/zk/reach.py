@@ -1,4 +1,4 @@
-"""Is it ZooKeeper that answers, and where in it are Kafka clusters? kctl.client.zookeeper makes the session."""
+"""Is it ZooKeeper that answers, and where in it are Kafka clusters? kctl.zk.session makes the session."""
 
 from __future__ import annotations
 

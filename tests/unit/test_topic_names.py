@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kctl.errors import UsageError
-from kctl.topics.create import parse_assignment, parse_configs
 from kctl.topics.names import check_name, collisions, fault_of, is_internal
+from kctl.topics.new_topic import parse_assignment, parse_configs
 
 
 @pytest.mark.parametrize(
