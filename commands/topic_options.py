@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import typer
 
+CONFIG = typer.Option(
+    "--config", metavar="KEY=VALUE", help="Config to set, KEY=@FILE takes the value from a file; repeatable."
+)
 INTERNAL = typer.Option("--internal", help="Kafka's own topics as well.")
 MATCH = typer.Option("--match", metavar="REGEX", help="Topics whose whole name it matches; repeatable.")
 UNDER_REPLICATED = typer.Option(

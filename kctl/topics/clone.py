@@ -21,6 +21,10 @@ from kctl.topics.own_configs import set_on_topic
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
+_EXISTS = (
+    "a clone is always a new topic. If a copy that was interrupted left it, it is not whole:\n"
+    "`kctl topic delete {name}` shows what is in it and asks; then clone again"
+)
 _TIMESTAMP_TYPE = "message.timestamp.type"
 
 
@@ -87,7 +91,7 @@ def plan_clone(client: ClusterClient, source: str, name: str, *, data: bool) -> 
     try:
         plan_create(client, [new])
     except AlreadyExists as exc:
-        raise AlreadyExists(exc.message, hint="a clone is always a new topic; nothing was changed") from None
+        raise AlreadyExists(exc.message, hint=_EXISTS.format(name=name)) from None
     logs: dict[TopicPartition, LogOffsets] = {}
     cautions: list[str] = []
     if data:

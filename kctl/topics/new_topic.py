@@ -51,20 +51,6 @@ def parse_assignment(text: str) -> tuple[tuple[int, ...], ...]:
     return tuple(partitions)
 
 
-def parse_configs(pairs: Sequence[str]) -> dict[str, str]:
-    """«key=value» texts as a mapping. Raises UsageError without «=», and for a key given twice."""
-    configs: dict[str, str] = {}
-    for pair in pairs:
-        key, sign, value = pair.partition("=")
-        key = key.strip()
-        if not sign or not key:
-            raise UsageError(f"--config {pair!r} is not key=value", hint="for example --config retention.ms=3600000")
-        if key in configs:
-            raise UsageError(f"--config {key} is given twice")
-        configs[key] = value.strip()
-    return configs
-
-
 def request_chunks(topics: Sequence[NewTopic]) -> list[Sequence[NewTopic]]:
     """Topics in their order, as many together as a controller takes in one CreateTopics."""
     return chunks(topics, _records, limit=_RECORDS_PER_REQUEST, most=_TOPICS_PER_REQUEST)
