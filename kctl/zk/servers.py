@@ -9,7 +9,7 @@ from functools import partial
 
 from kctl.address import Address
 from kctl.deadline import Deadline
-from kctl.errors import ConnectionFailed, KctlError
+from kctl.errors import ConnectionTimedOut, KctlError
 from kctl.parallel import run_all
 from kctl.zk.reach import say, say_srvr
 
@@ -45,19 +45,28 @@ class Server:
 
 def read_servers(servers: Sequence[Address], deadline: Deadline) -> list[Server]:
     """Each server's state, all asked at once. Raises the first one's error when none answers."""
-    outcomes = run_all({server: partial(_ask, server, deadline) for server in servers}, deadline)
-    found = []
-    for server in servers:
-        outcome = outcomes.get(server)
-        if not isinstance(outcome, Server):
-            error = outcome if isinstance(outcome, KctlError) else ConnectionFailed(f"{server} did not answer in time")
-            outcome = Server(str(server), healthy=False, problem=error.message)
-        found.append(outcome)
-    errors = [outcomes.get(server) for server in servers]
-    first = errors[0] if errors else None
-    if all(isinstance(each, KctlError) for each in errors) and isinstance(first, KctlError):
+    outcomes = _outcomes(servers, deadline)
+    first = outcomes[0] if outcomes else None
+    if isinstance(first, KctlError) and all(isinstance(each, KctlError) for each in outcomes):
         raise first
-    return found
+    return _states(servers, outcomes)
+
+
+def ask_each(servers: Sequence[Address], deadline: Deadline) -> list[Server]:
+    """The same, and none of them has to answer."""
+    return _states(servers, _outcomes(servers, deadline))
+
+
+def _outcomes(servers: Sequence[Address], deadline: Deadline) -> list[Server | KctlError]:
+    found = run_all({server: partial(_ask, server, deadline) for server in servers}, deadline)
+    return [found.get(server, ConnectionTimedOut(f"{server} did not answer in time")) for server in servers]
+
+
+def _states(servers: Sequence[Address], outcomes: Sequence[Server | KctlError]) -> list[Server]:
+    return [
+        Server(str(server), healthy=False, problem=outcome.message) if isinstance(outcome, KctlError) else outcome
+        for server, outcome in zip(servers, outcomes, strict=True)
+    ]
 
 
 def _ask(server: Address, deadline: Deadline) -> Server:
