@@ -46,7 +46,7 @@ def _address(inv: Invocation) -> str:
 def _session(inv: Invocation) -> Iterator[KazooClient]:
     from kctl.zk.session import zookeeper
 
-    with zookeeper(_address(inv), timeout_s=inv.timeout_s(10)) as client:
+    with zookeeper(_address(inv), security=inv.target().zookeeper_security, timeout_s=inv.timeout_s(10)) as client:
         yield client
 
 
@@ -192,13 +192,14 @@ def _servers(inv: Invocation, watching: Watching | None) -> None:
 
     limit_s = min(inv.timeout_s(LIMIT_S), LIMIT_S)
     named = parse_zookeeper(_address(inv)).servers
+    security = inv.target().zookeeper_security
     known: list[Ensemble] = []
 
     def look() -> Ensemble:
         """Who belongs to it is asked once."""
         if known:
-            return replace(known[0], servers=read_servers(known[0].addresses, Deadline(limit_s)))
-        known.append(read_ensemble(named, limit_s))
+            return replace(known[0], servers=read_servers(known[0].addresses, Deadline(limit_s), security))
+        known.append(read_ensemble(named, limit_s, security))
         return known[0]
 
     def shown(seen: Ensemble) -> Shown:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from kctl.address import Address, parse_address
+from kctl.context import Security
 from kctl.deadline import Deadline
 from kctl.errors import KctlError, UsageError
 from kctl.parallel import run_all
@@ -55,7 +56,7 @@ def _client(host: str, text: str | None) -> Address | None:
         return None
 
 
-def find_members(servers: Iterable[Server], deadline: Deadline) -> list[Member]:
+def find_members(servers: Iterable[Server], deadline: Deadline, security: Security) -> list[Member]:
     """The members, as those of `servers` tell that serve; none where nobody tells: before 3.5, without a quorum, or
     where the node may not be read."""
     serving = [each.server for each in servers if each.healthy and each.mode != "standalone"]
@@ -64,7 +65,7 @@ def find_members(servers: Iterable[Server], deadline: Deadline) -> list[Member]:
     from kazoo.exceptions import KazooException
 
     try:
-        with zookeeper(",".join(serving), timeout_s=max(deadline.left_s, 0.1)) as client:
+        with zookeeper(",".join(serving), security=security, timeout_s=max(deadline.left_s, 0.1)) as client:
             data, _ = client.get(_CONFIG)
             return members_of((data or b"").decode("utf-8", "replace"))
     except (KctlError, KazooException):
@@ -101,16 +102,16 @@ class Ensemble:
     doubt: str | None
 
 
-def read_ensemble(named: Sequence[Address], limit_s: float) -> Ensemble:
+def read_ensemble(named: Sequence[Address], limit_s: float, security: Security) -> Ensemble:
     """The state of the servers named, and of those that the ensemble has besides. Raises as read_servers does.
 
     limit_s: of each of two steps, for one server that is silent uses up the first.
     """
-    servers = read_servers(named, Deadline(limit_s))
+    servers = read_servers(named, Deadline(limit_s), security)
     rest = Deadline(limit_s)
-    members = find_members(servers, rest)
+    members = find_members(servers, rest, security)
     more = unasked(members, named, rest) if members else []
-    servers += ask_each(more, rest)
+    servers += ask_each(more, rest, security)
     doubt = None
     if len(members) > len(servers):
         hosts = ", ".join(f"{each.id} on {each.host}" for each in members)

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from kctl.address import Address
+from kctl.context import Security
 from kctl.deadline import Deadline
 from kctl.errors import ConnectionTimedOut, KctlError
 from kctl.parallel import run_all
-from kctl.zk.reach import say, say_srvr
+from kctl.zk.reach import Words
 
 _LATENCY = re.compile(r"Latency min/avg/max: ([\d.]+)/([\d.]+)/([\d.]+)")
 _LINE = re.compile(r"^([A-Z][A-Za-z ]+): (\S+)", re.MULTILINE)
@@ -43,22 +44,23 @@ class Server:
     problem: str | None = None
 
 
-def read_servers(servers: Sequence[Address], deadline: Deadline) -> list[Server]:
+def read_servers(servers: Sequence[Address], deadline: Deadline, security: Security) -> list[Server]:
     """Each server's state, all asked at once. Raises the first one's error when none answers."""
-    outcomes = _outcomes(servers, deadline)
+    outcomes = _outcomes(servers, deadline, security)
     first = outcomes[0] if outcomes else None
     if isinstance(first, KctlError) and all(isinstance(each, KctlError) for each in outcomes):
         raise first
     return _states(servers, outcomes)
 
 
-def ask_each(servers: Sequence[Address], deadline: Deadline) -> list[Server]:
+def ask_each(servers: Sequence[Address], deadline: Deadline, security: Security) -> list[Server]:
     """The same, and none of them has to answer."""
-    return _states(servers, _outcomes(servers, deadline))
+    return _states(servers, _outcomes(servers, deadline, security))
 
 
-def _outcomes(servers: Sequence[Address], deadline: Deadline) -> list[Server | KctlError]:
-    found = run_all({server: partial(_ask, server, deadline) for server in servers}, deadline)
+def _outcomes(servers: Sequence[Address], deadline: Deadline, security: Security) -> list[Server | KctlError]:
+    words = Words(security)
+    found = run_all({server: partial(_ask, words, server, deadline) for server in servers}, deadline)
     return [found.get(server, ConnectionTimedOut(f"{server} did not answer in time")) for server in servers]
 
 
@@ -69,12 +71,12 @@ def _states(servers: Sequence[Address], outcomes: Sequence[Server | KctlError]) 
     ]
 
 
-def _ask(server: Address, deadline: Deadline) -> Server:
-    found = server_of(str(server), say_srvr(server, deadline))
+def _ask(words: Words, server: Address, deadline: Deadline) -> Server:
+    found = server_of(str(server), words.say_srvr(server, deadline))
     if not found.healthy:
         return found
     try:
-        more = say(server, b"mntr", deadline)
+        more = words.say(server, b"mntr", deadline)
     except OSError:  # it has told what matters
         return found
     return with_monitor(found, monitor_of(more.decode("utf-8", "replace")))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kctl import preflight
 from kctl.address import parse_zookeeper
+from kctl.context import Security
 from kctl.deadline import Deadline
 from kctl.errors import ConnectionFailed, ConnectionTimedOut, NotFound, OperationFailed
 from kctl.zk.reach import find_chroots, reach
@@ -16,8 +17,11 @@ if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
 
+_IN_THE_CLEAR = Security()
+
+
 @contextmanager
-def zookeeper(connect: str, *, timeout_s: float = 10.0) -> Iterator[KazooClient]:
+def zookeeper(connect: str, *, security: Security = _IN_THE_CLEAR, timeout_s: float = 10.0) -> Iterator[KazooClient]:
     """A kazoo client of «host:port,…/chroot», for reading; its paths are relative to the chroot.
 
     Raises NotFound for a chroot that does not exist, ConnectionFailed's subclasses within 5 s when no server can be
@@ -26,7 +30,7 @@ def zookeeper(connect: str, *, timeout_s: float = 10.0) -> Iterator[KazooClient]
     from kctl.logs import quiet_kazoo
 
     path = parse_zookeeper(connect)
-    servers = reach(path.servers, Deadline(min(timeout_s, preflight.LIMIT_S)))
+    servers = reach(path.servers, Deadline(min(timeout_s, preflight.LIMIT_S)), security)
     quiet_kazoo()
     from kazoo.client import KazooClient
     from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, KazooException, SessionExpiredError
@@ -34,7 +38,7 @@ def zookeeper(connect: str, *, timeout_s: float = 10.0) -> Iterator[KazooClient]
     # Without a limit to its retries, a call waits for ever when ZooKeeper goes away.
     retry = {"max_tries": -1, "deadline": timeout_s}
     hosts = ",".join(map(str, servers))
-    client = KazooClient(hosts=hosts, timeout=timeout_s, read_only=True, connection_retry=retry)
+    client = KazooClient(hosts=hosts, timeout=timeout_s, read_only=True, connection_retry=retry, **_tls(security))
     try:
         client.start(timeout=timeout_s)
     except client.handler.timeout_exception:
@@ -59,3 +63,18 @@ def zookeeper(connect: str, *, timeout_s: float = 10.0) -> Iterator[KazooClient]
     finally:
         client.stop()
         client.close()
+
+
+def _tls(security: Security) -> dict[str, Any]:
+    """TLS as kazoo takes it; `reach` has verified the files and the servers."""
+    if not security.tls:
+        return {}
+    return {
+        "use_ssl": True,
+        "ca": security.ssl_cafile,
+        "certfile": security.ssl_certfile,
+        "keyfile": security.ssl_keyfile or security.ssl_certfile,
+        "keyfile_password": security.ssl_key_password,
+        "verify_certs": True,
+        "check_hostname": security.ssl_check_hostname,
+    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kctl.address import Address
+from kctl.context import Security
 from kctl.deadline import Deadline
 from kctl.zk import ensemble
 from kctl.zk.ensemble import Member, members_of, read_ensemble, unasked
@@ -49,8 +50,8 @@ def test_the_others_are_asked_as_well_or_told(
     members = [Member(1, "a", Address("a", 2181)), Member(2, "b", client)]
     monkeypatch.setattr(ensemble, "find_members", lambda *_: members)
     for name in ("read_servers", "ask_each"):
-        monkeypatch.setattr(ensemble, name, lambda asked, _: [Server(str(each), healthy=True) for each in asked])
-    found = read_ensemble([Address("a", 2181)], 5)
+        monkeypatch.setattr(ensemble, name, lambda asked, *_: [Server(str(each), healthy=True) for each in asked])
+    found = read_ensemble([Address("a", 2181)], 5, Security())
     assert [server.server for server in found.servers] == [str(each) for each in found.addresses] == shown
     assert (found.doubt is not None) is said
     assert not said or "the ensemble has 2 servers (1 on a, 2 on b), and only 1 shown here" in str(found.doubt)
