@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from kctl.errors import KctlError, NotFound
-from kctl.health.partitions import at_min_isr, under_min_isr
+from kctl.health.partitions import at_min_isr, under_min_isr, under_replicated
 from kctl.model import ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.suggestions import did_you_mean
 from kctl.topics.configs import ConfigEntry, ConfigSource, fetch_topic_configs, min_isr_in
@@ -27,11 +27,11 @@ _AT_REST = Moving((), ())
 class PartitionDescription:
     """A partition. leader is None when there is none.
 
-    under_replicated: fewer in sync than assigned. under_min_isr: fewer in sync than min.insync.replicas (or than
-    there are replicas, if that is less): acks=all is refused; at_min_isr: just as many: one less and it is; None when
-    the config could not be read. adding_replicas, removing_replicas: of a reassignment; None when the controller did
-    not tell. size_bytes: all replicas, leader_size_bytes: one of them; None when not asked for, or not known.
-    offsets: None when not asked for, or the leader did not tell.
+    under_replicated: fewer in sync than assigned, without those that a reassignment is adding. under_min_isr: fewer in
+    sync than min.insync.replicas (or than there are replicas, if that is less): acks=all is refused; at_min_isr: just
+    as many: one less and it is; None when the config could not be read. adding_replicas, removing_replicas: of a
+    reassignment; None when the controller did not tell. size_bytes: all replicas, leader_size_bytes: one of them; None
+    when not asked for, or not known. offsets: None when not asked for, or the leader did not tell.
     """
 
     partition: int
@@ -197,7 +197,7 @@ def _partition(state: PartitionState, moving: Moving | None, min_isr: int | None
         offline_replicas=state.offline_replicas,
         adding_replicas=None if moving is None else moving.adding,
         removing_replicas=None if moving is None else moving.removing,
-        under_replicated=state.under_replicated,
+        under_replicated=under_replicated(state, () if moving is None else moving.adding),
         under_min_isr=None if min_isr is None else under_min_isr(state, min_isr),
         at_min_isr=None if min_isr is None else at_min_isr(state, min_isr),
         offline=state.offline,

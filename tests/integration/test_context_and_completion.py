@@ -45,7 +45,16 @@ def two(lone_kctl: Kctl, config: bytes) -> Kctl:
 
 
 CONFIG = Path(".config/kctl/config.yaml")
-KEYS = {"name", "current", "bootstrap_servers", "zookeeper", "protected", "cluster_dir", "security"}
+KEYS = {
+    "name",
+    "current",
+    "bootstrap_servers",
+    "zookeeper",
+    "protected",
+    "cluster_dir",
+    "security",
+    "zookeeper_security",
+}
 
 
 def test_list_and_show(two: Kctl) -> None:

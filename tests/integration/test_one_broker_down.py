@@ -107,6 +107,13 @@ def _look_at_topics(kctl: Kctl) -> None:
     assert (refused.code, refused.out) == (4, ""), "not even of the partitions that could be"
     earliest = kctl("topic", "offsets", "single", "--time", "earliest", "-o", "json")
     assert [row["offset"] for row in json.loads(earliest.out)] == [0, 0]
+    lost = kctl("topic", "delete", "single", "--dry-run", "-o", "json")
+    (row,) = json.loads(lost.out)
+    assert (row["size_bytes"], row["known_size_bytes"] > 0) == (None, True), "what broker 3 has is not nothing"
+    assert "no offsets of single-2" in lost.err, "its newest record may be there"
+    dirs = kctl("broker", "log-dirs", "-o", "json")
+    assert (dirs.code, {row["broker"] for row in json.loads(dirs.out)}) == (5, {1, 2})
+    assert "log dirs of broker 3: it is not there" in dirs.err
     clone = kctl("topic", "clone", "single", "single-copy", "--data")
     assert (clone.code, "nothing was made" in clone.err) == (4, True)
     grown = kctl.json("topic", "alter", "strict", "--config", "retention.ms=7200000", "--yes")

@@ -14,8 +14,9 @@ from kctl.groups.model import Group, Groups
 from kctl.model import Broker, ClusterState, TopicPartition, TopicState
 from kctl.topics import delete as deleting
 from kctl.topics import readers as reading
-from kctl.topics.create import CreatedTopic, NewTopic, create_topics, request_chunks
+from kctl.topics.create import CreatedTopic, create_topics
 from kctl.topics.delete import DeletedTopic, delete_topics, losses
+from kctl.topics.new_topic import NewTopic, request_chunks
 
 GONE = ConnectionFailed("nobody is there")
 SILENT = ConnectionTimedOut("no answer within 1 s")
