@@ -175,6 +175,8 @@ def _complete(kctl: Kctl, *words: str) -> list[str]:
         (["kctl", "topic", "list", "--context", "p"], ["prod"]),
         (["kctl", "topic", "list", "-o", "j"], ["json"]),
         (["kctl", "completion", ""], ["bash", "zsh", "fish"]),
+        (["kctl", "config", "set", "user/a", "prod"], ["producer_byte_rate="]),
+        (["kctl", "config", "unset", "ips", ""], ["connection_creation_rate"]),
     ],
 )
 def test_bash(two: Kctl, words: list[str], offered: list[str]) -> None:
