@@ -111,6 +111,12 @@ def collect(
     owners = {name: owners_of(chosen[name]) for name in committed} if members else {}
     wanted = _partitions(committed.values(), owners.values(), topics)
     offsets, deleted, unread = read_log_offsets(client, wanted)
+    # Assigned and not there, and never committed: nothing lags. A task has a partition of a longer topic beside it.
+    owners = {
+        name: {tp: member for tp, member in owned.items() if tp not in deleted or tp in committed[name]}
+        for name, owned in owners.items()
+    }
+    deleted &= set().union(*committed.values())
     rows = [
         row
         for name in sorted(committed)

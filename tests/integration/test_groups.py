@@ -280,6 +280,7 @@ def test_members_and_their_removal(kctl: Kctl, admin: Admin, group: str, filled:
             "group", "assignor", "member_id", "group_instance_id", "client_id", "host", "rack", "type", "member_epoch",
             "partitions", "subscribed_topics", "subscribed_topics_regex", "assignments", "target_assignments",
             "owned_assignments",
+            "streams",
         ]  # fmt: skip
         assert (row["group_instance_id"], row["subscribed_topics"], row["partitions"]) == ("node-1", [filled], 3)
         assert row["assignments"] == [{"topic": filled, "partitions": [0, 1, 2]}]
