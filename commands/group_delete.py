@@ -14,7 +14,8 @@ from kctl.commands.group_reset_offsets import DRY_RUN, TOPIC
 from kctl.commands.group_tables import judge_changes
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.errors import OperationFailed, Refused, UsageError
+from kctl.errors import OperationFailed, UsageError
+from kctl.outcomes import raise_refusal
 from kctl.text import counted
 
 if TYPE_CHECKING:
@@ -62,9 +63,8 @@ def delete(
         )
         done, errors = delete_groups(client, plan)
     _emit_groups(inv, done)
+    raise_refusal(errors, asked=len(todo))
     failed = [f"{row.group}: {row.error}" for row in done if row.result == "failed"]
-    if len(failed) == len(todo) and errors and all(isinstance(error, Refused) for error in errors):
-        raise errors[0]
     if failed:
         raise OperationFailed(f"{len(failed)} of {counted(len(todo), 'group')} not deleted: {'; '.join(failed)}")
 

@@ -8,10 +8,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from kctl.deadline import Deadline
-from kctl.errors import AuthenticationFailed, ConnectionFailed, KctlError, NotSupported
+from kctl.errors import (
+    AuthenticationFailed,
+    ConnectionFailed,
+    KctlError,
+    NotSupported,
+    OperationFailed,
+    OutcomeUnknown,
+)
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -153,4 +160,32 @@ def send_in_chunks(
                 answers.update(dict.fromkeys(groups, response))
             else:
                 answers.update(parse(response))
+    return answers
+
+
+def send_one_by_one(
+    client: ClusterClient,
+    by_node: ByCoordinator,
+    request_for: Callable[[str], object],
+    parse: Callable[[Any, str], T | KctlError],
+) -> dict[str, T | KctlError]:
+    """A request for each group, for messages that are of one: to all coordinators at once, group after group.
+
+    A broker that does not answer is asked for no further groups, each of which could take as long again. They have its
+    error, too, and are asked about again where that is worth it; or are told to be not sent, when nobody knows what the
+    one before has done.
+    """
+    answers: dict[str, T | KctlError] = {}
+    lost: dict[int, KctlError] = {}
+    for turn in range(max(map(len, by_node.values()))):
+        asked = {node: groups[turn] for node, groups in by_node.items() if turn < len(groups)}
+        requests = {node: request_for(group) for node, group in asked.items() if node not in lost}
+        responses = client.send_each(requests) if requests else {}
+        for node, group in asked.items():
+            answer = lost[node] if node in lost else responses[node]
+            answers[group] = answer if isinstance(answer, KctlError) else parse(answer, group)
+            if isinstance(answer, OutcomeUnknown):
+                lost[node] = OperationFailed(f"not sent, because before: {answer.message}")
+            elif isinstance(answer, ConnectionFailed):
+                lost[node] = answer
     return answers

@@ -166,6 +166,23 @@ def test_the_broker_refuses_too(kctl: Kctl, cluster: TestCluster, admin: Admin, 
     assert committed(kctl, group) == {(filled, 0): 4, (filled, 2): 8}
 
 
+def test_refused_while_a_transaction_has_an_offset(
+    kctl: Kctl, cluster: TestCluster, admin: Admin, group: str, filled: str
+) -> None:
+    """It would take effect with the transaction, over what was set meanwhile. Partition 1 has no other commit."""
+    reset_all = ("group", "reset-offsets", group, "--topic", filled, "--to-earliest", "--yes")
+    with admin.open_commit(group, filled, {1: 5, 2: 9}):
+        refused = kctl(*reset_all, "-o", "json")
+        assert refused.code == 4, str(refused)
+        rows = {row["partition"]: row["error"] for row in json.loads(refused.out)}
+        assert rows[0] is None
+        assert all("an open transaction has an offset for it" in rows[number] for number in (1, 2)), rows
+        assert committed(kctl, group) == {(filled, 0): 4, (filled, 2): 8}, "nothing by halves"
+        (alone,) = reset(kctl, group, "--topic", f"{filled}:0", "--to-offset", "3", "--yes")
+        assert alone[:4] == (0, "reset", 4, 3)
+    assert [row[1] for row in reset(kctl, group, "--topic", filled, "--to-earliest", "--yes")] == ["reset"] * 3
+
+
 def test_export_and_import(kctl: Kctl, cluster: TestCluster, group: str, filled: str, tmp_path: Path) -> None:
     from kctl.client import connect
     from kctl.context import Target
@@ -174,9 +191,8 @@ def test_export_and_import(kctl: Kctl, cluster: TestCluster, group: str, filled:
 
     evil = 'with "quotes", \x1b[31m and ü'
     with connect(Target("tests", tuple(cluster.bootstrap.split(",")))) as client:
-        assert commit_offsets(client, group, {TopicPartition(filled, 1): OffsetToCommit(3, evil)}) == {
-            (filled, 1): None
-        }
+        entry = {TopicPartition(filled, 1): OffsetToCommit(3, evil)}
+        assert commit_offsets(client, {group: entry}) == {group: {(filled, 1): None}}
     rows = kctl.json("group", "export", group)
     assert [list(row) for row in rows] == [
         ["group", "topic", "partition", "committed_offset", "leader_epoch", "metadata"]
