@@ -149,17 +149,25 @@ def test_refused_while_members_are_active(kctl: Kctl, admin: Admin, group: str, 
 
 
 def test_the_broker_refuses_too(kctl: Kctl, cluster: TestCluster, admin: Admin, group: str, filled: str) -> None:
-    """Members that have joined between plan and commit: the coordinator refuses, and that is told."""
+    """Members that have joined between plan and act: the coordinator refuses, and that is told row by row."""
     from kctl.client import connect
     from kctl.errors import Refused
+    from kctl.groups.delete import delete_groups, plan_delete
     from kctl.groups.reset import apply_reset, plan_reset
     from kctl.groups.reset_rules import Target, To
     from kctl.groups.topic_choice import TopicChoice
 
+    other = f"{group}-other"
+    admin.commit(other, filled, {1: 1})
     with connect(admin.target) as client:
         plan = plan_reset(client, [group], Target(To.LATEST), [TopicChoice(filled, None)])
+        deletion = plan_delete(client, [group, other])
         with admin.member(group, filled):
             done, errors = apply_reset(client, plan)
+            deleted, refusals = delete_groups(client, deletion)
+    assert [(row.group, row.result) for row in deleted] == [(group, "failed"), (other, "deleted")]
+    assert [(type(error), "NON_EMPTY_GROUP" in error.message) for error in refusals] == [(Refused, True)]
+    assert {offset.result for offset in deleted[0].offsets} == {"failed"}
     assert {row.result for row in done} == {"failed"}
     assert {type(error) for error in errors} == {Refused}
     assert f"group {group!r} has members now" in (done[0].error or "")
