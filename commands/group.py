@@ -207,7 +207,7 @@ def members(
     inv = invocation(ctx)
     with inv.connect() as client:
         rows, silent = member_rows(client, names)
-    lacks = [f"the members of {name} are not known: groups of its type are not described here" for name in silent]
+    lacks = [f"the members of {name} are not known: its broker does not describe groups of its type" for name in silent]
     if lacks and len(silent) == len(dict.fromkeys(names)):
         raise NotSupported(lacks[0])
     columns = _member_columns(None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -84,7 +84,15 @@ def _emit_groups(inv: Invocation, rows: Sequence[DeletedGroup]) -> None:
         lost = [offset for row in rows for offset in row.offsets]
         return [Table(columns, known), *([_offsets_table(lost, with_result=False)] if lost else [])]
 
-    inv.emit(rows, tables)
+    inv.emit(rows, tables, lambda: [line for row in rows for line in _csv_rows(row)])
+
+
+def _csv_rows(row: DeletedGroup) -> list[dict[str, Any]]:
+    """One for each offset; one without, where there is none."""
+    group = {"group": row.group, "result": row.result, "state": row.state, "type": row.type}
+    names = ("topic", "partition", "committed_offset")
+    offsets = jsonable(row.offsets) or [dict.fromkeys(names)]
+    return [{**group, **{name: each[name] for name in names}, "error": row.error} for each in offsets]
 
 
 def _offsets_table(rows: Sequence[DeletedOffset], *, with_result: bool = True) -> Table:

@@ -31,6 +31,7 @@ PAUSES_S = (0.1, 0.3, 1.0, 2.0)
 _GROUPS_PER_REQUEST = 1000  # keeps a response far under the client's frame limit of 100 MB
 
 GROUP, TRANSACTION = 0, 1  # key types: what a coordinator is asked for
+_NO_LEADER = "if it stays so, its partition may have no leader: `kctl cluster health` shows those"
 _NOUNS = {GROUP: "group", TRANSACTION: "transactional id"}
 
 T = TypeVar("T")
@@ -47,7 +48,7 @@ def failure(error_code: int, message: str | None, group: str, *, key_type: int =
 
     subject = f"{_NOUNS[key_type]} {group}"
     if error_code in MOVED:
-        return CoordinatorMoved(f"the coordinator of {subject} is not available (error {error_code})")
+        return CoordinatorMoved(f"the coordinator of {subject} is not available (error {error_code})", hint=_NO_LEADER)
     return error_for(error_code, message, subject=subject)
 
 

@@ -61,8 +61,9 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Groups by id, sorted; and what could not be had: brokers and groups with the reason."""
+    """Groups by id, sorted; and what could not be had, with the reason: groups, and what did not tell its groups, a
+    «broker 3» or the offsets topic, whose partitions without a leader nobody coordinates."""
 
     groups: dict[str, Group]
-    failed_brokers: dict[int, KctlError]
+    unlisted: dict[str, KctlError]
     failed_groups: dict[str, KctlError]

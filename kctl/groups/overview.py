@@ -125,7 +125,7 @@ def summaries(
     # An empty group has no members: nothing to ask. Brokers before 2.6 do not tell the state: ask about all.
     ask = [name for name, group in chosen.items() if group.state not in WITHOUT_MEMBERS]
     described = describe_groups(client, ask, known=listed) if ask else listed
-    failures = [error.message for error in listed.failed_brokers.values()]
+    failures = [error.message for error in listed.unlisted.values()]
     rows: list[GroupSummary] = []
     for name, group in chosen.items():
         error = described.failed_groups.get(name)

@@ -93,7 +93,7 @@ def collect(
     if groups is not None and found.failed_groups and not found.groups:
         raise next(iter(found.failed_groups.values()))  # nothing was read
     failed = {name: error.message for name, error in found.failed_groups.items()}
-    failed |= {f"broker {node}": error.message for node, error in found.failed_brokers.items()}
+    failed |= {name: error.message for name, error in found.unlisted.items()}
     chosen = {
         name: group
         for name, group in found.groups.items()
@@ -140,7 +140,7 @@ def all_groups(client: ClusterClient, *, members: bool) -> Groups:
     gone = {name for name, error in described.failed_groups.items() if isinstance(error, NotFound)}
     failed = {name: error for name, error in described.failed_groups.items() if name not in gone}
     kept = {name: group for name, group in listed.groups.items() if name not in gone}
-    return Groups(kept | described.groups, listed.failed_brokers, failed)
+    return Groups(kept | described.groups, listed.unlisted, failed)
 
 
 def _raise_unknown(client: ClusterClient, found: Groups) -> None:

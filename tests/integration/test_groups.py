@@ -267,6 +267,10 @@ def test_delete_groups(kctl: Kctl, admin: Admin, group: str, filled: str) -> Non
     assert planned[0]["offsets"][1] == {
         "group": group, "topic": filled, "partition": 2, "result": "would delete", "committed_offset": 8, "error": None,
     }  # fmt: skip
+    rows = list(csv.DictReader(io.StringIO(kctl.ok("group", "delete", group, other, "--dry-run", "-o", "csv").out)))
+    assert [(row["group"], row["partition"], row["committed_offset"]) for row in rows] == [
+        (group, "0", "4"), (group, "2", "8"), (other, "1", "1"),
+    ]  # fmt: skip
     unconfirmed = kctl("group", "delete", group, other)
     assert unconfirmed.code == 4
     assert f"{group}: 2 offsets of 1 topic" in unconfirmed.err

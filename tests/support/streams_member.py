@@ -56,7 +56,7 @@ class StreamsMember:
         """The first group of a cluster waits until the offsets topic is made and read."""
         node = find_coordinators(self._client, [self._group])[self._group]
         self._coordinator = node if isinstance(node, int) else None
-        loading = self._coordinator is not None and list_groups(self._client).failed_brokers
+        loading = self._coordinator is not None and list_groups(self._client).unlisted
         return self._coordinator is not None and not loading
 
     def _beat(self, **fields: Any) -> Any:
@@ -75,7 +75,7 @@ class StreamsMember:
         """subtopologies: by id, with source_topics and what else a topology has. Beats until it has tasks."""
         eventually(self._is_coordinated, seconds=60, what="the group has a coordinator")
         topology = self._request.Topology
-        empty = {
+        empty: dict[str, list[str]] = {
             "source_topics": [], "source_topic_regex": [], "state_changelog_topics": [],
             "repartition_sink_topics": [], "repartition_source_topics": [], "copartition_groups": [],
         }  # fmt: skip
