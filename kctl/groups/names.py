@@ -21,13 +21,18 @@ MAX_ID_BYTES = 32_767
 
 def check_group_id(name: str) -> str:
     """`name` itself. Raises UsageError when no broker can be asked about it."""
+    return check_id(name, "group id")
+
+
+def check_id(name: str, noun: str) -> str:
+    """The same for any text of the protocol."""
     try:
         size = len(name.encode("utf-8"))
     except UnicodeEncodeError:
         shown = name.encode("utf-8", "backslashreplace").decode()
-        raise UsageError(f"{shown!r} is not a group id: it is not UTF-8 text") from None
+        raise UsageError(f"{shown!r} is not a {noun}: it is not UTF-8 text") from None
     if size > MAX_ID_BYTES:
-        raise UsageError(f"{name[:40] + '…'!r} is not a group id: it has {size:,} bytes, {MAX_ID_BYTES:,} are allowed")
+        raise UsageError(f"{name[:40] + '…'!r} is not a {noun}: it has {size:,} bytes, {MAX_ID_BYTES:,} are allowed")
     return name
 
 
