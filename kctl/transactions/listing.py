@@ -192,7 +192,8 @@ def _transaction(row: Any, node: int, now_ms: int) -> Transaction:
         transaction_start_time=moment(row.transaction_start_time_ms) if open_ else None,
         duration_ms=max(0, now_ms - row.transaction_start_time_ms) if open_ else None,
         partitions=[
-            str(TopicPartition(topic.topic, number)) for topic in row.topics for number in sorted(topic.partitions)
+            str(tp)
+            for tp in sorted(TopicPartition(topic.topic, number) for topic in row.topics for number in topic.partitions)
         ],
     )
 
