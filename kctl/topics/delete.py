@@ -60,9 +60,8 @@ class DeletedTopic:
 
     size_bytes: all replicas on all disks; None when a broker did not tell: known_size_bytes is what the others told,
     None when none did. readers: groups that have commits of it or members that it is assigned to; None when none is
-    known and some may be. newest_timestamp: the largest timestamp of its records, ISO 8601; None: no records, or not known.
-    marked: the controller has accepted the
-    deletion, and it is not finished, or nobody could tell that it is.
+    known and some may be. newest_timestamp: the largest timestamp of its records, ISO 8601; None: no records, or not
+    known. marked: the controller has accepted the deletion, and it is not finished, or nobody could tell that it is.
     """
 
     topic: str
