@@ -237,7 +237,7 @@ def _where(result: ConsumeResult) -> str:
     several = len(result.topics) > 1
     offsets = " ".join(
         f"{f'{each.topic}-' if several else ''}{each.partition}:{each.committed_offset}"
-        for each in result.read
+        for each in result.partitions
         if each.committed_offset is not None
     )
     return f", group {result.group} committed at {offsets}" if offsets else f", nothing committed for {result.group}"

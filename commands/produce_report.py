@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -66,7 +66,8 @@ def report(
     error: what stopped the sending. shortage: why brokers may have refused, as a hint. not_kept: why what was not
     acknowledged is not in the file for it.
     """
-    shown = jsonable(result) | {"not_acknowledged": spans(result.not_acknowledged)}
+    partitions = [{"partition": number, "records": count} for number, count in sorted(result.partitions.items())]
+    shown = jsonable(result) | {"not_acknowledged": spans(result.not_acknowledged), "partitions": partitions}
     inv.emit(shown, [Table(_columns(result), [shown])])
     if result.failed_file and not_kept is None:
         output.note(f"{counted(len(result.not_acknowledged), 'record')} not acknowledged: {result.failed_file}")
@@ -99,8 +100,8 @@ def _columns(result: ProduceResult) -> list[Column]:
     ]
 
 
-def _by_partition(counts: dict[str, int]) -> str:
-    return " ".join(f"{number}:{counts[number]}" for number in sorted(counts, key=int)) or "-"
+def _by_partition(rows: Sequence[Mapping[str, int]]) -> str:
+    return " ".join(f"{row['partition']}:{row['records']}" for row in rows) or "-"
 
 
 def _named(lines: list[int]) -> str:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
 READ, WRITE, DELETE, _DESCRIBE = 3, 4, 6, 8  # org.apache.kafka.common.acl.AclOperation
+NEED_ALL_TOPICS = "all need an ACL for Describe on topic *"
 # No topic can have this name, whatever else the cluster has; rights are looked at before names are.
 _NO_TOPIC = "kctl asks whether all topics may be described"
 

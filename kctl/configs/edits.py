@@ -71,6 +71,15 @@ def _once_each(edits: Sequence[Edit]) -> list[Edit]:
     return list(edits)
 
 
+def read_values(pairs: Sequence[str]) -> dict[str, str]:
+    """«key=value» texts as a mapping, the values of «@FILE» and «@-» read: of resources that have no secrets.
+
+    Raises UsageError as parse_edits does; NotFound and InvalidFile for a file.
+    """
+    edits = parse_edits(pairs) if pairs else []
+    return {edit.name: _read(edit.name, edit.value, _MAX_VALUE_BYTES) for edit in edits if edit.value is not None}
+
+
 def with_files(edits: Sequence[Edit], known: Mapping[str, Config]) -> list[Edit]:
     """The edits with the values of «@FILE» and «@-» read.
 
@@ -94,15 +103,21 @@ def _with_file(edit: Edit, config: Config | None) -> Edit:
                 hint=f"give {edit.name}=@FILE of a file that only you can read, or {edit.name}=@- for stdin",
             )
         return edit
-    source = edit.value[1:]
-    if config.sensitive and source != "-":
-        return replace(edit, value=read_secret(edit.name, None, source))
+    if config.sensitive and edit.value != "@-":
+        return replace(edit, value=read_secret(edit.name, None, edit.value[1:]))
     limit = MAX_SECRET_BYTES if config.sensitive else _MAX_VALUE_BYTES
-    data, name = read_input(Path(source), max_bytes=limit)
+    return replace(edit, value=_read(edit.name, edit.value, limit))
+
+
+def _read(key: str, value: str, max_bytes: int) -> str:
+    """The value, or what the file has that it names."""
+    if not value.startswith("@"):
+        return value
+    data, name = read_input(Path(value[1:]), max_bytes=max_bytes)
     try:
         text = data.decode("utf-8").strip()
     except UnicodeDecodeError:
-        raise InvalidFile(f"{name} for {edit.name} is not UTF-8 text") from None
+        raise InvalidFile(f"{name} for {key} is not UTF-8 text") from None
     if not text:
-        raise InvalidFile(f"{name} for {edit.name} is empty")
-    return replace(edit, value=text)
+        raise InvalidFile(f"{name} for {key} is empty")
+    return text

@@ -42,7 +42,7 @@ def consume(
     _check_rights(client, options, found)
     delivery = Delivery(options, sink, found.ends, decoder, stats=stats)
     started = time.monotonic()
-    result = _result(options, found)
+    result = ConsumeResult(list(found.topics), options.group)
     if options.max_messages == 0:
         result.ended = "max-messages"
         return result
@@ -70,14 +70,6 @@ def _check_rights(client: ClusterClient, options: ConsumeOptions, found: Plan) -
         )
 
 
-def _result(options: ConsumeOptions, found: Plan) -> ConsumeResult:
-    only = found.topics[0] if len(found.topics) == 1 else None
-    return ConsumeResult(
-        only, options.group, committed=None if options.group is None or only is None else {},
-        partitions=None if only is None else {}, topics=list(found.topics),
-    )  # fmt: skip
-
-
 def _read_alone(
     client: ClusterClient, options: ConsumeOptions, found: Plan, delivery: Delivery, sink: Sink, result: ConsumeResult
 ) -> None:
@@ -97,9 +89,7 @@ def _read_as_member(
     reader = GroupReader(client, options, found, delivery, sink)
     result.ended = reader.run()
     result.skipped = reader.skipped
-    if result.committed is not None:
-        result.committed = {tp.partition: offset for tp, offset in sorted(reader.committed.items())}
-    result.read = [PartitionRead(*tp, 0, offset) for tp, offset in reader.committed.items()]
+    result.partitions = [PartitionRead(*tp, 0, offset) for tp, offset in reader.committed.items()]
 
 
 def _fill(result: ConsumeResult, found: Plan, delivery: Delivery) -> None:
@@ -107,11 +97,9 @@ def _fill(result: ConsumeResult, found: Plan, delivery: Delivery) -> None:
     result.records, result.bytes = delivery.records, delivery.bytes
     result.filtered, result.undecoded = delivery.filtered, delivery.undecoded
     result.first_undecoded = delivery.first_undecoded
-    committed = {(each.topic, each.partition): each.committed_offset for each in result.read}
+    committed = {(each.topic, each.partition): each.committed_offset for each in result.partitions}
     seen = sorted({*delivery.counts, *(tp for tp in found.partitions if tuple(tp) in committed)})
-    result.read = [
+    result.partitions = [
         PartitionRead(tp.topic, tp.partition, delivery.counts.get(tp, 0), committed.get((tp.topic, tp.partition)))
         for tp in seen
     ]
-    if result.partitions is not None:
-        result.partitions = {tp.partition: count for tp, count in sorted(delivery.counts.items())}

@@ -45,7 +45,16 @@ def two(lone_kctl: Kctl, config: bytes) -> Kctl:
 
 
 CONFIG = Path(".config/kctl/config.yaml")
-KEYS = {"name", "current", "bootstrap_servers", "zookeeper", "protected", "cluster_dir", "security"}
+KEYS = {
+    "name",
+    "current",
+    "bootstrap_servers",
+    "zookeeper",
+    "protected",
+    "cluster_dir",
+    "security",
+    "zookeeper_security",
+}
 
 
 def test_list_and_show(two: Kctl) -> None:
@@ -387,7 +396,7 @@ def test_import_refuses(lone_kctl: Kctl, argv: list[str], says: str) -> None:
 def test_context_test(kctl: Kctl, cluster: TestCluster) -> None:
     found = kctl.json("context", "test", cluster.name)
     assert list(found) == [
-        "name", "cluster_id", "controller", "brokers", "healthy", "principal", "servers", "rights",
+        "name", "cluster_id", "controller_id", "brokers", "healthy", "principal", "servers", "rights",
     ]  # fmt: skip
     assert found["principal"] == "User:ANONYMOUS"
     assert list(found["rights"][0]) == ["resource", "operation", "result", "detail"]

@@ -34,7 +34,7 @@ def test_lines_become_records(kctl: Kctl, topic: Callable[..., str]) -> None:
     result = kctl.json("produce", mine, stdin="one\ntwo\n\nlast without newline")
     assert list(result) == KEYS
     assert (result["sent"], result["acknowledged"], result["failed"], result["unknown"]) == (4, 4, 0, 0)
-    assert result["partitions"] == {"0": 4}
+    assert result["partitions"] == [{"partition": 0, "records": 4}]
     assert [row["value"] for row in _read(kctl, mine)] == ["one", "two", "", "last without newline"]
 
 
@@ -73,7 +73,9 @@ def test_compression(kctl: Kctl, topic: Callable[..., str], compression: str) ->
 
 def test_one_partition(kctl: Kctl, topic: Callable[..., str]) -> None:
     mine = topic(partitions=3)
-    assert kctl.json("produce", mine, "--partition", "2", stdin="a\nb\n")["partitions"] == {"2": 2}
+    assert kctl.json("produce", mine, "--partition", "2", stdin="a\nb\n")["partitions"] == [
+        {"partition": 2, "records": 2}
+    ]
 
 
 def test_bytes_that_are_no_text(kctl: Kctl, topic: Callable[..., str]) -> None:
@@ -171,9 +173,9 @@ def test_a_topic_is_copied(kctl: Kctl, topic: Callable[..., str], tmp_path: Path
     refused = kctl("produce", fewer, "--format", "json", stdin='{"value":"x","partition":2}\n')
     assert refused.code == 2
     assert "line 1 names partition 2, and topic" in refused.err
-    assert kctl.json("produce", fewer, "--format", "json", "--repartition", stdin=out)["partitions"] == {
-        "0": len(lines)
-    }
+    assert kctl.json("produce", fewer, "--format", "json", "--repartition", stdin=out)["partitions"] == [
+        {"partition": 0, "records": len(lines)}
+    ]
 
 
 def test_headers_and_nulls_as_kafkas_own_tools_have_them(

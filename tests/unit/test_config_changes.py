@@ -15,7 +15,7 @@ from kctl.configs.cautions import caution_of
 from kctl.configs.change import ChangedConfig, Edit, apply_changes, check, plan_changes
 from kctl.configs.describe import Config, Synonym, describe
 from kctl.configs.diff import differences, not_compared
-from kctl.configs.edits import parse_edits, removals, with_files
+from kctl.configs.edits import parse_edits, read_values, removals, with_files
 from kctl.configs.explain import explain, explanations
 from kctl.configs.html import plain
 from kctl.configs.keys import find_key
@@ -330,6 +330,19 @@ def test_values_from_files(tmp_path: Path) -> None:
         with_files([Edit("retention.ms", "set", f"@{file}")], KNOWN)
     with pytest.raises(NotFound):
         with_files([Edit("retention.ms", "set", f"@{tmp_path}/none")], KNOWN)
+
+
+def test_values_of_new_topics(tmp_path: Path) -> None:
+    """`topic create` and `topic alter`: the same words, without a resource whose configs could be asked for."""
+    (tmp_path / "value").write_text("0:1,1:2\n")
+    key = "leader.replication.throttled.replicas"
+    assert read_values([]) == {}
+    assert read_values([" a = b=c ", "d=", f"{key}=@{tmp_path}/value"]) == {"a": "b=c", "d": "", key: "0:1,1:2"}
+    with pytest.raises(NotFound):
+        read_values([f"a=@{tmp_path}/none"])
+    for pairs in (["retention.ms"], ["=1"], [" =1"], ["a=1", "a=2"], ["a=@-", "b=@-"]):
+        with pytest.raises(UsageError):
+            read_values(pairs)
 
 
 @pytest.mark.parametrize(
