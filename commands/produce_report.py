@@ -51,7 +51,7 @@ def checked(*, terminal: bool) -> Iterator[Callable[[ProduceCheck], None] | None
         yield None
         return
     with output.progress("no line checked yet") as bar:
-        yield lambda found: bar.update(f"{counted(found.records + found.bad, 'line')} checked")
+        yield lambda found: bar.update(f"{counted(found.records + found.bad_line_count, 'line')} checked")
 
 
 def report(
@@ -156,8 +156,8 @@ def report_check(inv: Invocation, found: ProduceCheck, options: ProduceOptions, 
     if found.max_batch_bytes is None or options.compression != "none":
         why = "compressed" if options.compression != "none" else "its max.message.bytes may not be read"
         output.note(f"whether each record is small enough only the broker knows: {why}")
-    if found.bad:
-        first = f"{counted(found.bad, 'line')} can be no record; the first: {found.bad_lines[0]}"
+    if found.bad_line_count:
+        first = f"{counted(found.bad_line_count, 'line')} can be no record; the first: {found.bad_lines[0]}"
         if not options.skip_bad_lines:
             raise UsageError(first, hint="nothing was sent; -o json has more, --on-bad-line skip leaves them out")
         output.warn(first)
@@ -171,8 +171,8 @@ def _check_columns() -> list[Column]:
         Column("records", "WOULD SEND", align="right"),
         Column("bytes", align="right"),
         Column("largest_bytes", "LARGEST", align="right"),
-        Column("tombstones", align="right"),
-        Column("bad", "BAD LINES", align="right"),
+        Column("tombstone_count", "TOMBSTONES", align="right"),
+        Column("bad_line_count", "BAD LINES", align="right"),
         Column("partitions", "PARTITION:RECORDS", show=_by_partition),
-        Column("any_partition", "ANY PARTITION", align="right"),
+        Column("any_partition_count", "ANY PARTITION", align="right"),
     ]

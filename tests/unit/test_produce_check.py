@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kctl.records.destination import Destination
 from kctl.records.outgoing import Outgoing, Unfit
-from kctl.records.produce_check import check_lines
+from kctl.records.produce_check import PartitionRecords, check_lines
 from kctl.records.produce_input import Endless, Lines
 from kctl.records.produce_options import ProduceOptions
 from produce_fakes import state
@@ -27,9 +27,9 @@ def test_every_line_is_looked_at(tmp_path: Path) -> None:
     two.write_bytes(b"\xff\xfe\n" + b"bad\n" * 30 + b"z" + b"y" * 2000)
     supply = Lines([one, two], 10_000)
     found = check_lines(Destination(state(3), 1000), ProduceOptions("t"), supply, _parse)
-    assert (found.records, found.bytes, found.tombstones, found.largest_bytes) == (3, 5, 1, 2)
-    assert sum(found.partitions.values()) == 3
-    assert (found.bad, len(found.bad_lines)) == (32, 20)
+    assert (found.records, found.bytes, found.tombstone_count, found.largest_bytes) == (3, 5, 1, 2)
+    assert sum(each.records for each in found.partitions) == 3
+    assert (found.bad_line_count, len(found.bad_lines)) == (32, 20)
     assert found.bad_lines[:2] == [f"{one} line 2 is bad; mend it", f"{two} line 2 is bad; mend it"]
 
 
@@ -43,7 +43,7 @@ def test_a_partition_that_the_topic_has_not(tmp_path: Path) -> None:
         Lines([file], 10),
         lambda line, _: Outgoing(b"k", line, (), None, int(line)),
     )
-    assert found.partitions == {0: 1, 2: 1}
+    assert found.partitions == [PartitionRecords(0, 1), PartitionRecords(2, 1)]
     assert "line 3 names partition 3, and topic t has 0 to 2" in found.bad_lines[0]
 
 
@@ -57,8 +57,10 @@ def test_lines_that_are_values_are_counted_as_fast_as_they_are_read(tmp_path: Pa
         found = check_lines(
             Destination(state(3), 1000), options, supply, None, progress=lambda it: told.append(it.records)
         )
-        assert (found.records, found.bytes, found.largest_bytes, found.bad) == (3, 5, 3, 1)
-        assert (found.any_partition, found.partitions) == ((3, {}) if partition is None else (0, {1: 3}))
+        assert (found.records, found.bytes, found.largest_bytes, found.bad_line_count) == (3, 5, 3, 1)
+        assert (found.any_partition_count, found.partitions) == (
+            (3, []) if partition is None else (0, [PartitionRecords(1, 3)])
+        )
         assert "line 3 is too large" in found.bad_lines[0]
     assert told[-1] == 2, "the last line, without an end, is taken behind it"
     few = check_lines(Destination(state(3), None), ProduceOptions("t", count=2), Lines([file], 1000), None)
@@ -68,7 +70,7 @@ def test_lines_that_are_values_are_counted_as_fast_as_they_are_read(tmp_path: Pa
 def test_it_ends_at_the_count() -> None:
     options = ProduceOptions("t", count=2500)
     found = check_lines(Destination(state(1), None), options, Endless(), lambda _line, n: Outgoing(None, b"%d" % n))
-    assert (found.records, found.any_partition, found.largest_bytes) == (2500, 2500, 4)
+    assert (found.records, found.any_partition_count, found.largest_bytes) == (2500, 2500, 4)
 
 
 def test_a_pipes_writer_is_waited_for(tmp_path: Path) -> None:
