@@ -5,11 +5,17 @@ from __future__ import annotations
 import os
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
+import pytest
+
+from kctl.commands.invocation import Invocation
+from kctl.commands.produce_report import report_check
+from kctl.errors import KctlError, NotHealthy, UsageError
 from kctl.records.destination import Destination
 from kctl.records.outgoing import Outgoing, Unfit
-from kctl.records.produce_check import PartitionRecords, check_lines
+from kctl.records.produce_check import PartitionRecords, ProduceCheck, check_lines
 from kctl.records.produce_input import Endless, Lines
 from kctl.records.produce_options import ProduceOptions
 from produce_fakes import state
@@ -92,3 +98,25 @@ def test_a_pipes_writer_is_waited_for(tmp_path: Path) -> None:
     thread.join()
     assert (found.records, found.bytes) == (2, 3)
     assert time.process_time() - began < 0.2, "it waits, and does not try again and again"
+
+
+class _Shown(Invocation):
+    def emit(self, result: object, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("bad", "skip", "shortage", "raised"),
+    [
+        (0, False, None, None),
+        (1, False, None, UsageError),
+        (1, True, None, None),
+        (1, False, "partitions without a leader: 0", UsageError),
+        (0, False, "partitions without a leader: 0", NotHealthy),
+        (1, True, "partitions without a leader: 0", NotHealthy),
+    ],
+)
+def test_what_ends_a_dry_run(bad: int, skip: bool, shortage: str | None, raised: type[KctlError] | None) -> None:
+    found = ProduceCheck("t", bad_line_count=bad, bad_lines=["line 1 is bad"] * bad, max_batch_bytes=1000)
+    with pytest.raises(raised) if raised else nullcontext():
+        report_check(_Shown(), found, ProduceOptions("t", skip_bad_lines=skip), shortage)
