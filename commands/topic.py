@@ -92,8 +92,8 @@ def _shown(
 
 def _table(topics: Sequence[TopicSummary], *, size: bool, count: bool) -> Table:
     columns = [
-        Column("name", "TOPIC", name=True),
-        Column("partitions", align="right"),
+        Column("topic", name=True),
+        Column("partition_count", "PARTITIONS", align="right"),
         Column("replication_factor", "RF", align="right"),
         Column("under_replicated_partitions", "UNDER-REPLICATED", align="right",
                style=alarm("under_replicated_partitions")),

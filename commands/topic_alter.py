@@ -110,15 +110,15 @@ def warn_of(rows: Sequence[AlteredTopic], state: ClusterState) -> None:
     from kctl.configs.cautions import caution_of
     from kctl.topics.alter import ORDER_IS_LOST
 
-    growing = [row.name for row in rows if row.partitions_after > row.partitions_before]
+    growing = [row.topic for row in rows if row.partition_count_after > row.partition_count_before]
     if growing:
         output.warn(f"{', '.join(growing)}: {ORDER_IS_LOST}")
     for row in rows:
-        factor = min((len(p.replicas) for p in state.topics[row.name].partitions), default=None)
-        for config in row.configs:
+        factor = min((len(p.replicas) for p in state.topics[row.topic].partitions), default=None)
+        for config in row.config_changes:
             caution = caution_of(config, factor) if config.result.startswith("would") else None
             if caution:
-                output.warn(f"{row.name}: {caution}")
+                output.warn(f"{row.topic}: {caution}")
 
 
 def show_plan(rows: Sequence[AlteredTopic]) -> None:
@@ -142,21 +142,21 @@ def emit_altered(inv: Invocation, rows: Sequence[AlteredTopic]) -> None:
 
 def raise_unaltered(rows: Sequence[AlteredTopic]) -> None:
     """Raise OperationFailed when some were not changed, or not shown to be."""
-    failed = [f"{row.name}: {row.error}" for row in rows if row.result == "failed"]
+    failed = [f"{row.topic}: {row.error}" for row in rows if row.result == "failed"]
     if failed:
         raise OperationFailed(f"{len(failed)} of {counted(len(rows), 'topic')} not changed: {'; '.join(failed)}")
 
 
 def _flat(rows: Sequence[AlteredTopic]) -> Iterator[dict[str, Any]]:
     for row in rows:
-        if row.partitions_after != row.partitions_before or not row.configs:
+        if row.partition_count_after != row.partition_count_before or not row.config_changes:
             yield {
-                "topic": row.name, "what": "partitions", "result": row.result,
-                "before": row.partitions_before, "after": row.partitions_after,
+                "topic": row.topic, "what": "partitions", "result": row.result,
+                "before": row.partition_count_before, "after": row.partition_count_after,
             }  # fmt: skip
-        for config in row.configs:
+        for config in row.config_changes:
             yield {
-                "topic": row.name, "what": config.name, "result": config.result, "before": config.before,
+                "topic": row.topic, "what": config.name, "result": config.result, "before": config.before,
                 "after": DEFAULT if config.after is None and config.result == "would unset" else config.after,
                 "after_source": config.after_source,
             }  # fmt: skip

@@ -77,10 +77,10 @@ def clone(
 
 def _emit(inv: Invocation, row: ClonedTopic) -> None:
     columns = [
-        Column("source", name=True),
-        Column("name", "NEW", name=True),
+        Column("source_topic", "SOURCE", name=True),
+        Column("topic", "NEW", name=True),
         Column("result"),
-        Column("partitions", align="right"),
+        Column("partition_count", "PARTITIONS", align="right"),
         Column("replication_factor", "RF", align="right"),
         Column("configs", show=lambda configs: " ".join(f"{k}={v}" for k, v in configs.items()) or "-"),
         Column("records", align="right"),

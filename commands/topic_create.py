@@ -56,7 +56,7 @@ def create(
                 client, topics, plan, if_not_exists=if_not_exists, timeout_s=inv.timeout_s(30), progress=bar.update
             )
     _emit_created(inv, done)
-    failed = [f"{row.name}: {row.error}" for row in done if row.result == "failed"]
+    failed = [f"{row.topic}: {row.error}" for row in done if row.result == "failed"]
     if failed:
         raise OperationFailed(
             f"{len(failed)} of {counted(len(done), 'topic')} not created: {'; '.join(failed)}",
@@ -67,7 +67,7 @@ def create(
 
 def raise_leaderless(done: Sequence[CreatedTopic | AppliedTopic]) -> None:
     """Raise NotHealthy for topics that were created and have partitions without a leader; none of the rows failed."""
-    leaderless = [f"{row.name}: {row.error}" for row in done if row.error]
+    leaderless = [f"{row.topic}: {row.error}" for row in done if row.error]
     if leaderless:
         raise NotHealthy(f"created, but {'; '.join(leaderless)}")
 
@@ -87,13 +87,13 @@ def _new_topics(
 
 def _emit_created(inv: Invocation, rows: Sequence[CreatedTopic]) -> None:
     columns = [
-        Column("name", "TOPIC"),
+        Column("topic"),
         Column("result"),
-        Column("partitions", align="right"),
+        Column("partition_count", "PARTITIONS", align="right"),
         Column("replication_factor", "RF", align="right"),
         Column("configs", show=lambda configs: " ".join(f"{k}={v}" for k, v in configs.items()) or "-"),
     ]
     inv.emit(rows, lambda: [Table(columns, jsonable(rows))])
     for row in rows:
         if row.differs:
-            output.warn(f"topic {row.name} exists and was left alone: it {row.differs}")
+            output.warn(f"topic {row.topic} exists and was left alone: it {row.differs}")

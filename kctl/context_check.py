@@ -47,7 +47,7 @@ class ContextCheck:
 
     name: str
     cluster_id: str | None
-    controller: int | None
+    controller_id: int | None
     brokers: tuple[int, ...]
     healthy: bool
     principal: str | None
@@ -76,7 +76,7 @@ def check_context(target: Target, *, timeout_s: float = 10.0) -> ContextCheck:
     return ContextCheck(
         name=target.name,
         cluster_id=cluster_id,
-        controller=controller,
+        controller_id=controller,
         brokers=tuple(sorted(brokers)),
         healthy=not any(server.problem for server in found),
         principal=principal_of(target.security) if target.bootstrap_servers else None,

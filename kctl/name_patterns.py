@@ -10,11 +10,11 @@ from kctl.suggestions import did_you_mean
 
 
 def parse_patterns(option: str, patterns: Iterable[str]) -> list[re.Pattern[str]]:
-    """Regular expressions, as `option` gives them. Raises UsageError."""
+    """Regular expressions, as `option` gives them; «.» is any character: ids may have line ends. Raises UsageError."""
     found = []
     for pattern in patterns:
         try:
-            found.append(re.compile(pattern))
+            found.append(re.compile(pattern, re.DOTALL))
         except (re.error, OverflowError, RecursionError) as exc:
             raise UsageError(f"{option} {pattern!r} is no regular expression: {exc}") from None
     return found

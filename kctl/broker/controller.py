@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Voter:
     """A voter or an observer of the metadata quorum; see QuorumReplica. host, port: where a controller listens."""
 
-    id: int
+    node_id: int
     role: str
     directory_id: str | None
     host: str | None
@@ -47,7 +47,7 @@ class Controller:
     """
 
     metadata: str
-    id: int | None
+    controller_id: int | None
     host: str | None
     port: int | None
     epoch: int | None
@@ -61,7 +61,7 @@ class Controller:
     @property
     def agreed(self) -> bool:
         """There is one, and every broker that answered names it."""
-        return self.id is not None and set(self.named_by.values()) <= {self.id}
+        return self.controller_id is not None and set(self.named_by.values()) <= {self.controller_id}
 
 
 def read_controller(client: ClusterClient) -> Controller:
@@ -90,7 +90,7 @@ def of_quorum(quorum: Quorum) -> Controller:
     def row(replica: QuorumReplica, role: str) -> Voter:
         node = nodes.get(replica.id)
         return Voter(
-            id=replica.id,
+            node_id=replica.id,
             role="leader" if replica.id == quorum.leader_id else role,
             directory_id=replica.directory_id,
             host=node.host if node else None,
@@ -103,7 +103,7 @@ def of_quorum(quorum: Quorum) -> Controller:
 
     return Controller(
         metadata="kraft",
-        id=quorum.leader_id,
+        controller_id=quorum.leader_id,
         host=leader.host if leader else None,
         port=leader.port if leader else None,
         epoch=quorum.leader_epoch,
@@ -126,7 +126,7 @@ def of_views(
     broker = state.brokers.get(-1 if found is None else found)
     return Controller(
         metadata="zookeeper",
-        id=found,
+        controller_id=found,
         host=broker.host if broker else None,
         port=broker.port if broker else None,
         epoch=None if epoch is None else epoch.epoch,

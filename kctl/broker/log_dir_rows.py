@@ -22,7 +22,7 @@ class LogDirRow:
 
     broker: int
     log_dir: str
-    replicas: int
+    replica_count: int
     future_replicas: int
     size_bytes: int
     usable_bytes: int | None
@@ -72,7 +72,7 @@ def log_dir_rows(log_dirs: Mapping[int, Sequence[LogDir]]) -> list[LogDirRow]:
         LogDirRow(
             broker=node,
             log_dir=found.path,
-            replicas=sum(not replica.future for replica in found.replicas),
+            replica_count=sum(not replica.future for replica in found.replicas),
             future_replicas=sum(replica.future for replica in found.replicas),
             size_bytes=sum(replica.size_bytes for replica in found.replicas),
             usable_bytes=found.usable_bytes,

@@ -51,10 +51,10 @@ class ClonedTopic:
     configs: those set on the source itself, throttles of its moves left out. records: copied; None without data.
     """
 
-    source: str
-    name: str
+    source_topic: str
+    topic: str
     result: str
-    partitions: int
+    partition_count: int
     replication_factor: int
     configs: dict[str, str]
     records: int | None

@@ -43,9 +43,9 @@ class CreatedTopic:
     differs: how an existing topic is not what was asked for.
     """
 
-    name: str
+    topic: str
     result: str
-    partitions: int | None
+    partition_count: int | None
     replication_factor: int | None
     configs: Mapping[str, str]
     differs: str | None = None
@@ -112,9 +112,9 @@ def _existing(wanted: NewTopic, found: TopicState) -> CreatedTopic:
     if factor is not None and factor != found.replication_factor:
         differences.append(f"has replication factor {found.replication_factor}, not {factor}")
     return CreatedTopic(
-        name=wanted.name,
+        topic=wanted.name,
         result="exists",
-        partitions=len(found.partitions),
+        partition_count=len(found.partitions),
         replication_factor=found.replication_factor,
         configs={},
         differs="; ".join(differences) or None,
@@ -200,7 +200,7 @@ def create_topics(
     if_not_exists: a topic that somebody else has made meanwhile «exists», and has not failed. Failures of single topics
     are results. Raises OutcomeUnknown when no answer came and the topics are not there.
     """
-    todo = {row.name for row in plan if row.result == "would create"}
+    todo = {row.topic for row in plan if row.result == "would create"}
     said = _ask(client, [topic for topic in topics if topic.name in todo], timeout_s, if_not_exists=if_not_exists)
     expected = todo - said.errors.keys()
     try:
@@ -218,7 +218,7 @@ def create_topics(
     there = {name: _existing(topic, found[name]) for name, topic in said.taken.items() if name in found}
     errors = said.unsure | said.errors
     return [
-        there[row.name] if row.name in there else _outcome(row, errors, found) if row.name in todo else row
+        there[row.topic] if row.topic in there else _outcome(row, errors, found) if row.topic in todo else row
         for row in plan
     ]
 
@@ -280,16 +280,16 @@ def _errors(response: Any) -> dict[str, KctlError]:
 
 
 def _outcome(row: CreatedTopic, errors: Mapping[str, str], found: Mapping[str, TopicState]) -> CreatedTopic:
-    error = errors.get(row.name)
-    state = found.get(row.name)
+    error = errors.get(row.topic)
+    state = found.get(row.topic)
     if state is None:
         error = error or "the controller accepted it, but no broker shows the topic yet"
-        return replace(row, result="failed", error=error, partitions=None, replication_factor=None)
+        return replace(row, result="failed", error=error, partition_count=None, replication_factor=None)
     leaderless = [str(p.partition) for p in state.partitions if p.offline]
     return replace(
         row,
         result="created",
-        partitions=len(state.partitions),
+        partition_count=len(state.partitions),
         replication_factor=state.replication_factor,
         error=f"partitions without a leader: {', '.join(leaderless)}" if leaderless else None,
     )

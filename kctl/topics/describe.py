@@ -55,19 +55,19 @@ class PartitionDescription:
 class TopicDescription:
     """A topic. configs: those that differ from Kafka's defaults; configs_error: why they could not be read."""
 
-    name: str
+    topic: str
     topic_id: str | None
     internal: bool
     partition_count: int
     replication_factor: int
-    configs: tuple[ConfigEntry, ...]
+    config_entries: tuple[ConfigEntry, ...]
     configs_error: str | None
     partitions: tuple[PartitionDescription, ...]
 
     @property
     def overrides(self) -> tuple[ConfigEntry, ...]:
         """The configs that are set on the topic itself."""
-        return tuple(entry for entry in self.configs if entry.source is ConfigSource.TOPIC)
+        return tuple(entry for entry in self.config_entries if entry.source is ConfigSource.TOPIC)
 
 
 class Problem(Enum):
@@ -154,7 +154,7 @@ def with_sizes(topic: TopicDescription, sizes: Sizes) -> TopicDescription:
     """The topic with the sizes of its partitions."""
 
     def sized(partition: PartitionDescription) -> PartitionDescription:
-        size = sizes.by_partition[TopicPartition(topic.name, partition.partition)]
+        size = sizes.by_partition[TopicPartition(topic.topic, partition.partition)]
         return replace(partition, size_bytes=size.bytes, leader_size_bytes=size.leader_bytes)
 
     return replace(topic, partitions=tuple(map(sized, topic.partitions)))
@@ -162,7 +162,7 @@ def with_sizes(topic: TopicDescription, sizes: Sizes) -> TopicDescription:
 
 def with_offsets(topic: TopicDescription, spans: Mapping[TopicPartition, LogSpan]) -> TopicDescription:
     """The topic with the offsets of its partitions."""
-    partitions = (replace(p, offsets=spans.get(TopicPartition(topic.name, p.partition))) for p in topic.partitions)
+    partitions = (replace(p, offsets=spans.get(TopicPartition(topic.topic, p.partition))) for p in topic.partitions)
     return replace(topic, partitions=tuple(partitions))
 
 
@@ -174,12 +174,12 @@ def describe(
     entries = () if isinstance(configs, KctlError) else tuple(configs)
     least = min_isr_in(entries) if known else None
     return TopicDescription(
-        name=topic.name,
+        topic=topic.name,
         topic_id=topic.topic_id,
         internal=hidden(topic),
         partition_count=len(topic.partitions),
         replication_factor=topic.replication_factor,
-        configs=entries,
+        config_entries=entries,
         configs_error=configs.message if isinstance(configs, KctlError) else None,
         partitions=tuple(
             _partition(p, None if moving is None else moving.get(p.tp, _AT_REST), least) for p in topic.partitions

@@ -24,8 +24,8 @@ class TopicSummary:
     are after compaction and with transactions. None: not asked for, or some of it is not known.
     """
 
-    name: str
-    partitions: int
+    topic: str
+    partition_count: int
     replication_factor: int
     internal: bool
     under_replicated_partitions: int
@@ -49,8 +49,8 @@ def summaries(topics: Iterable[TopicState], adding: Adding) -> list[TopicSummary
     """A line for each topic, in order. adding: what reassignments still copy. Pure."""
     return [
         TopicSummary(
-            name=topic.name,
-            partitions=len(topic.partitions),
+            topic=topic.name,
+            partition_count=len(topic.partitions),
             replication_factor=topic.replication_factor,
             internal=hidden(topic),
             under_replicated_partitions=sum(under_replicated(p, adding_of(p, adding)) for p in topic.partitions),
@@ -66,10 +66,10 @@ def with_sizes(
     """`rows` with what the topics take on disk, and why some is not known."""
     from kctl.topics.sizes import fetch_sizes
 
-    sizes = fetch_sizes(client, state, [state.topics[row.name] for row in rows])
+    sizes = fetch_sizes(client, state, [state.topics[row.topic] for row in rows])
     found = []
     for row in rows:
-        size = sizes.topic(state.topics[row.name])
+        size = sizes.topic(state.topics[row.topic])
         found.append(replace(row, size_bytes=size.bytes, leader_size_bytes=size.leader_bytes))
     return found, sizes.failures
 
@@ -81,11 +81,11 @@ def with_messages(
     from kctl.lag.collect import read_log_offsets
     from kctl.topics.offsets import failure_lines
 
-    partitions = [p.tp for row in rows for p in state.topics[row.name].partitions]
+    partitions = [p.tp for row in rows for p in state.topics[row.topic].partitions]
     logs, _, failed = read_log_offsets(client, partitions, state=state)
     found = []
     for row in rows:
-        spans = [logs.get(p.tp) for p in state.topics[row.name].partitions]
+        spans = [logs.get(p.tp) for p in state.topics[row.topic].partitions]
         counts = [span.end - span.start for span in spans if span is not None]
         found.append(replace(row, messages=sum(counts) if len(counts) == len(spans) else None))
     return found, failure_lines(failed)

@@ -72,4 +72,4 @@ def test_topics_that_are_all_seen_need_no_question() -> None:
 def test_internal_topics_are_counted_apart() -> None:
     cluster = state([partition("123", "123"), partition("123", "123", topic="__consumer_offsets")])
     found = assess(facts(cluster))
-    assert (found.topics, found.internal_topics) == (2, 1)
+    assert (found.topic_count, found.internal_topics) == (2, 1)

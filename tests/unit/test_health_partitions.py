@@ -132,7 +132,7 @@ def test_a_broker_that_is_down_comes_first() -> None:
     )
     first, *others = find_suspects(cluster, {}, {})
     assert (first.kind, first.broker, first.state) == ("broker", 2, "down")
-    assert (first.partitions, first.share_percent, first.missing_percent) == (2, 100.0, 100.0)
+    assert (first.partition_count, first.share_percent, first.missing_percent) == (2, 100.0, 100.0)
     assert [(row.kind, row.broker) for row in others] == [("leader", 1), ("leader", 3)]
     assert [row.share_percent for row in others] == [50.0, 50.0]
 

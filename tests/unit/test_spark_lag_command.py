@@ -189,7 +189,7 @@ def test_csv_and_by_group(run: Run, store: Path) -> None:
     code, out, _ = run("--store", str(store), "--last", "30m", "-o", "csv", "--by", "group")
     rows = list(csv.DictReader(io.StringIO(out)))
     assert code == 0
-    assert [(row["group"], row["status"], row["partitions"]) for row in rows] == [
+    assert [(row["group"], row["status"], row["partition_count"]) for row in rows] == [
         ("keeps-up", "OK", "1"), ("slow", "WARN", "1"), ("stopped", "ERR", "1"),
     ]  # fmt: skip
 
