@@ -25,7 +25,8 @@ _ANY_HOST = {"0.0.0.0", "::", "0:0:0:0:0:0:0:0"}  # noqa: S104 - nothing is boun
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A server of the ensemble, with its number (myid). client: where it takes clients; None where the configuration leaves that to it."""
+    """A server of the ensemble, with its number (myid). client: where it takes clients; None where the configuration
+    leaves that to it."""
 
     number: int
     host: str
