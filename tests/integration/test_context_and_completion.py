@@ -46,15 +46,8 @@ def two(lone_kctl: Kctl, config: bytes) -> Kctl:
 
 CONFIG = Path(".config/kctl/config.yaml")
 KEYS = {
-    "name",
-    "current",
-    "bootstrap_servers",
-    "zookeeper",
-    "protected",
-    "cluster_dir",
-    "security",
-    "zookeeper_security",
-}
+    "name", "current", "bootstrap_servers", "zookeeper", "protected", "cluster_dir", "security", "zookeeper_security",
+}  # fmt: skip
 
 
 def test_list_and_show(two: Kctl) -> None:
