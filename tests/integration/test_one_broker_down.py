@@ -9,7 +9,7 @@ import pytest
 
 from kctl_testing import Kctl, eventually, within
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 
 def test_one_broker_down(own_kctl: Kctl) -> None:
