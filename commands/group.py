@@ -76,7 +76,7 @@ def _list_table(groups: Sequence[GroupSummary]) -> Table:
         Column("type"),
         Column("protocol_type", "PROTOCOL TYPE", wide=True),
         Column("coordinator", align="right"),
-        Column("members", align="right"),
+        Column("member_count", "MEMBERS", align="right"),
     ]
     return Table(columns, jsonable(groups), empty="no groups")
 
@@ -141,7 +141,9 @@ def _title(group: GroupDescription) -> str:
 def _tables(group: GroupDescription) -> list[Table]:
     title = _title(group)
     members = Table(
-        columns=[column for column in _member_columns(group) if column.key not in {"group", "partitions", "assignor"}],
+        columns=[
+            column for column in _member_columns(group) if column.key not in {"group", "partition_count", "assignor"}
+        ],
         rows=[_member_row(row) for row in jsonable(group.members or ())],
         title=title,
     )
@@ -224,7 +226,7 @@ def _member_columns(group: GroupDescription | None) -> list[Column]:
         Column("client_id", "CLIENT"),
         Column("group_instance_id", "INSTANCE"),
         Column("host"),
-        Column("partitions", align="right"),
+        Column("partition_count", "PARTITIONS", align="right"),
         Column("assigned", "ASSIGNED"),
         Column("target", wide=True),
         Column("subscribed", wide=True),

@@ -54,7 +54,9 @@ def delete(
         lost = sum(len(row.offsets) for row in todo)
         if not inv.yes:
             for row in todo[:20]:
-                output.note(f"{row.group}: {counted(len(row.offsets), 'offset')} of {counted(row.topics, 'topic')}")
+                output.note(
+                    f"{row.group}: {counted(len(row.offsets), 'offset')} of {counted(row.topic_count, 'topic')}"
+                )
             if len(todo) > 20:
                 output.note(f"and {len(todo) - 20:,} more groups; --dry-run shows all")
         inv.confirm(
@@ -75,7 +77,7 @@ def _emit_groups(inv: Invocation, rows: Sequence[DeletedGroup]) -> None:
         Column("result", style=lambda row: "red" if row["result"] == "failed" else None),
         Column("state"),
         Column("type"),
-        Column("topics", align="right"),
+        Column("topic_count", "TOPICS", align="right"),
         Column("count", "OFFSETS", align="right"),
     ]
 

@@ -65,7 +65,7 @@ def _emit(inv: Invocation, rows: Sequence[RemovedMember]) -> None:
         Column("client_id", "CLIENT"),
         Column("group_instance_id", "INSTANCE"),
         Column("host"),
-        Column("partitions", align="right"),
+        Column("partition_count", "PARTITIONS", align="right"),
         Column("result", style=lambda row: "red" if row["result"] == "failed" else None),
         Column("member_id", "MEMBER"),
     ]

@@ -63,7 +63,7 @@ def list_(
         Column("transactional_id", name=True),
         Column("coordinator", align="right"),
         Column("producer_id", align="right"),
-        Column("transaction_state", "STATE"),
+        Column("state"),
     ]
     inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty="no such transactions")])
     if not complete:
@@ -107,11 +107,11 @@ def describe(ctx: typer.Context, ids: Annotated[list[str], typer.Argument(metava
         Column("coordinator", align="right"),
         Column("producer_id", align="right"),
         Column("producer_epoch", "EPOCH", align="right"),
-        Column("transaction_state", "STATE"),
+        Column("state"),
         Column("transaction_timeout_ms", "TIMEOUT", show=format_duration, align="right"),
         Column("transaction_start_time", "OPEN SINCE", wide=True),
         Column("duration_ms", "OPEN FOR", show=format_duration, align="right"),
-        Column("partitions", name=True),
+        Column("topic_partitions", "PARTITIONS", name=True),
     ]
     inv.emit(found, lambda: [Table(columns, jsonable(found))])
     if whole is False:

@@ -117,8 +117,8 @@ def lag_table(rows: Sequence[Any], by: By, *, members: bool) -> Table:
     columns = [
         Column("group", name=True),
         Column("state"),
-        Column("topic", name=True) if by is By.TOPIC else Column("topics", align="right"),
-        Column("partitions", align="right"),
+        Column("topic", name=True) if by is By.TOPIC else Column("topic_count", "TOPICS", align="right"),
+        Column("partition_count", "PARTITIONS", align="right"),
         Column("lag", align="right"),
         Column("max_lag", "MAX", align="right"),
         Column("lost", align="right", style=lambda row: "red" if row["lost"] else None),

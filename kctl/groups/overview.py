@@ -34,7 +34,7 @@ class GroupSummary:
     protocol_type: str
     type: str | None
     coordinator: int
-    members: int | None
+    member_count: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +258,7 @@ class MemberRow:
     rack: str | None
     type: str | None
     member_epoch: int | None
-    partitions: int | None
+    partition_count: int | None
     subscribed_topics: tuple[str, ...] | None
     subscribed_topics_regex: str | None
     assignments: tuple[TopicAssignment, ...] | None
@@ -277,7 +277,7 @@ def member_rows(client: ClusterClient, names: Sequence[str]) -> tuple[list[Membe
         MemberRow(
             group=group.group,
             assignor=group.protocol,
-            partitions=None if member.partitions is None or member.streams else len(member.partitions),
+            partition_count=None if member.partitions is None or member.streams else len(member.partitions),
             **{name: getattr(told, name) for name in MemberDescription.__slots__},
         )
         for group in found.values()

@@ -35,7 +35,7 @@ class TransactionListing:
     transactional_id: str
     coordinator: int
     producer_id: int
-    transaction_state: str
+    state: str
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ class Transaction:
     coordinator: int
     producer_id: int
     producer_epoch: int
-    transaction_state: str
+    state: str
     transaction_timeout_ms: int
     transaction_start_time: datetime | None
     duration_ms: int | None
-    partitions: list[str]
+    topic_partitions: list[str]
 
 
 def parse_states(texts: Iterable[str]) -> list[str]:
@@ -187,11 +187,11 @@ def _transaction(row: Any, node: int, now_ms: int) -> Transaction:
         coordinator=node,
         producer_id=row.producer_id,
         producer_epoch=row.producer_epoch,
-        transaction_state=row.transaction_state,
+        state=row.transaction_state,
         transaction_timeout_ms=row.transaction_timeout_ms,
         transaction_start_time=moment(row.transaction_start_time_ms) if open_ else None,
         duration_ms=max(0, now_ms - row.transaction_start_time_ms) if open_ else None,
-        partitions=[
+        topic_partitions=[
             str(tp)
             for tp in sorted(TopicPartition(topic.topic, number) for topic in row.topics for number in topic.partitions)
         ],

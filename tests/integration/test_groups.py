@@ -263,7 +263,9 @@ def test_delete_groups(kctl: Kctl, admin: Admin, group: str, filled: str) -> Non
     other = f"{group}-other"
     admin.commit(other, filled, {1: 1})
     planned = kctl.json("group", "delete", group, other, "--dry-run")
-    assert [list(row) for row in planned] == [["group", "result", "state", "type", "topics", "offsets", "error"]] * 2
+    assert [list(row) for row in planned] == [
+        ["group", "result", "state", "type", "topic_count", "offsets", "error"]
+    ] * 2
     assert planned[0]["offsets"][1] == {
         "group": group, "topic": filled, "partition": 2, "result": "would delete", "committed_offset": 8, "error": None,
     }  # fmt: skip
@@ -306,11 +308,11 @@ def test_members_and_their_removal(kctl: Kctl, admin: Admin, group: str, filled:
         (row,) = kctl.json("group", "members", group)
         assert list(row) == [
             "group", "assignor", "member_id", "group_instance_id", "client_id", "host", "rack", "type", "member_epoch",
-            "partitions", "subscribed_topics", "subscribed_topics_regex", "assignments", "target_assignments",
+            "partition_count", "subscribed_topics", "subscribed_topics_regex", "assignments", "target_assignments",
             "owned_assignments",
             "streams",
         ]  # fmt: skip
-        assert (row["group_instance_id"], row["subscribed_topics"], row["partitions"]) == ("node-1", [filled], 3)
+        assert (row["group_instance_id"], row["subscribed_topics"], row["partition_count"]) == ("node-1", [filled], 3)
         assert row["assignments"] == [{"topic": filled, "partitions": [0, 1, 2]}]
         table = kctl.ok("group", "members", group, "-o", "wide").out
         assert "\\x1b[31mstatic" in table

@@ -118,7 +118,7 @@ def test_members(kctl: Kctl, admin: Admin, filled: str) -> None:
     assert member["assignments"] == [{"topic": filled, "partitions": [0, 1, 2]}]
     assert described["offsets"] == rows
     assert list(listed) == ["group", "state", "protocol_type", "type", "coordinator", "members"]
-    assert (listed["state"], listed["members"], listed["protocol_type"]) == ("Stable", 1, "consumer")
+    assert (listed["state"], listed["member_count"], listed["protocol_type"]) == ("Stable", 1, "consumer")
 
 
 def test_a_deleted_topic_is_tolerated(kctl: Kctl, admin: Admin, filled: str, topic: Callable[..., str]) -> None:

@@ -103,13 +103,16 @@ def _look(kctl: Kctl, groups: Groups) -> None:
 def _look_at_topics(kctl: Kctl) -> None:
     """Filters find what the broker left; sizes that only it could tell are not known, which is said."""
     found = kctl.json("topic", "describe", "single", "strict", "--under-min-isr")
-    assert [(t["name"], [p["partition"] for p in t["partitions"]]) for t in found] == [("single", [2]), ("strict", [0])]
+    assert [(t["topic"], [p["partition"] for p in t["partitions"]]) for t in found] == [
+        ("single", [2]),
+        ("strict", [0]),
+    ]
     (unavailable,) = kctl.json("topic", "describe", "--unavailable")
-    assert (unavailable["name"], [p["partition"] for p in unavailable["partitions"]]) == ("single", [2])
+    assert (unavailable["topic"], [p["partition"] for p in unavailable["partitions"]]) == ("single", [2])
     listed = kctl("topic", "list", "--unavailable", "--size", "--count", "-o", "json")
     assert listed.code == 5
     (row,) = json.loads(listed.out)
-    assert (row["name"], row["size_bytes"], row["leader_size_bytes"], row["messages"]) == ("single", None, None, None)
+    assert (row["topic"], row["size_bytes"], row["leader_size_bytes"], row["messages"]) == ("single", None, None, None)
     assert "sizes of broker 3" in listed.err
     assert "no offsets of single-2" in listed.err
     offsets = kctl("topic", "offsets", "single", "-o", "json")
@@ -118,6 +121,13 @@ def _look_at_topics(kctl: Kctl) -> None:
     assert (refused.code, refused.out) == (4, ""), "not even of the partitions that could be"
     earliest = kctl("topic", "offsets", "single", "--time", "earliest", "-o", "json")
     assert [row["offset"] for row in json.loads(earliest.out)] == [0, 0]
+    lost = kctl("topic", "delete", "single", "--dry-run", "-o", "json")
+    (row,) = json.loads(lost.out)
+    assert (row["size_bytes"], row["known_size_bytes"] > 0) == (None, True), "what broker 3 has is not nothing"
+    assert "no offsets of single-2" in lost.err, "its newest record may be there"
+    dirs = kctl("broker", "log-dirs", "-o", "json")
+    assert (dirs.code, {row["broker"] for row in json.loads(dirs.out)}) == (5, {1, 2})
+    assert "log dirs of broker 3: it is not there" in dirs.err
     clone = kctl("topic", "clone", "single", "single-copy", "--data")
     assert (clone.code, "nothing was made" in clone.err) == (4, True)
     grown = kctl.json("topic", "alter", "strict", "--config", "retention.ms=7200000", "--yes")
@@ -175,7 +185,7 @@ def _delete_and_bring_back(kctl: Kctl, groups: Groups) -> None:
     grown = kctl("topic", "alter", "single", "--partitions", "4", "--yes", "--timeout", "60s", "-o", "json")
     assert grown.code == 0, str(grown)
     (row,) = json.loads(grown.out)
-    assert (row["result"], row["partitions_after"], row["error"]) == ("altered", 4, None)
+    assert (row["result"], row["partition_count_after"], row["error"]) == ("altered", 4, None)
     assert grown.seconds < within(20), "partition 2 is without a leader as before, and nobody waits for it"
     marked = kctl("topic", "delete", "single", "--yes", "--timeout", "4s", "-o", "json")
     assert marked.code == 5

@@ -77,7 +77,7 @@ def groups(kraft: str, kraft_kctl: Kctl) -> Iterator[Groups]:
 
 def test_listed_with_their_types(groups: Groups) -> None:
     rows = {row["group"]: row for row in groups.json("list", "--match", f"{groups.topic}.*")}
-    assert {name: (row["type"], row["state"], row["members"]) for name, row in rows.items()} == {
+    assert {name: (row["type"], row["state"], row["member_count"]) for name, row in rows.items()} == {
         groups.new: ("consumer", "Stable", 1), groups.share: ("share", "Stable", 1),
     }  # fmt: skip
     for kind, name in (("consumer", groups.new), ("share", groups.share)):
@@ -102,7 +102,7 @@ def test_a_group_of_the_new_protocol_described(groups: Groups) -> None:
     assert member["member_epoch"] == found["epoch"]
     assert {row["client_id"] for row in found["offsets"]} == {"console-consumer"}
     (row,) = groups.json("members", groups.new)
-    assert (row["member_id"], row["partitions"]) == (member["member_id"], 2)
+    assert (row["member_id"], row["partition_count"]) == (member["member_id"], 2)
     assert f"epoch {found['epoch']}" in groups.kctl.ok("group", "describe", groups.new).out
 
 
