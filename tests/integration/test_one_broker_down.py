@@ -9,7 +9,7 @@ import pytest
 
 from kctl_testing import Kctl, eventually, within
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 
 def test_one_broker_down(own_kctl: Kctl) -> None:
@@ -143,7 +143,7 @@ def _look_at_groups(kctl: Kctl, groups: Groups) -> None:
     assert "no leader of __consumer_offsets, partition " in json.loads(listed.err)["message"]
     before = kctl.json("group", "export", there)
     assert len(before) == 4
-    both = kctl("group", "describe", there, gone, "-o", "json", "--timeout", "2s")
+    both = kctl("group", "describe", there, gone, "-o", "json")
     assert (both.code, [row["group"] for row in json.loads(both.out)]) == (5, [there]), str(both)
     assert f"the coordinator of group {gone} is not available" in both.err
     for args in (
@@ -155,7 +155,7 @@ def _look_at_groups(kctl: Kctl, groups: Groups) -> None:
         ("delete-offsets", gone, "--topic", "single"),
         ("remove-member", gone, "--all"),
     ):
-        refused = kctl("group", *args, "--yes", "--timeout", "2s")
+        refused = kctl("group", *args, "--yes", "--timeout", "1s")
         assert (refused.code, refused.out) == (3, ""), str(refused)
         assert refused.seconds < within(10), "not a minute for what cannot be reached"
     hole = kctl("group", "reset-offsets", there, "--all-topics", "--to-earliest", "--yes")
