@@ -76,8 +76,8 @@ def test_log_dirs_as_kafkas_own_tool(
     assert len(java) == 6
     dirs = kctl.json("broker", "log-dirs", "1", "2", "--topic", mine)
     assert list(dirs[0]) == [
-        "broker", "log_dir", "replica_count", "future_replicas", "size_bytes", "usable_bytes", "total_bytes", "used_percent",
-        "error",
+        "broker", "log_dir", "replica_count", "future_replicas", "size_bytes", "usable_bytes", "total_bytes",
+        "used_percent", "error",
     ]  # fmt: skip
     assert {(row["broker"], row["log_dir"]) for row in dirs} == {
         (broker["broker"], log_dir["logDir"]) for broker in found["brokers"] for log_dir in broker["logDirs"]
