@@ -127,7 +127,7 @@ def _confirm(
     if altered:
         if not inv.yes:
             for line in _flat([row for row in rows if row.changes]):
-                output.note(f"{line['name']}: {line['what']} {line['before'] or '-'} -> {line['after'] or '-'}")
+                output.note(f"{line['topic']}: {line['what']} {line['before'] or '-'} -> {line['after'] or '-'}")
         inv.confirm(f"Change {counted(altered, 'topic')} of {client.target.name}?", target=client.target)
     if going:
         show_losses(going)

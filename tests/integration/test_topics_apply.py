@@ -160,8 +160,7 @@ def test_apply_and_export(kctl: Kctl, prefix: str, tmp_path: Path) -> None:
     )
     refused = kctl("topic", "apply", "-f", str(file))
     assert refused.code == 4
-    assert f"{names[0]}: retention.ms 3600000 -> (default)" in refused.err
-    assert f"{names[0]}: retention.ms falls back to a value that brokers do not tell" in refused.err
+    assert f"{names[0]}: retention.ms 3600000 -> 604800000" in refused.err
     altered = kctl.json("topic", "apply", "-f", str(file), "--yes")
     assert [row["result"] for row in altered] == ["altered", "unchanged"]
     assert _own_configs(kctl, names[0]) == {"retention.bytes": "3600000"}, "those in the file, and no others"
