@@ -61,12 +61,12 @@ def test_sums(kctl: Kctl, admin: Admin, filled: str) -> None:
     admin.cut(filled, 2, 6)
     (by_topic,) = kctl.json("lag", group, "--by", "topic")
     assert by_topic == {
-        "group": group, "state": "Empty", "topic": filled, "partitions": 3, "lag": 10, "max_lag": 6, "lost": 5,
+        "group": group, "state": "Empty", "topic": filled, "partition_count": 3, "lag": 10, "max_lag": 6, "lost": 5,
         "not_committed": 0, "unknown": 0,
     }  # fmt: skip
     (by_group,) = kctl.json("lag", group, "--by", "group")
     assert by_group == {
-        "group": group, "state": "Empty", "topics": 1, "partitions": 3, "lag": 10, "max_lag": 6, "lost": 5,
+        "group": group, "state": "Empty", "topic_count": 1, "partition_count": 3, "lag": 10, "max_lag": 6, "lost": 5,
         "not_committed": 0, "unknown": 0,
     }  # fmt: skip
 
