@@ -117,7 +117,7 @@ def test_members(kctl: Kctl, admin: Admin, filled: str) -> None:
     assert member["client_id"] == "worker-7"
     assert member["assignments"] == [{"topic": filled, "partitions": [0, 1, 2]}]
     assert described["offsets"] == rows
-    assert list(listed) == ["group", "state", "protocol_type", "type", "coordinator", "members"]
+    assert list(listed) == ["group", "state", "protocol_type", "type", "coordinator", "member_count"]
     assert (listed["state"], listed["member_count"], listed["protocol_type"]) == ("Stable", 1, "consumer")
 
 

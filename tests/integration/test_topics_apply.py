@@ -118,7 +118,7 @@ def test_apply_and_export(kctl: Kctl, prefix: str, tmp_path: Path) -> None:
     planned = kctl("topic", "apply", "-f", str(file), "--dry-run", "-o", "json")
     assert planned.code == 1, "something differs"
     first, second = json.loads(planned.out)
-    assert list(first) == ["name", "result", "changes", "error"]
+    assert list(first) == ["topic", "result", "changes", "error"]
     assert (first["result"], second["result"]) == ("would create", "would create")
     assert first["changes"] == [
         {"what": "partitions", "before": None, "after": "2"},
