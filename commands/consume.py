@@ -12,6 +12,7 @@ from kctl.commands import output
 from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.invocation import Invocation, formats_are, invocation
 from kctl.commands.output import Column, Table, jsonable
+from kctl.commands.topic_options import PARTITION
 from kctl.errors import NotHealthy, UsageError
 from kctl.units import parse_duration_ms
 
@@ -59,7 +60,7 @@ def command(
     idle_timeout: Annotated[
         str | None, typer.Option(metavar="DURATION", help="Stop after so long without a record.")
     ] = None,
-    partition: Annotated[list[int] | None, typer.Option(min=0, help="Only this partition; repeatable.")] = None,
+    partition: Annotated[list[str] | None, PARTITION] = None,
     group: Annotated[
         str | None, typer.Option(help="Read as a member of this group, and commit what was shown.")
     ] = None,
@@ -109,13 +110,14 @@ def command(
     Example: kctl consume orders --from-beginning --exit-eof -o json
     """
     from kctl.records.consume import ConsumeOptions
+    from kctl.topics.partition_numbers import parse_each
 
-    inv = invocation(ctx)
+    inv, numbers = invocation(ctx), parse_each(partition)
     from_start, number = _start(offset)
     options = ConsumeOptions(
         topics=tuple(dict.fromkeys(topics or ())),
         patterns=tuple(match or ()),
-        partitions=tuple(partition) if partition else None,
+        partitions=None if numbers is None else tuple(numbers),
         offset=number,
         from_ms=_moment(from_time),
         tail=tail,

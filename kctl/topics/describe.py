@@ -150,6 +150,20 @@ def describe_chosen(client: ClusterClient, state: ClusterState, chosen: Sequence
     return [describe(topic, configs[topic.name], told) for topic in chosen]
 
 
+def with_problems(
+    client: ClusterClient, state: ClusterState, chosen: Sequence[TopicState], problems: Collection[Problem]
+) -> tuple[list[TopicState], list[str]]:
+    """Those of `chosen`, which are of `state`, that have a partition with one of `problems`; and why that is not known
+    of others. Configs are only asked for where they are needed."""
+    if NEEDS_CONFIGS.isdisjoint(problems):
+        described, unknown = [describe(topic, [], None) for topic in chosen], []
+    else:
+        described = describe_chosen(client, state, chosen)
+        unknown = [topic.configs_error for topic in described if topic.configs_error]
+    kept = {topic.topic for topic in described if only(topic, problems).partitions}
+    return [topic for topic in chosen if topic.name in kept], unknown
+
+
 def with_sizes(topic: TopicDescription, sizes: Sizes) -> TopicDescription:
     """The topic with the sizes of its partitions."""
 
