@@ -32,7 +32,7 @@ def command(ctx: typer.Context) -> None:
 
     inv = invocation(ctx)
     with inv.connect() as client:
-        found = read_controller(client, inv.target().zookeeper)
+        found = read_controller(client)
     inv.emit(found, lambda: _tables(found))
     with told_if_incomplete(found.failures):
         _judge(found)

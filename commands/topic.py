@@ -74,15 +74,15 @@ def _look(
 ) -> tuple[list[TopicSummary], list[str], list[str]]:
     """The topics, doubts whether these are all, and what of them is not known. problems: only with one of them."""
     from kctl.topics.choose import choose, not_seen
-    from kctl.topics.describe import with_problems
-    from kctl.topics.listing import summaries, with_messages, with_sizes
+    from kctl.topics.listing import having, summarize, with_messages, with_sizes
 
     state, chosen = choose(client, match=match, internal=internal)
     doubts, failures = not_seen(client, (), chosen, filtered=bool(problems))
+    topics, unsure = summarize(client, state, chosen)
+    doubts += unsure
     if problems:
-        chosen, lacking = with_problems(client, state, chosen, problems)
+        topics, lacking = having(client, state, topics, problems)
         failures += lacking
-    topics = summaries(chosen)
     if size:
         topics, lacking = with_sizes(client, state, topics)
         failures += lacking

@@ -11,7 +11,7 @@ from kctl.commands import output
 from kctl.commands.expect import EXPECT, check_pattern
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table
-from kctl.commands.topic_options import MATCH, NAMES
+from kctl.commands.topic_options import CONFIG, MATCH, NAMES
 from kctl.errors import OperationFailed, UsageError
 from kctl.text import counted
 from kctl.topics.partition_numbers import MOST
@@ -35,7 +35,7 @@ def alter(
         str | None,
         typer.Option(metavar="1:2,2:3", help="Brokers of every partition, as in create; those there stay as they are."),
     ] = None,
-    config: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="Config to set; repeatable.")] = None,
+    config: Annotated[list[str] | None, CONFIG] = None,
     delete_config: Annotated[
         list[str] | None, typer.Option(metavar="KEY", help="Config to take away, so that a default holds; repeatable.")
     ] = None,
@@ -75,9 +75,9 @@ def alter(
 
 
 def _configs(set_: Sequence[str], unset: Sequence[str]) -> dict[str, str | None]:
-    from kctl.topics.create import parse_configs
+    from kctl.configs.edits import read_values
 
-    values: dict[str, str | None] = dict(parse_configs(set_))
+    values: dict[str, str | None] = dict(read_values(set_))
     both = sorted(values.keys() & set(unset))
     if both:
         raise UsageError(f"{', '.join(both)} is both to be set and to be deleted")
@@ -89,7 +89,7 @@ def _change(
 ) -> TopicChange:
     from kctl.errors import Refused
     from kctl.topics.alter import TopicChange
-    from kctl.topics.create import parse_assignment
+    from kctl.topics.new_topic import parse_assignment
 
     if assignment is None:
         return TopicChange(topic.name, partitions, None, configs)

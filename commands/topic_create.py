@@ -10,13 +10,15 @@ import typer
 from kctl.commands import output
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
+from kctl.commands.topic_options import CONFIG
 from kctl.errors import NotHealthy, OperationFailed, UsageError
 from kctl.text import counted
 from kctl.topics.partition_numbers import MOST
 
 if TYPE_CHECKING:
     from kctl.topics.apply import AppliedTopic
-    from kctl.topics.create import CreatedTopic, NewTopic
+    from kctl.topics.create import CreatedTopic
+    from kctl.topics.new_topic import NewTopic
 
 
 def create(
@@ -32,7 +34,7 @@ def create(
         str | None,
         typer.Option(metavar="1:2,2:3", help="Brokers of each partition, preferred leader first, instead of numbers."),
     ] = None,
-    config: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="Topic config; repeatable.")] = None,
+    config: Annotated[list[str] | None, CONFIG] = None,
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Leave topics that are there alone.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Let the brokers check it, create nothing.")] = False,
 ) -> None:
@@ -73,12 +75,13 @@ def raise_leaderless(done: Sequence[CreatedTopic | AppliedTopic]) -> None:
 def _new_topics(
     names: Sequence[str], partitions: int | None, factor: int | None, assignment: str | None, config: Sequence[str]
 ) -> list[NewTopic]:
-    from kctl.topics.create import NewTopic, parse_assignment, parse_configs
+    from kctl.configs.edits import read_values
+    from kctl.topics.new_topic import NewTopic, parse_assignment
 
     if assignment and (partitions is not None or factor is not None):
         raise UsageError("--replica-assignment already says how many partitions and replicas there are")
     replicas = parse_assignment(assignment) if assignment is not None else None
-    configs = parse_configs(config)
+    configs = read_values(config)
     return [NewTopic(name, partitions, factor, replicas, configs) for name in names]
 
 

@@ -70,7 +70,8 @@ def raise_undeleted(rows: Sequence[DeletedTopic]) -> None:
 
 
 def _loss(row: DeletedTopic) -> str:
-    size = "size unknown" if row.size_bytes is None else f"{format_size(row.size_bytes)} on disk"
+    size = _size(row)
+    size = f"{size} on disk" if size else "size unknown"
     parts = [counted(row.partition_count, "partition"), f"replication factor {row.replication_factor}", size]
     if row.newest_timestamp:
         parts.append(f"newest record of {row.newest_timestamp}")
@@ -82,6 +83,13 @@ def _loss(row: DeletedTopic) -> str:
     if len(readers) > _SHOWN:
         parts.append(f"and {len(readers) - _SHOWN} more")
     return f"{row.topic}: {', '.join(parts)}"
+
+
+def _size(row: DeletedTopic) -> str | None:
+    """«12 kB»; where a broker did not tell, at least so much."""
+    if row.size_bytes is not None:
+        return format_size(row.size_bytes)
+    return None if row.known_size_bytes is None else f"at least {format_size(row.known_size_bytes)}"
 
 
 def _reader(reader: TopicReader) -> str:
@@ -96,8 +104,8 @@ def emit_deleted(inv: Invocation, rows: Sequence[DeletedTopic]) -> None:
         Column("result"),
         Column("partition_count", "PARTITIONS", align="right"),
         Column("replication_factor", "RF", align="right"),
-        Column("size_bytes", "SIZE", show=format_size, align="right"),
+        Column("size", align="right"),
         Column("readers", "READ BY", show=lambda readers: ", ".join(reader["group"] for reader in readers) or "-"),
         Column("newest_timestamp", "NEWEST RECORD"),
     ]
-    inv.emit(rows, lambda: [Table(columns, jsonable(rows))])
+    inv.emit(rows, lambda: [Table(columns, [{**jsonable(row), "size": _size(row)} for row in rows])])

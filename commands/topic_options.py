@@ -9,11 +9,16 @@ import typer
 if TYPE_CHECKING:
     from kctl.topics.describe import Problem
 
+CONFIG = typer.Option(
+    "--config", metavar="KEY=VALUE", help="Config to set, KEY=@FILE takes the value from a file; repeatable."
+)
 INTERNAL = typer.Option("--internal", help="Kafka's own topics as well.")
 MATCH = typer.Option("--match", metavar="REGEX", help="Topics whose whole name it matches; repeatable.")
 PARTITION = typer.Option("--partition", "--partitions", metavar="0,3-5", help="Only these partitions; repeatable.")
 UNDER_REPLICATED = typer.Option(
-    "--under-replicated", "--under-replicated-partitions", help="Only with fewer replicas in sync than assigned."
+    "--under-replicated",
+    "--under-replicated-partitions",
+    help="Only with replicas that are not in sync; those that a move is adding do not count.",
 )
 UNDER_MIN_ISR = typer.Option("--under-min-isr", "--under-min-isr-partitions", help="Only those that refuse acks=all.")
 AT_MIN_ISR = typer.Option(

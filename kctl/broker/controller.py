@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
     from kctl.client import ClusterClient
+    from kctl.context import Security
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class Controller:
         return self.controller_id is not None and set(self.named_by.values()) <= {self.controller_id}
 
 
-def read_controller(client: ClusterClient, zookeeper: str | None) -> Controller:
+def read_controller(client: ClusterClient) -> Controller:
     """Raises NotAuthorized where the quorum may not be described, ConnectionFailed's subclasses."""
     quorum = describe_quorum(client)
     if quorum is not None:
@@ -72,9 +73,10 @@ def read_controller(client: ClusterClient, zookeeper: str | None) -> Controller:
     views = read_views(client, state.brokers)
     epoch: Epoch | None = None
     failures = [view.message for view in views.values() if isinstance(view, KctlError)]
-    if zookeeper is not None:
+    target = client.target
+    if target.zookeeper is not None:
         try:
-            epoch = read_epoch(zookeeper)
+            epoch = read_epoch(target.zookeeper, target.zookeeper_security)
         except KctlError as exc:
             failures.append(exc.message)
     return of_views(state, views, epoch, failures)
@@ -146,11 +148,11 @@ class Epoch:
     since: datetime | None
 
 
-def read_epoch(zookeeper: str) -> Epoch:
+def read_epoch(zookeeper: str, security: Security) -> Epoch:
     """From «host:port,…/chroot». Raises NotFound for an unknown chroot, ConnectionFailed's subclasses."""
-    from kctl.client import zookeeper as open_zookeeper
+    from kctl.zk.session import zookeeper as open_zookeeper
 
-    with open_zookeeper(zookeeper) as zk:
+    with open_zookeeper(zookeeper, security=security) as zk:
         found, made_ms = _controller_znode(zk)
         counted = _read(zk, "/controller_epoch")
     text = counted[0].decode("ascii", "replace") if counted else ""

@@ -46,6 +46,13 @@ class ReplicaRow:
     is_future: bool
 
 
+def absent_holders(client: ClusterClient) -> list[str]:
+    """Brokers that hold replicas and are not there, a line each: of their log dirs nobody can tell."""
+    state = client.metadata()
+    holders = {node for topic in state.topics.values() for p in topic.partitions for node in p.replicas}
+    return [f"log dirs of broker {node}: it is not there" for node in sorted(holders - state.brokers.keys())]
+
+
 def read_log_dirs(
     client: ClusterClient, brokers: Collection[int], topics: Collection[str]
 ) -> dict[int, list[LogDir] | KctlError]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from kctl.cluster_rights import READ, topics_denied
+from kctl.errors import NotAuthorized
 from kctl.records.consume_plan import Plan, plan
 from kctl.records.decoding import RecordDecoder
 from kctl.records.delivery import ConsumeResult, Delivery, PartitionRead, Sink
@@ -32,11 +34,12 @@ def consume(
     """Read records into `sink` until a limit is reached or Ctrl-C (which is a result, `ended` «interrupted»).
 
     stats: tell the sink each second how fast it goes. Raises NotFound for an unknown topic or partition, Refused for a
-    start outside the log, OperationFailed when a topic goes away or a batch is damaged, NotSupported for records whose
-    codec is not installed, ConnectionFailed when no broker answers for timeout_s.
+    start outside the log, NotAuthorized, OperationFailed when a topic goes away or a batch is damaged, NotSupported for
+    records whose codec is not installed, ConnectionFailed when no broker answers for timeout_s.
     """
     check_options(options)
     found = plan(client, options)
+    _check_rights(client, options, found)
     delivery = Delivery(options, sink, found.ends, decoder, stats=stats)
     started = time.monotonic()
     result = ConsumeResult(list(found.topics), options.group)
@@ -50,6 +53,21 @@ def consume(
     _fill(result, found, delivery)
     result.duration_ms = round((time.monotonic() - started) * 1000)
     return result
+
+
+def _check_rights(client: ClusterClient, options: ConsumeOptions, found: Plan) -> None:
+    """Raise NotAuthorized for topics that may not be read and of which nothing will be fetched, so that no broker says
+    so: an empty log is not to be told of them. A member fetches nothing either as long as it has no partition.
+    """
+    wanted = found.partitions if options.max_messages != 0 else ()
+    fetched = {tp.topic for tp in wanted if found.starts.get(tp, -1) < found.ends.get(tp, 1 << 63)}
+    silent = set(found.topics) if options.group is not None else set(found.topics) - fetched
+    denied = topics_denied(client, silent, READ) if silent else []
+    if denied:
+        raise NotAuthorized(
+            f"not authorized to read {'topic' if len(denied) == 1 else 'topics'} {', '.join(denied)}",
+            hint="ask for the ACL operation Read on the topic",
+        )
 
 
 def _read_alone(

@@ -26,8 +26,9 @@ from kctl.errors import (
 from kctl.model import ClusterState, TopicState
 from kctl.moments import moment_text
 from kctl.topics.choose import choose_to_change
-from kctl.topics.create import TOPIC_ALREADY_EXISTS, NewTopic, create_request, request_chunks
+from kctl.topics.create import TOPIC_ALREADY_EXISTS
 from kctl.topics.names import check_name
+from kctl.topics.new_topic import NewTopic, create_request, request_chunks
 from kctl.topics.offsets import newest_records
 from kctl.topics.readers import Reader, fetch_readers
 from kctl.topics.sizes import fetch_sizes
@@ -57,10 +58,10 @@ class TopicReader:
 class DeletedTopic:
     """What becomes of one topic. result: «would delete», «deleted», «absent», «marked» or «failed».
 
-    size_bytes: all replicas on all disks that could be asked; None when no broker told. readers: groups that have
-    commits of it or members that it is assigned to; None when none is known and some may be. last_write: the largest
-    timestamp of its records, ISO 8601; None: no records, or not known. marked: the controller has accepted the
-    deletion, and it is not finished, or nobody could tell that it is.
+    size_bytes: all replicas on all disks; None when a broker did not tell: known_size_bytes is what the others told,
+    None when none did. readers: groups that have commits of it or members that it is assigned to; None when none is
+    known and some may be. newest_timestamp: the largest timestamp of its records, ISO 8601; None: no records, or not
+    known. marked: the controller has accepted the deletion, and it is not finished, or nobody could tell that it is.
     """
 
     topic: str
@@ -72,6 +73,7 @@ class DeletedTopic:
     readers: tuple[TopicReader, ...] | None = None
     newest_timestamp: str | None = None
     error: str | None = None
+    known_size_bytes: int | None = None
 
 
 def plan_delete(
@@ -105,7 +107,7 @@ def losses(
     names = [topic.name for topic in chosen]
     sizes = fetch_sizes(client, state, chosen)
     readers, unread = fetch_readers(client, names)
-    newest, notes = newest_records(client, [p.tp for t in chosen for p in t.partitions if not p.offline], state=state)
+    newest, notes = newest_records(client, [p.tp for t in chosen for p in t.partitions], state=state)
     last: dict[str, int] = {}
     for tp, record in newest.items():
         last[tp.topic] = max(last.get(tp.topic, NOTHING_WRITTEN), record.timestamp_ms)
@@ -120,9 +122,10 @@ def losses(
                 topic_id=topic.topic_id,
                 partition_count=len(topic.partitions),
                 replication_factor=topic.replication_factor,
-                size_bytes=told,
+                size_bytes=size.bytes,
                 readers=_told(readers, topic.name, whole=not unread),
                 newest_timestamp=moment_text(last.get(topic.name, NOTHING_WRITTEN)),
+                known_size_bytes=told,
             )
         )
     return rows, [*sizes.failures, *unread, *notes]

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from kctl.errors import KctlError, NotFound
-from kctl.health.partitions import at_min_isr, under_min_isr
+from kctl.health.partitions import at_min_isr, under_min_isr, under_replicated
 from kctl.model import ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.suggestions import did_you_mean
 from kctl.topics.configs import ConfigEntry, ConfigSource, fetch_topic_configs, min_isr_in
@@ -27,11 +27,11 @@ _AT_REST = Moving((), ())
 class PartitionDescription:
     """A partition. leader is None when there is none.
 
-    under_replicated: fewer in sync than assigned. under_min_isr: fewer in sync than min.insync.replicas (or than
-    there are replicas, if that is less): acks=all is refused; at_min_isr: just as many: one less and it is; None when
-    the config could not be read. adding_replicas, removing_replicas: of a reassignment; None when the controller did
-    not tell. size_bytes: all replicas, leader_size_bytes: one of them; None when not asked for, or not known.
-    offsets: None when not asked for, or the leader did not tell.
+    under_replicated: fewer in sync than assigned, without those that a reassignment is adding. under_min_isr: fewer in
+    sync than min.insync.replicas (or than there are replicas, if that is less): acks=all is refused; at_min_isr: just
+    as many: one less and it is; None when the config could not be read. adding_replicas, removing_replicas: of a
+    reassignment; None when the controller did not tell. size_bytes: all replicas, leader_size_bytes: one of them; None
+    when not asked for, or not known. offsets: None when not asked for, or the leader did not tell.
     """
 
     partition: int
@@ -150,20 +150,6 @@ def describe_chosen(client: ClusterClient, state: ClusterState, chosen: Sequence
     return [describe(topic, configs[topic.name], told) for topic in chosen]
 
 
-def with_problems(
-    client: ClusterClient, state: ClusterState, chosen: Sequence[TopicState], problems: Collection[Problem]
-) -> tuple[list[TopicState], list[str]]:
-    """Those of `chosen`, which are of `state`, that have a partition with one of `problems`; and why that is not known
-    of others. Configs are only asked for where they are needed."""
-    if NEEDS_CONFIGS.isdisjoint(problems):
-        described, unknown = [describe(topic, [], None) for topic in chosen], []
-    else:
-        described = describe_chosen(client, state, chosen)
-        unknown = [topic.configs_error for topic in described if topic.configs_error]
-    kept = {topic.topic for topic in described if only(topic, problems).partitions}
-    return [topic for topic in chosen if topic.name in kept], unknown
-
-
 def with_sizes(topic: TopicDescription, sizes: Sizes) -> TopicDescription:
     """The topic with the sizes of its partitions."""
 
@@ -211,7 +197,7 @@ def _partition(state: PartitionState, moving: Moving | None, min_isr: int | None
         offline_replicas=state.offline_replicas,
         adding_replicas=None if moving is None else moving.adding,
         removing_replicas=None if moving is None else moving.removing,
-        under_replicated=state.under_replicated,
+        under_replicated=under_replicated(state, () if moving is None else moving.adding),
         under_min_isr=None if min_isr is None else under_min_isr(state, min_isr),
         at_min_isr=None if min_isr is None else at_min_isr(state, min_isr),
         offline=state.offline,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from kctl.health.collect import adding_replicas
+from kctl.health.model import Adding
+from kctl.health.partitions import adding_of, adding_unknown, under_replicated
 from kctl.model import ClusterState, TopicState
-from kctl.topics.describe import hidden
+from kctl.topics.describe import NEEDS_CONFIGS, Problem, describe_chosen, hidden, only
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -32,19 +35,47 @@ class TopicSummary:
     messages: int | None = None
 
 
-def summaries(topics: Collection[TopicState]) -> list[TopicSummary]:
-    """A line for each topic, in order."""
+def summarize(
+    client: ClusterClient, state: ClusterState, topics: Collection[TopicState]
+) -> tuple[list[TopicSummary], list[str]]:
+    """A line for each topic, in order, and what is to be doubted of them. One request more when not all is in sync."""
+    suspect = any(p.under_replicated for topic in topics for p in topic.partitions)
+    adding = adding_replicas(client, state) if suspect else {}
+    unknown = adding_unknown(adding)
+    return summaries(topics, adding), [unknown] if unknown else []
+
+
+def summaries(topics: Iterable[TopicState], adding: Adding) -> list[TopicSummary]:
+    """A line for each topic, in order. adding: what reassignments still copy. Pure."""
     return [
         TopicSummary(
             topic=topic.name,
             partition_count=len(topic.partitions),
             replication_factor=topic.replication_factor,
             internal=hidden(topic),
-            under_replicated_partitions=sum(p.under_replicated for p in topic.partitions),
+            under_replicated_partitions=sum(under_replicated(p, adding_of(p, adding)) for p in topic.partitions),
             offline_partitions=sum(p.offline for p in topic.partitions),
         )
         for topic in topics
     ]
+
+
+def having(
+    client: ClusterClient, state: ClusterState, rows: Sequence[TopicSummary], problems: Collection[Problem]
+) -> tuple[list[TopicSummary], list[str]]:
+    """Those of `rows` that have a partition with one of `problems`; and why that is not known of others. Configs are
+    asked for only where they are needed."""
+    by_configs = NEEDS_CONFIGS.intersection(problems)
+    described = describe_chosen(client, state, [state.topics[row.topic] for row in rows]) if by_configs else []
+    names = {topic.topic for topic in described if only(topic, by_configs).partitions}
+    kept = [
+        row
+        for row in rows
+        if row.topic in names
+        or (row.under_replicated_partitions and Problem.UNDER_REPLICATED in problems)
+        or (row.offline_partitions and Problem.UNAVAILABLE in problems)
+    ]
+    return kept, [topic.configs_error for topic in described if topic.configs_error]
 
 
 def with_sizes(

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from kctl.errors import KctlError, NotAuthorized, OperationFailed, UsageError
+from kctl.errors import KctlError, NotAuthorized, NotFound, OperationFailed, UsageError
 from kctl.groups.coordinators import TRANSACTION, ByCoordinator, ask_coordinators, failure, send_in_chunks
+from kctl.groups.names import check_id
 from kctl.model import TopicPartition
 from kctl.suggestions import did_you_mean
 
@@ -136,13 +137,31 @@ def all_can_be_listed(client: ClusterClient) -> bool:
 
 
 def describe_transactions(client: ClusterClient, ids: Iterable[str]) -> dict[str, Transaction | KctlError]:
-    """By transactional id, a failure being a value: NotFound, NotAuthorized …"""
+    """By transactional id, a failure being a value: NotFound, NotAuthorized … Raises UsageError for what is none."""
+    wanted = [_checked(name) for name in ids]
 
     def ask(by_node: ByCoordinator) -> dict[str, Transaction | KctlError]:
         nodes = {name: node for node, names in by_node.items() for name in names}
         return send_in_chunks(client, by_node, _request, lambda answer: _parse(answer, nodes))
 
-    return ask_coordinators(client, ids, ask, key_type=TRANSACTION)
+    return ask_coordinators(client, wanted, ask, key_type=TRANSACTION)
+
+
+def _checked(name: str) -> str:
+    if not name:
+        raise UsageError("'' is not a transactional id: brokers take no empty one")
+    return check_id(name, "transactional id")
+
+
+def missing_transactional_id(client: ClusterClient, error: NotFound, name: str) -> NotFound:
+    """The error of an id that is not there, with what was probably meant."""
+    try:
+        listed, _ = list_transactions(client)
+    except KctlError:
+        return error
+    known = [row.transactional_id for row in listed]
+    hint = did_you_mean(name, known) or "`kctl transaction list` shows them; brokers forget those that are not used"
+    return NotFound(error.message, hint=hint, details=error.details)
 
 
 def _request(ids: Sequence[str]) -> object:
@@ -173,7 +192,8 @@ def _transaction(row: Any, node: int, now_ms: int) -> Transaction:
         transaction_start_time=moment(row.transaction_start_time_ms) if open_ else None,
         duration_ms=max(0, now_ms - row.transaction_start_time_ms) if open_ else None,
         topic_partitions=[
-            str(TopicPartition(topic.topic, number)) for topic in row.topics for number in sorted(topic.partitions)
+            str(tp)
+            for tp in sorted(TopicPartition(topic.topic, number) for topic in row.topics for number in topic.partitions)
         ],
     )
 

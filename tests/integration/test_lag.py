@@ -109,8 +109,8 @@ def test_members(kctl: Kctl, admin: Admin, filled: str) -> None:
     assert {(r["state"], r["client_id"], r["host"]) for r in rows} == {("Stable", "worker-7", "127.0.0.1")}
     assert [(r["partition"], r["client_id"]) for r in without] == [(0, None)]
     assert list(described) == [
-        "group", "state", "protocol_type", "type", "assignor", "coordinator", "epoch", "assignment_epoch", "members",
-        "offsets",
+        "group", "state", "protocol_type", "type", "assignor", "coordinator", "epoch", "assignment_epoch", "topology",
+        "members", "offsets", "start_offsets",
     ]  # fmt: skip
     assert (described["state"], described["protocol_type"], described["assignor"]) == ("Stable", "consumer", "range")
     (member,) = described["members"]

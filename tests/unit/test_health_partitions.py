@@ -71,6 +71,13 @@ def test_min_isr_that_is_reached_or_not_known(min_isr: int | NotAuthorized, stat
     assert (found.status, len(found.reasons)) == (status, reasons)
 
 
+def test_what_is_next_to_refuse_is_told_beside_what_refuses() -> None:
+    both = state([partition("12", "1"), partition("12", "1", topic="next")])
+    found = rules.check_under_min_isr(facts(both, min_isr={"t": 2, "next": 1}))
+    assert found.subjects == ("t-0",)
+    assert found.summary == "1 partition with fewer in sync than min.insync.replicas; 1 more at the minimum"
+
+
 def test_a_topic_that_is_made_at_its_minimum_is_no_warning() -> None:
     found = rules.check_under_min_isr(facts(state([partition("12", "12")]), min_isr={"t": 2}))
     assert found.status is Status.OK

@@ -19,8 +19,9 @@ from typing import Any
 
 import pytest
 
-from kctl.commands import output, spark_lag
+from kctl.commands import spark_lag
 from kctl.commands.app import main
+from kctl.commands.output_tables import cells_of
 from kctl.commands.spark_lag_view import lag_tables
 from kctl.commands.table_layout import Cells, fit
 from kctl.commands.views import By
@@ -160,7 +161,7 @@ def test_names_are_whole_at_80_columns() -> None:
     names = {"group": '<b>x</b>" ünï', "topic": "eu/payments"}
     status = {"partition": 11, "state": "Stable", "status": "STALL", "standing": "active"}
     (table,) = lag_tables([PartitionStatus(**row | figures | names | status)], By.PARTITION)  # type: ignore[arg-type]
-    (texts,) = output._cells(table)
+    (texts,) = cells_of(table)
     cells = [
         Cells(column.title, [text], breakable=column.align == "left", whole=column.name)
         for column, text in zip(table.columns, texts, strict=True)

@@ -12,7 +12,8 @@ from kctl.configs.describe import Config
 from kctl.errors import AlreadyExists, KctlError, NotAuthorized, OutcomeUnknown, Refused
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
 from kctl.topics import create
-from kctl.topics.create import CreatedTopic, NewTopic, create_topics, plan_create
+from kctl.topics.create import CreatedTopic, create_topics, plan_create
+from kctl.topics.new_topic import NewTopic
 
 SILENCE = OutcomeUnknown("broker 1 did not answer")
 

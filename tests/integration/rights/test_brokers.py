@@ -35,7 +35,7 @@ def test_health_says_what_it_could_not_see(own_kctl: Kctl, secure: SecureCluster
     found = json.loads(result.out)
     assert found["healthy"] is False
     unknown = {check["check"] for check in found["checks"] if check["status"] == "unknown"}
-    assert unknown == {"controller", "log_dirs", "disks"}
+    assert unknown == {"controller", "topics", "log_dirs", "disks"}
     whole = own_kctl.json("cluster", "health", "--max-disk-percent", "100", *secure.options(secure.admin))
     assert whole["healthy"]
 
