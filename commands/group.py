@@ -175,7 +175,7 @@ def _start_offsets_table(rows: Sequence[StartOffset], title: str | None) -> Tabl
 
 def _topology_table(topology: Topology) -> Table:
     def names(topics: Sequence[InternalTopic]) -> str | None:
-        return " ".join(topic.name for topic in topics) or None
+        return " ".join(topic.topic for topic in topics) or None
 
     columns = [
         Column("subtopology_id", "SUBTOPOLOGY", name=True),

@@ -330,7 +330,7 @@ def test_dry_run(kctl: Kctl, empty: str) -> None:
         "max_batch_bytes",
     ]  # fmt: skip
     counted = ("records", "bytes", "tombstones", "largest_bytes", "any_partition", "partitions", "bad")
-    assert [body[key] for key in counted] == [4, 7, 1, 2, 0, {"0": 4}, 2]
+    assert [body[key] for key in counted] == [4, 7, 1, 2, 0, [{"partition": 0, "records": 4}], 2]
     assert body["max_batch_bytes"] == 1048588, "Kafka's default, which nobody set"
     assert body["bad_lines"][1].startswith("line 5 is too large")
     skipped = kctl(*arguments, "--on-bad-line", "skip", stdin=lines)
