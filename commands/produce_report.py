@@ -66,8 +66,10 @@ def report(
     error: what stopped the sending. shortage: why brokers may have refused, as a hint. not_kept: why what was not
     acknowledged is not in the file for it.
     """
-    partitions = [{"partition": number, "records": count} for number, count in sorted(result.partitions.items())]
-    shown = jsonable(result) | {"not_acknowledged": spans(result.not_acknowledged), "partitions": partitions}
+    shown = jsonable(result) | {
+        "not_acknowledged": spans(result.not_acknowledged),
+        "partitions": _rows(result.partitions),
+    }
     inv.emit(shown, [Table(_columns(result), [shown])])
     if result.failed_file and not_kept is None:
         output.note(f"{counted(len(result.not_acknowledged), 'record')} not acknowledged: {result.failed_file}")
@@ -98,6 +100,10 @@ def _columns(result: ProduceResult) -> list[Column]:
         Column("bytes", align="right"),
         Column("partitions", "PARTITION:RECORDS", show=_by_partition),
     ]
+
+
+def _rows(counts: Mapping[int, int]) -> list[dict[str, int]]:
+    return [{"partition": number, "records": count} for number, count in sorted(counts.items())]
 
 
 def _by_partition(rows: Sequence[Mapping[str, int]]) -> str:
@@ -151,7 +157,7 @@ def report_check(inv: Invocation, found: ProduceCheck, options: ProduceOptions, 
 
     shortage: what the cluster lacks for acks=all, in words.
     """
-    shown = jsonable(found)
+    shown = jsonable(found) | {"partitions": _rows(found.partitions)}
     inv.emit(shown, [Table(_check_columns(), [shown])])
     if found.max_batch_bytes is None or options.compression != "none":
         why = "compressed" if options.compression != "none" else "its max.message.bytes may not be read"

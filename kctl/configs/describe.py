@@ -151,7 +151,21 @@ def describe_each(
             found.update(dict.fromkeys(others[start:], exc))
             break
         found.update((r, _configs_of(r, answer, keys)) for r in chunk)
-    return found
+    return found | _missing_topics(client, found)
+
+
+def _missing_topics(
+    client: ClusterClient, found: Mapping[Resource, list[Config] | KctlError]
+) -> dict[Resource, NotFound]:
+    """The topics that are not there, with what was probably meant."""
+    from kctl.name_patterns import not_there
+
+    missing = [r for r, error in found.items() if r.kind == "topic" and isinstance(error, NotFound)]
+    try:
+        known = client.metadata().topics if missing else {}
+    except KctlError:
+        known = {}
+    return {r: not_there([r.name], known) for r in missing}
 
 
 def describe_brokers_on_each(client: ClusterClient, names: Collection[str]) -> dict[int, list[Config] | KctlError]:
@@ -215,7 +229,7 @@ def _configs_of(resource: Resource, answer: Any, keys: list[str] | None) -> list
         if (row.resource_type, row.resource_name) != (resource.type_code, resource.name):
             continue
         if row.error_code == 3:
-            return NotFound(f"{resource} does not exist", hint="kctl topic list shows what is there")
+            return NotFound(f"{resource} does not exist")
         if row.error_code:
             hint = right_hint("DescribeConfigs", resource, row.error_code)
             if row.error_code == _INVALID_REQUEST and resource.type_code > BROKER_RESOURCE:

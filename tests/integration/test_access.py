@@ -53,7 +53,9 @@ def test_quotas(kctl: Kctl, cluster: TestCluster) -> None:
         (10_000_000.0, None, "unset"), (2000.0, None, "unset"),
     ]  # fmt: skip
     assert kctl.json("quota", "list", "--user", "access-uma") == []
-    assert "unchanged" in kctl.ok("quota", "unset", *who, "producer_byte_rate").out
+    again = kctl("quota", "unset", *who, "producer_byte_rate", "--yes")
+    assert (again.code, "no producer_byte_rate is set for user" in again.err) == (4, True)
+    assert "unchanged" in kctl.ok("quota", "unset", *who, "producer_byte_rate", "--if-exists").out
 
 
 @pytest.mark.parametrize(

@@ -106,8 +106,8 @@ def test_api_versions_as_kafkas_own_tool(kctl: Kctl, cluster: TestCluster, kafka
 def test_controller(kctl: Kctl, cluster: TestCluster) -> None:
     found = kctl.json("controller")
     assert list(found) == [
-        "metadata", "id", "host", "port", "epoch", "since", "high_watermark", "named_by", "voters", "observers",
-        "failures",
+        "metadata", "controller_id", "host", "port", "epoch", "since", "high_watermark", "named_by", "voters",
+        "observers", "failures",
     ]  # fmt: skip
     assert found["metadata"] == "zookeeper"
     assert found["named_by"] == {str(node): found["controller_id"] for node in cluster.broker_ids}
@@ -245,7 +245,8 @@ def test_diagnose_finds_nothing_on_a_healthy_cluster(
     result = kctl("cluster", "diagnose", "--watch-for", "2s", "-o", "json")
     found = json.loads(result.out)
     assert list(found) == [
-        "partitions", "offline", "under_replicated", "suspects", "held_back", "watched_ms", "isr_changes", "failures",
+        "partition_count", "offline", "under_replicated", "suspects", "held_back", "watched_ms", "isr_changes",
+        "failures",
     ]  # fmt: skip
     assert found["watched_ms"] == 2000
     assert not [row for row in found["held_back"] if row["topic"] == mine]

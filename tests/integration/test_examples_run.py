@@ -83,6 +83,7 @@ def prepared(
     own.ok("context", "import", secure.admin, "--name", "secure", "--bootstrap-server", secure.bootstrap)
     own.ok("user", "add", "alice", "--password-env", "ALICE_PASSWORD", "--context", "secure")
     own.ok("acl", "add", "allow alice read topic orders*", "--context", "secure")
+    own.ok("quota", "set", "--user", "alice", "producer_byte_rate=1MB", "--yes", "--context", "secure")
     own("topic", "delete", "orders", "--yes", "--if-exists")
     own.ok(*shlex.split(dict(_every_example())["topic create"])[1:])
     (folder / "topics.yaml").write_text(own.ok("topic", "export", "orders").out)
