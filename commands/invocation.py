@@ -91,6 +91,11 @@ class Invocation:
         else:
             confirm.confirm(question, yes=self.yes)
 
+    def confirm_protected(self, question: str, *, target: Target) -> None:
+        """Ask before something is only added, or goes on: in a protected context alone."""
+        if target.protected:
+            self.confirm(question, target=target)
+
 
 def invocation(ctx: typer.Context) -> Invocation:
     """The Invocation of the running command."""

@@ -171,6 +171,7 @@ def command(
         stack.enter_context(undone_when_terminated())
         client = stack.enter_context(inv.connect())
         destination = check_topic(client, options)
+        inv.confirm_protected(f"Write to topic {topic} of {client.target.name}?", target=client.target)
         supply = _supply(files, options, destination, encoded=format_ is not Format.TEXT)
         run = Producing(
             client, destination, options, supply, parse,

@@ -56,6 +56,7 @@ def clone(
         if dry_run:
             _emit(inv, plan.clone)
             return
+        inv.confirm_protected(f"Create topic {name} of {client.target.name}?", target=client.target)
         try:
             with output.progress("copying" if data else "creating", lines_every_s=30) as bar:
                 done = make(

@@ -83,6 +83,8 @@ def add(
         replaced = [str(row.mechanism) for row in plan if row.result == "would replace"]
         if replaced and not dry_run:
             inv.confirm(f"Replace the password of {name} ({', '.join(replaced)})?", target=client.target)
+        elif not dry_run:
+            inv.confirm_protected(f"Add user {name} to {client.target.name}?", target=client.target)
         _finish(inv, plan if dry_run else carry_out(client, plan, password))
 
 

@@ -1,0 +1,72 @@
+"""kctl in this process: what a hundred command lines need of a test's time is mostly what Python needs to start."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from unittest import mock
+
+from kctl.commands import app
+from kctl_testing import Kctl, Result
+
+
+class _Screen(io.TextIOWrapper):
+    """A stream that may say that it is a terminal."""
+
+    def __init__(self, *, terminal: bool = False) -> None:
+        super().__init__(io.BytesIO(), encoding="utf-8", write_through=True)
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+    def written(self) -> str:
+        self.flush()
+        buffer = self.buffer
+        assert isinstance(buffer, io.BytesIO)
+        return buffer.getvalue().decode(errors="replace")
+
+
+class InProcess(Kctl):
+    """A Kctl that calls kctl's main, with an environment of its own."""
+
+    def __call__(
+        self,
+        *args: str,
+        stdin: str | None = None,
+        env: Mapping[str, str] | None = None,
+        timeout: float = 60,
+        columns: int | None = None,
+    ) -> Result:
+        """columns: stdout is a terminal of this width. timeout is pytest's here."""
+        started = time.monotonic()
+        out, err = _Screen(terminal=columns is not None), _Screen()
+        environment = {**self.environment, **(env or {}), **({"COLUMNS": str(columns)} if columns else {})}
+        with (
+            tempfile.TemporaryFile("w+", encoding="utf-8") as given,  # a file, because `produce` polls what it reads
+            mock.patch.dict(os.environ, environment, clear=True),
+            mock.patch("sys.stdin", given),
+            mock.patch("sys.stdout", out),
+            mock.patch("sys.stderr", err),
+            _same_signals(),
+        ):
+            given.write(stdin or "")
+            given.seek(0)
+            code = app.main(args)
+        return Result(args, code, out.written(), err.written(), time.monotonic() - started)
+
+
+@contextlib.contextmanager
+def _same_signals() -> Iterator[None]:
+    """What a command does about signals ends with its process, else."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
