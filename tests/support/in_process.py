@@ -6,7 +6,6 @@ import contextlib
 import io
 import os
 import signal
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from unittest import mock
@@ -18,8 +17,8 @@ from kctl_testing import Kctl, Result
 class _Screen(io.TextIOWrapper):
     """A stream that may say that it is a terminal."""
 
-    def __init__(self, *, terminal: bool = False) -> None:
-        super().__init__(io.BytesIO(), encoding="utf-8", write_through=True)
+    def __init__(self, data: bytes = b"", *, terminal: bool = False) -> None:
+        super().__init__(io.BytesIO(data), encoding="utf-8", write_through=True)
         self._terminal = terminal
 
     def isatty(self) -> bool:
@@ -33,7 +32,7 @@ class _Screen(io.TextIOWrapper):
 
 
 class InProcess(Kctl):
-    """A Kctl that calls kctl's main, with an environment of its own."""
+    """A Kctl that calls kctl's main, with an environment of its own. stdin is no file: `produce` needs a Kctl."""
 
     def __call__(
         self,
@@ -48,15 +47,12 @@ class InProcess(Kctl):
         out, err = _Screen(terminal=columns is not None), _Screen()
         environment = {**self.environment, **(env or {}), **({"COLUMNS": str(columns)} if columns else {})}
         with (
-            tempfile.TemporaryFile("w+", encoding="utf-8") as given,  # a file, because `produce` polls what it reads
             mock.patch.dict(os.environ, environment, clear=True),
-            mock.patch("sys.stdin", given),
+            mock.patch("sys.stdin", _Screen((stdin or "").encode())),
             mock.patch("sys.stdout", out),
             mock.patch("sys.stderr", err),
             _same_signals(),
         ):
-            given.write(stdin or "")
-            given.seek(0)
             code = app.main(args)
         return Result(args, code, out.written(), err.written(), time.monotonic() - started)
 

@@ -1,7 +1,7 @@
 """A line for each command that changes a cluster, which asks for the cluster's name when the context is protected.
 
-TOPIC has three partitions with records, on brokers 1 and 2, and retention.ms of its own; the first partition's leader is
-not the preferred one. SECOND is open in a transaction from offset 0. GROUP has committed, MEMBERS has a member.
+TOPIC has three partitions with records, on brokers 1 and 2, and retention.ms of its own; its first partition is not led
+by the preferred leader. SECOND is open in a transaction from offset 0. GROUP has committed, MEMBERS has a member.
 FOLDER has new.yaml (a topic that is not there), offsets.json (a group's offsets), plan.json (a reassignment) and
 done.json (one that was carried out).
 """

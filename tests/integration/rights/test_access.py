@@ -140,7 +140,7 @@ def test_explain_is_what_brokers_do(admin: Kctl, secure: SecureCluster, tmp_path
     listed = {row["name"] for row in admin.json("topic", "list", *ella)}
     assert listed & set(may) == {name for name, operations in may.items() if "DESCRIBE" in operations}
     for name in ("ella-1", "ella-2"):
-        admin.ok("produce", name, stdin="line\n")
+        Kctl(admin.home, admin.environment).ok("produce", name, stdin="line\n")
     assert admin.ok("consume", "ella-1", "--from-beginning", "--exit-eof", *ella).out == "line\n"
     denied = admin("consume", "ella-2", "--from-beginning", "--exit-eof", *ella)
     assert (denied.code, denied.out) == (4, ""), str(denied)
