@@ -48,7 +48,7 @@ def list_(
     Example: kctl acl list --covering "topic orders"
     """
     from kctl.access.acls import list_acls
-    from kctl.access.changes import acl_row
+    from kctl.access.changes import AclRow, acl_row
 
     inv = invocation(ctx)
     wanted = _filter(principal, resource, covering, operation, permission, host)
@@ -62,7 +62,8 @@ def list_(
                         "host")
         ),
     ]  # fmt: skip
-    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty="no ACLs" if wanted.everything else "no such ACLs")])
+    empty = "no ACLs" if wanted.everything else "no such ACLs"
+    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty=empty)], row_type=AclRow)
 
 
 def _filter(

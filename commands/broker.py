@@ -142,13 +142,13 @@ def features(ctx: typer.Context, ids: Ids = None) -> None:
 
     Example: kctl broker features
     """
-    from kctl.broker.api_versions import features_of
+    from kctl.broker.api_versions import FeatureOfBrokers, features_of
 
     inv = invocation(ctx)
     with inv.connect() as client:
         good, failures = _apis(client, ids)
     rows = features_of(good)
-    inv.emit(rows, lambda: [feature_table(rows)])
+    inv.emit(rows, lambda: [feature_table(rows)], row_type=FeatureOfBrokers)
     _tell_missing(failures)
 
 

@@ -43,7 +43,7 @@ def list_(
     Example: kctl group list --state stable
     """
     from kctl.commands.group_choice import hidden
-    from kctl.groups.overview import summaries
+    from kctl.groups.overview import GroupSummary, summaries
 
     inv = invocation(ctx)
     watching = Watching(inv, interval) if watch else None
@@ -58,7 +58,7 @@ def list_(
         unseen = hidden(client, groups=True)
     if match and not groups and not failures and not state and not type_:
         raise NotFound(f"no group matches {' or '.join(match)}", hint=unseen[0] if unseen else None)
-    inv.emit(groups, lambda: [_list_table(groups)])
+    inv.emit(groups, lambda: [_list_table(groups)], row_type=GroupSummary)
     for line in unseen:
         output.warn(line)
     if failures:
@@ -90,6 +90,7 @@ def describe(
     """
     from kctl.commands.group_choice import hidden
     from kctl.groups.overview import describe as describe_all
+    from kctl.lag.rules import LagRow
 
     inv = invocation(ctx)
     watching = Watching(inv, interval) if watch else None
@@ -106,6 +107,7 @@ def describe(
         groups,
         lambda: [table for group in groups for table in _tables(group)],
         lambda: [row for group in groups for row in group.offsets],
+        row_type=LagRow,
     )
     for line in unseen:
         output.warn(line)
@@ -159,7 +161,7 @@ def members(
 
     Example: kctl group members billing -o wide
     """
-    from kctl.groups.overview import member_rows
+    from kctl.groups.overview import MemberRow, member_rows
 
     inv = invocation(ctx)
     with inv.connect() as client:
@@ -168,7 +170,11 @@ def members(
     if lacks and len(silent) == len(dict.fromkeys(names)):
         raise NotSupported(lacks[0])
     columns = _member_columns(None)
-    inv.emit(rows, lambda: [Table(columns, [_member_row(row) for row in jsonable(rows)], empty="no members")])
+    inv.emit(
+        rows,
+        lambda: [Table(columns, [_member_row(row) for row in jsonable(rows)], empty="no members")],
+        row_type=MemberRow,
+    )
     if lacks:
         raise incomplete(lacks)
 

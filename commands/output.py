@@ -103,15 +103,17 @@ def emit(
     tables: Sequence[Table] | Callable[[], Sequence[Table]],
     output: str | None,
     csv_rows: Callable[[], Sequence[Any]] | None = None,
+    row_type: type | None = None,
 ) -> None:
     """Write `result` to stdout in the format asked for, one of FORMATS (None is table).
 
     tables: what `table` shows; a callable is called only then. The other formats are made of `result` itself, or CSV
-    of csv_rows: where `result` has lists of rows in it, those of its main table. When nobody reads it (`| true`), the
+    of csv_rows: where `result` has lists of rows in it, those of its main table. row_type: what rows are, so that a CSV
+    without any has its header too. When nobody reads it (`| true`), the
     command goes on, so that its exit code is what it would have been.
     """
     try:
-        _write(result if csv_rows is None or output != "csv" else csv_rows(), tables, output)
+        _write(result if csv_rows is None or output != "csv" else csv_rows(), tables, output, row_type)
         sys.stdout.flush()
     except BrokenPipeError:
         discard(sys.stdout)
@@ -122,13 +124,15 @@ def discard(stream: TextIO) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _write(result: Any, tables: Sequence[Table] | Callable[[], Sequence[Table]], output: str | None) -> None:
+def _write(
+    result: Any, tables: Sequence[Table] | Callable[[], Sequence[Table]], output: str | None, row_type: type | None
+) -> None:
     if output == "json":
         write_line(_json_text(json.dumps(jsonable(result), ensure_ascii=False, indent=2), sys.stdout))
     elif output == "yaml":
         write_line(_yaml(jsonable(result)))
     elif output == "csv":
-        _write_csv(result if isinstance(result, Sequence) else [result])
+        _write_csv(result if isinstance(result, Sequence) else [result], row_type)
     else:
         made = tables() if callable(tables) else tables
         _print_tables(made if output == "wide" else [_narrow(table) for table in made])
@@ -316,22 +320,29 @@ def _yaml(value: Any) -> str:
     return text.rstrip("\n")
 
 
-def _write_csv(rows: Sequence[Any]) -> None:
+def _write_csv(rows: Sequence[Any], row_type: type | None) -> None:
     import csv
 
     flat = [_flatten(jsonable(row)) for row in rows]
-    header = list(dict.fromkeys(key for row in flat for key in row))
+    header = list(dict.fromkeys(key for row in flat for key in row)) or _header_of(row_type)
     writer = csv.DictWriter(sys.stdout, header, lineterminator="\n", restval="")
     if header:
         writer.writeheader()
     writer.writerows(flat)
 
 
+def _header_of(row_type: type | None) -> list[str]:
+    """The keys of a dataclass or NamedTuple."""
+    if row_type is None:
+        return []
+    return list(getattr(row_type, "_fields", None) or _field_names(row_type))
+
+
 def _stream_csv(rows: Iterable[Any | None], row_type: type | None) -> None:
     import csv
 
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    header = None if row_type is None else [field.name for field in dataclasses.fields(row_type)]
+    header = _header_of(row_type) or None
     if header is not None:
         writer.writerow(header)
     for row in rows:

@@ -35,7 +35,7 @@ def list_(
 
     Example: kctl user list -o json
     """
-    from kctl.access.users import list_users
+    from kctl.access.users import ScramUser, list_users
 
     inv = invocation(ctx)
     with inv.connect() as client:
@@ -44,7 +44,7 @@ def list_(
     if missing:
         raise NotFound(f"no user of SCRAM is called {', '.join(missing)}", hint="kctl user list shows all")
     columns = [Column("user", name=True), Column("mechanism"), Column("iterations", align="right")]
-    inv.emit(users, lambda: [Table(columns, jsonable(users), empty="no users of SCRAM")])
+    inv.emit(users, lambda: [Table(columns, jsonable(users), empty="no users of SCRAM")], row_type=ScramUser)
 
 
 @app.command()

@@ -72,7 +72,7 @@ def server_table(servers: Sequence[Mapping[str, Any]]) -> Table:
         Column("mode", style=lambda row: None if row["healthy"] else "red"),
         Column("version"),
         Column("latency", "LATENCY MIN/AVG/MAX"),
-        Column("connections", align="right"),
+        Column("connections", "CONNS", align="right"),
         Column("outstanding", align="right"),
         Column("zxid"),
         Column("nodes", align="right"),
