@@ -10,13 +10,14 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 from rich.cells import cell_len
 
-from command_tree import READING
+from command_tree import READING, every_command
 from group_admin import Admin
 from in_process import InProcess
 from kctl_testing import Kctl, Result, TestCluster
@@ -113,3 +114,31 @@ def test_tables_fit_a_terminal(run: InProcess, path: str) -> None:
         assert shown.out or shown.err, "that there is nothing is said"
         lines = re.sub(r"\x1b\[[0-9;]*m", "", shown.out).splitlines()
         assert [line for line in lines if cell_len(line) > columns] == [], output
+
+
+WATCHED = {
+    "broker list", "cluster health", "controller", "group describe", "group list", "lag", "topic describe",
+    "topic list", "topic reassign status", "zk stat",
+}  # fmt: skip
+
+
+def test_what_can_be_watched() -> None:
+    assert {
+        path for path, command in every_command() if any("--watch" in param.opts for param in command.params)
+    } == WATCHED
+
+
+@pytest.mark.parametrize("path", sorted(WATCHED))
+def test_a_pass_of_watching(run: InProcess, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kctl.commands.watching.time", SimpleNamespace(sleep=interrupted))
+    argv = (*path.split(), *shlex.split(CASES[path]), "--watch")
+    as_json = run(*argv, "-o", "json")
+    assert (as_json.code, list(json.loads(as_json.out))) == (130, ["time", "rows", "failures"]), str(as_json)
+    shown = run(*argv, columns=80)
+    lines = re.sub(r"\x1b\[[0-9;]*[a-zA-Z]", "", shown.out).splitlines()
+    assert shown.code == 130
+    assert "UTC, Ctrl-C ends" in lines[0]
+    assert [line for line in lines if cell_len(line) > 80] == []

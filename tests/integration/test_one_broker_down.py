@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from in_process import InProcess
 from kctl_testing import Kctl, eventually, within
 
 pytestmark = pytest.mark.long
@@ -20,6 +21,7 @@ def test_one_broker_down(own_kctl: Kctl) -> None:
         kctl.ok("cluster", "kill", "down", "3", "--yes")
         eventually(lambda: _offline(kctl), seconds=60, what="broker 3's session has expired")
         _look(kctl)
+        _change_access(kctl)
         _write_and_read(kctl)
         _delete_and_bring_back(kctl)
     finally:
@@ -108,6 +110,27 @@ def _look_at_topics(kctl: Kctl) -> None:
     assert (clone.code, "nothing was made" in clone.err) == (4, True)
     grown = kctl.json("topic", "alter", "strict", "--config", "retention.ms=7200000", "--yes")
     assert grown[0]["result"] == "altered"
+
+
+def _change_access(kctl: Kctl) -> None:
+    """Users and quotas are the controller's; what a context test finds is told by server."""
+    run = InProcess(kctl.home, kctl.environment)
+    run.ok("user", "add", "uma", "--password-file", "-", stdin="secret-of-uma")
+    assert [row["user"] for row in run.json("user", "list")] == ["uma"]
+    run.ok("quota", "set", "--user", "uma", "producer_byte_rate=1MB", "--yes")
+    assert [row["value"] for row in run.json("quota", "list")] == [1_000_000]
+    run.ok("quota", "unset", "--user", "uma", "producer_byte_rate", "--yes")
+    run.ok("user", "remove", "uma", "--yes")
+    without_authorizer = run("acl", "list")
+    assert (without_authorizer.code, "SECURITY_DISABLED" in without_authorizer.err) == (4, True)
+    tried = run("context", "test", "-o", "json")
+    assert (tried.code, tried.seconds < within(10)) == (1, True), str(tried)
+    found = json.loads(tried.out)
+    assert [bool(server["problem"]) for server in found["servers"] if server["role"] == "bootstrap"] == [
+        False, False, True,
+    ]  # fmt: skip
+    assert found["principal"] == "User:ANONYMOUS"
+    assert all(right["result"] != "denied" for right in found["rights"])
 
 
 def _write_and_read(kctl: Kctl) -> None:
