@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.1
 _VALIDATE_S = 10.0
+# With ZooKeeper the answer waits until *all* partitions of the topic have a leader, also an old one whose broker is
+# down (DelayedCreatePartitions): the brokers are given this long, and then it is looked here for the new ones.
+_REQUEST_S = 5.0
 _PARTITIONS_PER_REQUEST = 5_000  # a KRaft controller refuses more than 10,000 (KAFKA-17870)
 _OWN = OWN_SOURCE["topic"].value
 ORDER_IS_LOST = (
@@ -221,7 +224,7 @@ def alter_topics(
     failed = {resource.name: error for resource, error in alter_dynamic(client, config_changes).items()}
     before = {row.name: row.partitions_before for row in plan}
     growing = [c for c in todo if c.name not in failed and c.partitions is not None and c.partitions > before[c.name]]
-    failed |= _create_partitions(client, growing, timeout_s=timeout_s, validate_only=False)
+    failed |= _create_partitions(client, growing, timeout_s=min(timeout_s, _REQUEST_S), validate_only=False)
     topics, unread = _await_partitions(client, growing, before, failed, deadline, progress)
     after, unread_configs = _await_configs(client, config_changes, failed, deadline)
     unread |= unread_configs

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kctl_testing import free_ports
+from kctl_testing import eventually, free_ports
 from kraft_process import KraftProcess
 
 USER, PASSWORD = "ops", "correct-horse-7c2e"  # in SCRAM-SHA-512, and in PLAIN on the listener that has it
@@ -56,9 +56,17 @@ class SecureBroker:
         assert self._process
         self._process.send_signal(signal.SIGSTOP)
         try:
+            eventually(self._is_stopped, what="each of the broker's threads has stopped")
             yield
         finally:
             self._process.send_signal(signal.SIGCONT)
+
+    def _is_stopped(self) -> bool:
+        """On a busy machine a thread may go on, and answer, for a moment after the signal."""
+        assert self._process
+        tasks = Path(f"/proc/{self._process.pid}/task").glob("*/stat")
+        states = [task.read_text().rpartition(")")[2].split()[0] for task in tasks]
+        return set(states) == {"T"}
 
     def _properties(self) -> dict[str, object]:
         listeners = {name: f"{name}://localhost:{port}" for name, port in self.ports.items()}
