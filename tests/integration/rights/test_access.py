@@ -214,6 +214,17 @@ def test_passwords_that_are_refused(admin: Kctl, tmp_path: Path) -> None:
     assert admin("user", "list", "nemo").code == 4
 
 
+def test_debug_shows_where_and_no_password(admin: Kctl, secure: SecureCluster) -> None:
+    options = ("--debug", "-v", *secure.options(secure.nobody))
+    result = admin("user", "add", "nemo", "--password-file", "-", *options, stdin="secret-of-nemo")
+    assert (result.code, "Traceback (most recent call last)" in result.err) == (4, True), str(result)
+    for secret in ("secret-of-nemo", PASSWORDS["nobody"]):
+        assert secret not in result.out + result.err
+    wrong = secure.options(secure.user("nemo", "secret-of-nemo"))
+    refused = admin("user", "list", "--debug", "-v", *wrong)
+    assert (refused.code, "secret-of-nemo" in refused.err) == (3, False), str(refused)
+
+
 def test_a_password_typed_on_a_terminal_is_not_shown(admin: Kctl) -> None:
     master, slave = pty.openpty()
     process = subprocess.Popen(
