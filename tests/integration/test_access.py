@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from in_process import InProcess
 from kctl_testing import Kctl, TestCluster, within
 
 
@@ -79,14 +78,13 @@ def test_bad_quotas(kctl: Kctl, cluster: TestCluster, command: list[str], says: 
 @pytest.mark.parametrize("command", [["user", "list"], ["quota", "list"], ["acl", "list"], ["context", "test"]])
 def test_a_bootstrap_server_that_is_down(kctl: Kctl, cluster: TestCluster, command: list[str]) -> None:
     """The others of the list are asked, and `context test` tells which one it is."""
-    run = InProcess(kctl.home, kctl.environment)
     one_dead = ("--bootstrap-server", f"127.0.0.1:1,{cluster.bootstrap}")
-    result, usual = run(*command, *one_dead), run(*command)
+    result, usual = kctl(*command, *one_dead), kctl(*command)
     assert result.seconds < within(5)
     if command[0] == "context":
         assert (result.code, "127.0.0.1:1" in result.err) == (1, True), str(result)
     else:
         warned = f"warning: 127.0.0.1:1 refused the connection\n{usual.err}"
         assert (result.code, result.out, result.err) == (usual.code, usual.out, warned), str(result)
-    none = run(*command, "--bootstrap-server", "127.0.0.1:1")
+    none = kctl(*command, "--bootstrap-server", "127.0.0.1:1")
     assert (none.code, none.out, none.seconds < within(5)) == (3, "", True), str(none)

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from in_process import InProcess
 from kctl_testing import Kctl, eventually, within
 
 pytestmark = pytest.mark.long
@@ -114,16 +113,15 @@ def _look_at_topics(kctl: Kctl) -> None:
 
 def _change_access(kctl: Kctl) -> None:
     """Users and quotas are the controller's; what a context test finds is told by server."""
-    run = InProcess(kctl.home, kctl.environment)
-    run.ok("user", "add", "uma", "--password-file", "-", stdin="secret-of-uma")
-    assert [row["user"] for row in run.json("user", "list")] == ["uma"]
-    run.ok("quota", "set", "--user", "uma", "producer_byte_rate=1MB", "--yes")
-    assert [row["value"] for row in run.json("quota", "list")] == [1_000_000]
-    run.ok("quota", "unset", "--user", "uma", "producer_byte_rate", "--yes")
-    run.ok("user", "remove", "uma", "--yes")
-    without_authorizer = run("acl", "list")
+    kctl.ok("user", "add", "uma", "--password-file", "-", stdin="secret-of-uma")
+    assert [row["user"] for row in kctl.json("user", "list")] == ["uma"]
+    kctl.ok("quota", "set", "--user", "uma", "producer_byte_rate=1MB", "--yes")
+    assert [row["value"] for row in kctl.json("quota", "list")] == [1_000_000]
+    kctl.ok("quota", "unset", "--user", "uma", "producer_byte_rate", "--yes")
+    kctl.ok("user", "remove", "uma", "--yes")
+    without_authorizer = kctl("acl", "list")
     assert (without_authorizer.code, "SECURITY_DISABLED" in without_authorizer.err) == (4, True)
-    tried = run("context", "test", "-o", "json")
+    tried = kctl("context", "test", "-o", "json")
     assert (tried.code, tried.seconds < within(10)) == (1, True), str(tried)
     found = json.loads(tried.out)
     assert [bool(server["problem"]) for server in found["servers"] if server["role"] == "bootstrap"] == [

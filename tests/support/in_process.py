@@ -1,4 +1,5 @@
-"""kctl in this process: what a hundred command lines need of a test's time is mostly what Python needs to start."""
+"""kctl in this process: for a hundred command lines that a process each would make slow, on a terminal of some width, or
+with a part of it replaced."""
 
 from __future__ import annotations
 
