@@ -17,7 +17,11 @@ from kctl.errors import KctlError
 # A shell evaluates what it is offered (zsh's script by `eval`): a group's id may be any text, so only plain ones are.
 _PLAIN = re.compile(r"[A-Za-z0-9._/@%+=,-]+")
 _LAYOUTS = ("single", "pseudo-distributed", "three-node")
-_KINDS = ("topic/", "broker/", "brokers", "group/", "client-metrics/")
+_QUOTA_KINDS = ("user", "users", "client-id", "clients", "ip", "ips")
+_KINDS = (
+    "topic/", "broker/", "brokers", "group/", "client-metrics/",
+    "user/", "users", "client-id/", "clients", "ip/", "ips",
+)  # fmt: skip
 
 
 def context_names(incomplete: str) -> list[str]:
@@ -67,7 +71,7 @@ def brokers(ctx: Any, incomplete: str) -> list[str]:
 
 
 def config_keys(ctx: Any, incomplete: str) -> list[str]:
-    """The keys of the topic, broker or group that the line names already; of topics without."""
+    """The keys of the resource that the line names already; of topics without."""
     return list(dict.fromkeys(setting.partition("=")[0] for setting in _settings(ctx, incomplete)))
 
 
@@ -89,6 +93,12 @@ def _settings(ctx: Any, incomplete: str) -> list[str]:
     """KEY=VALUE for each value of keys that have few, KEY= of the others."""
     resource = str(ctx.params.get("resource") or "topic/")
     kind = next((kind for kind in ("broker", "group") if resource.startswith(kind)), "topic")
+    if resource.partition("/")[0] in _QUOTA_KINDS:
+        from kctl.access.quotas import CLIENT_KEYS, IP_KEYS
+
+        return [
+            f"{key}=" for key in (IP_KEYS if resource.startswith("ip") else CLIENT_KEYS) if key.startswith(incomplete)
+        ]
     if resource.startswith("client-metrics"):
         return [key for key in ("interval.ms=", "match=", "metrics=") if key.startswith(incomplete)]
     return _names(f"{kind}-settings", ctx, incomplete)
@@ -97,7 +107,10 @@ def _settings(ctx: Any, incomplete: str) -> list[str]:
 def resources(ctx: Any, incomplete: str) -> list[str]:
     """What `config` works on: topic/NAME, broker/ID …"""
     kind, slash, name = incomplete.partition("/")
-    complete = {"topic": topics, "broker": brokers, "group": groups}.get(kind)
+    complete = {
+        "topic": topics, "broker": brokers, "group": groups,
+        "user": quota_users, "client-id": quota_clients, "ip": quota_addresses,
+    }.get(kind)  # fmt: skip
     if slash and complete:
         return [f"{kind}/{each}" for each in complete(ctx, name)]
     return [each for each in _KINDS if each.startswith(incomplete)]

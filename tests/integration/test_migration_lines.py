@@ -19,7 +19,7 @@ STANDS_FOR = {
     "topic create NAME": f"topic create {TOPIC}-new", "NAME": TOPIC, "TOPIC": TOPIC, "orders": TOPIC, "GROUP": GROUP,
     "billing": GROUP, "REGEX": f"{TOPIC}.*", "PATH": "/brokers", "topics.yaml": "FOLDER/topics.yaml",
     "truncate --offset-json-file FILE": "truncate --offset-json-file FOLDER/cut.json",
-    "--from-file FILE": "--from-file FOLDER/offsets.json", "--out offsets.json": "--out FOLDER/out.json",
+    "--file FILE": "--file FOLDER/configs.properties", "--from-file FILE": "--from-file FOLDER/offsets.json", "--out offsets.json": "--out FOLDER/out.json",
     "LOGGER": "kafka.server.KafkaApis", "--format TEMPLATE": "--format '{value}\\n'",
 }  # fmt: skip
 ENDS = {"consume": "--exit-eof", "zk watch": "--for 100ms"}  # behind what runs on else
@@ -46,6 +46,7 @@ def run(cluster: TestCluster, kctl: Kctl, tmp_path_factory: pytest.TempPathFacto
     run.environment["FOLDER"] = str(folder)
     run.ok("topic", "create", TOPIC, "--partitions", "2", "--config", "retention.ms=86400000")
     run.ok("group", "reset-offsets", GROUP, "--topic", TOPIC, "--to-earliest", "--create", "--yes")
+    (folder / "configs.properties").write_text("retention.ms=3600000\n")
     (folder / "topics.yaml").write_text(run.ok("topic", "export", TOPIC).out)
     (folder / "offsets.json").write_text(run.ok("group", "export", GROUP, "-o", "json").out)
     (folder / "cut.json").write_text(f'{{"partitions": [{{"topic": "{TOPIC}", "partition": 0, "offset": 0}}]}}')

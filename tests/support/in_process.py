@@ -1,5 +1,5 @@
-"""kctl in this process: for a hundred command lines that a process each would make slow, on a terminal, or with a part of
-it replaced."""
+"""kctl in this process: for many command lines that a process each would make slow, on a terminal, or with a part of it
+replaced."""
 
 from __future__ import annotations
 
