@@ -19,7 +19,8 @@ STANDS_FOR = {
     "topic create NAME": f"topic create {TOPIC}-new", "NAME": TOPIC, "TOPIC": TOPIC, "orders": TOPIC, "GROUP": GROUP,
     "billing": GROUP, "REGEX": f"{TOPIC}.*", "PATH": "/brokers", "topics.yaml": "FOLDER/topics.yaml",
     "truncate --offset-json-file FILE": "truncate --offset-json-file FOLDER/cut.json",
-    "--file FILE": "--file FOLDER/configs.properties", "--from-file FILE": "--from-file FOLDER/offsets.json", "--out offsets.json": "--out FOLDER/out.json",
+    "--file FILE": "--file FOLDER/configs.properties",
+    "--from-file FILE": "--from-file FOLDER/offsets.json", "--out offsets.json": "--out FOLDER/out.json",
     "LOGGER": "kafka.server.KafkaApis", "--format TEMPLATE": "--format '{value}\\n'",
 }  # fmt: skip
 ENDS = {"consume": "--exit-eof", "zk watch": "--for 100ms"}  # behind what runs on else
