@@ -27,7 +27,7 @@ _BASH = r"""_kctl_completion() {
     COMPREPLY=()
     while IFS= read -r value; do
         value=${value%%$'\t'*}
-        COMPREPLY+=("${value#"${word%"$tail"}"}")
+        [[ -n $value ]] && COMPREPLY+=("${value#"${word%"$tail"}"}")
     done < <(_KCTL_COMPLETE=complete_line _KCTL_LINE="$line" kctl 2>/dev/null)
     [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *[=/] ]] && compopt -o nospace 2>/dev/null
     return 0
