@@ -102,6 +102,9 @@ def _run(
 
     check_options(options)
     with undone_when_terminated(), inv.connect() as client:
+        if options.group is not None:
+            question = f"Read as a member of group {options.group} of {client.target.name}, and commit?"
+            inv.confirm_protected(question, target=client.target)
         result = consume(client, options, sink, decoder=decode, stats=stats)
     if quiet:
         _emit(inv, result)

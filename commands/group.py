@@ -48,7 +48,7 @@ def list_(
     Example: kctl group list --state stable
     """
     from kctl.commands.group_choice import hidden
-    from kctl.groups.overview import summaries
+    from kctl.groups.overview import GroupSummary, summaries
 
     inv = invocation(ctx)
     watching = Watching(inv, interval) if watch else None
@@ -63,7 +63,7 @@ def list_(
         unseen = hidden(client, groups=True)
     if match and not groups and not failures and not state and not type_:
         raise NotFound(f"no group matches {' or '.join(match)}", hint=unseen[0] if unseen else None)
-    inv.emit(groups, lambda: [_list_table(groups)])
+    inv.emit(groups, lambda: [_list_table(groups)], row_type=GroupSummary)
     for line in unseen:
         output.warn(line)
     if failures:
@@ -99,6 +99,7 @@ def describe(
     """
     from kctl.commands.group_choice import choose, hidden
     from kctl.groups.overview import describe as describe_all
+    from kctl.lag.rules import LagRow
 
     inv = invocation(ctx)
     watching = Watching(inv, interval) if watch else None
@@ -116,6 +117,7 @@ def describe(
         found,
         lambda: [table for group in found for table in _tables(group)],
         lambda: [row for group in found for row in (*group.offsets, *(group.start_offsets or ()))],
+        row_type=LagRow,
     )
     for line in unseen:
         output.warn(line)
@@ -211,7 +213,7 @@ def members(
     Example: kctl group members billing -o wide
     """
     from kctl.commands.group_choice import choose
-    from kctl.groups.overview import member_rows
+    from kctl.groups.overview import MemberRow, member_rows
 
     inv = invocation(ctx)
     with inv.connect() as client:
@@ -221,7 +223,11 @@ def members(
     if lacks and len(silent) == len(dict.fromkeys(names)):
         raise NotSupported(lacks[0])
     columns = _member_columns(None)
-    inv.emit(rows, lambda: [Table(columns, [_member_row(row) for row in jsonable(rows)], empty="no members")])
+    inv.emit(
+        rows,
+        lambda: [Table(columns, [_member_row(row) for row in jsonable(rows)], empty="no members")],
+        row_type=MemberRow,
+    )
     if lacks:
         raise incomplete(lacks)
 

@@ -137,6 +137,8 @@ def _produce(
         stack.enter_context(undone_when_terminated())
         client = stack.enter_context(inv.connect())
         destination = check_topic(client, options)
+        question = f"Write to topic {options.topic} of {client.target.name}?"
+        inv.confirm_protected(question, target=client.target)
         run = Producing(
             client, destination, options, _supply(files, options, destination, encoded=encoded), parse,
             progress=stack.enter_context(speed(terminal=_typed_in(files))),

@@ -40,7 +40,7 @@ def list_(
 
     Example: kctl quota list -o json
     """
-    from kctl.access.quotas import list_quotas, quota_rows
+    from kctl.access.quotas import Quota, list_quotas, quota_rows
 
     inv = invocation(ctx)
     given = (user, client_id, ip, user_defaults, client_defaults, ip_defaults)
@@ -48,7 +48,8 @@ def list_(
     with inv.connect() as client:
         rows = quota_rows(list_quotas(client, only))
     columns = [Column("entity", name=True), Column("key"), Column("value", show=number_text, align="right")]
-    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty="no such quotas" if only else "no quotas")])
+    empty = "no such quotas" if only else "no quotas"
+    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty=empty)], row_type=Quota)
 
 
 def _chosen(user: str | None, client_id: str | None, ip: str | None, users: bool, clients: bool, ips: bool) -> Entity:

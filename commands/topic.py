@@ -51,6 +51,8 @@ def list_(
 
     Example: kctl topic list --match 'orders.*' --size --count
     """
+    from kctl.topics.listing import TopicSummary
+
     inv = invocation(ctx)
     watching = Watching(inv, interval) if watch else None
     problems = problems_asked(under_replicated, unavailable, under_min_isr, at_min_isr)
@@ -62,7 +64,7 @@ def list_(
         if watching:
             watching.run(look, lambda seen: _shown(*seen, size=size, count=count))
         topics, doubts, failures = look()
-    inv.emit(topics, lambda: [_table(topics, size=size, count=count)])
+    inv.emit(topics, lambda: [_table(topics, size=size, count=count)], row_type=TopicSummary)
     for line in doubts:
         output.warn(line)
     with told_if_incomplete(failures):

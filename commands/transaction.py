@@ -46,7 +46,14 @@ def list_(
     Example: kctl transaction list --state Ongoing --duration-filter 5m
     """
     from kctl.name_patterns import matches, parse_patterns
-    from kctl.transactions.listing import NEEDS_ALL, STATES_TOPIC, all_can_be_listed, list_transactions, parse_states
+    from kctl.transactions.listing import (
+        NEEDS_ALL,
+        STATES_TOPIC,
+        TransactionListing,
+        all_can_be_listed,
+        list_transactions,
+        parse_states,
+    )
     from kctl.units import parse_duration_ms
 
     inv = invocation(ctx)
@@ -66,7 +73,7 @@ def list_(
         Column("producer_id", align="right"),
         Column("state"),
     ]
-    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty="no such transactions")])
+    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty="no such transactions")], row_type=TransactionListing)
     if not complete:
         output.warn(f"there may be more: not every transactional id may be described; {NEEDS_ALL}")
     unseen = failed.pop(STATES_TOPIC, None)
@@ -137,7 +144,7 @@ def producers(
     Example: kctl transaction producers orders --partition 0
     """
     from kctl.topics.partition_numbers import parse_each
-    from kctl.transactions.producers import describe_producers
+    from kctl.transactions.producers import Producer, describe_producers
 
     inv = invocation(ctx)
     numbers = parse_each(partition)
@@ -156,7 +163,8 @@ def producers(
         Column("coordinator_epoch", align="right", wide=True),
         Column("current_transaction_start_offset", "TRANSACTION FROM", align="right"),
     ]
-    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty=f"no producers of {topic} are known")])
+    empty = f"no producers of {topic} are known"
+    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty=empty)], row_type=Producer)
     _raise_unseen(failed, "partition")
 
 
@@ -198,7 +206,7 @@ def hanging(
 
     from kctl.cluster_rights import may_describe_all_topics
     from kctl.topics.partition_numbers import parse_each
-    from kctl.transactions.hanging import find_hanging, old_transactions
+    from kctl.transactions.hanging import Hanging, find_hanging, old_transactions
     from kctl.transactions.producers import describe_producers
     from kctl.units import parse_duration_ms
 
@@ -227,7 +235,7 @@ def hanging(
         Column("duration_ms", "FOR", show=format_duration, align="right"),
     ]
     empty = "no hanging transactions" if whole and not failed else "no hanging transactions in what could be seen"
-    inv.emit(found, lambda: [Table(columns, jsonable(found), empty=empty)])
+    inv.emit(found, lambda: [Table(columns, jsonable(found), empty=empty)], row_type=Hanging)
     _raise_unseen(failed, "partition")
     if not whole:
         raise OperationFailed(

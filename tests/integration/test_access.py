@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kctl_testing import Kctl, TestCluster
+from kctl_testing import Kctl, TestCluster, within
 
 
 @pytest.mark.parametrize(
@@ -75,3 +75,18 @@ def test_bad_quotas(kctl: Kctl, cluster: TestCluster, command: list[str], says: 
     result = kctl("quota", *command)
     assert (result.code, result.out) == (2, ""), str(result)
     assert says in result.err
+
+
+@pytest.mark.parametrize("command", [["user", "list"], ["quota", "list"], ["acl", "list"], ["context", "test"]])
+def test_a_bootstrap_server_that_is_down(kctl: Kctl, cluster: TestCluster, command: list[str]) -> None:
+    """The others of the list are asked, and `context test` tells which one it is."""
+    one_dead = ("--bootstrap-server", f"127.0.0.1:1,{cluster.bootstrap}")
+    result, usual = kctl(*command, *one_dead), kctl(*command)
+    assert result.seconds < within(5)
+    if command[0] == "context":
+        assert (result.code, "127.0.0.1:1" in result.err) == (1, True), str(result)
+    else:
+        warned = f"warning: 127.0.0.1:1 refused the connection\n{usual.err}"
+        assert (result.code, result.out, result.err) == (usual.code, usual.out, warned), str(result)
+    none = kctl(*command, "--bootstrap-server", "127.0.0.1:1")
+    assert (none.code, none.out, none.seconds < within(5)) == (3, "", True), str(none)

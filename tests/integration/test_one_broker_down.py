@@ -22,6 +22,7 @@ def test_one_broker_down(own_kctl: Kctl) -> None:
         eventually(lambda: _offline(kctl), seconds=60, what="broker 3's session has expired")
         _look(kctl, groups)
         _look_at_groups(kctl, groups)
+        _change_access(kctl)
         _write_and_read(kctl)
         _delete_and_bring_back(kctl, groups)
     finally:
@@ -163,6 +164,25 @@ def _look_at_groups(kctl: Kctl, groups: Groups) -> None:
     assert kctl.json("group", "export", there) == before
     (moved,) = kctl.json("group", "reset-offsets", there, "--topic", "strict", "--to-earliest", "--yes")
     assert (moved["result"], moved["new_offset"]) == ("reset", 0), "of what can be reached, all works"
+
+
+def _change_access(kctl: Kctl) -> None:
+    """Users and quotas are the controller's; what `context test` finds is told by server."""
+    kctl.ok("user", "add", "uma", "--password-file", "-", stdin="secret-of-uma")
+    assert [row["user"] for row in kctl.json("user", "list")] == ["uma"]
+    kctl.ok("quota", "set", "--user", "uma", "producer_byte_rate=1MB", "--yes")
+    assert [row["value"] for row in kctl.json("quota", "list")] == [1_000_000]
+    kctl.ok("quota", "unset", "--user", "uma", "producer_byte_rate", "--yes")
+    kctl.ok("user", "remove", "uma", "--yes")
+    without_authorizer = kctl("acl", "list")
+    assert (without_authorizer.code, "SECURITY_DISABLED" in without_authorizer.err) == (4, True)
+    tried = kctl("context", "test", "-o", "json")
+    assert (tried.code, tried.seconds < within(10)) == (1, True), str(tried)
+    found = json.loads(tried.out)
+    broken = [bool(server["problem"]) for server in found["servers"] if server["role"] == "bootstrap"]
+    assert broken == [False, False, True]
+    assert found["principal"] == "User:ANONYMOUS"
+    assert all(right["result"] != "denied" for right in found["rights"])
 
 
 def _write_and_read(kctl: Kctl) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kctl_testing import Kctl
-from secure_cluster import SecureCluster
+from secure_cluster import SecureCluster, remove_acls
 
 TOPIC, GROUP = "rights-groups", "rights-groups-reader"
 
@@ -74,7 +74,7 @@ def some_topics(kctl_of_rights: Kctl, secure: SecureCluster) -> Iterator[str]:
     kctl_of_rights.ok("group", "reset-offsets", group, *both, "--to-latest", "--create", "--yes", *admin)
     kctl_of_rights.ok("acl", "add", f"allow nobody all group {group}*", f"allow nobody read topic {TOPIC}", *admin)
     yield group
-    kctl_of_rights.ok("acl", "remove", "--principal", "nobody", "--yes", *admin)
+    remove_acls(kctl_of_rights, "nobody", *admin)
 
 
 def test_hidden_commits_are_told_or_refused(kctl_of_rights: Kctl, secure: SecureCluster, some_topics: str) -> None:
