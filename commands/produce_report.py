@@ -157,7 +157,7 @@ def report_check(inv: Invocation, found: ProduceCheck, options: ProduceOptions, 
 
     shortage: what the cluster lacks for acks=all, in words.
     """
-    shown = jsonable(found) | {"partitions": _rows(found.partitions)}
+    shown = jsonable(found)
     inv.emit(shown, [Table(_check_columns(), [shown])])
     if found.max_batch_bytes is None or options.compression != "none":
         why = "compressed" if options.compression != "none" else "its max.message.bytes may not be read"

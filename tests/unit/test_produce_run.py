@@ -214,6 +214,7 @@ class _Shown(Invocation):
         result: Any,
         tables: Sequence[Table] | Callable[[], Sequence[Table]],
         csv_rows: Callable[[], Sequence[Any]] | None = None,
+        row_type: type | None = None,
     ) -> None:
         self.shown = result
 
