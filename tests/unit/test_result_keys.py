@@ -37,7 +37,7 @@ NOT_RESULTS = {
     # parts of a plan's file, which has a version of its own
     "BrokerLoad", "LogDirLoad", "Plan",
     # `partitions` is a map while records are sent; commands/produce_report.py makes rows of it
-    "ProduceCheck", "ProduceResult",
+    "ProduceResult",
     # leader and follower are folders here
     "Truncation",
 }  # fmt: skip
