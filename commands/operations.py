@@ -1,0 +1,313 @@
+"""The commands of kctl as operations of playbooks: described by their own parameters, run in this process.
+
+What a command prints with `-o json` is its result, and what it says on stderr are notes; so an operation is exactly
+what the command line is, without a second process that would outlive this one when it is killed.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from enum import Enum
+from typing import Any
+
+from typer._click import types
+from typer._click.exceptions import ClickException
+
+from kctl.commands import app
+from kctl.commands.invocation import Invocation, is_common
+from kctl.errors import ExitCode, KctlError, NotFound, OperationFailed, UsageError
+from kctl.playbook.operations import Argument, Kind, Operation, Outcome, Where
+
+MAX_OUTPUT_BYTES = 16 << 20
+# Other names of operations, for commands that stand alone.
+ALIASES = {"lag.check": "lag"}
+# Commands for a person at a terminal, or that would run a playbook within a playbook (`include` is for that).
+_NOT_OPERATIONS = frozenset({"completion", "demo", "topic watch", "zk watch", "playbook"})
+# What changes something of a cluster, or writes a file, and has no --dry-run.
+WITHOUT_DRY_RUN = {
+    "cluster warm": "fills a cache",
+    "spark warm": "fills a cache",
+    "cluster export": "writes the file that it is told to, and replaces none unasked",
+    "group export": "writes the file that it is told to, and replaces none unasked",
+    "spark bundle": "writes the file that it is told to, and replaces none unasked",
+    "topic reassign plan": "is the dry run of topic reassign apply",
+    "spark snapshot": "adds to a store of its own",
+    "produce": "adds the records that it reads; what it would send is what it is given",
+    "consume": "commits only for the group that it is told to join",
+    "demo": "makes a cluster of its own and destroys it",
+}
+
+
+def names() -> Iterator[str]:
+    """All operations by name. Imports the groups' modules."""
+    for group in app.GROUPS:
+        if group not in _NOT_OPERATIONS:
+            yield from (_operation_name(path) for path, _ in _below((group,), app.load(group)))
+
+
+def _below(path: tuple[str, ...], command: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
+    if not hasattr(command, "commands"):
+        if " ".join(path) not in _NOT_OPERATIONS:
+            yield path, command
+        return
+    for name in command.commands:
+        yield from _below((*path, name), command.commands[name])
+
+
+def _operation_name(path: Sequence[str]) -> str:
+    return ".".join(path).replace("-", "_")
+
+
+def find(name: str) -> Operation:
+    """See Operations."""
+    path, command = _command(name)
+    arguments = tuple(_argument(param) for param in command.params if _is_own(param))
+    dry_run = any("--dry-run" in param.opts for param in command.params)
+    return Operation(
+        name=name,
+        command=path,
+        summary=(command.help or "").partition("\n")[0],
+        arguments=arguments,
+        changes=dry_run or " ".join(path) in WITHOUT_DRY_RUN,
+        dry_run=dry_run,
+    )
+
+
+def _command(name: str) -> tuple[tuple[str, ...], Any]:
+    """The path and the click command of an operation. Imports its own group only."""
+    path = tuple(ALIASES.get(name, name).replace("_", "-").split("."))
+    if path[0] in app.GROUPS and path[0] not in _NOT_OPERATIONS:
+        command = app.load(path[0])
+        for part in path[1:]:
+            command = getattr(command, "commands", {}).get(part)
+        if command is not None and not hasattr(command, "commands") and " ".join(path) not in _NOT_OPERATIONS:
+            return path, command
+    from kctl.suggestions import closest
+
+    known = [*names(), *ALIASES]
+    meant = closest(name, known)
+    raise NotFound(f"there is no operation {name}", hint=f"did you mean {meant}?" if meant else None)
+
+
+def _is_own(param: Any) -> bool:
+    """Neither an option that every command has, nor one that the run decides."""
+    return not is_common(param) and not {"--dry-run", "--help"}.intersection(param.opts)
+
+
+def _argument(param: Any) -> Argument:
+    return Argument(
+        name=param.name.rstrip("_"),
+        kind=_kind(param),
+        required=bool(param.required),
+        many=bool(param.multiple) or param.nargs == -1,
+        pairs="=" in (param.metavar or ""),
+        positional=param.param_type_name == "argument",
+        default=_default(param.default),
+        metavar=param.metavar or param.name.upper(),
+        choices=tuple(getattr(param.type, "choices", ())),
+        help=" ".join((getattr(param, "help", None) or "").split()),
+    )
+
+
+def _default(value: Any) -> Any:
+    if callable(value):
+        return None
+    return value.value if isinstance(value, Enum) else value
+
+
+def _kind(param: Any) -> Kind:
+    if getattr(param, "is_flag", False):
+        return "flag"
+    if isinstance(param.type, types.IntParamType):
+        return "integer"
+    return "number" if isinstance(param.type, types.FloatParamType) else "text"
+
+
+def command_line(operation: Operation, arguments: Mapping[str, Any]) -> list[str]:
+    """See Operations. Options as `--name=value`, so that no value can be taken for an option."""
+    _, command = _command(operation.name)
+    params = {param.name.rstrip("_"): param for param in command.params if _is_own(param)}
+    options: list[str] = []
+    positional: list[str] = []
+    for name in arguments:
+        if name not in params:
+            raise UsageError(f"{operation.name} has no argument {name}", hint=_meant(name, params))
+    for name, param in params.items():
+        value = arguments.get(name)
+        if value is None:
+            continue
+        given = operation.argument(name)
+        assert given is not None
+        if given.kind == "flag":
+            options += _flag(operation, param, value)
+            continue
+        texts = _texts(operation, given, value)
+        if given.positional:
+            positional += texts
+        else:
+            option = max(param.opts, key=len)
+            options += [f"{option}={text}" for text in texts]
+    return [*operation.command, *options, *(["--", *positional] if positional else [])]
+
+
+def _meant(name: str, known: Mapping[str, object]) -> str:
+    from kctl.suggestions import closest
+
+    meant = closest(name, known)
+    return f"did you mean {meant}?" if meant else f"it has {', '.join(known) or 'none'}"
+
+
+def _flag(operation: Operation, param: Any, value: Any) -> list[str]:
+    if not isinstance(value, bool):
+        raise UsageError(f"{operation.name}: {param.name} is true or false, not {value!r}")
+    names_ = param.opts if value else param.secondary_opts
+    return [max(names_, key=len)] if names_ else []
+
+
+def _texts(operation: Operation, given: Argument, value: Any) -> list[str]:
+    """The value as the command line has it; several of an argument that takes many."""
+    if isinstance(value, Mapping):
+        if not (given.many and given.pairs):
+            raise UsageError(f"{operation.name}: {given.name} does not take a mapping")
+        return [f"{key}={_text(operation, given, each)}" for key, each in value.items()]
+    if isinstance(value, (list, tuple)):
+        if not given.many:
+            raise UsageError(f"{operation.name}: {given.name} takes one value, not a list")
+        return [_text(operation, given, each) for each in value]
+    return [_text(operation, given, value)]
+
+
+def _text(operation: Operation, given: Argument, value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (str, int, float)):
+        return str(value)
+    raise UsageError(f"{operation.name}: {given.name} takes text or a number, not {type(value).__name__}")
+
+
+def check(operation: Operation, arguments: Mapping[str, Any]) -> None:
+    """See Operations."""
+    _, command = _command(operation.name)
+    argv = command_line(operation, arguments)[len(operation.command) :]
+    try:
+        with command.make_context(operation.name, argv, obj=Invocation()):
+            pass
+    except ClickException as exc:
+        raise UsageError(f"{operation.name}: {exc.format_message()}") from exc
+
+
+def run(
+    operation: Operation,
+    arguments: Mapping[str, Any],
+    where: Where,
+    *,
+    dry_run: bool = False,
+    stdin: bytes = b"",
+    note: Callable[[str], None],
+) -> Outcome:
+    """See Operations."""
+    invocation = Invocation(
+        output="json",
+        context=where.context,
+        bootstrap_server=where.bootstrap_server,
+        zookeeper=where.zookeeper,
+        command_config=where.command_config,
+        timeout=where.timeout,
+        confirm_cluster=where.confirm_cluster,
+        yes=True,
+    )
+    captured = _Captured()
+    stdout, stderr = sys.stdout, sys.stderr
+
+    def tell(line: str) -> None:
+        with redirect_stdout(stdout), redirect_stderr(stderr):
+            note(line)
+
+    try:
+        argv = command_line(operation, arguments)
+        if dry_run:
+            argv.insert(len(operation.command), "--dry-run")
+        with _streams(captured, _Notes(tell), stdin):
+            code = app.run(argv, invocation)
+        if code == ExitCode.INTERRUPTED:
+            raise KeyboardInterrupt
+        return Outcome(code, captured.value())
+    except KctlError as exc:
+        return Outcome(int(exc.exit_code), captured.value(), exc)
+    except Exception as exc:  # noqa: BLE001 - as the root does: an error of one step, never of the whole run
+        failed = app.unexpected(exc)
+        return Outcome(int(failed.exit_code), captured.value(), failed)
+
+
+class _Captured(io.RawIOBase):
+    """Standard output, up to a limit."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._data = bytearray()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        if len(self._data) + len(data) > MAX_OUTPUT_BYTES:
+            raise OperationFailed(
+                f"the operation printed more than {MAX_OUTPUT_BYTES >> 20} MiB", hint="ask for less, or for a summary"
+            )
+        self._data += data
+        return len(data)
+
+    def value(self) -> Any:
+        """The JSON, or JSON Lines as a list; text that is neither as it is; None for nothing."""
+        text = self._data.decode("utf-8", "surrogateescape").strip()
+        if not text:
+            return None
+        try:
+            return json.loads(text)
+        except ValueError:
+            pass
+        try:
+            return [json.loads(line) for line in text.splitlines()]
+        except ValueError:
+            return text
+
+
+class _Notes(io.TextIOBase):
+    """Standard error, line by line."""
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        super().__init__()
+        self._note = note
+        self._rest = ""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        *lines, self._rest = (self._rest + text).replace("\r", "\n").split("\n")
+        for line in lines:
+            if line.strip():
+                self._note(line)
+        return len(text)
+
+
+@contextmanager
+def _streams(captured: _Captured, notes: _Notes, stdin: bytes) -> Iterator[None]:
+    """The process's streams stand in for a moment. A step never reads the terminal."""
+    before = sys.stdin, sys.stdout, sys.stderr
+    with tempfile.TemporaryFile("w+b") as given:
+        given.write(stdin)
+        given.seek(0)
+        out = io.TextIOWrapper(io.BufferedWriter(captured), encoding="utf-8", errors="surrogateescape", newline="\n")
+        sys.stdin = io.TextIOWrapper(given, encoding="utf-8", errors="surrogateescape")
+        sys.stdout, sys.stderr = out, notes
+        try:
+            yield
+            out.flush()
+        finally:
+            sys.stdin, sys.stdout, sys.stderr = before
