@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from enum import Enum
+from pathlib import PurePath
 from typing import Any
 
 from typer._click import types
@@ -22,10 +23,13 @@ from kctl.commands import app
 from kctl.commands.invocation import Invocation, is_common
 from kctl.errors import ExitCode, KctlError, NotFound, OperationFailed, UsageError
 from kctl.playbook.operations import Argument, Kind, Operation, Outcome, Where
+from kctl.suggestions import did_you_mean
 
 MAX_OUTPUT_BYTES = 16 << 20
 # Other names of operations, for commands that stand alone.
 ALIASES = {"lag.check": "lag"}
+# Options that make a command go on until somebody stops it: a step ends, and `until` looks again.
+_WITHOUT_END = frozenset({"--watch", "--follow"})
 # Commands for a person at a terminal, or that would run a playbook within a playbook (`include` is for that).
 _NOT_OPERATIONS = frozenset({"completion", "demo", "topic watch", "zk watch", "playbook"})
 # What changes something of a cluster, or writes a file, and has no --dry-run.
@@ -66,7 +70,7 @@ def _operation_name(path: Sequence[str]) -> str:
 def find(name: str) -> Operation:
     """See Operations."""
     path, command = _command(name)
-    arguments = tuple(_argument(param) for param in command.params if _is_own(param))
+    arguments = tuple(_argument(name, param) for name, param in _own(command).items())
     dry_run = any("--dry-run" in param.opts for param in command.params)
     return Operation(
         name=name,
@@ -81,27 +85,35 @@ def find(name: str) -> Operation:
 def _command(name: str) -> tuple[tuple[str, ...], Any]:
     """The path and the click command of an operation. Imports its own group only."""
     path = tuple(ALIASES.get(name, name).replace("_", "-").split("."))
-    if path[0] in app.GROUPS and path[0] not in _NOT_OPERATIONS:
+    if "-" not in name and path[0] in app.GROUPS and path[0] not in _NOT_OPERATIONS:
         command = app.load(path[0])
         for part in path[1:]:
             command = getattr(command, "commands", {}).get(part)
         if command is not None and not hasattr(command, "commands") and " ".join(path) not in _NOT_OPERATIONS:
             return path, command
-    from kctl.suggestions import closest
-
-    known = [*names(), *ALIASES]
-    meant = closest(name, known)
-    raise NotFound(f"there is no operation {name}", hint=f"did you mean {meant}?" if meant else None)
+    raise NotFound(f"there is no operation {name}", hint=did_you_mean(name, [*names(), *ALIASES]))
 
 
-def _is_own(param: Any) -> bool:
-    """Neither an option that every command has, nor one that the run decides."""
-    return not is_common(param) and not {"--dry-run", "--help"}.intersection(param.opts)
+def _own(command: Any) -> dict[str, Any]:
+    """The parameters by name: neither options that every command has, nor such as the run decides."""
+    kept = {"--dry-run", "--help", *_WITHOUT_END}
+    if any(_WITHOUT_END.intersection(param.opts) for param in command.params):
+        kept.add("--interval")
+    return {_name(p): p for p in command.params if not is_common(p) and not kept.intersection(p.opts)}
 
 
-def _argument(param: Any) -> Argument:
+def _name(param: Any) -> str:
+    """The option's name as the command line has it, not what its function calls it."""
+    name = str(param.name).rstrip("_")
+    options: set[str] = {option.lstrip("-").replace("-", "_") for option in param.opts if option.startswith("--")}
+    if param.param_type_name == "argument" or name in options or not options:
+        return name
+    return min(options, key=len)
+
+
+def _argument(name: str, param: Any) -> Argument:
     return Argument(
-        name=param.name.rstrip("_"),
+        name=name,
         kind=_kind(param),
         required=bool(param.required),
         many=bool(param.multiple) or param.nargs == -1,
@@ -117,6 +129,8 @@ def _argument(param: Any) -> Argument:
 def _default(value: Any) -> Any:
     if callable(value):
         return None
+    if isinstance(value, PurePath):
+        return str(value)
     return value.value if isinstance(value, Enum) else value
 
 
@@ -131,7 +145,7 @@ def _kind(param: Any) -> Kind:
 def command_line(operation: Operation, arguments: Mapping[str, Any]) -> list[str]:
     """See Operations. Options as `--name=value`, so that no value can be taken for an option."""
     _, command = _command(operation.name)
-    params = {param.name.rstrip("_"): param for param in command.params if _is_own(param)}
+    params = _own(command)
     options: list[str] = []
     positional: list[str] = []
     for name in arguments:
@@ -139,10 +153,12 @@ def command_line(operation: Operation, arguments: Mapping[str, Any]) -> list[str
             raise UsageError(f"{operation.name} has no argument {name}", hint=_meant(name, params))
     for name, param in params.items():
         value = arguments.get(name)
-        if value is None:
-            continue
         given = operation.argument(name)
         assert given is not None
+        if value is None:
+            if given.required:  # the next one would take its place
+                raise UsageError(f"{operation.name} needs {name}", hint=given.help or f"{name}: {given.metavar}")
+            continue
         if given.kind == "flag":
             options += _flag(operation, param, value)
             continue
@@ -156,10 +172,7 @@ def command_line(operation: Operation, arguments: Mapping[str, Any]) -> list[str
 
 
 def _meant(name: str, known: Mapping[str, object]) -> str:
-    from kctl.suggestions import closest
-
-    meant = closest(name, known)
-    return f"did you mean {meant}?" if meant else f"it has {', '.join(known) or 'none'}"
+    return did_you_mean(name, known) or f"it has {', '.join(known) or 'none'}"
 
 
 def _flag(operation: Operation, param: Any, value: Any) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from kctl.playbook.expressions import ExpressionError, Used
+from kctl.playbook.expressions import ExpressionError, Member, Used
 from kctl.suggestions import did_you_mean
 
 if TYPE_CHECKING:
@@ -18,12 +18,12 @@ _NODES = frozenset({
     "Operand", "And", "Or", "Not", "Neg", "Pos", "Add", "Sub", "Mul", "Div", "FloorDiv", "Mod", "Pow", "Concat",
     "Filter", "Test", "Call",
 })  # fmt: skip
-_OF_PYTHON = {"None": "none", "True": "true", "False": "false"}
 
 
-def checked_names(tree: nodes.Expr, *, max_nodes: int) -> tuple[Used, ...]:
-    """The variables of a tree. Raises ExpressionError for whatever is not taken, and for too many nodes."""
+def checked(tree: nodes.Expr, *, max_nodes: int) -> tuple[tuple[Used, ...], tuple[Member, ...]]:
+    """The variables of a tree, and their members. Raises ExpressionError for what is not taken, or too much."""
     names: list[Used] = []
+    members: list[Member] = []
     waiting: list[nodes.Node] = [tree]
     count = 0
     while waiting:
@@ -35,8 +35,10 @@ def checked_names(tree: nodes.Expr, *, max_nodes: int) -> tuple[Used, ...]:
         kind = type(node).__name__
         if kind == "Name":
             names.append(Used(node.name, node.lineno))  # type: ignore[attr-defined]
+        elif kind == "Getattr" and type(node.node).__name__ == "Name":  # type: ignore[attr-defined]
+            members.append(Member(node.node.name, node.attr, node.lineno + 1))  # type: ignore[attr-defined]
         waiting.extend(_inner(node))
-    return tuple(sorted(names, key=lambda used: used.offset))
+    return tuple(sorted(names, key=lambda used: used.offset)), tuple(members)
 
 
 def _inner(node: Any) -> Iterable[nodes.Node]:
@@ -65,11 +67,8 @@ def _check_function(node: Any, what: str) -> None:
     known = FILTERS if what == "filter" else TESTS
     function = known.get(node.name)
     if function is None:
-        raise ExpressionError(
-            f"there is no {what} {node.name}",
-            node.lineno,
-            hint=did_you_mean(node.name, known) or ", ".join(sorted(known)),
-        )
+        hint = did_you_mean(node.name, known) or f"there are {', '.join(sorted(known))}"
+        raise ExpressionError(f"there is no {what} {node.name}", node.lineno, hint=hint)
     _check_arguments(node, f"the {what} {node.name}", function, 1)
 
 

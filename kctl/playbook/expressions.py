@@ -42,13 +42,23 @@ class Used(NamedTuple):
     offset: int
 
 
+class Member(NamedTuple):
+    """`name.member` in an expression, and where the member is written."""
+
+    name: str
+    member: str
+    offset: int
+
+
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """source: as it was written. names: the variables in it. Each node's `lineno` is its offset in the source."""
+    """source: as it was written. names: the variables in it; members: what is asked of them directly. Each node's
+    `lineno` is its offset in the source."""
 
     source: str
     tree: nodes.Expr
     names: tuple[Used, ...]
+    members: tuple[Member, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +76,14 @@ def parse(source: str) -> Expression:
     from jinja2.lexer import TokenStream
     from jinja2.parser import Parser
 
-    from kctl.playbook.expression_rules import checked_names
+    from kctl.playbook.expression_rules import checked
 
     if len(source) > MAX_CHARACTERS:
         raise ExpressionError(f"an expression of {len(source):,} characters; {MAX_CHARACTERS:,} is the most")
     if not source.strip():
         raise ExpressionError("an empty expression")
     if source.lstrip().startswith("{{"):
-        raise ExpressionError(
-            "an expression stands here without braces", hint=f"write {source.strip().strip('{}').strip()}"
-        )
+        raise ExpressionError("an expression stands here without braces", hint=_without_braces(source.strip()))
     environment = _environment()
     parser = Parser(environment, "", state="variable")
     parser.stream = TokenStream(environment.lexer.wrap(_tokens(source)), None, None)
@@ -88,7 +96,12 @@ def parse(source: str) -> Expression:
         raise ExpressionError(_plain(exc.message or ""), min(exc.lineno, len(source))) from None
     except RecursionError:
         raise ExpressionError("nested too deeply") from None
-    return Expression(source, tree, checked_names(tree, max_nodes=MAX_NODES))
+    return Expression(source, tree, *checked(tree, max_nodes=MAX_NODES))
+
+
+def _without_braces(source: str) -> str:
+    inner = source.removeprefix("{{").removesuffix("}}")
+    return "take the braces away" if "{{" in inner or "}}" in inner else f"write {inner.strip()}"
 
 
 @lru_cache(maxsize=1)

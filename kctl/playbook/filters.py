@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from kctl.errors import KctlError
@@ -49,7 +50,7 @@ def _of(run: Evaluator, value: Any, attribute: Any) -> Any:
     return value
 
 
-def default(run: Evaluator, value: Any, instead: Any = "", boolean: bool = False) -> Any:  # noqa: ARG001 - all filters take it
+def default(run: Evaluator, value: Any, instead: Any = "", boolean: bool = False) -> Any:  # noqa: ARG001 - each takes it
     """`instead` of what is not there; with a second `true` also of null, false, 0 and what is empty."""
     return instead if isinstance(value, Missing) or (boolean and not value) else value
 
@@ -287,29 +288,27 @@ def lines(run: Evaluator, value: Any) -> list[str]:
     return _text(run, value).splitlines()
 
 
-def string(run: Evaluator, value: Any) -> str:  # noqa: ARG001 - all filters take it
+def string(run: Evaluator, value: Any) -> str:  # noqa: ARG001 - each takes it
     """As text."""
     return as_text(value, "it")
 
 
 def int_(run: Evaluator, value: Any, default: Any = None) -> Any:
     """A whole number of a text or a number; `default` where it is none."""
-    try:
-        if isinstance(value, (str, int, float)) and not isinstance(value, bool):
-            return int(value if not isinstance(value, str) or len(value) < 64 else "too long")
-    except (ValueError, OverflowError):
-        pass
-    return _or_default(run, value, default, "whole number")
+    return _numeric(run, int, value, default, "whole number")
 
 
 def float_(run: Evaluator, value: Any, default: Any = None) -> Any:
     """A number of a text; `default` where it is none."""
-    try:
-        if isinstance(value, (str, int, float)) and not isinstance(value, bool):
-            return float(value)
-    except (ValueError, OverflowError):
-        pass
-    return _or_default(run, value, default, "number")
+    return _numeric(run, float, value, default, "number")
+
+
+def _numeric(run: Evaluator, make: Callable[[Any], Any], value: Any, default: Any, what: str) -> Any:
+    short = isinstance(value, str) and len(value) <= 64  # no number is longer
+    if short or (isinstance(value, (int, float)) and not isinstance(value, bool)):
+        with suppress(ValueError, OverflowError):
+            return make(value)
+    return _or_default(run, value, default, what)
 
 
 def _or_default(run: Evaluator, value: Any, default: Any, what: str) -> Any:
@@ -322,7 +321,7 @@ def _or_default(run: Evaluator, value: Any, default: Any, what: str) -> Any:
 def round_(run: Evaluator, value: Any, digits: int = 0) -> Any:
     """Rounded to so many digits; a whole number without."""
     number = run.number(value)
-    if not isinstance(digits, int) or not 0 <= digits <= 15:
+    if digits not in range(16):
         raise run.fail("round: digits are a number from 0 to 15")
     return round(number, digits) if digits else round(number)
 
@@ -332,7 +331,7 @@ def abs_(run: Evaluator, value: Any) -> Any:
     return abs(run.number(value))
 
 
-def tojson(run: Evaluator, value: Any) -> str:  # noqa: ARG001 - all filters take it
+def tojson(run: Evaluator, value: Any) -> str:  # noqa: ARG001 - each takes it
     """As JSON."""
     return json.dumps(value, ensure_ascii=False)
 
@@ -341,9 +340,13 @@ def fromjson(run: Evaluator, value: Any) -> Any:
     """What a JSON text says."""
     text = _text(run, value)
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError) as exc:
         raise run.fail(f"fromjson: not JSON: {exc}") from None
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(f"{text} is no number")
 
 
 def duration_ms(run: Evaluator, value: Any) -> int:
@@ -378,7 +381,8 @@ def range_(run: Evaluator, start: int, stop: int | None = None, step: int = 1) -
 FILTERS: dict[str, Callable[..., Any]] = {
     "abs": abs_, "count": length, "d": default, "default": default, "difference": difference,
     "duration_ms": duration_ms, "first": first, "flatten": flatten, "float": float_, "fromjson": fromjson, "int": int_,
-    "intersect": intersect, "items": items, "join": join, "keys": keys, "last": last, "length": length, "lines": lines, "list": list_,
+    "intersect": intersect, "items": items, "join": join, "keys": keys, "last": last, "length": length, "lines": lines,
+    "list": list_,
     "lower": lower, "map": map_, "max": max_, "min": min_, "reject": reject, "rejectattr": rejectattr,
     "replace": replace, "reverse": reverse, "round": round_, "select": select, "selectattr": selectattr,
     "size_bytes": size_bytes, "sort": sort, "split": split, "string": string, "sum": sum_, "tojson": tojson,

@@ -191,7 +191,7 @@ class StepReader:
         self._problems.value(body, "loop", "loop is a list, or an expression that gives one", hint)
         return None
 
-    def _retries(self, body: YamlMap, repeats: bool) -> int | str:  # noqa: FBT001
+    def _retries(self, body: YamlMap, repeats: bool) -> int | str:
         value = body.get("retries", DEFAULT_RETRIES if repeats else 0)
         if is_expression(value):
             return str(value)
