@@ -11,11 +11,13 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from enum import Enum
+from functools import lru_cache
 from pathlib import PurePath
 from typing import Any
 
+import typer
 from typer._click import types
 from typer._click.exceptions import ClickException
 
@@ -51,7 +53,12 @@ def names() -> Iterator[str]:
     """All operations by name. Imports the groups' modules."""
     for group in app.GROUPS:
         if group not in _NOT_OPERATIONS:
-            yield from (_operation_name(path) for path, _ in _below((group,), app.load(group)))
+            yield from (_operation_name(path) for path, _ in _below((group,), _group(group)))
+
+
+def aliases() -> Mapping[str, str]:
+    """See Operations."""
+    return ALIASES
 
 
 def _below(path: tuple[str, ...], command: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -67,6 +74,7 @@ def _operation_name(path: Sequence[str]) -> str:
     return ".".join(path).replace("-", "_")
 
 
+@lru_cache(maxsize=512)
 def find(name: str) -> Operation:
     """See Operations."""
     path, command = _command(name)
@@ -82,16 +90,22 @@ def find(name: str) -> Operation:
     )
 
 
+@lru_cache(maxsize=512)
 def _command(name: str) -> tuple[tuple[str, ...], Any]:
     """The path and the click command of an operation. Imports its own group only."""
     path = tuple(ALIASES.get(name, name).replace("_", "-").split("."))
     if "-" not in name and path[0] in app.GROUPS and path[0] not in _NOT_OPERATIONS:
-        command = app.load(path[0])
+        command = _group(path[0])
         for part in path[1:]:
             command = getattr(command, "commands", {}).get(part)
         if command is not None and not hasattr(command, "commands") and " ".join(path) not in _NOT_OPERATIONS:
             return path, command
     raise NotFound(f"there is no operation {name}", hint=did_you_mean(name, [*names(), *ALIASES]))
+
+
+@lru_cache(maxsize=64)
+def _group(name: str) -> Any:
+    return app.load(name)
 
 
 def _own(command: Any) -> dict[str, Any]:
@@ -250,6 +264,10 @@ def run(
         if code == ExitCode.INTERRUPTED:
             raise KeyboardInterrupt
         return Outcome(code, captured.value())
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    except SystemExit as exc:
+        return Outcome(exc.code if isinstance(exc.code, int) else int(ExitCode.FAILED), captured.value())
     except KctlError as exc:
         return Outcome(int(exc.exit_code), captured.value(), exc)
     except Exception as exc:  # noqa: BLE001 - as the root does: an error of one step, never of the whole run
@@ -263,12 +281,16 @@ class _Captured(io.RawIOBase):
     def __init__(self) -> None:
         super().__init__()
         self._data = bytearray()
+        self._full = False
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: Any) -> int:
+        if self._full:  # what was told once; the rest goes nowhere
+            return len(data)
         if len(self._data) + len(data) > MAX_OUTPUT_BYTES:
+            self._full = True
             raise OperationFailed(
                 f"the operation printed more than {MAX_OUTPUT_BYTES >> 20} MiB", hint="ask for less, or for a summary"
             )
@@ -276,7 +298,9 @@ class _Captured(io.RawIOBase):
         return len(data)
 
     def value(self) -> Any:
-        """The JSON, or JSON Lines as a list; text that is neither as it is; None for nothing."""
+        """The JSON, or JSON Lines as a list; text that is neither as it is; None for nothing, and for too much."""
+        if self._full:
+            return None
         text = self._data.decode("utf-8", "surrogateescape").strip()
         if not text:
             return None
@@ -304,9 +328,17 @@ class _Notes(io.TextIOBase):
     def write(self, text: str) -> int:
         *lines, self._rest = (self._rest + text).replace("\r", "\n").split("\n")
         for line in lines:
-            if line.strip():
-                self._note(line)
+            self._tell(line)
         return len(text)
+
+    def end(self) -> None:
+        """Tell the last line, although it did not end."""
+        line, self._rest = self._rest, ""
+        self._tell(line)
+
+    def _tell(self, line: str) -> None:
+        if line.strip():
+            self._note(line)
 
 
 @contextmanager
@@ -324,3 +356,6 @@ def _streams(captured: _Captured, notes: _Notes, stdin: bytes) -> Iterator[None]
             out.flush()
         finally:
             sys.stdin, sys.stdout, sys.stderr = before
+            with suppress(KctlError):  # what was written before a failure; too much of it was told already
+                out.flush()
+            notes.end()

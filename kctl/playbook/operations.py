@@ -82,6 +82,9 @@ class Operations(Protocol):
     def names(self) -> Iterable[str]:
         """All operations, without their arguments: cheap."""
 
+    def aliases(self) -> Mapping[str, str]:
+        """Second names of operations, and whose they are."""
+
     def find(self, name: str) -> Operation:
         """One operation. Raises NotFound, with what was probably meant."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from command_tree import every_command, example_of
 from kctl.commands.invocation import KctlCommand
+from kctl.commands.operations import WITHOUT_DRY_RUN
 from kctl.commands.output import FORMATS
 
 # Commands that change nothing of a cluster, a file of the user's or a context; all others have --dry-run.
@@ -22,20 +23,9 @@ READING = {
     "transaction list", "transaction describe", "transaction producers", "transaction hanging",
     "segment dump", "segment find", "segment stats", "segment diff",
     "spark lag", "spark retention", "spark trends", "spark report",
+    "playbook list", "playbook show", "playbook lint", "playbook schema",
     "runtime list", "runtime verify", "completion",
 }  # fmt: skip
-WRITING_WITHOUT_DRY_RUN = {
-    "cluster warm": "fills a cache",
-    "spark warm": "fills a cache",
-    "cluster export": "writes the file that it is told to, and replaces none unasked",
-    "group export": "writes the file that it is told to, and replaces none unasked",
-    "spark bundle": "writes the file that it is told to, and replaces none unasked",
-    "topic reassign plan": "is the dry run of topic reassign apply",
-    "spark snapshot": "adds to a store of its own",
-    "produce": "adds the records that it reads; what it would send is what it is given",
-    "consume": "commits only for the group that it is told to join",
-    "demo": "makes a cluster of its own and destroys it",
-}
 
 
 def test_every_command_has_an_example() -> None:
@@ -54,4 +44,4 @@ def test_what_changes_something_has_a_dry_run() -> None:
     without = {
         path for path, command in every_command() if not any("--dry-run" in param.opts for param in command.params)
     }
-    assert without == READING | set(WRITING_WITHOUT_DRY_RUN)
+    assert without == READING | set(WITHOUT_DRY_RUN)
