@@ -165,6 +165,7 @@ class Evaluator:
         if self.truth(self.present(node.test)):
             return self.present(node.expr1)
         if node.expr2 is None:
+            self._at = node.lineno
             raise self.fail("`if` without `else` has no value otherwise")
         return self.present(node.expr2)
 

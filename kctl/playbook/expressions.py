@@ -86,8 +86,8 @@ def parse(source: str) -> Expression:
         raise ExpressionError("an expression stands here without braces", hint=_without_braces(source.strip()))
     environment = _environment()
     parser = Parser(environment, "", state="variable")
-    parser.stream = TokenStream(environment.lexer.wrap(_tokens(source)), None, None)
     try:
+        parser.stream = TokenStream(environment.lexer.wrap(_tokens(source)), None, None)
         tree = parser.parse_expression()
         if not parser.stream.eos:
             at = parser.stream.current

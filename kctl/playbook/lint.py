@@ -61,6 +61,8 @@ class _Linter:
         self._scope.unused()
 
     def _step(self, step: Step) -> None:
+        if self.problems.full:
+            return
         self._keys(step)
         _keys_without_expressions(self.problems, step.arguments)
         if step.is_operation:

@@ -64,6 +64,8 @@ def _parameters(problems: Problems, step: Step, included: Playbook) -> None:
     if not isinstance(given, dict):
         return  # told already, or an expression
     for name in given:
+        if problems.full:
+            return
         parameter = included.parameter(str(name))
         if parameter is None:
             known = [each.name for each in included.parameters]

@@ -35,6 +35,8 @@ def check_arguments(problems: Problems, step: Step, known: Operations) -> None:
     operation = known.find(step.kind)
     given = step.arguments
     for name in given:
+        if problems.full:
+            return
         argument = operation.argument(str(name))
         if argument is None:
             _unknown(problems, step, operation, str(name))

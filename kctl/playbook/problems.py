@@ -12,7 +12,7 @@ from kctl.suggestions import did_you_mean
 from kctl.text import counted
 
 _INLINE = 3  # told in the message; kctl.commands.output shows the others in lines of their own
-MAX_PROBLEMS = 1000
+MAX_PROBLEMS = 200  # of one file
 
 
 class Problems:
@@ -22,10 +22,15 @@ class Problems:
         self.file = file
         self.found: list[Problem] = []
 
+    @property
+    def full(self) -> bool:
+        """Whether there are so many that no more are looked for."""
+        return len(self.found) >= MAX_PROBLEMS
+
     def at(self, line: int, column: int, message: str, hint: str | None = None) -> None:
         """Add one. The same place is told the same thing once."""
         problem = Problem(self.file, line, column, message, hint)
-        if problem not in self.found and len(self.found) < MAX_PROBLEMS:
+        if not self.full and problem not in self.found:
             self.found.append(problem)
 
     def key(self, mapping: Any, key: object, message: str, hint: str | None = None) -> None:
@@ -50,6 +55,8 @@ class Problems:
         """Add one for each key that is not known."""
         names = list(known)
         for key in mapping:
+            if self.full:
+                return
             if key not in names:
                 hint = did_you_mean(str(key), names) or f"it has {', '.join(names)}"
                 self.key(mapping, key, f"{what} has no {key}", hint)

@@ -15,6 +15,7 @@ from kctl.strict_yaml import YamlList, YamlMap, load
 
 MAX_BYTES = 1 << 20
 MAX_NAME = 100
+MAX_STEPS = 1000
 MAX_DESCRIPTION = 2000
 KEYS = ("playbook", "name", "description", "parameters", "steps", "on_failure", "finally")
 PARAMETER_KEYS = ("type", "description", "default", "secret", "choices", "minimum", "maximum")
@@ -134,7 +135,7 @@ class _Reader:
                 self._document, "parameters", "parameters are a mapping of names", "name: {type: string}"
             )
             return ()
-        found = [self._parameter(given, name) for name in given]
+        found = (self._parameter(given, name) for name in given if not self._problems.full)
         return tuple(each for each in found if each is not None)
 
     def _parameter(self, given: YamlMap, name: Any) -> Parameter | None:
@@ -238,7 +239,10 @@ class _Reader:
             self._problems.value(self._document, key, said, "- name: …")
             return ()
         reader = StepReader(self._problems, self._known, self.check_identifier)
-        found = [reader.step(given, index) for index in range(len(given))]
+        if len(given) > MAX_STEPS:
+            said = f"{key} has {len(given):,} steps; {MAX_STEPS:,} is the most"
+            self._problems.value(self._document, key, said, "loop repeats a step, include takes steps of another file")
+        found = (reader.step(given, index) for index in range(min(len(given), MAX_STEPS)) if not self._problems.full)
         return tuple(each for each in found if each is not None)
 
     def _ids(self, steps: tuple[Step, ...]) -> None:

@@ -11,7 +11,7 @@ from kctl.playbook.expressions import is_expression
 from kctl.playbook.model import OnError, Step
 from kctl.playbook.operations import Operations
 from kctl.playbook.own_steps import OWN_STEPS
-from kctl.playbook.problems import Problems, position
+from kctl.playbook.problems import MAX_PROBLEMS, Problems, position
 from kctl.strict_yaml import YamlList, YamlMap
 from kctl.suggestions import did_you_mean
 from kctl.text import UNSAFE
@@ -87,7 +87,7 @@ class StepReader:
 
     def _kind(self, body: YamlMap) -> str | None:
         """The one key that is an operation; all others are those of a step."""
-        others = [key for key in body if key not in STEP_KEYS]
+        others = [key for key in body if key not in STEP_KEYS][:MAX_PROBLEMS]
         kinds = [key for key in others if self._is_kind(key)]
         for key in others:
             if key not in kinds:
