@@ -38,8 +38,8 @@ class Problems:
         place = mapping.keys_at.get(key, mapping.place) if isinstance(mapping, YamlMap) else None
         self.at(place.line if place else 1, place.column if place else 1, message, hint)
 
-    def value(self, holder: Any, key: Any, message: str, hint: str | None = None, offset: int = 0) -> None:
-        """Add one where a key's or an item's value stands; offset: of the character in its text."""
+    def value(self, holder: Any, key: Any, message: str, hint: str | None = None, offset: int | None = None) -> None:
+        """Add one where a key's or an item's value stands; offset: of the character in its text that is meant."""
         if not isinstance(holder, (YamlMap, YamlList)):
             self.at(1, 1, message, hint)
             return
@@ -48,7 +48,9 @@ class Problems:
         except (KeyError, IndexError):
             place = holder.place
         text = holder[key] if isinstance(holder, YamlList) or key in holder else None
-        line, column = place.at(text, offset) if isinstance(text, str) else (place.line, place.column)
+        line, column = place.line, place.column
+        if isinstance(text, str) and offset is not None:
+            line, column = place.at(text, offset)
         self.at(line, column, message, hint)
 
     def unknown_keys(self, mapping: YamlMap, known: Iterable[str], what: str) -> None:

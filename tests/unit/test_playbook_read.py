@@ -174,7 +174,7 @@ def test_defaults_of_steps() -> None:
         (HEAD + "steps:\n- {name: 7, lag: {}}", ["4:10: the name of a step is text"]),
         (HEAD + 'steps:\n- {name: "a\\nb", lag: {}}', ["4:10: '\\n' in the name of a step"]),
         (HEAD + 'steps:\n- {name: "a\\u202eb", lag: {}}', ["4:10: '\\u202e' in the name of a step"]),
-        (HEAD + 'steps:\n- {name: "a {{ b }}", lag: {}}', ["4:11: the name of a step has no expressions"]),
+        (HEAD + 'steps:\n- {name: "a {{ b }}", lag: {}}', ["4:10: the name of a step has no expressions"]),
         (HEAD + "steps:\n- {id: A b, lag: {}}", ["4:8: 'A b' is not an id"]),
         (HEAD + "steps:\n- lag: {}\n- lag: {}", ["5:3: a second step lag"]),
         (HEAD + "steps:\n- {name: A b, lag: {}}\nfinally:\n- {id: a-b, lag: {}}", ["6:4: a second step a-b"]),
