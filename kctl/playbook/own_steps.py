@@ -45,8 +45,10 @@ _ALL = (
         (
             OwnArgument("duration", "duration", "How long, for example 30s."),
             OwnArgument("until", "condition", "Or until this is true."),
-            OwnArgument("every", "duration", "How often it is looked at; 1s without."),
-            OwnArgument("timeout", "duration", "The longest wait for it, after which the step fails; 5m without."),
+            OwnArgument("every", "duration", "How often it is looked at; 1s when not given."),
+            OwnArgument(
+                "timeout", "duration", "The longest wait for it, after which the step fails; 5m when not given."
+            ),
         ),
         short="duration",
         one_of=("duration", "until"),
@@ -72,9 +74,11 @@ _ALL = (
         (
             OwnArgument("argv", "texts", "The program and its arguments.", required=True, many=True),
             OwnArgument("env", "mapping", "Variables for its environment, besides kctl's own."),
-            OwnArgument("cwd", "text", "The folder that it runs in; the playbook's without."),
+            OwnArgument("cwd", "text", "The folder that it runs in; the playbook's when not given."),
             OwnArgument("repeatable", "flag", "It may run a second time when a run is resumed.", literal=True),
-            OwnArgument("parse", "choice", "What its output is read as; text without it.", choices=("text", "json")),
+            OwnArgument(
+                "parse", "choice", "What its output is read as; text when not given.", choices=("text", "json")
+            ),
         ),
         short="argv",
         changes=True,

@@ -18,17 +18,17 @@ from kctl.text import UNSAFE
 
 # key → what it says, for the schema and the docs
 STEP_KEYS = {
-    "name": "What the step does, for people. Its operation without.",
-    "id": "By which a run names the step, also on the command line; made of the name without.",
+    "name": "What the step does, for people; its operation when it has no name.",
+    "id": "By which a run names the step, also on the command line; made of the name when there is none.",
     "when": "An expression; the step is skipped unless it is true.",
     "loop": "A list, or an expression that gives one; the step is done for each `item`, counted by `index`.",
     "register": "A name for what becomes of the step: value, exit_code, status, error, changed.",
     "until": "An expression; the step is repeated until it is true.",
-    "retries": "How often it is repeated; with `until` 3 without.",
-    "delay": "The time before each repetition; 5s without.",
-    "timeout": "The longest that it may take: the operation's own --timeout, or the end of `run`.",
+    "retries": "How often it is repeated when it fails, or until `until` is true; 3 with `until`, else 0.",
+    "delay": "The time before each repetition; 5s when not given.",
+    "timeout": "The longest that it may take: the operation's own --timeout; a program of `run` is ended.",
     "on_error": "fail, or continue with the next step.",
-    "accept": "Exit codes that are no failure; [0] without.",
+    "accept": "Exit codes that are no failure; [0] when not given.",
     "context": "The cluster of this step, instead of the run's.",
     "stdin": "What the operation or program reads as its input.",
 }
