@@ -75,6 +75,13 @@ def config_settings(ctx: Any, incomplete: str) -> list[str]:
     return [] if "=" in incomplete else [f"{key}=" for key in config_keys(ctx, incomplete)]
 
 
+def playbooks(_ctx: Any, incomplete: str) -> list[str]:
+    """Those that come with kctl; a shell completes files itself."""
+    from kctl.playbook.shipped import shipped
+
+    return [found.path.stem for found in shipped() if found.path.stem.startswith(incomplete)]
+
+
 def resources(ctx: Any, incomplete: str) -> list[str]:
     """What `config` works on: topic/NAME, broker/ID …"""
     kind, slash, name = incomplete.partition("/")
@@ -99,6 +106,7 @@ _Complete = Callable[[Any, str], Iterable[str]]
 _BY_METAVAR: dict[str, _Complete] = {
     "TOPIC": topics, "TOPICS": topics, "TOPIC:PARTITIONS": topics, "GROUP": groups, "GROUPS": groups,
     "BROKER": brokers, "BROKERS": brokers, "RESOURCE": resources,
+    "PLAYBOOK": playbooks,
 }  # fmt: skip
 # Words that mean something else in each group of commands.
 _BY_GROUP: dict[tuple[str, str], _Complete] = {

@@ -11,7 +11,7 @@ import typer
 
 from kctl.commands import output
 from kctl.commands.invocation import invocation
-from kctl.errors import ExitCode, KctlError
+from kctl.errors import ExitCode
 from kctl.text import counted, printable
 
 if TYPE_CHECKING:
@@ -48,14 +48,10 @@ def lint(
 
 
 def _problems(name: str) -> Sequence[Problem]:
-    from kctl.playbook.load import examine, unreadable
+    from kctl.playbook.load import examine
     from kctl.playbook.shipped import find
 
-    found = find(name)
-    try:
-        return examine(found)[1]
-    except KctlError as exc:
-        return [unreadable(found, exc)]
+    return examine(find(name))[1]
 
 
 def _show(problem: Problem) -> None:

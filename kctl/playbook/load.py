@@ -24,7 +24,11 @@ def load_playbook(name: str, *, beside: Path | None = None, known: Operations | 
 
 def examine(found: Found, *, known: Operations | None = None) -> tuple[Playbook | None, list[Problem]]:
     """A playbook and all of its problems: those of reading it, and those that lint finds in what could be read."""
-    return examine_text(text_of(found), source=found.path, file=found.file, known=known)
+    try:
+        text = text_of(found)
+    except KctlError as exc:
+        return None, [Problem(found.file, 1, 1, exc.message, exc.hint)]
+    return examine_text(text, source=found.path, file=found.file, known=known)
 
 
 def examine_text(
@@ -35,8 +39,3 @@ def examine_text(
     if playbook is None:
         return None, problems
     return playbook, in_order({*problems, *lint(playbook, known=known)})
-
-
-def unreadable(found: Found, error: KctlError) -> Problem:
-    """A file that could not be read, as a problem."""
-    return Problem(found.file, 1, 1, error.message, error.hint)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,8 @@ from kctl.units import parse_duration_ms, parse_size
 
 ENVIRONMENT = "KCTL_PARAM_"
 MAX_FILE_BYTES = 1 << 20
+_INTEGER = re.compile(r"[-+]?[0-9]+")
+_NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _WORDS = {"true": True, "false": False}
 
 
@@ -146,11 +149,10 @@ def plain(value: Any) -> Any:
 def from_text(parameter: Parameter, text: str) -> Any:
     """What a text on the command line or in the environment means for a parameter of that type."""
     if parameter.type in {"integer", "number"} and len(text) <= 64:
-        for number in (int, float) if parameter.type == "number" else (int,):
-            try:
-                return number(text)
-            except ValueError:
-                continue
+        if _INTEGER.fullmatch(text):
+            return int(text)
+        if parameter.type == "number" and _NUMBER.fullmatch(text):
+            return float(text)
     if parameter.type == "boolean":
         return _WORDS.get(text.lower(), text)
     if parameter.type == "list" and not text.lstrip().startswith("["):
@@ -189,6 +191,10 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < float("inf")
 
 
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
+
+
 def _parses(parse: Any) -> Any:
     def fits(value: Any) -> bool:
         try:
@@ -208,7 +214,7 @@ def _duration_or_size(parameter: Parameter, value: Any) -> str | None:
 
 _TYPES: dict[str, tuple[str, Any]] = {
     "string": ("text", lambda value: isinstance(value, str)),
-    "integer": ("a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool)),
+    "integer": ("a whole number", _is_whole),
     "number": ("a number", _is_number),
     "boolean": ("true or false", lambda value: isinstance(value, bool)),
     "list": ("a list", lambda value: isinstance(value, list)),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kctl.errors import NotFound
+from kctl.errors import InvalidFile, NotFound
 from kctl.input_file import read_input
 from kctl.playbook.read import MAX_BYTES
 from kctl.suggestions import did_you_mean
@@ -38,12 +38,19 @@ def shipped() -> Iterator[Found]:
 
 
 def in_folder(where: Path) -> Iterator[Found]:
-    """The playbooks among the files of a folder: YAML that has the key `playbook`. Raises NotFound."""
+    """The playbooks among the files of a folder: YAML with the word `playbook:`, or unreadable. Raises NotFound."""
     if not where.is_dir():
         raise NotFound(f"there is no folder {where}")
     for path in sorted(where.iterdir()):
-        if path.suffix in SUFFIXES and path.is_file() and b"playbook:" in read_input(path, max_bytes=MAX_BYTES)[0]:
+        if path.suffix in SUFFIXES and _is_file(path) and _may_be_one(path):
             yield Found(path, str(path), shipped=False)
+
+
+def _may_be_one(path: Path) -> bool:
+    try:
+        return b"playbook:" in read_input(path, max_bytes=MAX_BYTES)[0]
+    except InvalidFile:
+        return True
 
 
 def find(name: str, *, beside: Path | None = None) -> Found:
@@ -56,19 +63,27 @@ def find(name: str, *, beside: Path | None = None) -> Found:
     is_path = name.endswith(SUFFIXES) or "/" in name or name in {".", ".."}
     if not is_path:
         own = folder() / f"{name}.yaml"
-        if own.is_file():
+        if _is_file(own):
             return Found(own, own.name, shipped=True)
         for suffix in SUFFIXES:
             path = base / f"{name}{suffix}"
-            if path.is_file():
+            if _is_file(path):
                 return Found(path, str(path), shipped=False)
     path = base / name
-    if is_path and path.is_file():
+    if is_path and _is_file(path):
         return Found(path, str(path), shipped=_is_shipped(path))
     if is_path:
         raise NotFound(f"there is no file {path}", hint=_HINT)
     meant = did_you_mean(name, [each.path.stem for each in shipped()])
     raise NotFound(f"there is no playbook {name}", hint=meant or _HINT)
+
+
+def _is_file(path: Path) -> bool:
+    """False as well for what cannot be the name of a file: too long, say."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def _is_shipped(path: Path) -> bool:

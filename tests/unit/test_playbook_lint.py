@@ -275,3 +275,20 @@ def test_loading_refuses_with_all_problems(tmp_path: Path) -> None:
     with pytest.raises(InvalidFile, match="2 problems") as caught:
         load_playbook(str(path))
     assert len(caught.value.details["problems"]) == 2  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "name", ["a" * 5000, "a" * 5000 + ".yaml", "a\0b", "a\0b.yaml", "/dev/null/x.yaml", "/dev/zero"]
+)
+def test_names_that_no_file_can_have(name: str) -> None:
+    with pytest.raises(NotFound):
+        find(name)
+    assert _problems(f"{HEAD}steps:\n- include: {name!r}\n".replace("\\x00", "b"))
+
+
+def test_what_cannot_be_read_is_told_as_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "big.yaml").write_bytes(b"#" * (2 << 20))
+    (found,) = in_folder(tmp_path)
+    playbook, (problem,) = examine(found)
+    assert playbook is None
+    assert "has more than 1,048,576 bytes" in problem.message
