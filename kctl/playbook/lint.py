@@ -10,6 +10,7 @@ from kctl.playbook.lint_include import Included
 from kctl.playbook.lint_names import Scope, sites_of
 from kctl.playbook.lint_operation import check_arguments
 from kctl.playbook.lint_own import check_own_arguments
+from kctl.playbook.lint_types import check_types
 from kctl.playbook.model import Playbook, Problem, Step
 from kctl.playbook.operations import Operations, operations
 from kctl.playbook.problems import Problems, in_order
@@ -73,6 +74,7 @@ class _Linter:
             self.included += self._met.check(self.problems, self._playbook, step, self._trail)
         for site in sites_of(step):
             self._scope.site(step, site)
+        check_types(self.problems, step, self._playbook, self._scope.registers(step))
         self._scope.secrets(step)
         self._scope.declare(step)
 

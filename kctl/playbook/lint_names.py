@@ -106,8 +106,11 @@ class Scope:
                 self._name(step, site, used.name, offset + used.offset)
             for member in expression.members:
                 self._member(step, site, member.name, member.member, offset + member.offset)
-        if site.key == "loop" and site.holder is step.written and expressions and not _is_one_expression(site.text):
-            self._problems.value(site.holder, site.key, "loop is a list, or one expression that gives a list")
+
+    def registers(self, step: Step) -> frozenset[str]:
+        """Those that are what became of one step, and no list of a loop; with the step's own, which `until` sees."""
+        own = {step.register} if step.register is not None and step.loop is None else set()
+        return frozenset((self._registers - self._looped) | own)
 
     def _known(self, step: Step) -> set[str]:
         known = {each.name for each in self._playbook.parameters} | set(self._variables)
@@ -181,8 +184,3 @@ def _expressions(site: Site) -> list[tuple[Expression, int]]:
     if site.alone:
         return [(parse(site.text), 0)]
     return [(part.expression, part.offset) for part in parse_text(site.text) if isinstance(part, Inserted)]
-
-
-def _is_one_expression(text: str) -> bool:
-    parts = parse_text(text)
-    return len(parts) == 1 and isinstance(parts[0], Inserted)

@@ -106,7 +106,8 @@ def test_the_shipped_ones_are_fine(found: object) -> None:
         ("- lag: {}\n  register: r\n  until: r.valu == 1", ["6:12: r has no valu | did you mean value?"]),
         ("- set: {a: 1}\n- lag: {}\n  register: a\n  until: a.exit_code == 0", []),
         ("- run: [ls]\n  loop: [1]\n  register: r\n- assert: r.results is defined", []),
-        ("- lag: {}\n  loop: 'x {{ [1] }}'", ["5:9: loop is a list, or one expression that gives a list | "]),
+        ("- lag: {}\n  loop: 'x {{ [1] }}'",
+         ["5:9: loop is a list, and this is text | a mapping becomes one by `| items`"]),
         ("- lag: {groups: ['{{ x | frist }}']}", ["4:26: there is no filter frist | did you mean first"]),
         ("- lag: {groups: 'a {{ b'}", ["4:20: {{ without }} | for the text itself: {{ '{{' }}"]),
         ("- lag: {groups: '{% if a %}'}",
@@ -165,6 +166,62 @@ def test_a_parameter_keeps_its_name() -> None:
     assert _problems(text) == [
         "6:13: a is a parameter | give it another name", "7:9: a is a parameter | give it another name",
     ]  # fmt: skip
+
+
+TYPED = """\
+playbook: 1
+name: p
+parameters:
+  word: {}
+  count: {type: integer}
+  share: {type: number}
+  force: {type: boolean}
+  names: {type: list}
+  map: {type: mapping}
+  every: {type: duration}
+  rack: {type: integer, default: null}
+steps:
+- wait: 1s
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        ("lag: {}\n  when: names", ["15:9: when is true or false, and this is a list"]),
+        ("lag: {}\n  when: force and not force", []),
+        ("lag: {}\n  when: rack", []),  # it may be anything: its default is null
+        ("assert: [count]", ["14:12: that is true or false, and this is a whole number"]),
+        ("assert: \"'false'\"", ["14:11: that is true or false, and this is text"]),
+        ("lag: {}\n  loop: '{{ word }}'", ["15:9: loop is a list, and this is text"]),
+        ("lag: {}\n  loop: '{{ map }}'", ["15:9: loop is a list, and this is a mapping"]),
+        ("lag: {}\n  loop: '{{ map | items }}'", []),
+        ("lag: {}\n  retries: '{{ word }}'", ["15:12: retries is a whole number, and this is text"]),
+        ("lag: {}\n  retries: '{{ count * 2 }}'\n  delay: '{{ every }}'\n  timeout: '{{ count }}s'", []),
+        ("lag: {}\n  retries: 1\n  delay: '{{ force }}'", ["16:10: delay is a duration, and this is true or false"]),
+        ("topic.create: {names: '{{ names }}', partitions: '{{ word }}'}",
+         ["14:52: partitions is a whole number, and this is text"]),
+        ("topic.create: {names: '{{ word }}', partitions: '{{ count }}0'}",
+         ["14:51: partitions is a whole number, and this is text"]),
+        ("topic.create: {names: ['{{ names }}']}", ["14:26: names is text, and this is a list"]),
+        ("topic.create: {names: '{{ map }}'}", ["14:25: names is text, and this is a mapping"]),
+        ("topic.create: {names: a, config: '{{ map }}', if_not_exists: '{{ count > 1 }}'}", []),
+        ("topic.create: {names: a, config: {a: '{{ names }}'}}", ["14:40: config is text, and this is a list"]),
+        ("topic.create: {names: a, if_not_exists: '{{ count }}'}",
+         ["14:43: if_not_exists is true or false, and this is a whole number"]),
+        ("topic.create: {names: a, partitions: '{{ share }}', replication_factor: '{{ names | length }}'}", []),
+        ("topic.create: {names: a, partitions: '{{ names | join }}'}",
+         ["14:40: partitions is a whole number, and this is text"]),
+        ("topic.create: {names: a, partitions: '{{ rack }}'}", []),
+        ("lag: {}\n  register: r\n- assert: r.exit_code", ["16:11: that is true or false, and this is a whole number"]),
+        ("lag: {}\n  register: r\n- assert: r.changed", []),
+        ("lag: {}\n  register: r\n  until: r.value", []),
+        ("lag: {}\n  register: r\n  until: r.status", ["16:10: until is true or false, and this is text"]),
+    ],
+)  # fmt: skip
+def test_kinds_of_values_that_cannot_fit(step: str, said: list[str]) -> None:
+    found = [line for line in _problems(f"{TYPED}- {step}\n") if "nothing uses" not in line]
+    assert [line.partition(" | ")[0] for line in found] == said
 
 
 SECRET = f"{HEAD}parameters: {{pw: {{secret: true}}}}\nsteps:\n"
