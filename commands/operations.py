@@ -43,7 +43,6 @@ WITHOUT_DRY_RUN = {
     "spark bundle": "writes the file that it is told to, and replaces none unasked",
     "topic reassign plan": "is the dry run of topic reassign apply",
     "spark snapshot": "adds to a store of its own",
-    "produce": "adds the records that it reads; what it would send is what it is given",
     "consume": "commits only for the group that it is told to join",
     "demo": "makes a cluster of its own and destroys it",
 }

@@ -97,8 +97,10 @@ def _balanced(value: Any, arguments: Mapping[str, Any]) -> bool:
 
 def _produced(value: Any, _arguments: Mapping[str, Any]) -> bool:
     """Records that are in the log, or perhaps are; acks=0 does not tell."""
-    if not isinstance(value, Mapping) or "acknowledged" not in value:
+    if not isinstance(value, Mapping):
         return True
+    if "acknowledged" not in value:  # a dry run
+        return bool(value.get("records", 1))
     acknowledged = value["acknowledged"]
     return bool(value.get("sent") if acknowledged is None else acknowledged or value.get("unknown"))
 
@@ -161,7 +163,7 @@ RULES: dict[str, Rule] = {
     "spark.bundle": always,
     "spark.snapshot": always,
     "runtime.install": always,
-    "runtime.remove": any_of("removed"),
+    "runtime.remove": always,
 }
 
 
