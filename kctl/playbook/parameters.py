@@ -6,11 +6,14 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from kctl.errors import InvalidFile, KctlError, UsageError
+from kctl.input_file import read_input
 from kctl.playbook.model import Parameter, Playbook
-from kctl.secrets import Redactor, read_secret
+from kctl.secrets import Redactor, check_private, read_secret
+from kctl.strict_yaml import YamlMap, load
 from kctl.suggestions import did_you_mean
 from kctl.units import parse_duration_ms, parse_size
 
@@ -68,6 +71,19 @@ def collect(
     for name, path in _pairs(secrets, "--secret", wrong):
         _secret(playbook, found, wrong, name, path)
     return _complete(playbook, found, wrong)
+
+
+def read_values(playbook: Playbook, path: Path) -> dict[str, Any]:
+    """The values in a file: YAML, or JSON, with names and values. Raises NotFound, InvalidFile, and UsageError for a
+    file with a secret that others can read."""
+    data, name = read_input(path, max_bytes=MAX_FILE_BYTES)
+    found = load(data, source=name, max_bytes=MAX_FILE_BYTES)
+    if not isinstance(found, YamlMap):
+        raise InvalidFile(f"{name} is no mapping of names to values", hint="topic: orders")
+    secret = next((each.name for each in playbook.parameters if each.secret and each.name in found), None)
+    if secret is not None and str(path) != "-":
+        check_private(path, secret)
+    return {str(key): plain(value) for key, value in found.items()}
 
 
 def included(playbook: Playbook, given: Mapping[str, Any], secrets: frozenset[str]) -> Values:

@@ -91,8 +91,6 @@ def test_every_operation_that_can_change_something_has_a_rule() -> None:
         ("produce", {"topic": "t", "records": 2, "bad": 0}, {}, True),
         ("produce", {"topic": "t", "records": 0, "bad": 0}, {}, False),
         ("consume", [{"value": "a"}], {"topics": ["t"]}, False),
-        ("produce", {"topic": "t", "records": 2, "bad": 0}, {}, True),
-        ("produce", {"topic": "t", "records": 0, "bad": 0}, {}, False),
         ("consume", [{"value": "a"}], {"topics": ["t"], "group": "g"}, True),
         ("segment.verify", {"healthy": True, "findings": []}, {}, False),
         ("segment.verify", {"dry_run": False, "indexes": [{"result": "written"}], "verified": {}}, {}, True),

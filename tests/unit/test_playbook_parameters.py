@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kctl.errors import UsageError
+from kctl.errors import InvalidFile, NotFound, UsageError
 from kctl.playbook.model import Playbook
-from kctl.playbook.parameters import collect, included
+from kctl.playbook.parameters import collect, included, read_values
 from kctl.playbook.read import read
 from kctl.secrets import Redactor
 
@@ -141,6 +141,26 @@ def test_a_file_has_values_of_their_types() -> None:
         with pytest.raises(UsageError) as caught:
             collect(PLAYBOOK, file=wrong, environment={"KCTL_PARAM_TOPIC": "t"} if "topic" not in wrong else {})
         assert says in caught.value.message
+
+
+def test_values_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "values.yaml"
+    path.write_text("topic: orders\nbrokers: [1, {a: b}]\n")
+    assert read_values(PLAYBOOK, path) == {"topic": "orders", "brokers": [1, {"a": "b"}]}
+    path.write_text('{"topic": "orders", "force": true}')
+    assert _values(file=read_values(PLAYBOOK, path))["force"] is True
+    path.write_text("topic: orders\npassword: hunter22\n")
+    path.chmod(0o640)
+    with pytest.raises(UsageError, match="for password can be read by others"):
+        read_values(PLAYBOOK, path)
+    path.chmod(0o600)
+    assert read_values(PLAYBOOK, path)["password"] == "hunter22"
+    for text, says in (("- a", "no mapping"), ("a: &x 1", "anchor"), ("a: 1\na: 2", ":2:1: 'a' is there twice")):
+        path.write_text(text)
+        with pytest.raises(InvalidFile, match=says):
+            read_values(PLAYBOOK, path)
+    with pytest.raises(NotFound):
+        read_values(PLAYBOOK, tmp_path / "none")
 
 
 def test_secrets_come_from_files_and_the_environment(tmp_path: Path) -> None:
