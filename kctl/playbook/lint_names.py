@@ -123,7 +123,7 @@ class Scope:
     def _name(self, step: Step, site: Site, name: str, offset: int) -> None:
         self._used.add(name)
         known = self._known(step)
-        if name in known or (name == step.register and site.key == "until"):
+        if name in known or name in (self._playbook.unread or ()) or (name == step.register and site.key == "until"):
             return
         if name in {"item", "index"}:
             hint = "they are there in a step with `loop`"
@@ -166,7 +166,9 @@ class Scope:
                 )  # fmt: skip
 
     def unused(self) -> None:
-        """Parameters, registers and variables that nothing asks for."""
+        """Parameters, registers and variables that nothing asks for; not told while a step could not be read."""
+        if self._playbook.unread is not None:
+            return
         for parameter in self._playbook.parameters:
             if parameter.name not in self._used:
                 self._problems.at(

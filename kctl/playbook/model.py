@@ -109,7 +109,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Playbook:
-    """source: the file; None for what came from elsewhere. text: as it was read; digest: its SHA-256 in hex."""
+    """source: the file; None for what came from elsewhere. text: as it was read; digest: its SHA-256 in hex. unread:
+    what steps that could not be read would register; None when all could be."""
 
     name: str
     description: str
@@ -121,6 +122,7 @@ class Playbook:
     file: str
     text: str = field(repr=False)
     digest: str
+    unread: frozenset[str] | None = None
 
     def all_steps(self) -> tuple[Step, ...]:
         """Those of all three parts."""

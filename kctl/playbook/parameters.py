@@ -38,7 +38,7 @@ class Values:
     @property
     def redactor(self) -> Redactor:
         """Hides the secrets in whatever is shown or stored."""
-        return Redactor(self.values[name] for name in sorted(self.secrets) if self.values[name] is not None)
+        return Redactor(self.values.get(name) for name in sorted(self.secrets))
 
 
 def collect(

@@ -70,6 +70,7 @@ class _Reader:
         self._document = document
         self._problems = problems
         self._known = known
+        self._unread: set[str] | None = None
 
     def playbook(self, raw: bytes, source: Path | None, file: str) -> Playbook:
         document = self._document
@@ -93,6 +94,7 @@ class _Reader:
             file=file,
             text=raw.decode("utf-8-sig"),
             digest=hashlib.sha256(raw).hexdigest(),
+            unread=None if self._unread is None else frozenset(self._unread),
         )
 
     def _version(self) -> None:
@@ -242,7 +244,9 @@ class _Reader:
         if len(given) > MAX_STEPS:
             said = f"{key} has {len(given):,} steps; {MAX_STEPS:,} is the most"
             self._problems.value(self._document, key, said, "loop repeats a step, include takes steps of another file")
-        found = (reader.step(given, index) for index in range(min(len(given), MAX_STEPS)) if not self._problems.full)
+        found = [reader.step(given, index) for index in range(min(len(given), MAX_STEPS)) if not self._problems.full]
+        if reader.unread is not None:
+            self._unread = (self._unread or set()) | reader.unread
         return tuple(each for each in found if each is not None)
 
     def _ids(self, steps: tuple[Step, ...]) -> None:

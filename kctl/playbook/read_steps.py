@@ -48,15 +48,16 @@ class StepReader:
         self._problems = problems
         self._known = known
         self._check_identifier = check_identifier
+        self.unread: set[str] | None = None  # as Playbook.unread
 
     def step(self, steps: YamlList, index: int) -> Step | None:
         """The step at that place of a list; None when it cannot be one."""
         body = steps[index]
         if not isinstance(body, YamlMap):
             self._problems.value(steps, index, "a step is a mapping", _KEY_HINT)
-            return None
-        kind = self._kind(body)
+        kind = self._kind(body) if isinstance(body, YamlMap) else None
         if kind is None:
+            self.unread = {*(self.unread or ()), *_registered(body)}
             return None
         name = self._name(body, kind)
         until = self._condition(body, "until")
@@ -242,6 +243,12 @@ class StepReader:
             self._problems.value(body, "accept", "accept is a list of exit codes", "for example [0, 1]")
             return (0,)
         return tuple(codes)
+
+
+def _registered(body: Any) -> list[str]:
+    """What a step would leave behind, whatever else is wrong with it."""
+    name = body.get("register") if isinstance(body, YamlMap) else None
+    return [name] if isinstance(name, str) else []
 
 
 def slug(text: str) -> str:

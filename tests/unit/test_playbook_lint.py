@@ -161,6 +161,15 @@ def test_parameters_that_nothing_uses() -> None:
     assert _problems(text) == ["3:21: nothing uses the parameter b | {{ b }} is its value"]
 
 
+def test_a_step_that_cannot_be_read_brings_no_other_problems() -> None:
+    """Its register is there for others, and what it may use is not called unused."""
+    text = (
+        f"{HEAD}parameters: {{a: {{}}}}\nsteps:\n- topic.lst: {{match: '{{{{ a }}}}'}}\n  register: topics\n"
+        "- assert: topics.value | length > 0\n"
+    )
+    assert [line.partition(" | ")[0] for line in _problems(text)] == ["5:3: there is no operation topic.lst"]
+
+
 def test_a_parameter_keeps_its_name() -> None:
     text = f"{HEAD}parameters: {{a: {{}}}}\nsteps:\n- lag: {{}}\n  register: a\n- set: {{a: '{{{{ a }}}}'}}\n"
     assert _problems(text) == [

@@ -269,6 +269,30 @@ def test_hostile_files_are_read_in_bounded_time(text: str) -> None:
     assert len(problems) <= 2 * MAX_PROBLEMS
 
 
+PIECES = (
+    *("{{ x }}", "[]", "{}", "null", "true", "-1", "'{{'", "{a: 1}", "- lag: {}", "loop: 3", "register: x", "until: 3"),
+    *("\n", "  ", "- ", ": ", "set: {a: [1]}", "include: {playbook: 3}", "run: {argv: 3}", "wait: {until: 3}", "7: 8"),
+    *(
+        "assert: {that: {a: 1}}",
+        "topic.create: 3",
+        "when: []",
+        "config.set: {values: {a: null}}",
+        "env: {A: [1]}",
+        "\x00",
+    ),
+)
+
+
+@given(st.lists(st.tuples(st.integers(0, len(WHOLE)), st.integers(0, 30), st.sampled_from(PIECES)), max_size=6))
+def test_a_playbook_with_pieces_of_others_in_it(edits: list[tuple[int, int, str]]) -> None:
+    text = WHOLE
+    for at, cut, piece in edits:
+        text = text[:at] + piece + text[at + cut :]
+    playbook, problems = examine_text(text, source=None, file="p")
+    assert playbook is not None or problems
+    assert all(each.line >= 1 and each.column >= 1 for each in problems)
+
+
 @given(st.text(max_size=200))
 def test_any_text(text: str) -> None:
     with suppress(InvalidFile):
