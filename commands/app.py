@@ -39,6 +39,7 @@ GROUPS: dict[str, tuple[str, str]] = {
     "transaction": ("kctl.commands.transaction", "List and describe transactions, find and end hanging ones."),
     "segment": ("kctl.commands.segment", "Read, check and repair log files, without a broker."),
     "spark": ("kctl.commands.spark", "Compute lag and retention usage with PySpark."),
+    "playbook": ("kctl.commands.playbook", "List, show and check playbooks: steps in a file."),
     "runtime": ("kctl.commands.runtime", "Provision Kafka itself."),
     "demo": ("kctl.commands.demo", "See a cluster come up, fail, recover and report its lag."),
     "completion": ("kctl.commands.completion", "Print shell completion."),
@@ -119,7 +120,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         if sys.stdout is None:  # closed (`>&-`)
             raise OperationFailed("standard output is closed", hint="send it to /dev/null if nobody shall see it")
-        return _run(argv, invocation)
+        return run(argv, invocation)
     except KctlError as exc:
         return _failed(exc, invocation)
     except (KeyboardInterrupt, typer.Abort):
@@ -128,7 +129,7 @@ def main(argv: Sequence[str]) -> int:
         output.discard(sys.stdout)
         return int(ExitCode.OK)
     except Exception as exc:  # noqa: BLE001 - the last resort: one line, never a traceback unasked
-        return _failed(_unexpected(exc), invocation)
+        return _failed(unexpected(exc), invocation)
 
 
 def _failed(exc: KctlError, invocation: Invocation) -> int:
@@ -147,7 +148,8 @@ def _failed(exc: KctlError, invocation: Invocation) -> int:
     return int(exc.exit_code)
 
 
-def _run(argv: Sequence[str], invocation: Invocation) -> int:
+def run(argv: Sequence[str], invocation: Invocation) -> int:
+    """Parse and run; the exit code. Raises what ended the command."""
     from typer._click.exceptions import ClickException, NoArgsIsHelpError
 
     if "_KCTL_COMPLETE" in os.environ:  # a shell asks for completions (commands/completion.py)
@@ -194,7 +196,8 @@ def _output_before_parsing(argv: Sequence[str]) -> str | None:
     return None
 
 
-def _unexpected(exc: Exception) -> KctlError:
+def unexpected(exc: Exception) -> KctlError:
+    """What nobody foresaw, as an error of one line."""
     if isinstance(exc, OSError) and exc.strerror:
         where = f" {exc.filename}" if exc.filename else ""
         return OperationFailed(f"{exc.strerror}:{where}" if where else exc.strerror)

@@ -104,6 +104,13 @@ def _settings(ctx: Any, incomplete: str) -> list[str]:
     return _names(f"{kind}-settings", ctx, incomplete)
 
 
+def playbooks(_ctx: Any, incomplete: str) -> list[str]:
+    """Those that come with kctl; a shell completes files itself."""
+    from kctl.playbook.shipped import shipped
+
+    return [found.path.stem for found in shipped() if found.path.stem.startswith(incomplete)]
+
+
 def resources(ctx: Any, incomplete: str) -> list[str]:
     """What `config` works on: topic/NAME, broker/ID …"""
     kind, slash, name = incomplete.partition("/")
@@ -262,6 +269,7 @@ _BY_METAVAR: dict[str, _Complete] = {
     "PERMISSION": _one_of(lambda: ("allow", "deny")), "LOGGER": loggers, "LOGGER=LEVEL": logger_levels,
     "LEVEL": _one_of(_levels), "PROTOCOL": _one_of(_protocols), "LAYOUT": _one_of(lambda: _LAYOUTS),
     "EARLIEST|LATEST": _one_of(lambda: ("earliest", "latest")),
+    "PLAYBOOK": playbooks,
 }  # fmt: skip
 # Words that mean something else in each group of commands; of an option's value also with the option.
 _BY_GROUP: dict[tuple[str, str], _Complete] = {

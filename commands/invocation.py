@@ -143,13 +143,18 @@ def common_options(formats_said: str = "table, wide, json, yaml or csv.") -> lis
     ]
 
 
+def is_common(param: Any) -> bool:
+    """Whether it is one of common_options."""
+    return getattr(param, "callback", None) is _remember
+
+
 class _CommonOptions:
     """Help shows a command's own options first, then the common ones under a heading of their own."""
 
     params: list[Any]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        common = {id(p) for p in self.params if getattr(p, "callback", None) is _remember}
+        common = {id(p) for p in self.params if is_common(p)}
         own: list[tuple[str, str]] = []
         shared: list[tuple[str, str]] = []
         arguments: list[tuple[str, str]] = []

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from kctl.errors import UsageError
 
@@ -77,3 +79,61 @@ def check_private(path: Path, what: str) -> None:
             f"{path} for {what} can be read by others (mode {stat.S_IMODE(status.st_mode):04o})",
             hint=f"chmod 600 {path}",
         )
+
+
+class Redactor:
+    """Hides secrets in texts and values, also as JSON or in base64 or a URL."""
+
+    SHORTEST = 4  # a shorter secret would hide words of the text that have nothing to do with it
+    HIDDEN = "***"
+
+    def __init__(self, secrets: Iterable[object]) -> None:
+        """secrets: texts, numbers, or lists and mappings of them."""
+        forms = {form for secret in secrets for text in _texts_of(secret) for form in _forms(text)}
+        self._forms = sorted((form for form in forms if len(form) >= self.SHORTEST), key=len, reverse=True)
+
+    def text(self, text: str) -> str:
+        """The text with *** for each secret."""
+        for form in self._forms:
+            text = text.replace(form, self.HIDDEN)
+        return text
+
+    def value(self, value: Any) -> Any:
+        """A JSON value with *** for each secret, in keys as well; a number that is a secret becomes text."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {self.value(key): self.value(each) for key, each in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.value(each) for each in value]
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and str(value) in self._forms:
+            return self.HIDDEN
+        return value
+
+
+def _texts_of(secret: object) -> Iterator[str]:
+    if isinstance(secret, Mapping):
+        for each in secret.values():
+            yield from _texts_of(each)
+    elif isinstance(secret, (list, tuple)):
+        for each in secret:
+            yield from _texts_of(each)
+    elif secret is not None and not isinstance(secret, bool):
+        yield str(secret)
+        if "\n" in str(secret):  # a key, say: its lines may be shown one by one
+            yield from (line for line in str(secret).splitlines() if line.strip())
+
+
+def _forms(text: str) -> Iterator[str]:
+    """The ways in which a text is written down."""
+    import base64
+    import json
+    from urllib.parse import quote
+
+    data = text.encode("utf-8", "surrogatepass")
+    yield text
+    for ascii_only in (True, False):
+        yield json.dumps(text, ensure_ascii=ascii_only)[1:-1]
+    yield repr(text)[1:-1]
+    yield base64.b64encode(data).decode()
+    yield quote(data, safe="")

@@ -6,14 +6,14 @@ PyYAML parses; the values are built here, from its events, so that nothing surpr
   text, `010` is 10, `2024-01-01` and `12:30` are text;
 - anchors, aliases, tags, merge keys, several documents and duplicate keys are refused;
 - size, depth and number of values are bounded, so that 300 bytes cannot become 3 GB;
-- every mapping and list knows its line, for the errors of the schema that comes after.
+- every mapping and list knows the line and column of what is in it, for the errors of the schema that comes after.
 """
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kctl.errors import InvalidFile
 
@@ -36,38 +36,64 @@ _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 _INT64 = range(-(2**63), 2**63)
 
 
-class YamlMap(dict[Any, Any]):
-    """A mapping (keys are str or int) that knows where it stood. Lines count from 1."""
+class Place(NamedTuple):
+    """Where a key or a value begins; lines and columns count from 1.
 
-    def __init__(self, source: str, line: int) -> None:
+    shape: how the text of a scalar follows: «line», its first character at (text_line, text_column) and the others
+    behind it; «block», the same for each of its lines; «» when folding or escapes moved its characters.
+    """
+
+    line: int
+    column: int
+    shape: str = ""
+    text_line: int = 0
+    text_column: int = 0
+
+    def at(self, text: str, offset: int) -> tuple[int, int]:
+        """Line and column of a character of the scalar's text, or of the scalar where that is not known."""
+        if self.shape == "line":
+            return self.text_line, self.text_column + offset
+        if self.shape == "block":
+            line_start = text.rfind("\n", 0, offset) + 1
+            return self.text_line + text.count("\n", 0, offset), self.text_column + offset - line_start
+        return self.line, self.column
+
+
+class YamlMap(dict[Any, Any]):
+    """A mapping (keys are str or int) that knows where it stood."""
+
+    def __init__(self, source: str, place: Place) -> None:
         super().__init__()
         self.source = source
-        self.line = line
-        self.lines: dict[Any, int] = {}  # key → line
+        self.place = place
+        self.keys_at: dict[Any, Place] = {}
+        self.values_at: dict[Any, Place] = {}
 
     def where(self, key: object = None) -> str:
-        """«file:line» of a key, or of the mapping itself."""
-        return f"{self.source}:{self.lines.get(key, self.line)}"
+        """«file:line:column» of a key, or of the mapping itself."""
+        place = self.keys_at.get(key, self.place)
+        return f"{self.source}:{place.line}:{place.column}"
 
 
 class YamlList(list[Any]):
     """A list that knows where it stood."""
 
-    def __init__(self, source: str, line: int) -> None:
+    def __init__(self, source: str, place: Place) -> None:
         super().__init__()
         self.source = source
-        self.line = line
-        self.lines: list[int] = []  # index → line
+        self.place = place
+        self.values_at: list[Place] = []
 
     def where(self, index: int | None = None) -> str:
-        """«file:line» of an item, or of the list itself."""
-        return f"{self.source}:{self.line if index is None else self.lines[index]}"
+        """«file:line:column» of an item, or of the list itself."""
+        place = self.place if index is None else self.values_at[index]
+        return f"{self.source}:{place.line}:{place.column}"
 
 
 def load_file(path: Path, *, max_bytes: int = MAX_BYTES) -> Any:
     """The one document in a file: YamlMap, YamlList or a scalar; None when it is empty.
 
-    Raises InvalidFile with file and line; OSError when the file cannot be read.
+    Raises InvalidFile with file, line and column; OSError when the file cannot be read.
     """
     with path.open("rb") as file:
         data = file.read(max_bytes + 1)
@@ -82,9 +108,9 @@ def load(data: bytes | str, *, source: str, max_bytes: int = MAX_BYTES) -> Any:
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as exc:
-        line = raw.count(b"\n", 0, exc.start) + 1
-        raise InvalidFile(f"{source}:{line}: not UTF-8 text", hint="save the file as UTF-8") from None
-    return _Builder(source).document(_events(text, source))
+        line, column = _line_and_column(raw[: exc.start].decode("utf-8", "replace"))
+        raise InvalidFile(f"{source}:{line}:{column}: not UTF-8 text", hint="save the file as UTF-8") from None
+    return _Builder(source, text).document(_events(text, source))
 
 
 def _events(text: str, source: str) -> Iterator[yaml.Event]:
@@ -95,13 +121,13 @@ def _events(text: str, source: str) -> Iterator[yaml.Event]:
         yield from yaml.parse(text, Loader=loader)
     except yaml.MarkedYAMLError as exc:
         mark = exc.problem_mark or exc.context_mark
-        where = f"{source}:{mark.line + 1}" if mark else source
+        where = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
         raise InvalidFile(f"{where}: not YAML: {exc.problem or exc.context}") from None
     except yaml.YAMLError as exc:  # the reader's: control characters
         position = getattr(exc, "position", 0)
-        line = text.count("\n", 0, position) + 1 if isinstance(position, int) else 1
+        line, column = _line_and_column(text[:position] if isinstance(position, int) else "")
         reason = getattr(exc, "reason", "unreadable")
-        raise InvalidFile(f"{source}:{line}: not YAML: {reason}") from None
+        raise InvalidFile(f"{source}:{line}:{column}: not YAML: {reason}") from None
     except RecursionError:
         raise InvalidFile(f"{source}: nested too deeply") from None
 
@@ -109,8 +135,10 @@ def _events(text: str, source: str) -> Iterator[yaml.Event]:
 class _Builder:
     """Turns events into values, one level of recursion for each level of the document."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, text: str) -> None:
         self._source = source
+        self._text = text
+        self._lines: list[str] | None = None
         self._values = 0
         self._events: Iterator[yaml.Event] = iter(())
 
@@ -158,26 +186,28 @@ class _Builder:
     def _list(self, start: yaml.Event, depth: int) -> YamlList:
         import yaml
 
-        result = YamlList(self._source, _line(start))
+        result = YamlList(self._source, _place(start))
         for event in self._events:
             if isinstance(event, yaml.SequenceEndEvent):
                 break
-            result.lines.append(_line(event))
+            result.values_at.append(self._place_of_value(event))
             result.append(self._value(event, depth + 1))
         return result
 
     def _map(self, start: yaml.Event, depth: int) -> YamlMap:
         import yaml
 
-        result = YamlMap(self._source, _line(start))
+        result = YamlMap(self._source, _place(start))
         for event in self._events:
             if isinstance(event, yaml.MappingEndEvent):
                 break
             key = self._key(event, depth)
             if key in result:
-                raise self._error(event, f"{key!r} is there twice; first in line {result.lines[key]}")
-            result.lines[key] = _line(event)
-            result[key] = self._value(next(self._events), depth + 1)
+                raise self._error(event, f"{key!r} is there twice; first in line {result.keys_at[key].line}")
+            result.keys_at[key] = _place(event)
+            value = next(self._events)
+            result.values_at[key] = self._place_of_value(value)
+            result[key] = self._value(value, depth + 1)
         return result
 
     def _key(self, event: yaml.Event, depth: int) -> str | int:
@@ -207,8 +237,39 @@ class _Builder:
         except ValueError as exc:
             raise self._error(event, str(exc)) from None
 
+    def _place_of_value(self, event: yaml.Event) -> Place:
+        """As _place, with the place of a scalar's text."""
+        import yaml
+
+        place = _place(event)
+        if not isinstance(event, yaml.ScalarEvent) or not event.start_mark or not event.end_mark:
+            return place
+        if event.style == "|":
+            return self._block(event, place)
+        start, end, quotes = event.start_mark, event.end_mark, len(event.style or "")
+        if start.line == end.line and end.column - start.column == len(event.value) + 2 * quotes:
+            return place._replace(shape="line", text_line=place.line, text_column=place.column + quotes)
+        return place
+
+    def _block(self, event: yaml.ScalarEvent, place: Place) -> Place:
+        """A literal block begins in the line below; its first line that is not empty has the indentation."""
+        lead = len(event.value) - len(event.value.lstrip("\n"))
+        lines = self._source_lines()
+        number = place.line + lead  # 0-based: the line below, and `lead` empty ones
+        if number >= len(lines):
+            return place
+        first = event.value[lead:].partition("\n")[0]
+        indent = len(lines[number].rstrip("\r")) - len(first)
+        return place._replace(shape="block", text_line=place.line + 1, text_column=indent + 1)
+
+    def _source_lines(self) -> list[str]:
+        if self._lines is None:
+            self._lines = self._text.split("\n")
+        return self._lines
+
     def _error(self, event: yaml.Event, problem: str) -> InvalidFile:
-        return InvalidFile(f"{self._source}:{_line(event)}: {problem}")
+        place = _place(event)
+        return InvalidFile(f"{self._source}:{place.line}:{place.column}: {problem}")
 
 
 def _number(text: str) -> int | float | str:
@@ -232,6 +293,11 @@ def _number(text: str) -> int | float | str:
     return number
 
 
-def _line(event: yaml.Event) -> int:
+def _place(event: yaml.Event) -> Place:
     mark = event.start_mark
-    return int(mark.line) + 1 if mark else 1
+    return Place(int(mark.line) + 1, int(mark.column) + 1) if mark else Place(1, 1)
+
+
+def _line_and_column(before: str) -> tuple[int, int]:
+    """Where the text stands that comes behind `before`."""
+    return before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1

@@ -188,9 +188,9 @@ def test_nothing_was_half_done(kctl: Kctl, places: dict[str, str]) -> None:
 
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: [*b,*b,*b,*b,*b,*b,*b,*b,*b]\n"
 FILES: dict[str, tuple[str | bytes, str]] = {
-    "broken": ("contexts: [\n", "yaml:2: "),
+    "broken": ("contexts: [\n", "yaml:2:1: "),
     "alias bomb": (BOMB, "alias|anchor"),
-    "duplicate keys": ("contexts:\n  a: {bootstrap_servers: [x:1]}\n  a: {bootstrap_servers: [y:1]}\n", "yaml:3: "),
+    "duplicate keys": ("contexts:\n  a: {bootstrap_servers: [x:1]}\n  a: {bootstrap_servers: [y:1]}\n", "yaml:3:3: "),
     "unknown key": ("contexs: {}\n", "contexs"),
     "a tag": ("contexts: !!python/object/apply:os.system [id]\n", "tag|python"),
     "not UTF-8": (b"\xff\xfe\x00", "UTF-8|utf-8|text"),

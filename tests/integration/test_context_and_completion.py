@@ -132,7 +132,7 @@ def test_a_broken_file_is_told_with_its_line(two: Kctl) -> None:
     file.write_text("current_context: dev\ncontexts: {dev: &x {bootstrap_servers: [h]}}\n")
     for command in (["topic", "list"], ["context", "list"], ["context", "use", "dev"]):
         result = two(*command)
-        assert (result.code, f"{file}:2: " in result.err) == (2, True), str(result)
+        assert (result.code, f"{file}:2:17: " in result.err) == (2, True), str(result)
 
 
 # --- completion ---------------------------------------------------------------------------------------------------

@@ -190,10 +190,10 @@ def test_apply_and_export(kctl: Kctl, prefix: str, tmp_path: Path) -> None:
     ("change", "code", "message"),
     [
         ("partitions: 1", 4, "they only grow"),
-        ("replication_factor: 1", 4, "t.yaml:2: topic NAME has replication factor 2, not 1"),
+        ("replication_factor: 1", 4, "t.yaml:2:3: topic NAME has replication factor 2, not 1"),
         ("configs: {retention.mss: 1}", 4, "did you mean retention.ms"),
         ("configs: {retention.ms: soon}", 4, "must be a whole number"),
-        ("partition: 3", 2, "t.yaml:3: 'partition' is not known"),
+        ("partition: 3", 2, "t.yaml:3:3: 'partition' is not known"),
     ],
 )
 def test_what_cannot_be_so_leaves_all_as_it_was(

@@ -21,19 +21,9 @@ READING = {
     "transaction list", "transaction describe", "transaction producers", "transaction hanging",
     "segment dump", "segment find", "segment stats", "segment diff",
     "spark lag", "spark retention", "spark trends", "spark report",
+    "playbook list", "playbook show", "playbook lint", "playbook schema",
     "runtime list", "runtime verify", "completion",
 }  # fmt: skip
-WRITING_WITHOUT_DRY_RUN = {
-    "cluster warm": "fills a cache",
-    "spark warm": "fills a cache",
-    "cluster export": "writes the file that it is told to, and replaces none unasked",
-    "group export": "writes the file that it is told to, and replaces none unasked",
-    "spark bundle": "writes the file that it is told to, and replaces none unasked",
-    "topic reassign plan": "is the dry run of topic reassign apply",
-    "spark snapshot": "adds to a store of its own",
-    "consume": "commits only for the group that it is told to join",
-    "demo": "makes a cluster of its own and destroys it",
-}
 
 
 def every_command() -> Iterator[tuple[str, Any]]:

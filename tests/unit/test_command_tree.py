@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from command_tree import READING, WRITING_WITHOUT_DRY_RUN, every_command, example_of
+from command_tree import READING, every_command, example_of
 from kctl.commands.invocation import KctlCommand
+from kctl.commands.operations import WITHOUT_DRY_RUN
 from kctl.commands.output import FORMATS
 
 
@@ -23,4 +24,4 @@ def test_what_changes_something_has_a_dry_run() -> None:
     without = {
         path for path, command in every_command() if not any("--dry-run" in param.opts for param in command.params)
     }
-    assert without == READING | set(WRITING_WITHOUT_DRY_RUN)
+    assert without == READING | set(WITHOUT_DRY_RUN)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -102,11 +103,11 @@ def test_values(text: str, value: object) -> None:
 def test_refused_with_the_line(text: str, line: int, says: str) -> None:
     with pytest.raises(InvalidFile, match=says.replace("*", r"\*")) as caught:
         load(text, source="some.yaml")
-    assert caught.value.message.startswith(f"some.yaml:{line}: ")
+    assert re.match(rf"some\.yaml:{line}:[0-9]+: ", caught.value.message)
 
 
 def test_not_utf8() -> None:
-    with pytest.raises(InvalidFile, match=r"f:2: not UTF-8"):
+    with pytest.raises(InvalidFile, match=r"f:2:4: not UTF-8"):
         load(b"a: 1\nb: \xff\n", source="f")
 
 
@@ -138,12 +139,51 @@ def test_brackets_without_end() -> None:
 
 def test_where() -> None:
     found = load("a: 1\nb:\n  - x\n  - c: 2\n", source="f")
-    assert found.where("a") == "f:1"
-    assert found.where("b") == "f:2"
-    assert found["b"].where() == "f:3"
-    assert found["b"].where(1) == "f:4"
-    assert found["b"][1].where("c") == "f:4"
-    assert found.where("absent") == "f:1"
+    assert found.where("a") == "f:1:1"
+    assert found.where("b") == "f:2:1"
+    assert found["b"].where() == "f:3:3"
+    assert found["b"].where(1) == "f:4:5"
+    assert found["b"][1].where("c") == "f:4:5"
+    assert found.where("absent") == "f:1:1"
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("a: one X", (1, 8)),
+        ("a: 'one X'", (1, 9)),
+        ('a: "one X"', (1, 9)),
+        ("a: |\n  one\n  X\n", (3, 3)),
+        ("a: |2-\n    one\n    X\n", (3, 5)),
+        ("a: |\n\n  one\n    X\n", (4, 5)),
+        ("\ufeffa: é X", (1, 6)),
+        ("a: 'o''X'", (1, 4)),  # escapes move characters: where the text begins is what can be told
+        ('a: "\\u00e9X"', (1, 4)),
+        ("a: >\n  one\n  X\n", (1, 4)),
+        ("a: one\n  X\n", (1, 4)),
+    ],
+)
+def test_a_character_within_a_text(text: str, at: tuple[int, int]) -> None:
+    found = load(text, source="f")
+    assert found.values_at["a"].at(found["a"], found["a"].index("X")) == at
+    listed = load(text.replace("a:", "- ", 1) if "\n" not in text else "- 1", source="f")
+    if "\n" not in text:
+        assert listed.values_at[0].at(listed[0], listed[0].index("X")) == at
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("a: 1\n  b: 2\n", "f:2:4"),
+        ("a: 1\nbb: \x07\n", "f:2:5"),
+        ("a:\n  bc: 1\n  bc: 1\n", "f:3:3"),
+        ("a: [1, *x]\n", "f:1:8"),
+    ],
+)
+def test_the_column_of_an_error(text: str, where: str) -> None:
+    with pytest.raises(InvalidFile) as caught:
+        load(text, source="f")
+    assert caught.value.message.startswith(f"{where}: ")
 
 
 def test_file(tmp_path: Path) -> None:
@@ -151,7 +191,7 @@ def test_file(tmp_path: Path) -> None:
     path.write_text("a: [1]\n")
     assert strict_yaml.load_file(path) == {"a": [1]}
     path.write_text("a: 1\na: 2\n")
-    with pytest.raises(InvalidFile, match=f"{path}:2: "):
+    with pytest.raises(InvalidFile, match=f"{path}:2:1: "):
         strict_yaml.load_file(path)
 
 

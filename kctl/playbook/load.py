@@ -1,0 +1,41 @@
+"""A playbook by name, read and linted: what everything else begins with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kctl.errors import KctlError
+from kctl.playbook.lint import lint
+from kctl.playbook.model import Playbook, Problem
+from kctl.playbook.operations import Operations
+from kctl.playbook.problems import as_error, in_order
+from kctl.playbook.read import read_all
+from kctl.playbook.shipped import Found, find, text_of
+
+
+def load_playbook(name: str, *, beside: Path | None = None, known: Operations | None = None) -> Playbook:
+    """The playbook of that name or path, without any problem. Raises NotFound, InvalidFile with all problems."""
+    found = find(name, beside=beside)
+    playbook, problems = examine(found, known=known)
+    if playbook is None or problems:
+        raise as_error(problems, found.file)
+    return playbook
+
+
+def examine(found: Found, *, known: Operations | None = None) -> tuple[Playbook | None, list[Problem]]:
+    """A playbook and all of its problems: those of reading it, and those that lint finds in what could be read."""
+    try:
+        text = text_of(found)
+    except KctlError as exc:
+        return None, [Problem(found.file, 1, 1, exc.message, exc.hint)]
+    return examine_text(text, source=found.path, file=found.file, known=known)
+
+
+def examine_text(
+    data: bytes | str, *, source: Path | None, file: str, known: Operations | None = None
+) -> tuple[Playbook | None, list[Problem]]:
+    """As examine, for text at hand: a journal's, say."""
+    playbook, problems = read_all(data, source=source, file=file, known=known)
+    if playbook is None:
+        return None, problems
+    return playbook, in_order({*problems, *lint(playbook, known=known)})

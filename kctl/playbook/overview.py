@@ -1,0 +1,156 @@
+"""A playbook as a person looks at it: its parameters, its steps, and what each of them would change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from kctl.errors import KctlError
+from kctl.playbook.model import MAX_INCLUDE_DEPTH, Playbook, Step
+from kctl.playbook.operations import Operations, operations
+from kctl.playbook.own_steps import OWN_STEPS
+from kctl.playbook.shipped import Found
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPlaybook:
+    """One of many. changes: whether it has a step that changes something; None when it could not be read.
+    problems: what lint has against it."""
+
+    name: str
+    description: str
+    parameters: list[str]
+    steps: int
+    changes: bool | None
+    problems: int
+    shipped: bool
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownParameter:
+    name: str
+    type: str
+    required: bool
+    default: Any
+    secret: bool
+    description: str
+    choices: list[Any]
+    minimum: float | None
+    maximum: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownStep:
+    """part: «steps», «on_failure» or «finally». operation: or the kind of an own step; of an include with the name of
+    what it includes. changes: whether it can change something; dry_run: whether it can tell what before."""
+
+    id: str
+    name: str
+    part: str
+    operation: str
+    changes: bool
+    dry_run: bool
+    when: str | bool | None
+    loop: bool
+    register: str | None
+    on_error: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPlaybook:
+    name: str
+    description: str
+    file: str
+    shipped: bool
+    digest: str
+    changes: bool
+    parameters: list[ShownParameter]
+    steps: list[ShownStep]
+
+
+def listed(found: Found, playbook: Playbook | None, problems: int, known: Operations | None = None) -> ListedPlaybook:
+    """A playbook as a row; None for one that could not be read."""
+    if playbook is None:
+        return ListedPlaybook(found.path.stem, "", [], 0, None, problems, found.shipped, found.file)
+    return ListedPlaybook(
+        name=playbook.name,
+        description=playbook.description,
+        parameters=[each.name for each in playbook.parameters],
+        steps=len(playbook.all_steps()),
+        changes=any(each.changes for each in _steps(playbook, known or operations())),
+        problems=problems,
+        shipped=found.shipped,
+        file=found.file,
+    )
+
+
+def shown(found: Found, playbook: Playbook, known: Operations | None = None) -> ShownPlaybook:
+    """All of a playbook."""
+    steps = list(_steps(playbook, known or operations()))
+    return ShownPlaybook(
+        name=playbook.name,
+        description=playbook.description,
+        file=found.file,
+        shipped=found.shipped,
+        digest=playbook.digest,
+        changes=any(each.changes for each in steps),
+        parameters=[
+            ShownParameter(
+                each.name, each.type, each.required, each.default, each.secret, each.description, list(each.choices),
+                each.minimum, each.maximum,
+            )
+            for each in playbook.parameters
+        ],
+        steps=steps,
+    )  # fmt: skip
+
+
+def _steps(playbook: Playbook, known: Operations) -> Iterator[ShownStep]:
+    parts = (("steps", playbook.steps), ("on_failure", playbook.on_failure), ("finally", playbook.finally_))
+    for part, steps in parts:
+        for step in steps:
+            changes, dry_run = _effect(playbook, step, known, depth=0)
+            name = step.arguments.get("playbook") if step.kind == "include" else None
+            yield ShownStep(
+                id=step.id,
+                name=step.name,
+                part=part,
+                operation=f"{step.kind} {name}" if name else step.kind,
+                changes=changes,
+                dry_run=dry_run,
+                when=step.when,
+                loop=step.loop is not None,
+                register=step.register,
+                on_error=step.on_error,
+                line=step.where.line,
+            )
+
+
+def _effect(playbook: Playbook, step: Step, known: Operations, depth: int) -> tuple[bool, bool]:
+    """Whether a step can change something, and whether it can tell what before."""
+    if step.kind == "include":
+        return _of_included(playbook, step, known, depth)
+    own = OWN_STEPS.get(step.kind)
+    if own is not None:
+        return own.changes, not own.changes
+    operation = known.find(step.kind)
+    return operation.changes, operation.dry_run or not operation.changes
+
+
+def _of_included(playbook: Playbook, step: Step, known: Operations, depth: int) -> tuple[bool, bool]:
+    """That of all steps of the included playbook; an unreadable one may do anything."""
+    from kctl.playbook.read import read
+    from kctl.playbook.shipped import find, text_of
+
+    try:
+        found = find(str(step.arguments.get("playbook")), beside=playbook.source)
+        included = read(text_of(found), source=found.path, file=found.file, known=known)
+    except KctlError:
+        return True, False
+    if depth >= MAX_INCLUDE_DEPTH:
+        return True, False
+    effects = [_effect(included, each, known, depth + 1) for each in included.all_steps()]
+    return any(changes for changes, _ in effects), all(dry_run for _, dry_run in effects)

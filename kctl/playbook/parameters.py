@@ -1,0 +1,240 @@
+"""The values of a playbook's parameters: from the command line, the environment and a file, each of its type."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kctl.errors import InvalidFile, KctlError, UsageError
+from kctl.input_file import read_input
+from kctl.playbook.model import Parameter, Playbook
+from kctl.secrets import Redactor, check_private, read_secret
+from kctl.strict_yaml import YamlMap, load
+from kctl.suggestions import did_you_mean
+from kctl.units import parse_duration_ms, parse_size
+
+ENVIRONMENT = "KCTL_PARAM_"
+MAX_FILE_BYTES = 1 << 20
+_INTEGER = re.compile(r"[-+]?[0-9]+")
+_NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_WORDS = {"true": True, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """values: one for each parameter; those of optional ones that nobody gave are None. public: without secrets."""
+
+    values: Mapping[str, Any] = field(repr=False)
+    secrets: frozenset[str]
+
+    @property
+    def public(self) -> dict[str, Any]:
+        return {name: value for name, value in self.values.items() if name not in self.secrets}
+
+    @property
+    def redactor(self) -> Redactor:
+        """Hides the secrets in whatever is shown or stored."""
+        return Redactor(self.values.get(name) for name in sorted(self.secrets))
+
+
+def collect(
+    playbook: Playbook,
+    given: Sequence[str] = (),
+    *,
+    file: Mapping[str, Any] | None = None,
+    secrets: Sequence[str] = (),
+    environment: Mapping[str, str],
+) -> Values:
+    """The values for a run.
+
+    given: NAME=VALUE each, from the command line; secrets: NAME=@FILE each. The command line goes before
+    KCTL_PARAM_NAME, that before the file, that before the default. Raises UsageError with everything that is wrong.
+    """
+    wrong: list[str] = []
+    found: dict[str, Any] = {}
+    for name, value in (file or {}).items():
+        _put(playbook, found, wrong, str(name), value)
+    for parameter in playbook.parameters:
+        text = environment.get(ENVIRONMENT + parameter.name.upper())
+        if text is not None:
+            _put(playbook, found, wrong, parameter.name, text)
+    for name, text in _pairs(given, "-p", wrong):
+        parameter_ = playbook.parameter(name)
+        if parameter_ is not None and parameter_.secret:
+            wrong.append(f"{name} is a secret, and others see command lines: --secret {name}=@FILE")
+            continue
+        _put(playbook, found, wrong, name, text)
+    for name, path in _pairs(secrets, "--secret", wrong):
+        _secret(playbook, found, wrong, name, path)
+    return _complete(playbook, found, wrong)
+
+
+def read_values(playbook: Playbook, path: Path) -> dict[str, Any]:
+    """The values in a file: YAML, or JSON, with names and values. Raises NotFound, InvalidFile, and UsageError for a
+    file with a secret that others can read."""
+    data, name = read_input(path, max_bytes=MAX_FILE_BYTES)
+    found = load(data, source=name, max_bytes=MAX_FILE_BYTES)
+    if not isinstance(found, YamlMap):
+        raise InvalidFile(f"{name} is no mapping of names to values", hint="topic: orders")
+    secret = next((each.name for each in playbook.parameters if each.secret and each.name in found), None)
+    if secret is not None and str(path) != "-":
+        check_private(path, secret)
+    return {str(key): plain(value) for key, value in found.items()}
+
+
+def included(playbook: Playbook, given: Mapping[str, Any], secrets: frozenset[str]) -> Values:
+    """The values for an included playbook, from the step that includes it; secrets: names that are secret there
+    because what they were given is. Raises UsageError."""
+    wrong: list[str] = []
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        _put(playbook, found, wrong, str(name), value)
+    values = _complete(playbook, found, wrong)
+    return Values(values.values, values.secrets | secrets)
+
+
+def _complete(playbook: Playbook, found: dict[str, Any], wrong: list[str]) -> Values:
+    for parameter in playbook.parameters:
+        if parameter.name in found:
+            continue
+        if parameter.required and not any(line.startswith(f"{parameter.name} ") for line in wrong):
+            wrong.append(f"{parameter.name} is missing{f': {parameter.description}' if parameter.description else ''}")
+        found[parameter.name] = parameter.default
+    if wrong:
+        one = len(wrong) == 1
+        raise UsageError(
+            f"{playbook.name}: {wrong[0]}" if one else f"{playbook.name}: parameters: {'; '.join(wrong[:3])}"
+            + (f"; and {len(wrong) - 3:,} more" if len(wrong) > 3 else ""),
+            hint=f"kctl playbook show {playbook.name} lists them",
+            details={"problems": wrong},
+        )  # fmt: skip
+    return Values(found, frozenset(each.name for each in playbook.parameters if each.secret))
+
+
+def _pairs(texts: Sequence[str], option: str, wrong: list[str]) -> list[tuple[str, str]]:
+    pairs: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            wrong.append(f"{option} takes NAME=VALUE" if option == "-p" else f"{option} takes NAME=@FILE")
+        elif name in pairs:
+            wrong.append(f"{name} is there twice")
+        else:
+            pairs[name] = value
+    return list(pairs.items())
+
+
+def _put(playbook: Playbook, found: dict[str, Any], wrong: list[str], name: str, value: Any) -> None:
+    parameter = playbook.parameter(name)
+    if parameter is None:
+        meant = did_you_mean(name, [each.name for each in playbook.parameters])
+        wrong.append(f"{name} is no parameter{f': {meant}' if meant else ''}")
+        return
+    try:
+        found[name] = as_typed(parameter, from_text(parameter, value) if isinstance(value, str) else plain(value))
+    except InvalidFile as exc:
+        wrong.append(exc.message + (f" ({exc.hint})" if exc.hint else ""))
+
+
+def _secret(playbook: Playbook, found: dict[str, Any], wrong: list[str], name: str, path: str) -> None:
+    parameter = playbook.parameter(name)
+    if not path.startswith("@"):
+        wrong.append(f"--secret takes {name}=@FILE: others see command lines")
+    elif parameter is not None and not parameter.secret:
+        wrong.append(f"{name} is no secret: -p {name}=VALUE")
+    else:
+        try:
+            _put(playbook, found, wrong, name, read_secret(name, None, path[1:]) or "")
+        except UsageError as exc:
+            wrong.append(exc.message)
+
+
+def plain(value: Any) -> Any:
+    """Lists and mappings without their places in a file."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(each) for each in value]
+    return value
+
+
+def from_text(parameter: Parameter, text: str) -> Any:
+    """What a text on the command line or in the environment means for a parameter of that type."""
+    if parameter.type in {"integer", "number"} and len(text) <= 64:
+        if _INTEGER.fullmatch(text):
+            return int(text)
+        if parameter.type == "number" and _NUMBER.fullmatch(text):
+            return float(text)
+    if parameter.type == "boolean":
+        return _WORDS.get(text.lower(), text)
+    if parameter.type == "list" and not text.lstrip().startswith("["):
+        return [part.strip() for part in text.split(",")] if text.strip() else []
+    if parameter.type in {"list", "mapping"}:
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+    return text
+
+
+def as_typed(parameter: Parameter, value: Any) -> Any:
+    """The value, when it is one that the parameter can have. Raises InvalidFile; a secret is not repeated."""
+    shown = "that" if parameter.secret else repr(value)[:80]
+    wanted, fits = _TYPES[parameter.type]
+    if value is None and not parameter.required:
+        return None
+    if not fits(value):
+        hint = _duration_or_size(parameter, value)
+        raise InvalidFile(f"{parameter.name} is {wanted}, not {shown}", hint=hint)
+    if parameter.secret and isinstance(value, str) and len(value) < Redactor.SHORTEST:
+        raise InvalidFile(f"{parameter.name} is a secret of fewer than {Redactor.SHORTEST} characters")
+    if parameter.choices and value not in parameter.choices:
+        meant = did_you_mean(str(value), map(str, parameter.choices))
+        known = f"one of {', '.join(map(str, parameter.choices))}"
+        raise InvalidFile(f"{parameter.name} is {known}, not {shown}", hint=meant)
+    if parameter.minimum is not None and value < parameter.minimum:
+        raise InvalidFile(f"{parameter.name} is {shown}, less than {parameter.minimum:g}")
+    if parameter.maximum is not None and value > parameter.maximum:
+        raise InvalidFile(f"{parameter.name} is {shown}, more than {parameter.maximum:g}")
+    return value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < float("inf")
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
+
+
+def _parses(parse: Any) -> Any:
+    def fits(value: Any) -> bool:
+        try:
+            parse(str(value))
+        except KctlError:
+            return False
+        return isinstance(value, str) or _is_number(value)
+
+    return fits
+
+
+def _duration_or_size(parameter: Parameter, value: Any) -> str | None:
+    if parameter.type not in {"duration", "size"}:
+        return "put it in quotes" if parameter.type == "string" and _is_number(value) else None
+    return "for example 30s or 5m" if parameter.type == "duration" else "for example 512, 64MB or 1GiB"
+
+
+_TYPES: dict[str, tuple[str, Any]] = {
+    "string": ("text", lambda value: isinstance(value, str)),
+    "integer": ("a whole number", _is_whole),
+    "number": ("a number", _is_number),
+    "boolean": ("true or false", lambda value: isinstance(value, bool)),
+    "list": ("a list", lambda value: isinstance(value, list)),
+    "mapping": ("a mapping", lambda value: isinstance(value, dict)),
+    "duration": ("a duration", _parses(parse_duration_ms)),
+    "size": ("a size", _parses(parse_size)),
+}

@@ -1,0 +1,107 @@
+"""Problems of a playbook, collected: all of them are told together, each with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from kctl.errors import InvalidFile
+from kctl.playbook.model import Position, Problem
+from kctl.strict_yaml import YamlList, YamlMap
+from kctl.suggestions import did_you_mean
+from kctl.text import counted
+
+_INLINE = 3  # told in the message; kctl.commands.output shows the others in lines of their own
+MAX_PROBLEMS = 200  # of one file
+
+
+class Problems:
+    """What was found so far, in one file."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.found: list[Problem] = []
+
+    @property
+    def full(self) -> bool:
+        """Whether there are so many that no more are looked for."""
+        return len(self.found) >= MAX_PROBLEMS
+
+    def at(self, line: int, column: int, message: str, hint: str | None = None) -> None:
+        """Add one. The same place is told the same thing once."""
+        problem = Problem(self.file, line, column, message, hint)
+        if not self.full and problem not in self.found:
+            self.found.append(problem)
+
+    def key(self, mapping: Any, key: object, message: str, hint: str | None = None) -> None:
+        """Add one where a key stands; where its mapping begins when there is no such key."""
+        place = mapping.keys_at.get(key, mapping.place) if isinstance(mapping, YamlMap) else None
+        self.at(place.line if place else 1, place.column if place else 1, message, hint)
+
+    def value(self, holder: Any, key: Any, message: str, hint: str | None = None, offset: int | None = None) -> None:
+        """Add one where a key's or an item's value stands; offset: of the character in its text that is meant."""
+        if not isinstance(holder, (YamlMap, YamlList)):
+            self.at(1, 1, message, hint)
+            return
+        try:
+            place = holder.values_at[key]
+        except (KeyError, IndexError):
+            place = holder.place
+        text = holder[key] if isinstance(holder, YamlList) or key in holder else None
+        line, column = place.line, place.column
+        if isinstance(text, str) and offset is not None:
+            line, column = place.at(text, offset)
+        self.at(line, column, message, hint)
+
+    def unknown_keys(self, mapping: YamlMap, known: Iterable[str], what: str) -> None:
+        """Add one for each key that is not known."""
+        names = list(known)
+        for key in mapping:
+            if self.full:
+                return
+            if key not in names:
+                hint = did_you_mean(str(key), names) or f"it has {', '.join(names)}"
+                self.key(mapping, key, f"{what} has no {key}", hint)
+
+
+def position(mapping: Any, key: object = None) -> Position:
+    """Where a key of a mapping stands, or the mapping itself."""
+    if not isinstance(mapping, YamlMap):
+        return Position("", 1, 1)
+    place = mapping.keys_at.get(key, mapping.place)
+    return Position(mapping.source, place.line, place.column)
+
+
+def in_order(problems: Iterable[Problem]) -> list[Problem]:
+    """By file, line and column."""
+    return sorted(problems, key=lambda each: (each.file, each.line, each.column, each.message))
+
+
+def told(problem: Problem) -> dict[str, Any]:
+    """A problem as `-o json` has it."""
+    return {
+        "file": problem.file,
+        "line": problem.line,
+        "column": problem.column,
+        "message": problem.message,
+        "hint": problem.hint,
+    }
+
+
+def as_error(problems: Sequence[Problem], file: str) -> InvalidFile:
+    """All of them as one error: the message has the first few, details["problems"] each."""
+    rows: list[Mapping[str, Any]] = [
+        {"subject": str(each.position), "reason": _line(each), **told(each)} for each in problems
+    ]
+    if len(problems) == 1:
+        only = problems[0]
+        return InvalidFile(f"{only.position}: {only.message}", hint=only.hint, details={"problems": rows})
+    lines = [f"{row['subject']}: {row['reason']}" for row in rows]
+    inline = "; ".join(lines[:_INLINE])
+    if len(lines) > _INLINE:
+        inline += f"; and {len(lines) - _INLINE:,} more"
+    return InvalidFile(f"{file} has {counted(len(problems), 'problem')}: {inline}", details={"problems": rows})
+
+
+def _line(problem: Problem) -> str:
+    return f"{problem.message} ({problem.hint})" if problem.hint else problem.message

@@ -1,0 +1,261 @@
+"""Reads a playbook: YAML into the model, with every problem and its place."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+from typing import Any
+
+from kctl.errors import InvalidFile
+from kctl.playbook.model import GIVEN, PARAMETER_TYPES, VERSION, Parameter, Playbook, Problem, Step
+from kctl.playbook.operations import Operations, operations
+from kctl.playbook.problems import Problems, as_error, in_order, position
+from kctl.strict_yaml import YamlList, YamlMap, load
+
+MAX_BYTES = 1 << 20
+MAX_NAME = 100
+MAX_STEPS = 1000
+MAX_DESCRIPTION = 2000
+KEYS = ("playbook", "name", "description", "parameters", "steps", "on_failure", "finally")
+PARAMETER_KEYS = ("type", "description", "default", "secret", "choices", "minimum", "maximum")
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
+IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]{0,63}", re.ASCII)
+_OF_EXPRESSIONS = frozenset({
+    "and", "else", "false", "if", "in", "is", "none", "not", "or", "true", "range",
+})  # fmt: skip
+
+
+def read(data: bytes | str, *, source: Path | None, file: str, known: Operations | None = None) -> Playbook:
+    """The playbook that a text is. Raises InvalidFile with all problems of its form; lint finds what is wrong in it.
+
+    source: the file it was read from, if it was. file: what problems call it.
+    """
+    playbook, problems = read_all(data, source=source, file=file, known=known)
+    if playbook is None or problems:
+        raise as_error(problems, file)
+    return playbook
+
+
+def read_all(
+    data: bytes | str, *, source: Path | None, file: str, known: Operations | None = None
+) -> tuple[Playbook | None, list[Problem]]:
+    """As read, but with the problems as a list. The playbook is what could be read; None when that was nothing."""
+    raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+    problems = Problems(file)
+    try:
+        document = load(raw, source=file, max_bytes=MAX_BYTES)
+    except InvalidFile as exc:
+        return None, [_of_yaml(exc, file)]
+    if not isinstance(document, YamlMap):
+        problems.at(1, 1, "a playbook is a mapping", f"it begins with playbook: {VERSION}, name and steps")
+        return None, problems.found
+    playbook = _Reader(document, problems, known or operations()).playbook(raw, source, file)
+    return playbook, in_order(problems.found)
+
+
+def _of_yaml(error: InvalidFile, file: str) -> Problem:
+    """The problem that the YAML reader told as «file:line:column: what»."""
+    found = re.match(r":([0-9]+):([0-9]+): ", error.message.removeprefix(file))
+    if not found:
+        return Problem(file, 1, 1, error.message.removeprefix(f"{file}: "), error.hint)
+    message = error.message[len(file) + found.end() :]
+    return Problem(file, int(found[1]), int(found[2]), message, error.hint)
+
+
+class _Reader:
+    """Reads one document; what cannot be understood is told, and left out."""
+
+    def __init__(self, document: YamlMap, problems: Problems, known: Operations) -> None:
+        self._document = document
+        self._problems = problems
+        self._known = known
+        self._unread: set[str] | None = None
+
+    def playbook(self, raw: bytes, source: Path | None, file: str) -> Playbook:
+        document = self._document
+        self._problems.unknown_keys(document, KEYS, "a playbook")
+        self._version()
+        name = self._name()
+        description = self._text_of(document, "description", "a playbook", MAX_DESCRIPTION)
+        parameters = self._parameters()
+        steps = self._steps("steps", required=True)
+        on_failure = self._steps("on_failure")
+        finally_ = self._steps("finally")
+        self._ids(steps + on_failure + finally_)
+        return Playbook(
+            name=name,
+            description=description,
+            parameters=parameters,
+            steps=steps,
+            on_failure=on_failure,
+            finally_=finally_,
+            source=source,
+            file=file,
+            text=raw.decode("utf-8-sig"),
+            digest=hashlib.sha256(raw).hexdigest(),
+            unread=None if self._unread is None else frozenset(self._unread),
+        )
+
+    def _version(self) -> None:
+        version = self._document.get("playbook")
+        if version != VERSION or isinstance(version, bool):
+            said = f"the format {version!r} is not known" if "playbook" in self._document else "no format is named"
+            self._problems.value(self._document, "playbook", said, f"write playbook: {VERSION}")
+
+    def _name(self) -> str:
+        name = self._document.get("name")
+        if "name" not in self._document:
+            self._problems.key(self._document, None, "a playbook has a name", "name: rolling-restart")
+        elif not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > MAX_NAME:
+            self._problems.value(
+                self._document,
+                "name",
+                f"{name!r} is not a name",
+                "small letters, digits and -, for example topic-audit",
+            )
+        return name if isinstance(name, str) else ""
+
+    def _text_of(self, mapping: YamlMap, key: str, what: str, most: int) -> str:
+        """An optional text."""
+        text = mapping.get(key, "")
+        if not isinstance(text, str):
+            self._problems.value(mapping, key, f"the {key} of {what} is text", "put it in quotes")
+            return ""
+        if len(text) > most:
+            self._problems.value(mapping, key, f"the {key} of {what} has more than {most:,} characters")
+        return " ".join(text.split())
+
+    # --- parameters
+
+    def _parameters(self) -> tuple[Parameter, ...]:
+        given = self._document.get("parameters")
+        if given is None:
+            return ()
+        if not isinstance(given, YamlMap):
+            self._problems.value(
+                self._document, "parameters", "parameters are a mapping of names", "name: {type: string}"
+            )
+            return ()
+        found = (self._parameter(given, name) for name in given if not self._problems.full)
+        return tuple(each for each in found if each is not None)
+
+    def _parameter(self, given: YamlMap, name: Any) -> Parameter | None:
+        self.check_identifier(given, name, "a parameter")
+        body = given[name]
+        if not isinstance(body, YamlMap):
+            self._problems.value(given, name, f"the parameter {name} is a mapping", f"{name}: {{type: string}}")
+            return None
+        what = f"the parameter {name}"
+        self._problems.unknown_keys(body, PARAMETER_KEYS, what)
+        kind = body.get("type", "string")
+        if kind not in PARAMETER_TYPES:
+            from kctl.suggestions import did_you_mean
+
+            hint = did_you_mean(str(kind), PARAMETER_TYPES) or f"one of {', '.join(PARAMETER_TYPES)}"
+            self._problems.value(body, "type", f"{what} has no type {kind!r}", hint)
+            kind = "string"
+        parameter = Parameter(
+            name=str(name),
+            type=kind,
+            default=None,
+            required="default" not in body,
+            secret=self._flag(body, "secret", what),
+            description=self._text_of(body, "description", what, MAX_DESCRIPTION),
+            choices=self._choices(body, what),
+            minimum=self._bound(body, "minimum", kind, what),
+            maximum=self._bound(body, "maximum", kind, what),
+            where=position(given, name),
+        )
+        return self._with_default(parameter, body)
+
+    def _with_default(self, parameter: Parameter, body: YamlMap) -> Parameter:
+        """The parameter with its default and choices as values of its type."""
+        from dataclasses import replace
+
+        from kctl.playbook.parameters import as_typed, plain
+
+        default = plain(body.get("default"))
+        for key, value in [("choices", each) for each in parameter.choices] + [("default", default)]:
+            if value is None:
+                continue
+            try:
+                as_typed(parameter if key == "default" else replace(parameter, choices=()), value)
+            except InvalidFile as exc:
+                self._problems.value(body, key, exc.message, exc.hint)
+        if parameter.secret and default is not None:
+            self._problems.key(
+                body, "default", f"the secret {parameter.name} has a default", "leave it out of the file"
+            )
+        return replace(parameter, default=default)
+
+    def _flag(self, body: YamlMap, key: str, what: str) -> bool:
+        value = body.get(key, False)
+        if not isinstance(value, bool):
+            self._problems.value(body, key, f"{key} of {what} is true or false, not {value!r}")
+        return value is True
+
+    def _choices(self, body: YamlMap, what: str) -> tuple[Any, ...]:
+        value = body.get("choices", [])
+        if not isinstance(value, list) or ("choices" in body and not value):
+            self._problems.value(body, "choices", f"the choices of {what} are a list of values")
+            return ()
+        return tuple(value)
+
+    def _bound(self, body: YamlMap, key: str, kind: str, what: str) -> float | None:
+        value = body.get(key)
+        if value is None:
+            return None
+        if kind not in {"integer", "number"}:
+            self._problems.key(body, key, f"{what} is no number, and has no {key}")
+        elif isinstance(value, bool) or not isinstance(value, (int, float)):
+            self._problems.value(body, key, f"the {key} of {what} is a number")
+        else:
+            return value
+        return None
+
+    def check_identifier(self, holder: YamlMap, name: Any, what: str, *, of_value: str | None = None) -> None:
+        """Whether a parameter, a register or a variable can be called so; of_value: the key that has the name."""
+        message = hint = None
+        if not isinstance(name, str) or not IDENTIFIER.fullmatch(name):
+            message, hint = f"{name!r} is not a name for {what}", "small letters, digits and _, at most 64"
+        elif name in GIVEN:
+            message, hint = f"{name} is {GIVEN[name]}", f"give {what} another name"
+        elif name in _OF_EXPRESSIONS:
+            message, hint = f"{name} is a word of expressions", f"give {what} another name"
+        if message and of_value:
+            self._problems.value(holder, of_value, message, hint)
+        elif message:
+            self._problems.key(holder, name, message, hint)
+
+    # --- steps
+
+    def _steps(self, key: str, *, required: bool = False) -> tuple[Step, ...]:
+        from kctl.playbook.read_steps import StepReader
+
+        given = self._document.get(key)
+        if given is None and not required:
+            return ()
+        if not isinstance(given, YamlList) or (required and not given):
+            said = f"{key} is a list of steps" if key in self._document else f"a playbook has {key}"
+            self._problems.value(self._document, key, said, "- name: …")
+            return ()
+        reader = StepReader(self._problems, self._known, self.check_identifier)
+        if len(given) > MAX_STEPS:
+            said = f"{key} has {len(given):,} steps; {MAX_STEPS:,} is the most"
+            self._problems.value(self._document, key, said, "loop repeats a step, include takes steps of another file")
+        found = [reader.step(given, index) for index in range(min(len(given), MAX_STEPS)) if not self._problems.full]
+        if reader.unread is not None:
+            self._unread = (self._unread or set()) | reader.unread
+        return tuple(each for each in found if each is not None)
+
+    def _ids(self, steps: tuple[Step, ...]) -> None:
+        """Each step has an id of its own, by which a run names it."""
+        first: dict[str, Step] = {}
+        for step in steps:
+            before = first.setdefault(step.id, step)
+            if before is not step:
+                hint = f"the other is in line {before.where.line}; give this one an id of its own"
+                self._problems.key(
+                    step.written, "id" if "id" in step.written else "name", f"a second step {step.id}", hint
+                )

@@ -1,0 +1,181 @@
+"""The JSON Schema of playbooks, for editors: made from the operations and the tables that reading goes by.
+
+Draft 2020-12 (https://json-schema.org/draft/2020-12). What the schema takes, `lint` may still refuse: names that
+nothing declares, expressions, places of options.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kctl.playbook.model import PARAMETER_TYPES, VERSION
+from kctl.playbook.operations import Argument, Operation, Operations, operations
+from kctl.playbook.own_steps import OWN_STEPS, OwnArgument, OwnStep
+from kctl.playbook.read import MAX_NAME
+from kctl.playbook.read_steps import MAX_RETRIES, MAX_STEP_NAME, STEP_KEYS
+
+FILE_NAME = "playbook.schema.json"
+_LAID_OUT = 3  # levels
+_EXPRESSION = {"type": "string", "pattern": r"\{\{.*\}\}"}
+_SCALAR = {"type": ["string", "number", "boolean"]}
+_DURATION = {"type": ["string", "number"]}
+_CONDITION = {"type": ["string", "boolean"]}
+_TYPES: dict[str, dict[str, Any]] = {
+    "flag": {"type": "boolean"},
+    "integer": {"type": "integer"},
+    "number": {"type": "number"},
+    "text": _SCALAR,
+}
+
+
+def schema(known: Operations | None = None) -> dict[str, Any]:
+    """The whole schema, as JSON has it. The same for the same operations."""
+    known = known or operations()
+    found = [known.find(name) for name in sorted({*known.names(), *known.aliases()})]
+    kinds = {
+        **{each.name: _own(each) for each in OWN_STEPS.values()},
+        **{each.name: _operation(each) for each in found},
+    }
+    steps = {"type": "array", "items": {"$ref": "#/$defs/step"}}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "kctl playbook",
+        "description": "Steps that kctl playbook run carries out; docs/playbooks.md.",
+        "type": "object",
+        "required": ["playbook", "name", "steps"],
+        "additionalProperties": False,
+        "properties": {
+            "playbook": {"const": VERSION, "description": "The version of this format."},
+            "name": {"type": "string", "pattern": "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", "maxLength": MAX_NAME},
+            "description": {"type": "string"},
+            "parameters": {
+                "type": ["object", "null"],
+                "propertyNames": {"pattern": "^[a-z_][a-z0-9_]{0,63}$"},
+                "additionalProperties": {"$ref": "#/$defs/parameter"},
+            },
+            "steps": {**steps, "minItems": 1},
+            "on_failure": {**steps, "description": "Done when a step failed, with `failure`."},
+            "finally": {**steps, "description": "Always done, also after a failure or Ctrl-C."},
+        },
+        "$defs": {"parameter": _parameter(), "step": _step(kinds)},
+    }
+
+
+def _parameter() -> dict[str, Any]:
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "type": {"enum": list(PARAMETER_TYPES), "default": "string"},
+            "description": {"type": "string"},
+            "default": {"description": "Without one, the parameter is required."},
+            "secret": {"type": "boolean", "description": "Never stored, never shown; given by file or environment."},
+            "choices": {"type": "array", "minItems": 1},
+            "minimum": {"type": "number"},
+            "maximum": {"type": "number"},
+        },
+    }
+
+
+def _step(kinds: dict[str, Any]) -> dict[str, Any]:
+    keys: dict[str, Any] = {
+        "name": {"type": "string", "minLength": 1, "maxLength": MAX_STEP_NAME},
+        "id": {"type": "string", "pattern": "^[a-z0-9]([a-z0-9_-]{0,98}[a-z0-9])?$"},
+        "when": _CONDITION,
+        "loop": {"anyOf": [{"type": "array"}, _EXPRESSION]},
+        "register": {"type": "string", "pattern": "^[a-z_][a-z0-9_]{0,63}$"},
+        "until": _CONDITION,
+        "retries": {"anyOf": [{"type": "integer", "minimum": 0, "maximum": MAX_RETRIES}, _EXPRESSION]},
+        "delay": _DURATION,
+        "timeout": _DURATION,
+        "on_error": {"enum": ["fail", "continue"]},
+        "accept": {
+            "anyOf": [
+                {"type": "integer", "minimum": 0, "maximum": 255},
+                {"type": "array", "minItems": 1, "items": {"type": "integer", "minimum": 0, "maximum": 255}},
+            ]
+        },
+        "context": {"type": "string"},
+        "stdin": {"type": "string"},
+    }
+    told = {key: {**keys[key], "description": text} for key, text in STEP_KEYS.items()}
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {**told, **kinds},
+        "oneOf": [{"required": [kind]} for kind in kinds],
+    }
+
+
+def _operation(operation: Operation) -> dict[str, Any]:
+    required = [each.name for each in operation.arguments if each.required]
+    body: dict[str, Any] = {
+        "description": operation.summary,
+        "type": "object" if required else ["object", "null"],
+        "additionalProperties": False,
+        "properties": {each.name: _argument(each) for each in operation.arguments},
+    }
+    return {**body, "required": required} if required else body
+
+
+def _argument(argument: Argument) -> dict[str, Any]:
+    one: dict[str, Any] = {"enum": list(argument.choices)} if argument.choices else _TYPES[argument.kind]
+    ways = [one] if argument.kind == "text" and not argument.choices else [one, _EXPRESSION]
+    if argument.many:
+        items = {"anyOf": ways} if len(ways) > 1 else one
+        ways = [*ways, {"type": "array", "items": items}]
+        if argument.pairs:
+            ways.append({"type": "object", "additionalProperties": _SCALAR})
+    body: dict[str, Any] = {"anyOf": ways} if len(ways) > 1 else dict(one)
+    if argument.help:
+        body["description"] = argument.help
+    if argument.default not in (None, False, [], ()):
+        body["default"] = argument.default
+    return body
+
+
+def _own(step: OwnStep) -> dict[str, Any]:
+    if step.free:
+        return {"description": step.summary, "type": "object", "minProperties": 1}
+    body: dict[str, Any] = {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {each.name: {**_own_argument(each), "description": each.help} for each in step.arguments},
+    }
+    required = [each.name for each in step.arguments if each.required]
+    if required:
+        body["required"] = required
+    if step.one_of:
+        body["oneOf"] = [{"required": [name]} for name in step.one_of]
+    short = step.argument(step.short) if step.short else None
+    ways = [body, _own_argument(short)] if short else [body]
+    return {"description": step.summary, "anyOf": ways}
+
+
+def _own_argument(argument: OwnArgument) -> dict[str, Any]:
+    if argument.kind == "texts":
+        return {"anyOf": [{"type": "array", "minItems": 1, "items": _SCALAR}, _EXPRESSION]}
+    if argument.kind == "condition":
+        many = [{"type": "array", "minItems": 1, "items": _CONDITION}] if argument.many else []
+        return {"anyOf": [_CONDITION, *many]} if many else dict(_CONDITION)
+    if argument.kind == "mapping":
+        return {"anyOf": [{"type": "object"}, _EXPRESSION]}
+    if argument.kind == "duration":
+        return dict(_DURATION)
+    if argument.kind == "flag":
+        return {"type": "boolean"}
+    return {"enum": list(argument.choices)} if argument.choices else {"type": "string"}
+
+
+def text(known: Operations | None = None) -> str:
+    """The schema as the shipped file has it: a line for each operation, so that a change of one is a line of a diff."""
+    return _laid_out(schema(known), "") + "\n"
+
+
+def _laid_out(value: Any, indent: str) -> str:
+    import json
+
+    if not isinstance(value, dict) or len(indent) > _LAID_OUT or not value:
+        return json.dumps(value, ensure_ascii=False)
+    rows = [f"{indent} {json.dumps(key)}: {_laid_out(each, indent + ' ')}" for key, each in value.items()]
+    return "{\n" + ",\n".join(rows) + f"\n{indent}}}"

@@ -1,0 +1,162 @@
+"""The reference in docs/playbooks.md, made from what reading, lint and expressions go by.
+
+`python tests/support/playbook_reference.py` writes it anew, and playbooks/playbook.schema.json with it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from kctl.playbook import schema
+from kctl.playbook.evaluation import MAX_ITEMS
+from kctl.playbook.expressions import MAX_CHARACTERS, MAX_TEXT
+from kctl.playbook.filters import FILTERS, FUNCTIONS
+from kctl.playbook.model import FAILURE, GIVEN, MAX_INCLUDE_DEPTH, PARAMETER_TYPES, REGISTERED
+from kctl.playbook.operations import Argument, Operation, operations
+from kctl.playbook.own_steps import OWN_STEPS, OwnArgument
+from kctl.playbook.read import MAX_STEPS
+from kctl.playbook.read_steps import STEP_KEYS
+from kctl.playbook.value_tests import TESTS
+
+ROOT = Path(__file__).resolve().parents[2]
+TARGET = ROOT / "docs" / "playbooks.md"
+SCHEMA = ROOT / "playbooks" / schema.FILE_NAME
+BEGIN = "<!-- reference: made by tests/support/playbook_reference.py -->\n"
+END = "<!-- end of the reference -->\n"
+
+_KEYS = {
+    "playbook": "1, the version of this format.",
+    "name": "Small letters, digits and `-`.",
+    "description": "What it is for.",
+    "parameters": "By name; below.",
+    "steps": "The list of steps, one after the other.",
+    "on_failure": "Steps that are done when one failed.",
+    "finally": "Steps that are always done at the end, also after Ctrl-C.",
+}
+_PARAMETER_KEYS = {
+    "type": f"One of {', '.join(f'`{each}`' for each in PARAMETER_TYPES)}; string without.",
+    "description": "What `kctl playbook show` tells.",
+    "default": "Its value when none is given. Without a default a value is required; `null` makes it optional.",
+    "secret": "`true`: never shown and never stored; given by `--secret NAME=@FILE` or `KCTL_PARAM_NAME`.",
+    "choices": "The values that it can have.",
+    "minimum": "Of a number.",
+    "maximum": "Of a number.",
+}
+_OPERATORS = """\
+`+ - * / // % **` of numbers, `+` of texts and of lists, `~` puts texts and numbers together; `== != < <= > >=`, `in`,
+`not in`, `is`; `and`, `or`, `not`, which take true and false only; `a if b else c`; `x.key`, `x['key']`, `x[0]`,
+`x[1:3]`; lists, mappings, numbers, quoted texts, `true`, `false`, `none`.
+"""
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield f"|{' --- |' * len(head)}"
+    for row in rows:
+        yield f"| {' | '.join(map(_cell, row))} |"
+    yield ""
+
+
+def _keys(keys: Mapping[str, str]) -> Iterator[str]:
+    yield from _table(("key", "meaning"), ((f"`{key}`", text) for key, text in keys.items()))
+
+
+def _own() -> Iterator[str]:
+    for step in OWN_STEPS.values():
+        short = f" In short: `{step.name}: {step.short.upper()}`." if step.short else ""
+        yield f"**`{step.name}`** {step.summary}{short}\n"
+        if step.free:
+            yield "Its keys are the names.\n"
+            continue
+        yield from _table(("argument", "is", "meaning"), (_own_row(each) for each in step.arguments))
+
+
+def _own_row(argument: OwnArgument) -> tuple[str, str, str]:
+    kinds = {"texts": "list of texts", "flag": "true or false", "condition": "expression"}
+    kind = " or ".join(argument.choices) or kinds.get(argument.kind, argument.kind)
+    if argument.kind == "condition" and argument.many:
+        kind = "expression, or list of them"
+    return f"`{argument.name}`{' (required)' if argument.required else ''}", kind, argument.help
+
+
+def _functions(table: Mapping[str, Callable[..., Any]]) -> Iterator[str]:
+    yield from _table(
+        ("name", "gives"), ((f"`{_call(name, each)}`", each.__doc__ or "") for name, each in table.items())
+    )
+
+
+def _call(name: str, function: Callable[..., Any]) -> str:
+    """«join(separator, attribute)»."""
+    found = list(inspect.signature(function).parameters.values())
+    own = [each for each in found if each.name not in {"run", "value"}]
+    arguments = ", ".join("…" if each.kind is each.VAR_POSITIONAL else each.name for each in own)
+    return f"{name}({arguments})" if arguments else name
+
+
+def _operations() -> Iterator[str]:
+    known = operations()
+    aliases = {name: alias for alias, name in known.aliases().items()}
+    for name in known.names():
+        found = known.find(name)
+        also = f", also `{aliases[name]}`" if name in aliases else ""
+        yield f"**`{name}`**{also} · {_effect(found)} · {found.summary}\n"
+        if found.arguments:
+            yield ", ".join(_argument(each) for each in found.arguments) + "\n"
+
+
+def _effect(operation: Operation) -> str:
+    if not operation.changes:
+        return "only reads"
+    return "changes" if operation.dry_run else "changes, no dry run"
+
+
+def _argument(argument: Argument) -> str:
+    kind = {"flag": "true or false", "integer": "number", "number": "number", "text": ""}[argument.kind]
+    if argument.choices:
+        kind = " or ".join(argument.choices)
+    if argument.many:
+        kind = "mapping or list" if argument.pairs else f"list{f' of {kind}s' if kind else ''}"
+    told = "; ".join(part for part in (kind, "required" if argument.required else "") if part)
+    return f"`{argument.name}`{f' ({told})' if told else ''}"
+
+
+def render() -> str:
+    """The reference as Markdown."""
+    lines = ["### Keys of a playbook\n", *_keys(_KEYS)]
+    lines += [f"A part has {MAX_STEPS:,} steps at most.\n"]
+    lines += ["### Keys of a parameter\n", *_keys(_PARAMETER_KEYS)]
+    lines += ["### Keys of a step\n", "One operation, or one of the steps below, is a key of the step as well.\n"]
+    lines += [*_keys(STEP_KEYS)]
+    lines += ["### Steps of playbooks' own\n", *_own()]
+    lines += [f"Includes are nested {MAX_INCLUDE_DEPTH} deep at most, and no playbook includes itself.\n"]
+    lines += ["### Names in expressions\n"]
+    given = {**GIVEN, "a register": f"what became of its step: {', '.join(REGISTERED)}"}
+    lines += [*_table(("name", "is"), ((name if " " in name else f"`{name}`", text) for name, text in given.items()))]
+    lines += [f"`failure` has {', '.join(f'`{each}`' for each in FAILURE)}.\n"]
+    lines += ["### Operators\n", _OPERATORS]
+    limits = f"{MAX_CHARACTERS:,} characters at most, a text {MAX_TEXT >> 20} MiB, a list {MAX_ITEMS:,} items"
+    lines += [f"An expression has {limits}, a whole number 64 bits.\n"]
+    lines += ["### Filters\n", "`value | filter`, or `value | filter(arguments)`.\n", *_functions(FILTERS)]
+    lines += ["### Tests\n", "`value is test`, `value is not test(argument)`.\n", *_functions(TESTS)]
+    lines += ["### Functions\n", *_functions(FUNCTIONS)]
+    lines += ["### Operations\n", "What each argument means is said by `kctl COMMAND --help`.\n", *_operations()]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def page(text: str) -> str:
+    """The page with the reference as it has to be."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{render()}\n{END}{after}"
+
+
+if __name__ == "__main__":
+    TARGET.write_text(page(TARGET.read_text(encoding="utf-8")), encoding="utf-8")
+    SCHEMA.write_text(schema.text(), encoding="utf-8")

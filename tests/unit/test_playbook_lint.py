@@ -1,0 +1,360 @@
+"""What lint finds in playbooks that can be read, where, and what it says was meant."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from kctl.errors import InvalidFile, NotFound
+from kctl.playbook.load import examine, examine_text, load_playbook
+from kctl.playbook.model import MAX_INCLUDE_DEPTH
+from kctl.playbook.shipped import find, in_folder, shipped
+
+HEAD = "playbook: 1\nname: p\n"
+
+
+def _problems(text: str) -> list[str]:
+    _, problems = examine_text(text, source=None, file="p.yaml")
+    return [f"{p.line}:{p.column}: {p.message} | {p.hint or ''}" for p in problems]
+
+
+@pytest.mark.parametrize("found", list(shipped()), ids=lambda found: found.path.stem)
+def test_the_shipped_ones_are_fine(found: object) -> None:
+    playbook, problems = examine(found)  # type: ignore[arg-type]
+    assert problems == []
+    assert playbook is not None
+    assert playbook.name == found.path.stem  # type: ignore[attr-defined]
+    assert playbook.description
+    assert all(each.description for each in playbook.parameters)
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        # operations and their arguments
+        ("- topic.create: {names: [a], partitons: 3}",
+         ["4:30: topic.create has no partitons | did you mean partitions?"]),
+        ("- topic.create: {partitions: 3}", ["4:3: topic.create needs names | names: NAME…"]),
+        ("- topic.create:", ["4:3: topic.create needs names | names: NAME…"]),
+        ("- topic.create: {names: [a], partitions: many}", ["4:42: partitions is a whole number, not 'many' | "]),
+        ("- topic.create: {names: [a], partitions: '3'}", ["4:42: partitions is a whole number, not '3' | "]),
+        ("- topic.create: {names: [a], partitions: 0}", ["4:42: partitions: 0 is not in the range 1<=x<=100000 | "]),
+        ("- topic.create: {names: [a], partitions: [1]}", ["4:42: partitions takes one value, not a list | "]),
+        ("- topic.create: {names: {a: 1}}", ["4:25: names does not take a mapping | names: [NAME]"]),
+        ("- topic.create: {names: [a, [b]]}", ["4:29: names is text, not a list | names: [NAME]"]),
+        ("- topic.create: {names: [a], if_not_exists: 'yes'}", ["4:45: if_not_exists is true or false, not 'yes' | "]),
+        ("- topic.create: {names: [a], config: {retention.ms: [1]}}",
+         ["4:53: config is text, not a list | config: {name: value}, or a list of texts like KEY=VALUE"]),
+        ("- lag: {by: topc}", ["4:13: by: 'topc' is not one of 'partition', 'topic', 'group' | did you mean topic?"]),
+        ("- lag: {watch: true}", ["4:9: lag has no watch | a step ends by itself: use until, retries and delay"]),
+        ("- lag: {timeout: 5s}", ["4:9: lag has no timeout | it is a key of the step, beside the operation"]),
+        ("- topic.delete: {names: [a], dry_run: true}",
+         ["4:30: topic.delete has no dry_run | kctl playbook run --check shows what would be done"]),
+        ("- topic.delete: {names: [a], yes: true}",
+         ["4:30: topic.delete has no yes | a run confirms its steps itself"]),
+        ("- runtime.list: {x: 1}", ["4:18: runtime.list has no x | it has none"]),
+        # steps of playbooks' own
+        ("- wait: {}", ["4:3: wait needs one of duration, until | "]),
+        ("- wait: {duration: 5s, until: 'true'}", ["4:3: wait takes only one of duration, until | "]),
+        ("- wait: {duration: 5s, every: 1s}", ["4:24: every is for wait with until | "]),
+        ("- wait: {untl: 'true'}",
+         ["4:3: wait needs one of duration, until | ", "4:10: wait has no untl | did you mean until?"]),
+        ("- wait: soon", ["4:9: 'soon' is not a duration | write for example 500ms, 30s, 5m, 2h or 7d"]),
+        ("- wait: {duration: true}", ["4:20: duration is a duration | for example 500ms, 30s or 5m"]),
+        ("- assert: {message: m}", ["4:3: assert needs that | A condition, or a list of them."]),
+        ("- assert: [true, 3]", ["4:18: that is an expression | for example health.exit_code == 0"]),
+        ("- assert: '{{ 1 }} == 1'", ["4:12: an expression stands here without braces | take the braces away"]),
+        ("- assert: '{{ true }}'", ["4:12: an expression stands here without braces | write true"]),
+        ("- confirm: {}", ["4:3: confirm needs message | The question."]),
+        ("- run: ls -l", ["4:8: argv is a list | [ls, -l]: no shell splits it"]),
+        ("- run: []", ["4:8: argv is empty | "]),
+        ("- run: [ls, {a: 1}]", ["4:13: an item of argv is text, not {'a': 1} | put it in quotes"]),
+        ("- run: {argv: [ls], parse: xml}", ["4:28: parse is one of text, json, not 'xml' | "]),
+        ("- run: {argv: [ls], env: [A]}", ["4:26: env is a mapping | env: {name: value}"]),
+        ("- run: {argv: [ls], repeatable: '{{ true }}'}", ["4:33: repeatable is written out, without expressions | "]),
+        ("- run: {argv: [ls], shell: true}", ["4:21: run has no shell | it has argv, env, cwd, repeatable, parse"]),
+        ("- include: nowhere", ["4:12: there is no playbook nowhere | kctl playbook list shows"]),
+        ("- set: {}", ["4:3: set names nothing | set: {name: value}"]),
+        ("- set: {A: 1}\n- set: {item: 1}\n  id: b",
+         ["4:9: 'A' is not a name for a variable | small letters, digits and _",
+          "4:9: nothing uses A | leave it out, or look at it in a later step",
+          "5:9: item is the item of the loop | give the variable another name",
+          "5:9: nothing uses item | leave it out, or look at it in a later step"]),
+        # keys that do nothing there
+        ("- assert: 'true'\n  retries: 3", ["5:3: assert has no retries | it is for operations and run"]),
+        ("- wait: 5s\n  context: prod", ["5:3: wait has no context | it is for operations and include"]),
+        ("- run: [ls]\n  context: prod", ["5:3: run has no context | it is for operations and include"]),
+        ("- lag: {}\n  delay: 5s", ["5:3: nothing is repeated here | delay is for until and retries"]),
+        ("- lag: {}\n  until: 'true'",
+         ["5:3: until cannot see what the step gave | register: result, and until: result.value…"]),
+        # names
+        ("- lag: {groups: '{{ groups }}'}",
+         ["4:21: groups is not defined | it is no parameter, and no step before gives it"]),
+        ("- lag: {}\n  when: item == 1", ["5:9: item is not defined | they are there in a step with `loop`"]),
+        ("- lag: {}\n  when: failure.step == 'a'",
+         ["5:9: failure is not defined | it is there in on_failure and finally"]),
+        ("- lag: {}\n  when: later.value\n- {id: b, lag: {}, register: later}\n- assert: later.changed",
+         ["5:9: later is not defined | a later step gives it"]),
+        ("- lag: {}\n  register: lags\n- assert: lgs.value == 1",
+         ["5:13: nothing uses lags | leave it out, or look at it in a later step",
+          "6:11: lgs is not defined | did you mean lags?"]),
+        ("- lag: {}\n  register: lags\n- assert: lags.vale == 1 and lags.rows == 1",
+         ["6:16: lags has no vale | did you mean value?",
+          "6:35: lags has no rows | what the operation told is in lags.value"]),
+        ("- lag: {}\n  register: r\n  until: r.valu == 1", ["6:12: r has no valu | did you mean value?"]),
+        ("- set: {a: 1}\n- lag: {}\n  register: a\n  until: a.exit_code == 0", []),
+        ("- run: [ls]\n  loop: [1]\n  register: r\n- assert: r.results is defined", []),
+        ("- lag: {}\n  loop: 'x {{ [1] }}'",
+         ["5:9: loop is a list, and this is text | a mapping becomes one by `| items`"]),
+        ("- lag: {groups: ['{{ x | frist }}']}", ["4:26: there is no filter frist | did you mean first"]),
+        ("- lag: {groups: 'a {{ b'}", ["4:20: {{ without }} | for the text itself: {{ '{{' }}"]),
+        ("- lag: {groups: '{% if a %}'}",
+         ["4:18: {%: only expressions are taken, no statements | for the text itself: {{ '{%' }}"]),
+        ("- config.set: {resource: topic/a, values: {'{{ k }}': 1}}",
+         ["4:44: an expression in a key stays as it is | keys are names; put it into a value"]),
+        ("- produce: {topic: a}\n  stdin: |\n    one\n    two {{ b }}",
+         ["7:12: b is not defined | it is no parameter, and no step before gives it"]),
+    ],
+)  # fmt: skip
+def test_found(steps: str, said: list[str]) -> None:
+    found = _problems(f"{HEAD}steps:\n{steps}\n")
+    assert len(found) == len(said), found
+    for line, expected in zip(found, said, strict=True):
+        assert line.startswith(expected)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        "- topic.create: {names: orders, partitions: 3, config: {retention.ms: 5}}",
+        "- topic.create: {names: [orders], config: ['a=b', 'c=d']}",
+        "- lag.check: {by: group, members: false}",
+        "- cluster.health: {max_disk_percent: 80}",
+        "- cluster.health: {max_disk_percent: 80.5}",
+        "- lag:",
+        "- wait: {until: 'true', every: 1s, timeout: 1m}",
+        "- run: {argv: ['{{ 1 }}', 2], env: {A: 'b'}, cwd: /, parse: json, repeatable: true}",
+        "- run: {argv: '{{ [1] }}'}",
+        "- assert: {that: ['1 == 1', true], message: 'm {{ 1 }}'}",
+        "- lag: {groups: ['{{ item }}', '{{ index }}']}\n  loop: [a]\n  when: item == 'a'",
+        "- topic.list: {}\n  register: t\n- lag: {groups: '{{ t.value | map(attribute=\"name\") }}'}\n  accept: 1",
+        "- include: topic-audit",
+        "- include: {playbook: consumer-lag-gate, parameters: {groups: [a]}}",
+    ],
+)
+def test_nothing_is_wrong_with(steps: str) -> None:
+    assert _problems(f"{HEAD}steps:\n{steps}\n") == []
+
+
+def test_failure_is_there_in_handlers() -> None:
+    on_failure = "on_failure:\n- confirm: '{{ failure.step }} {{ failure.mesage }}'\n"
+    handlers = on_failure + "finally:\n- wait: 1s\n  when: failure == none\n"
+    assert _problems(f"{HEAD}steps: [lag: {{}}]\n{handlers}") == [
+        "5:43: failure has no mesage | did you mean message?"
+    ]  # fmt: skip
+
+
+def test_parameters_that_nothing_uses() -> None:
+    text = f"{HEAD}parameters: {{a: {{}}, b: {{}}}}\nsteps:\n- lag: {{groups: '{{{{ a }}}}'}}\n"
+    assert _problems(text) == ["3:21: nothing uses the parameter b | {{ b }} is its value"]
+
+
+def test_a_step_that_cannot_be_read_brings_no_other_problems() -> None:
+    """Its register is there for others, and what it may use is not called unused."""
+    text = (
+        f"{HEAD}parameters: {{a: {{}}}}\nsteps:\n- topic.lst: {{match: '{{{{ a }}}}'}}\n  register: topics\n"
+        "- assert: topics.value | length > 0\n"
+    )
+    assert [line.partition(" | ")[0] for line in _problems(text)] == ["5:3: there is no operation topic.lst"]
+
+
+def test_a_parameter_keeps_its_name() -> None:
+    text = f"{HEAD}parameters: {{a: {{}}}}\nsteps:\n- lag: {{}}\n  register: a\n- set: {{a: '{{{{ a }}}}'}}\n"
+    assert _problems(text) == [
+        "6:13: a is a parameter | give it another name", "7:9: a is a parameter | give it another name",
+    ]  # fmt: skip
+
+
+TYPED = """\
+playbook: 1
+name: p
+parameters:
+  word: {}
+  count: {type: integer}
+  share: {type: number}
+  force: {type: boolean}
+  names: {type: list}
+  map: {type: mapping}
+  every: {type: duration}
+  rack: {type: integer, default: null}
+steps:
+- wait: 1s
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        ("lag: {}\n  when: names", ["15:9: when is true or false, and this is a list"]),
+        ("lag: {}\n  when: force and not force", []),
+        ("lag: {}\n  when: rack", []),  # it may be anything: its default is null
+        ("assert: [count]", ["14:12: that is true or false, and this is a whole number"]),
+        ("assert: \"'false'\"", ["14:11: that is true or false, and this is text"]),
+        ("lag: {}\n  loop: '{{ word }}'", ["15:9: loop is a list, and this is text"]),
+        ("lag: {}\n  loop: '{{ map }}'", ["15:9: loop is a list, and this is a mapping"]),
+        ("lag: {}\n  loop: '{{ map | items }}'", []),
+        ("lag: {}\n  retries: '{{ word }}'", ["15:12: retries is a whole number, and this is text"]),
+        ("lag: {}\n  retries: '{{ count * 2 }}'\n  delay: '{{ every }}'\n  timeout: '{{ count }}s'", []),
+        ("lag: {}\n  retries: 1\n  delay: '{{ force }}'", ["16:10: delay is a duration, and this is true or false"]),
+        ("topic.create: {names: '{{ names }}', partitions: '{{ word }}'}",
+         ["14:52: partitions is a whole number, and this is text"]),
+        ("topic.create: {names: '{{ word }}', partitions: '{{ count }}0'}",
+         ["14:51: partitions is a whole number, and this is text"]),
+        ("topic.create: {names: ['{{ names }}']}", ["14:26: names is text, and this is a list"]),
+        ("topic.create: {names: '{{ map }}'}", ["14:25: names is text, and this is a mapping"]),
+        ("topic.create: {names: a, config: '{{ map }}', if_not_exists: '{{ count > 1 }}'}", []),
+        ("topic.create: {names: a, config: {a: '{{ names }}'}}", ["14:40: config is text, and this is a list"]),
+        ("topic.create: {names: a, if_not_exists: '{{ count }}'}",
+         ["14:43: if_not_exists is true or false, and this is a whole number"]),
+        ("topic.create: {names: a, partitions: '{{ share }}', replication_factor: '{{ names | length }}'}", []),
+        ("topic.create: {names: a, partitions: '{{ names | join }}'}",
+         ["14:40: partitions is a whole number, and this is text"]),
+        ("topic.create: {names: a, partitions: '{{ rack }}'}", []),
+        ("lag: {}\n  register: r\n- assert: r.exit_code", ["16:11: that is true or false, and this is a whole number"]),
+        ("lag: {}\n  register: r\n- assert: r.changed", []),
+        ("lag: {}\n  register: r\n  until: r.value", []),
+        ("lag: {}\n  register: r\n  until: r.status", ["16:10: until is true or false, and this is text"]),
+    ],
+)  # fmt: skip
+def test_kinds_of_values_that_cannot_fit(step: str, said: list[str]) -> None:
+    found = [line for line in _problems(f"{TYPED}- {step}\n") if "nothing uses" not in line]
+    assert [line.partition(" | ")[0] for line in found] == said
+
+
+SECRET = f"{HEAD}parameters: {{pw: {{secret: true}}}}\nsteps:\n"
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        ("- run: [psql, '-p{{ pw }}']", ["5:15: the secret pw in a command line"]),
+        ("- set: {x: 'a{{ pw }}'}\n- run: ['{{ x }}']", ["6:9: the secret x in a command line"]),
+        ("- run: {argv: [psql], env: {PGPASSWORD: '{{ pw }}'}}", []),
+        ("- run: [psql]\n  stdin: '{{ pw }}'", []),
+    ],
+)
+def test_secrets_do_not_go_into_a_command_line(steps: str, said: list[str]) -> None:
+    found = _problems(SECRET + steps)
+    assert [line.partition(", which")[0] for line in found] == said
+
+
+# --- includes ---------------------------------------------------------------------------------------------------------
+
+
+def _write(path: Path, name: str, *, parameters: str = "{}", steps: str = "- lag: {}") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"playbook: 1\nname: {name}\nparameters: {parameters}\nsteps:\n{steps}\n")
+    return path
+
+
+def _examined(path: Path) -> list[str]:
+    return [f"{Path(p.file).name}:{p.line}:{p.column}: {p.message}" for p in examine(find(str(path)))[1]]
+
+
+def test_an_included_one_is_looked_at_as_well(tmp_path: Path) -> None:
+    inner = "- lag: {groups: '{{ a }}', by: '{{ b }}', topic: ['{{ c }}'], grups: 1}"
+    _write(tmp_path / "sub/inner.yaml", "inner", parameters="{a: {type: list}, b: {}, c: {default: x}}", steps=inner)
+    steps = "- include: {playbook: sub/inner.yaml, parameters: {a: 3, d: 1}}\n- id: two\n  include: sub/inner.yaml"
+    assert _examined(_write(tmp_path / "outer.yaml", "outer", steps=steps)) == [
+        "outer.yaml:5:3: inner needs the parameter b",
+        "outer.yaml:5:55: a is a list, not 3",
+        "outer.yaml:5:58: inner has no parameter d",
+        "outer.yaml:7:3: inner needs the parameter a",
+        "outer.yaml:7:3: inner needs the parameter b",
+        "inner.yaml:5:63: lag has no grups",
+    ]
+
+
+def test_a_playbook_does_not_include_itself(tmp_path: Path) -> None:
+    _write(tmp_path / "b.yaml", "b", steps="- include: ./a.yaml")
+    assert _examined(_write(tmp_path / "a.yaml", "a", steps="- include: b.yaml")) == [
+        f"b.yaml:5:12: {tmp_path}/a.yaml includes itself"
+    ]
+    own = _write(tmp_path / "own.yaml", "own", steps="- include: own")
+    assert _examined(own) == [f"own.yaml:5:12: {tmp_path}/own.yaml includes itself"]
+
+
+def test_includes_are_not_nested_without_end(tmp_path: Path) -> None:
+    for number in range(MAX_INCLUDE_DEPTH + 2):
+        _write(tmp_path / f"p{number}.yaml", f"p{number}", steps=f"- include: p{number + 1}.yaml")
+    _write(tmp_path / f"p{MAX_INCLUDE_DEPTH + 2}.yaml", "last")
+    assert [line.partition(": ")[2] for line in _examined(tmp_path / "p0.yaml")] == [
+        "includes are nested more than 8 deep"
+    ]
+
+
+def test_a_file_that_is_included_often_is_read_once(tmp_path: Path) -> None:
+    """Ten includes of ten of ten … would be a hundred million."""
+    for number in range(MAX_INCLUDE_DEPTH):
+        steps = "\n".join(f"- {{id: s{i}, include: p{number + 1}.yaml}}" for i in range(10))
+        _write(tmp_path / f"p{number}.yaml", f"p{number}", steps=steps)
+    _write(tmp_path / f"p{MAX_INCLUDE_DEPTH}.yaml", "last")
+    started = time.process_time()
+    assert _examined(tmp_path / "p0.yaml") == []
+    assert time.process_time() - started < 5
+
+
+# --- finding ----------------------------------------------------------------------------------------------------------
+
+
+def test_names_and_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    _write(tmp_path / "topic-audit.yaml", "own")
+    _write(tmp_path / "mine.yml", "mine")
+    assert find("topic-audit").shipped, "a file here does not take a shipped one's place"
+    assert not find("./topic-audit.yaml").shipped
+    assert not find("topic-audit.yaml").shipped
+    assert (find("mine").file, find("mine").shipped) == ("mine.yml", False)
+    assert load_playbook("mine").name == "mine"
+    assert [found.file for found in in_folder(tmp_path)] == [f"{tmp_path}/mine.yml", f"{tmp_path}/topic-audit.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("name", "says", "hint"),
+    [
+        ("topic-adit", "there is no playbook topic-adit", "did you mean topic-audit?"),
+        ("nowhere/x.yaml", "there is no file nowhere/x.yaml", "kctl playbook list"),
+        ("..", "there is no file ..", "kctl playbook list"),
+        ("", "there is no playbook ", "kctl playbook list"),
+    ],
+)
+def test_what_is_not_there(name: str, says: str, hint: str) -> None:
+    with pytest.raises(NotFound, match=says.replace(".", r"\.")) as caught:
+        find(name)
+    assert hint in (caught.value.hint or "")
+
+
+def test_loading_refuses_with_all_problems(tmp_path: Path) -> None:
+    path = _write(tmp_path / "a.yaml", "a", steps="- lag: {b: 1, c: 2}")
+    with pytest.raises(InvalidFile, match="2 problems") as caught:
+        load_playbook(str(path))
+    assert len(caught.value.details["problems"]) == 2  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "name", ["a" * 5000, "a" * 5000 + ".yaml", "a\0b", "a\0b.yaml", "/dev/null/x.yaml", "/dev/zero"]
+)
+def test_names_that_no_file_can_have(name: str) -> None:
+    with pytest.raises(NotFound):
+        find(name)
+    assert _problems(f"{HEAD}steps:\n- include: {name!r}\n".replace("\\x00", "b"))
+
+
+def test_what_cannot_be_read_is_told_as_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "big.yaml").write_bytes(b"#" * (2 << 20))
+    (found,) = in_folder(tmp_path)
+    playbook, (problem,) = examine(found)
+    assert playbook is None
+    assert "has more than 1,048,576 bytes" in problem.message
