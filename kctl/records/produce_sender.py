@@ -7,7 +7,8 @@ One loop, nothing blocks: connections and metadata are looked up beside it (kctl
 - After an error that passes (a leader moved, a broker went away) a batch is sent again until the partition has made no
   progress for timeout_s; the time that it stands behind others on a connection that works does not count. What
   was sent and never answered is then unknown, what a broker refused or never got, failed.
-- After the first batch that is lost nothing new is sent; what had been sent before is brought to its end.
+- After the first batch that is lost nothing new is sent; what had been sent before is brought to its end. With `go_on`
+  the partition's next batches follow: under the producer's next epoch, as Java's producer does (KIP-360).
 - What is not acknowledged is bounded in bytes (`has_room`).
 """
 
@@ -52,6 +53,7 @@ _MOVED = frozenset({3, 5, 6, 8, 9, 13, _STORAGE_ERROR, 72, 74, 75, 80, 100})
 _PASSING = frozenset({2, 7, 14, 19, 20, 89})
 # Whatever offset they come with: the leader has it (7, 20), or its disk may.
 _PERHAPS_WRITTEN = frozenset({-1, 7, 20, _STORAGE_ERROR})
+_LAST_EPOCH = 32_767
 _BLOCKED_S = 0.05  # how soon to look again at a batch that is due and has nowhere to go
 
 ACKNOWLEDGED, FAILED, UNKNOWN = "acknowledged", "failed", "unknown"
@@ -62,7 +64,9 @@ Done = Callable[[ClosedBatch, str, "KctlError | None"], None]
 class SenderOptions:
     """acks: −1 for all in-sync replicas, 1, 0. producer: id and epoch for idempotence. batch_bytes: the size when full.
 
-    linger_s: how long a batch waits to be filled. timeout_s: how long a partition may make no progress.
+    linger_s: how long a batch waits to be filled. timeout_s: how long a partition may make no progress. go_on: send on
+    after a batch is lost. resend: without idempotence, send as producers with retries do: five batches under way, and
+    again what got no answer. That duplicates and reorders.
     """
 
     topic: str
@@ -73,6 +77,8 @@ class SenderOptions:
     batch_bytes: int
     linger_s: float
     timeout_s: float
+    go_on: bool = False
+    resend: bool = False
 
 
 class Sender:
@@ -95,7 +101,8 @@ class Sender:
         self._trouble: KctlError | None = None
         self._request_s = max(1.0, min(options.timeout_s / 2, 15.0))  # what the broker may wait for other replicas
         self._silent_s = self._request_s + min(5.0, self._request_s / 2)
-        self._most_under_way = MAX_REQUESTS if options.producer or options.acks == 0 else 1
+        self._repeats = options.producer is not None or options.resend
+        self._most_under_way = MAX_REQUESTS if self._repeats or options.acks == 0 else 1
         self.flushing = False
         self.stopped: KctlError | None = None
 
@@ -316,6 +323,7 @@ class Sender:
         code = answer.error_code
         if code in (0, _DUPLICATE):
             lane.progress, lane.tries = time.monotonic(), 0
+            batch.base_offset = answer.base_offset
             self._finish(batch, ACKNOWLEDGED, None)
             return
         if code == _SEQUENCE_GAP and lane.again:
@@ -325,7 +333,7 @@ class Sender:
         batch.perhaps_written |= code in _PERHAPS_WRITTEN or answer.base_offset >= 0
         if code in _MOVED or code in _PASSING:
             self._trouble = error
-            if batch.perhaps_written and self._options.producer is None:
+            if batch.perhaps_written and not self._repeats:
                 self._lose(lane, batch, error)
                 return
             self._send_again(lane, batch)
@@ -339,10 +347,10 @@ class Sender:
 
     def _answer_lost(self, lane: Lane, batch: ClosedBatch) -> None:
         batch.perhaps_written = True
-        if self._options.producer is None:
-            self._lose(lane, batch, None)
-        else:
+        if self._repeats:
             self._send_again(lane, batch)
+        else:
+            self._lose(lane, batch, None)
 
     def _send_again(self, lane: Lane, batch: ClosedBatch) -> None:
         lane.again.append(batch)
@@ -386,14 +394,25 @@ class Sender:
             hint="without idempotence it is not sent again, because it may be in the log",
         )
         self._finish(batch, UNKNOWN if batch.perhaps_written else FAILED, error)
-        self.stop(error)
+        if not self._options.go_on:
+            self.stop(error)
+        elif self._options.producer is not None:
+            self._begin_anew(lane, lane.drop_sent(), error)
 
     def _give_up(self, lane: Lane, error: KctlError) -> None:
         if lane.open is not None:
             self._close_batch(lane)
-        for batch in lane.drop_all():
+        self._begin_anew(lane, lane.drop_all(), error)
+        if not self._options.go_on:
+            self.stop(error)
+
+    def _begin_anew(self, lane: Lane, lost: Sequence[ClosedBatch], error: KctlError) -> None:
+        """The broker takes no sequence number behind one that is missing, but the first one of a new epoch."""
+        for batch in lost:
             self._finish(batch, UNKNOWN if batch.perhaps_written else FAILED, error)
-        self.stop(error)
+        lane.begin_anew()
+        if self._options.producer is not None and self._options.producer[1] + lane.epoch > _LAST_EPOCH:
+            self.stop(OperationFailed(f"{self._options.topic}-{lane.partition}: too many batches were lost"))
 
     def stop(self, error: KctlError) -> None:
         """Send nothing new any more; what no broker has seen yet has failed."""
