@@ -19,7 +19,7 @@ from kctl.validate.processes import (
     start_consumer,
     start_producer,
 )
-from kctl.validate.read_log import read_log
+from kctl.validate.read_log import read_log, wait_quiet
 from kctl.validate.sampler import Sampler
 from kctl.validate.settings import ConsumerSettings, ProducerSettings
 from kctl.validate.timeline import recoveries
@@ -95,6 +95,7 @@ class Experiment:
         timeout_s: for the consumer, and for a partition that cannot be read. Raises what `read_log` and Worker.stop do.
         """
         self.producer.stop(self.settings.timeout_s + 30)
+        wait_quiet(client, self.settings.topic, timeout_s=timeout_s)
         log = read_log(client, self.settings.topic, self.settings.run, timeout_s=timeout_s)
         chosen = self.settings.partitions
         log = {number: found for number, found in log.items() if chosen is None or number in chosen}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
+from kctl.deadline import Deadline
 from kctl.errors import OperationFailed
-from kctl.lag.collect import read_log_offsets
+from kctl.lag.collect import LogOffsets, read_log_offsets
+from kctl.model import TopicPartition
 from kctl.records.chunk import Chunk
 from kctl.records.consume import ConsumeOptions, consume
 from kctl.records.delivery import Stats
@@ -43,20 +46,42 @@ class _Collector:
         """Nobody looks."""
 
 
-def read_log(client: ClusterClient, topic: str, run: str, *, timeout_s: float = 30.0) -> Log:
-    """All records up to the high watermarks of now; to be called when all partitions have a leader and their ISR.
-
-    timeout_s: how long a partition may stay unreadable. Raises NotFound, NotAuthorized, ConnectionFailed, and
-    OperationFailed when a partition cannot be read to its end, is damaged, or changes while it is read.
-    """
+def log_ends(client: ClusterClient, topic: str) -> dict[TopicPartition, LogOffsets]:
+    """Both ends of all partitions. Raises what the leaders say, NotFound, OperationFailed."""
     state = known_topics(client, [topic])
-    partitions = [each.tp for each in state.topics[topic].partitions]
-    offsets, missing, unread = read_log_offsets(client, partitions)
+    offsets, missing, unread = read_log_offsets(client, [each.tp for each in state.topics[topic].partitions])
     for error in unread.values():
         raise error
     if missing:
         raise OperationFailed(f"topic {topic} was deleted while it was read")
-    log: Log = {tp.partition: LogPartition(found.start, found.end) for tp, found in offsets.items()}
+    return offsets
+
+
+def wait_quiet(client: ClusterClient, topic: str, *, timeout_s: float = 30.0, quiet_s: float = 1.0) -> None:
+    """Return when nothing has come for quiet_s: records without an answer may still be on their way.
+
+    Raises OperationFailed when somebody goes on writing for timeout_s, and what `log_ends` raises.
+    """
+    deadline = Deadline(timeout_s)
+    before = log_ends(client, topic)
+    while True:
+        time.sleep(quiet_s)
+        now = log_ends(client, topic)
+        if now == before:
+            return
+        if deadline.expired:
+            raise OperationFailed(f"somebody writes to topic {topic}", hint="it is to be the validation's own")
+        before = now
+
+
+def read_log(client: ClusterClient, topic: str, run: str, *, timeout_s: float = 30.0) -> Log:
+    """All records up to the high watermarks of now; to be called when all partitions have a leader and their ISR,
+    and nobody writes (`wait_quiet`).
+
+    timeout_s: how long a partition may stay unreadable. Raises NotFound, NotAuthorized, ConnectionFailed, and
+    OperationFailed when a partition cannot be read to its end, is damaged, or changes while it is read.
+    """
+    log: Log = {tp.partition: LogPartition(found.start, found.end) for tp, found in log_ends(client, topic).items()}
     options = ConsumeOptions(topics=(topic,), from_beginning=True, exit_eof=True, timeout_s=timeout_s)
     result = consume(client, options, _Collector(run, log))
     if result.ended != "end":
