@@ -111,8 +111,10 @@ def breaches(gaps: Sequence[Gap], recoveries: Sequence[Recovery], budgets: Budge
 def _doubts(sent: Sent, log: Log, delivered: Delivered | None) -> list[str]:
     found = []
     silent = [number for number in sorted(log) if number not in sent.partitions or not sent.partitions[number].ack_ns]
-    if silent or not log:
-        where = f"partitions {', '.join(map(str, silent[:20]))}" if silent else "any partition"
+    if not log:
+        found.append("there is no partition")
+    if silent:
+        where = f"partitions {', '.join(map(str, silent[:20]))}" if len(silent) > 1 else f"partition {silent[0]}"
         found.append(f"no write was acknowledged in {where}")
     if not sent.ended:
         found.append("the producer did not come to an orderly end")
