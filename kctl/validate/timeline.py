@@ -115,22 +115,25 @@ def _elected(before: ControllerSample | None, now: ControllerSample) -> bool:
 def _new_leaders(
     fault: Fault, end: int, samples: Sequence[Sample], partitions: Sequence[int]
 ) -> Iterator[tuple[int, int | None]]:
+    """A higher leader epoch alone is none: the controller raises it, too, when it takes a replica out of the ISR."""
     for number in partitions:
-        before, epoch, found = -1, -1, None
-        for sample in samples:
-            view = sample.partitions.get(number)
-            if view is None or sample.at_ns >= end:
-                continue
-            if sample.at_ns <= fault.at_ns:
-                if view.leader_epoch >= epoch:
-                    before, epoch = view.leader, view.leader_epoch
-            elif view.leader >= 0 and view.leader_epoch > epoch:
-                found = sample.at_ns
-                break
-        if found is not None:
-            yield number, _since(fault, found)
-        elif before in fault.brokers or before < 0:
-            yield number, None
+        views = [(sample.at_ns, sample.partitions[number]) for sample in samples if number in sample.partitions]
+        known = [view for at, view in views if at <= fault.at_ns]
+        before = max(known, key=lambda view: view.leader_epoch, default=PartitionView(-1, -1, full=False))
+        hit = before.leader in fault.brokers or before.leader < 0
+        found = next(
+            (
+                at
+                for at, view in views
+                if fault.at_ns < at < end
+                and view.leader >= 0
+                and view.leader_epoch > before.leader_epoch
+                and (hit or view.leader != before.leader)
+            ),
+            None,
+        )
+        if found is not None or hit:
+            yield number, None if found is None else _since(fault, found)
 
 
 def _full_isr(fault: Fault, end: int, samples: Sequence[Sample], number: int) -> int | None:

@@ -274,6 +274,17 @@ def test_a_consumer_that_was_given_what_the_log_does_not_have() -> None:
     assert history.violated() == {"phantoms": 1, "not_delivered": 1}
 
 
+def test_a_consumer_that_read_on_before_the_log_was_cut() -> None:
+    """Offsets 12 to 19 were lost after they had been delivered, and others are there now, of which it got the last."""
+    history = clean()
+    history.outcomes += [(ACKED, 12), (ACKED, 13)]
+    history.log[12:] = [(12, 20), (13, 21)]
+    assert history.given is not None
+    history.given.append((13, 21))
+    assert history.violated() == {"lost": 8, "phantoms": 8, "not_delivered": 1}
+    assert history.check().not_delivered.first == [At(P, 12, 20)]
+
+
 # --- what has no outcome --------------------------------------------------------------------------------------------
 
 
@@ -428,15 +439,15 @@ def test_findings_are_counted_and_the_first_of_them_named() -> None:
     assert found.lost.first[0].sequence == 0
 
 
-def test_half_a_million_records_are_checked_in_seconds() -> None:
+def test_a_hundred_thousand_records_are_checked_in_a_moment() -> None:
     """A pass over arrays: nothing is quadratic, not even where every offset is another than was told."""
-    count = 250_000
+    count = 50_000
     sent = SentPartition(bytearray((ACKED,)) * count, array("q", range(1, count + 1)), array("q", [1]))
     log = LogPartition(0, count, array("q", range(count)), array("q", range(count)))
     given = DeliveredPartition(array("q", range(count)), array("q", range(count)))
     started = time.process_time()
     found = invariants.check(Sent({0: sent, 1: sent}), {0: log, 1: log}, Delivered({0: given, 1: given}))
-    assert time.process_time() - started < 20
+    assert time.process_time() - started < 5
     assert found.misplaced.count == 2 * count
 
 

@@ -121,13 +121,13 @@ KILLED = [
     seen(1, 0, 500, (1, 5, True), (2, 7, True)),  # then it is dead
     seen(2, 0, 7000, (1, 5, True), (2, 7, True)),
     seen(3, 0, 7100, (1, 5, True), (2, 7, True)),
-    seen(2, 7050, 9000, (2, 6, False), (2, 7, False)),
-    seen(3, 7200, 9100, (2, 6, False), (2, 7, False)),
+    seen(2, 7050, 9000, (2, 6, False), (2, 8, False)),
+    seen(3, 7200, 9100, (2, 6, False), (2, 8, False)),
     seen(1, 8000, 8900, (1, 5, True), (2, 7, True)),  # it is back, and does not know yet
-    seen(1, 8950, 9050, (2, 6, False), (2, 7, False)),
-    seen(2, 9100, 9900, (2, 6, True), (2, 7, True)),
-    seen(1, 9150, 9900, (2, 6, True), (2, 7, True)),
-    seen(3, 9200, 9900, (2, 6, True), (2, 7, True)),
+    seen(1, 8950, 9050, (2, 6, False), (2, 8, False)),
+    seen(2, 9100, 9900, (2, 6, True), (2, 8, True)),
+    seen(1, 9150, 9900, (2, 6, True), (2, 8, True)),
+    seen(3, 9200, 9900, (2, 6, True), (2, 8, True)),
 ]
 
 
@@ -159,6 +159,12 @@ def test_the_same_broker_is_elected_again() -> None:
 def test_without_epochs_another_controller_is_a_new_one() -> None:
     assert one([fault(600, 1)], HEALTHY, [ruled(0, 900, 1), ruled(950, 990, 2)]).to_new_controller_ms == 350
     assert one([fault(600, 3)], HEALTHY, [ruled(0, 900, 1), ruled(950, 990, None)]).to_new_controller_ms is None
+
+
+def test_a_leader_that_is_moved_is_a_new_one() -> None:
+    """A preferred election behind the fault, say."""
+    moved = [*HEALTHY, seen(3, 1050, 2000, (1, 5, True), (3, 8, True))]
+    assert one([fault(500)], moved, []).to_new_leader_ms == {1: 550}
 
 
 def test_each_fault_has_its_own_recovery() -> None:
