@@ -19,7 +19,8 @@ without idempotence, lost with acks=1) is given as `tolerated`, and still counte
 
     read_journal → history (arrays) → invariants.check, gaps.find_gaps;  sampler → timeline.recoveries;  verdict.judge
 
-so that a run whose kctl was killed can still be judged: read_sent(folder), read_log(client, …), read_delivered(folder).
+so that a run whose kctl was killed can still be judged: read_faults(folder), read_sent(folder),
+read_log(client, …), read_delivered(folder).
 `records.key_of(run, partition, sequence)` is the key by which `segment find` has a lost record, if any replica has it.
 The processes (producer_process, consumer_process) end with their parent; processes.py starts, watches and stops them.
 """

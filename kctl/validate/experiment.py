@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kctl.context import Target
 from kctl.validate.gaps import Fault
+from kctl.validate.noted_faults import note_fault
 from kctl.validate.processes import (
     ConsumerWorker,
     ProducerWorker,
@@ -70,8 +71,12 @@ class Experiment:
         self.sampler.stop()
 
     def fault(self, name: str, *brokers: int) -> None:
-        """Now, in this moment, something is done to the cluster. brokers: those that it hits."""
+        """Now, in this moment, something is done to the cluster. brokers: those that it hits.
+
+        Raises OperationFailed when it cannot be noted: then it is not to be done.
+        """
         self.faults.append(Fault(name, time.monotonic_ns(), brokers))
+        note_fault(self.folder, self.faults[-1])
 
     def wait_writes(self, more: int, timeout_s: float) -> None:
         """Until so many more records are acknowledged in each partition. Raises TimedOut, and OperationFailed when the

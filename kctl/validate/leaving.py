@@ -20,24 +20,24 @@ _Settings = TypeVar("_Settings", ProducerSettings, ConsumerSettings)
 
 
 class Leaving:
-    """True as soon as the process has to end. Also takes Ctrl-C, which a terminal does not send it."""
+    """True as soon as the process has to end. Takes Ctrl-C, too, which no terminal sends to it."""
 
-    def __init__(self, parent: ProcessIdentity, wake: Callable[[], None] = lambda: None) -> None:
-        self._parent, self._wake = parent, wake
+    def __init__(self, parent: ProcessIdentity) -> None:
+        self._parent = parent
         self._asked = False
+        self.alone = False  # there is nobody who waits for an orderly end
         self._looked = time.monotonic()
         signal.signal(signal.SIGTERM, self._ask)
         signal.signal(signal.SIGINT, self._ask)
 
     def _ask(self, _number: int, _frame: FrameType | None) -> None:
         self._asked = True
-        self._wake()
 
     def __bool__(self) -> bool:
         now = time.monotonic()
         if not self._asked and now - self._looked > _LOOK_S:
             self._looked = now
-            self._asked = not is_running(self._parent)
+            self._asked = self.alone = not is_running(self._parent)
         return self._asked
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _BATCH_BYTES = 16 * 1024  # as Java's producer
 _AT_ONCE = 500  # records without looking at the brokers
 _START_S = 30.0
+_ALONE_S = 5.0  # for what is under way, when nobody waits any more
 _OUTCOMES = {ACKNOWLEDGED: ACKED, REFUSED: FAILED}
 
 
@@ -87,7 +88,7 @@ class Producer:
                 self._give(min(due, _AT_ONCE))
                 sender.step(0.0 if due > _AT_ONCE else min(0.1, max(0.001, pace.wait_s())))
                 journal.write()
-            self._finish()
+            self._finish(_ALONE_S if leaving.alone else self._settings.timeout_s + 1)
         finally:
             sender.close(at_once=True)
         if sender.stopped is not None:
@@ -120,13 +121,13 @@ class Producer:
         kind = _OUTCOMES.get(outcome, UNKNOWN)
         self._journal.add(kind, batch.partition, batch.count, batch.numbers[0], batch.base_offset)
 
-    def _finish(self) -> None:
-        """Wait for what is under way, as long as it may take; what is left then has no outcome."""
+    def _finish(self, limit_s: float) -> None:
+        """Wait for what is under way; what is left then has no outcome."""
         sender = self._sender
         self._journal.add(STOPPING)
         self._journal.write()
         sender.flushing = True
-        deadline = Deadline(self._settings.timeout_s + 1)
+        deadline = Deadline(limit_s)
         while not (sender.idle or deadline.expired):
             sender.step(min(0.1, deadline.left_s))
             self._journal.write()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
@@ -38,7 +38,7 @@ class Sampler:
 
     def __init__(self, target: Target, topic: str, *, every_s: float = EVERY_S) -> None:
         self._target, self._topic, self._every_s = target, topic, every_s
-        self._stop = threading.Event()
+        self._stop, self._lock = threading.Event(), threading.Lock()
         self._threads: list[threading.Thread] = []
         self._views: dict[int, _Changes[dict[int, PartitionView]]] = {}
         self._controllers: _Changes[tuple[int | None, int]] = _Changes()
@@ -54,11 +54,15 @@ class Sampler:
     def start(self) -> None:
         """Raises NotFound for an unknown topic, ConnectionFailed."""
         self._client = connect(self._target)
-        state = known_topics(self._client, [self._topic])
-        self._views = {node: _Changes() for node in sorted(state.brokers)}
-        for broker in state.brokers.values():
-            self._run(self._follow_broker, broker)
+        self._meet(known_topics(self._client, [self._topic]).brokers)
         self._run(self._follow_controller)
+
+    def _meet(self, brokers: Mapping[int, Broker]) -> None:
+        """Ask those from now on that are not asked yet: a broker may come up later."""
+        with self._lock:
+            for node in sorted(brokers.keys() - self._views.keys()):
+                self._views = {**self._views, node: _Changes()}  # others look through it meanwhile
+                self._run(self._follow_broker, brokers[node])
 
     def _run(self, work: Callable[..., None], *args: Broker) -> None:
         thread = threading.Thread(target=work, args=args, daemon=True)
@@ -69,9 +73,8 @@ class Sampler:
         """Harmless when it is stopped."""
         self._stop.set()
         deadline = Deadline(_CLOSE_S)
-        for thread in self._threads:
+        for thread in list(self._threads):
             thread.join(deadline.left_s)
-        self._threads.clear()
         self._client.close()
 
     # --- what was seen --------------------------------------------------------------------------------------------
@@ -132,6 +135,7 @@ class Sampler:
             while True:
                 state = read_cluster(connection, Deadline(_ANSWER_S), [self._topic])
                 self._views[node].add(views_of(state, self._topic))
+                self._meet(state.brokers)
                 if self._stop.wait(self._every_s):
                     return
         finally:

@@ -1,7 +1,7 @@
 """The verdict: what was proven about a cluster, in figures, and what it did not keep. Pure.
 
-A verdict that nothing could have spoilt is no proof: without acknowledged writes in each partition, or with a journal
-that has no orderly end, it is not ok.
+A verdict that nothing could have spoilt is no proof: it is not ok without acknowledged writes in each partition, also
+behind the last fault, or with a journal that has no orderly end.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from kctl.validate.gaps import Fault, Gap, find_gaps, worst
 from kctl.validate.history import Delivered, Log, Sent
 from kctl.validate.invariants import INVARIANTS, Findings, check
 from kctl.validate.timeline import Recovery
+
+_NAMED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ def judge(
         recoveries=list(recoveries),
         violated=[name for name in INVARIANTS if name not in tolerated and getattr(findings, name)],
         breaches=breaches(gaps, recoveries, budgets or Budgets()),
-        doubts=_doubts(sent, log, delivered),
+        doubts=_doubts(sent, log, delivered, faults),
     )
 
 
@@ -108,16 +110,26 @@ def breaches(gaps: Sequence[Gap], recoveries: Sequence[Recovery], budgets: Budge
     return found
 
 
-def _doubts(sent: Sent, log: Log, delivered: Delivered | None) -> list[str]:
+def _doubts(sent: Sent, log: Log, delivered: Delivered | None, faults: Sequence[Fault]) -> list[str]:
     found = []
     silent = [number for number in sorted(log) if number not in sent.partitions or not sent.partitions[number].ack_ns]
     if not log:
         found.append("there is no partition")
     if silent:
-        where = f"partitions {', '.join(map(str, silent[:20]))}" if len(silent) > 1 else f"partition {silent[0]}"
-        found.append(f"no write was acknowledged in {where}")
+        found.append(f"no write was acknowledged in {_named(silent)}")
+    for fault in faults[-1:]:
+        dead = [n for n, each in sorted(sent.partitions.items()) if each.ack_ns and each.ack_ns[-1] <= fault.at_ns]
+        if dead:
+            found.append(f"no write was acknowledged behind «{fault.name}» in {_named(dead)}")
     if not sent.ended:
         found.append("the producer did not come to an orderly end")
     if delivered is not None and not delivered.ended:
         found.append("the consumer did not come to an orderly end")
     return found
+
+
+def _named(partitions: Sequence[int]) -> str:
+    if len(partitions) == 1:
+        return f"partition {partitions[0]}"
+    more = f" and {len(partitions) - _NAMED} more" if len(partitions) > _NAMED else ""
+    return f"partitions {', '.join(map(str, partitions[:_NAMED]))}{more}"

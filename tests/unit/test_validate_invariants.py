@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from kctl.validate import invariants
 from kctl.validate.entries import ACKED, FAILED, READ, SENT, UNKNOWN, Entry
+from kctl.validate.gaps import Fault
 from kctl.validate.history import (
     Delivered,
     DeliveredPartition,
@@ -473,4 +474,7 @@ def test_a_verdict_needs_acknowledged_writes_everywhere_and_orderly_ends() -> No
         "the producer did not come to an orderly end",
         "the consumer did not come to an orderly end",
     ]
+    late = judge("t", "r", *clean().parts(), faults=[Fault("kill", 1)])  # all was acknowledged before it
+    assert late.doubts == ["no write was acknowledged behind «kill» in partitions 3, 9"]
+    assert judge("t", "r", *clean().parts(), faults=[Fault("kill", 0)]).ok
     assert judge("t", "r", Sent(ended=True), {}, None).doubts == ["there is no partition"]
