@@ -79,7 +79,7 @@ def recoveries(
 ) -> list[Recovery]:
     """One for each fault. faults: in their order; samples in any."""
     ordered = sorted(samples, key=lambda sample: sample.at_ns)
-    ends = [fault.at_ns for fault in faults[1:]] + [1 << 63]
+    ends = [*(fault.at_ns for fault in faults[1:]), 1 << 63]
     partitions = sorted({number for sample in samples for number in sample.partitions})
     return [
         Recovery(
@@ -88,7 +88,7 @@ def recoveries(
             dict(_new_leaders(fault, end, ordered, partitions)),
             {number: _full_isr(fault, end, ordered, number) for number in partitions},
         )
-        for fault, end in zip(faults, ends, strict=True)
+        for fault, end in zip(faults, ends, strict=False)  # without a fault there is one end too many
     ]
 
 

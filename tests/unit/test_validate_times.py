@@ -175,6 +175,10 @@ def test_each_fault_has_its_own_recovery() -> None:
     assert second == Recovery("b", 0, {}, {0: 140, 1: 140})
 
 
+def test_without_a_fault_there_is_nothing_to_recover_from() -> None:
+    assert recoveries([], HEALTHY, [ruled(0, 900, 1)]) == []
+
+
 def test_nobody_was_asked() -> None:
     assert one([fault(5)], [], []) == Recovery("f", None, {}, {})
 
