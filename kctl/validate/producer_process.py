@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from kctl.client import connect
 from kctl.deadline import Deadline
-from kctl.errors import KctlError, NotFound, UsageError
+from kctl.errors import KctlError, NotFound
 from kctl.records.background import Background
 from kctl.records.outgoing import Outgoing
 from kctl.records.pace import Pace
@@ -42,8 +42,6 @@ def produce(task: Task, leaving: Leaving) -> None:
     """Raises KctlError when it cannot begin, or cannot go on (the topic is gone, the disk is full)."""
     settings = task.settings
     assert isinstance(settings, ProducerSettings)
-    if settings.idempotent and (settings.acks != "all" or settings.resend):
-        raise UsageError("idempotence needs acks=all, and repeats by itself")
     with connect(task.target) as client:
         producer = Producer(client, settings)
         with JournalWriter(task.journal, settings.run) as journal:

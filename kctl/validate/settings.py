@@ -14,7 +14,7 @@ from typing import Any
 
 from kctl.context import Security, Target
 from kctl.deploy.process import ProcessIdentity, identify
-from kctl.errors import InvalidFile, NotFound, OperationFailed
+from kctl.errors import InvalidFile, NotFound, OperationFailed, UsageError
 from kctl.validate.records import LEAST_VALUE_BYTES
 
 
@@ -23,7 +23,8 @@ class ProducerSettings:
     """acks: «all», «1» or «0». idempotent: needs «all». resend: without it, repeat what got no answer with five batches
     under way, as producers with retries do. partitions: None for all. per_s: records a second in all partitions
     together, None: as many as brokers take. timeout_s: how long a partition may take nothing before what waits for it
-    is given up, as delivery.timeout.ms.
+    is given up, as delivery.timeout.ms; brokers may take half of it, 15 s at most, for an answer. Raises UsageError for
+    what excludes each other.
     """
 
     topic: str
@@ -37,6 +38,10 @@ class ProducerSettings:
     value_bytes: int = LEAST_VALUE_BYTES
     linger_ms: int = 5
     timeout_s: float = 120.0
+
+    def __post_init__(self) -> None:
+        if self.idempotent and (self.acks != "all" or self.resend):
+            raise UsageError("idempotence needs acks=all, and repeats by itself")
 
 
 @dataclass(frozen=True, slots=True)
