@@ -194,13 +194,13 @@ def _check_outcomes(
     findings.acked += states[ACKED]
     findings.failed += states[FAILED]
     findings.indeterminate += sent.count - states[ACKED] - states[FAILED]
-    reached: set[int] | None = None  # sequences that were delivered; made when something is lost
+    reached: bytearray | None = None  # by sequence: was it delivered; made when something is lost
     for sequence, (state, offset, found) in enumerate(zip(sent.states, sent.offsets, where, strict=True)):
         if state == ACKED:
             if found < 0:
                 if reached is None and given is not None:
-                    reached = set(given.sequences)
-                findings.lost.add(Lost(number, offset, sequence, None if reached is None else sequence in reached))
+                    reached = _reached(given, sent.count)
+                findings.lost.add(Lost(number, offset, sequence, None if reached is None else reached[sequence] > 0))
             elif offset not in (found, -1):
                 _check_place(number, sequence, offset, found, log, findings)
         elif found >= 0:
@@ -208,6 +208,14 @@ def _check_outcomes(
                 findings.failed_in_log += 1
             else:
                 findings.indeterminate_in_log += 1
+
+
+def _reached(given: DeliveredPartition, count: int) -> bytearray:
+    reached = bytearray(count)
+    for sequence in given.sequences:
+        if 0 <= sequence < count:
+            reached[sequence] = 1
+    return reached
 
 
 def _check_place(number: int, sequence: int, offset: int, found: int, log: LogPartition, findings: Findings) -> None:
