@@ -97,11 +97,13 @@ def log_dirs(
 
     Example: kctl broker log-dirs 1 2
     """
-    from kctl.broker.log_dir_rows import log_dir_rows, read_log_dirs, replica_rows
+    from kctl.broker.log_dir_rows import absent_holders, log_dir_rows, read_log_dirs, replica_rows
 
     inv = invocation(ctx)
     with inv.connect() as client:
         good, failures = apart(read_log_dirs(client, _chosen(client, ids), topic or ()))
+        if not ids:
+            failures += absent_holders(client)
     if replicas:
         found = replica_rows(good)
         inv.emit(found, lambda: [replica_table(found)])

@@ -58,7 +58,15 @@ def list_(
         levels, failures = _read(client, broker)
     rows = by_logger(levels)
     if rows:
-        wanted = set(select({row.logger for row in rows}, exact=names or (), patterns=patterns, noun="logger"))
+        wanted = set(
+            select(
+                {row.logger for row in rows},
+                exact=names or (),
+                patterns=patterns,
+                noun="logger",
+                listed_by="broker loggers list",
+            )
+        )
         rows = [row for row in rows if row.logger in wanted and (not chosen or row.level in chosen)]
     columns = [Column("logger", name=True), Column("level"), Column("brokers", show=ranges)]
     inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty="no loggers")])

@@ -20,17 +20,17 @@ _NAMED = 20
 def broker_table(rows: Sequence[BrokerSummary]) -> Table:
     """A row for each broker."""
     columns = [
-        Column("id", align="right"),
+        Column("broker", "ID", align="right"),
         Column("address"),
         Column("rack"),
         Column("state", style=lambda row: None if row["state"] == "up" else "red"),
-        Column("controller", "CTRL", show=lambda is_it: "yes" if is_it else ""),
+        Column("is_controller", "CTRL", show=lambda is_it: "yes" if is_it else ""),
         Column("leaders", align="right"),
-        Column("replicas", align="right"),
+        Column("replica_count", "REPLICAS", align="right"),
         Column("not_in_sync", "NOT IN SYNC", align="right", style=alarm("not_in_sync")),
         Column("size_bytes", "SIZE", show=format_size, align="right"),
         Column("used_percent", "DISK", show=_percent, align="right"),
-        Column("log_dirs", "LOG DIRS", align="right", wide=True),
+        Column("log_dir_count", "LOG DIRS", align="right", wide=True),
         Column("offline_log_dirs", "OFFLINE DIRS", align="right", style=alarm("offline_log_dirs")),
         Column("release", "RELEASE"),
     ]
@@ -56,13 +56,13 @@ def description_tables(found: BrokerDescription) -> list[Table]:
         "address": _address(row),
         "rack": row["rack"],
         "state": row["state"],
-        "controller": row["controller"],
+        "controller": row["is_controller"],
         "release": row["release"],
         "leaders": f"{_count(found.leaders)}; preferred leader of {_count(found.preferred)}",
-        "replicas": f"{_count(found.replicas)}; not in sync: {_not_in_sync(found)}",
+        "replicas": f"{_count(found.replica_count)}; not in sync: {_not_in_sync(found)}",
     }
     lines = Table(
-        [Column("key", "BROKER"), Column("value", str(found.id))],
+        [Column("key", "BROKER"), Column("value", str(found.broker))],
         [{"key": key, "value": value} for key, value in facts.items()],
     )
     return [lines] if found.log_dirs is None else [lines, log_dir_table(found.log_dirs, with_broker=False)]
@@ -78,9 +78,11 @@ def _count(number: int | None) -> str:
 
 
 def _not_in_sync(found: BrokerDescription) -> str:
-    if found.replicas is None and not found.partitions_not_in_sync:
+    if found.replica_count is None and not found.partitions_not_in_sync:
         return "not known"
-    return _some(found.partitions_not_in_sync) + ("" if found.replicas is not None else " of the topics that are seen")
+    return _some(found.partitions_not_in_sync) + (
+        "" if found.replica_count is not None else " of the topics that are seen"
+    )
 
 
 def _some(names: Sequence[str]) -> str:
@@ -95,7 +97,7 @@ def log_dir_table(rows: Sequence[LogDirRow], *, with_broker: bool = True) -> Tab
     columns = [
         Column("broker", align="right"),
         Column("log_dir", "LOG DIR", name=True),
-        Column("replicas", align="right"),
+        Column("replica_count", "REPLICAS", align="right"),
         Column("future_replicas", "FUTURE", align="right"),
         Column("size_bytes", "SIZE", show=format_size, align="right"),
         Column("usable_bytes", "USABLE", show=format_size, align="right"),

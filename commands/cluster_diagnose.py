@@ -55,7 +55,7 @@ def diagnose(
     with told_if_incomplete(found.failures):
         _judge(found)
     if inv.output in output.FOR_PEOPLE:
-        output.note(f"nothing found in {counted(found.partitions, 'partition')}")
+        output.note(f"nothing found in {counted(found.partition_count, 'partition')}")
 
 
 def _watch(client: ClusterClient, first: ClusterState, seconds: float) -> list[IsrChanges]:
@@ -86,7 +86,7 @@ def _judge(found: Diagnosis) -> None:
         if names
     ]
     cause = f"; most in common: {describe_suspect(found.suspects[0])}" if found.suspects else ""
-    raise NotHealthy(f"of {counted(found.partitions, 'partition')}: {', '.join(said)}{cause}")
+    raise NotHealthy(f"of {counted(found.partition_count, 'partition')}: {', '.join(said)}{cause}")
 
 
 def describe_suspect(row: Suspect) -> str:
@@ -119,8 +119,8 @@ def _suspects(found: Diagnosis) -> Table:
         {
             **row,
             "where": _where(row),
-            "of_problems": f"{row['partitions']:,} ({row['share_percent']:g} %)",
-            "of_replicas": f"{row['missing']:,} of {row['replicas']:,} ({row['missing_percent']:g} %)",
+            "of_problems": f"{row['partition_count']:,} ({row['share_percent']:g} %)",
+            "of_replicas": f"{row['missing']:,} of {row['replica_count']:,} ({row['missing_percent']:g} %)",
         }
         for row in jsonable(found.suspects[:_SHOWN])
     ]

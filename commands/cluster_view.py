@@ -100,11 +100,11 @@ def _status_table(found: ClusterStatus) -> Table:
     ]
     if any(row.rack for row in found.processes):
         columns.insert(3, Column("rack"))
-    if found.partitions is None:
+    if found.partition_count is None:
         partitions = "partitions unknown"
     else:
         partitions = (
-            f"{found.partitions} partitions, {found.under_replicated_partitions} under-replicated, "
+            f"{found.partition_count} partitions, {found.under_replicated_partitions} under-replicated, "
             f"{found.offline_partitions} offline"
         )
     title = f"{found.name}: {found.layout}, Kafka {found.kafka_version}, {partitions}"
@@ -129,7 +129,7 @@ def list_(ctx: typer.Context) -> None:
         Column("kafka_version", "KAFKA"),
         Column("bootstrap_servers"),
     ]
-    rows = [{**row, "running": f"{row['running_processes']}/{row['processes']}"} for row in jsonable(found)]
+    rows = [{**row, "running": f"{row['running_processes']}/{row['process_count']}"} for row in jsonable(found)]
     invocation(ctx).emit(found, lambda: [Table(columns, rows, empty="no clusters; kctl cluster create makes one")])
     for summary in found:
         if summary.problem:

@@ -15,7 +15,11 @@ from kctl.errors import KctlError
 
 # A shell evaluates what it is offered (zsh's script by `eval`): a group's id may be any text, so only plain ones are.
 _PLAIN = re.compile(r"[A-Za-z0-9._/@%+=,-]+")
-_KINDS = ("topic/", "broker/", "brokers", "group/", "client-metrics/")
+_QUOTA_KINDS = ("user", "users", "client-id", "clients", "ip", "ips")
+_KINDS = (
+    "topic/", "broker/", "brokers", "group/", "client-metrics/",
+    "user/", "users", "client-id/", "clients", "ip/", "ips",
+)  # fmt: skip
 
 
 def context_names(incomplete: str) -> list[str]:
@@ -65,8 +69,12 @@ def brokers(ctx: Any, incomplete: str) -> list[str]:
 
 
 def config_keys(ctx: Any, incomplete: str) -> list[str]:
-    """The keys of the topic or broker that the line names already; of topics without."""
+    """The keys of the resource that the line names already; of topics without."""
     resource = str(ctx.params.get("resource") or "topic/")
+    if resource.partition("/")[0] in _QUOTA_KINDS:
+        from kctl.access.quotas import CLIENT_KEYS, IP_KEYS
+
+        return [key for key in (IP_KEYS if resource.startswith("ip") else CLIENT_KEYS) if key.startswith(incomplete)]
     return _names("broker-configs" if resource.startswith("broker") else "topic-configs", ctx, incomplete)
 
 

@@ -38,6 +38,9 @@ def set_(
     subtract: Annotated[
         list[str] | None, typer.Option(metavar="KEY=ITEM,…", help="Take items out of a list; repeatable.")
     ] = None,
+    file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Set what a .properties file has; - is stdin.")
+    ] = None,
     force: Force = False,
     dry_run: DryRun = False,
 ) -> None:
@@ -50,7 +53,7 @@ def set_(
     """
     from kctl.configs.edits import parse_edits
 
-    edits = parse_edits(values or (), append or (), subtract or ())
+    edits = parse_edits(values or (), append or (), subtract or (), file=file)
     _change(invocation(ctx), resource, edits, force=force, dry_run=dry_run)
 
 

@@ -13,13 +13,18 @@ from kctl.commands.output import Column, Table, jsonable
 from kctl.errors import UsageError
 
 if TYPE_CHECKING:
+    from kctl.client import ClusterClient
     from kctl.configs.describe import Config
     from kctl.configs.resources import Resource
 
 RESOURCE = typer.Argument(
-    metavar="RESOURCE", help="topic/NAME, broker/ID, brokers (all brokers' default), group/NAME or client-metrics/NAME."
+    metavar="RESOURCE",
+    help="topic/NAME, broker/ID, brokers (all brokers' default), group/NAME, client-metrics/NAME; for quotas user/NAME,"
+    " client-id/NAME, ip/ADDRESS, or users, clients, ips (those without their own).",
 )
 HIDDEN = "(hidden)"
+_MOST_PAIRS = 3
+_WHOSE = {"topic": "topics", "broker": "brokers", "user": "users and client ids", "ip": "addresses"}
 
 
 def get(
@@ -44,6 +49,7 @@ def get(
         raise UsageError("--all and KEY do not go together")
     with inv.connect() as client:
         known = by_name(describe(client, chosen))
+        pairs = _pairs(client, chosen)
     if keys:
         wrong = [key for key in keys if find_key(known, key) is None]
         if wrong:
@@ -52,11 +58,29 @@ def get(
     else:
         rows = [config for config in known.values() if all_ or not config.is_default]
     inv.emit([_row(c) for c in rows], lambda: [_table(rows, _nothing(chosen))])
+    if pairs:
+        output.note(f"{chosen} has quotas together with others as well; `kctl quota list` has them: {pairs}")
+
+
+def _pairs(client: ClusterClient, chosen: Resource) -> str:
+    """Those of user and client id together that have quotas, of which it is one: they hold before its own."""
+    from kctl.access.quotas import list_quotas
+    from kctl.configs.quota_configs import pairs_with
+    from kctl.configs.resources import QUOTA_KINDS
+
+    if chosen.kind not in QUOTA_KINDS:
+        return ""
+    found = pairs_with(chosen, list_quotas(client))
+    return "; ".join(map(str, found[:_MOST_PAIRS])) + (" …" if len(found) > _MOST_PAIRS else "")
 
 
 def _nothing(resource: Resource) -> str:
+    from kctl.configs.resources import QUOTA_KINDS
+
     if resource.kind == "brokers":
         return "nothing is set for all brokers; --all has what can be set"
+    if resource.kind in QUOTA_KINDS:
+        return f"{resource} has no quota; --all has what can be set"
     return f"every config of {resource} is the default; --all has them"
 
 
@@ -120,5 +144,5 @@ def _explanation(row: Mapping[str, Any]) -> Table:
         facts.append(("on brokers", row["server_config"]))
     lines = (row["documentation"] or "not documented").splitlines()
     facts += [("meaning" if number == 0 else "", line) for number, line in enumerate(lines)]
-    title = f"{row['name']} of {'topics' if row['of'] == 'topic' else 'brokers'}"
+    title = f"{row['name']} of {_WHOSE[row['of']]}"
     return Table([Column("field"), Column("value")], [{"field": k, "value": v} for k, v in facts], title=title)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from kctl.commands import output
+from kctl.commands import consume_options, output
 from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.invocation import Invocation, formats_are, invocation
 from kctl.commands.output import Column, Table, jsonable
@@ -24,82 +24,39 @@ if TYPE_CHECKING:
 
 _STARTS = {"earliest": (True, None), "latest": (False, None)}
 _RESETS = ("earliest", "latest")
-# As help says it: the names are in modules that help does not import.
-_DECODERS = (
-    "Decode keys and values: text, json, short, int, long, float, double, hex, base64, avro, a plug-in's; or one of"
-    " Kafka's own topics: offsets, transaction_log, share_group_state, cluster_metadata, remote_log_metadata."
-)
 
 
 @formats_are("json (JSON Lines), or text without; with --quiet table, wide, json, yaml or csv.")
 def command(
     ctx: typer.Context,
-    topics: Annotated[list[str] | None, typer.Argument(metavar="[TOPIC]...", show_default=False)] = None,
-    match: Annotated[
-        list[str] | None, typer.Option("--match", metavar="REGEX", help="Topics of such names too; repeatable.")
-    ] = None,
-    from_beginning: Annotated[
-        bool, typer.Option("--from-beginning", help="Start at the oldest record, not at the end.")
-    ] = False,
-    offset: Annotated[
-        str | None, typer.Option(metavar="OFFSET", help="Where to start: a number, earliest or latest.")
-    ] = None,
-    from_time: Annotated[
-        str | None, typer.Option("--from", metavar="TIME", help="Start at this time: ISO 8601, «2h ago», ms.")
-    ] = None,
-    tail: Annotated[int | None, typer.Option(min=0, help="Start at the last N records of each partition.")] = None,
-    until: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Stop before the first record of this time or later.")
-    ] = None,
-    until_offset: Annotated[
-        int | None, typer.Option("--until-offset", min=0, help="Stop before this offset in each partition.")
-    ] = None,
-    max_messages: Annotated[int | None, typer.Option(min=0, help="Stop after so many records.")] = None,
-    exit_eof: Annotated[bool, typer.Option("--exit-eof", help="Stop at the end that the log has now.")] = False,
-    idle_timeout: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Stop after so long without a record.")
-    ] = None,
-    partition: Annotated[list[int] | None, typer.Option(min=0, help="Only this partition; repeatable.")] = None,
-    group: Annotated[
-        str | None, typer.Option(help="Read as a member of this group, and commit what was shown.")
-    ] = None,
-    offset_reset: Annotated[
-        str | None,
-        typer.Option(metavar="earliest|latest", help="For a group without an offset, or whose offset is gone."),
-    ] = None,
-    key: Annotated[str | None, typer.Option(metavar="REGEX", help="Only records whose key has this.")] = None,
-    value: Annotated[str | None, typer.Option(metavar="REGEX", help="Only records whose value has this.")] = None,
-    header: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=REGEX", help="Only records with such a header; repeatable.")
-    ] = None,
-    json_path: Annotated[
-        list[str] | None,
-        typer.Option(metavar="CONDITION", help="Only JSON values for which it holds: 'a.b[0] == \"x\"'; repeatable."),
-    ] = None,
-    form: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help="text, json, hex or a template: '{key} {value}\\n'; its lines end where \\n stands.",
-        ),
-    ] = None,
-    key_separator: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Show the key too, and this between key and value; \\t is a tab.")
-    ] = None,
-    decoder: Annotated[str | None, typer.Option(metavar="NAME", help=_DECODERS)] = None,
-    key_decoder: Annotated[str | None, typer.Option(metavar="NAME", help="Decode keys.")] = None,
-    value_decoder: Annotated[str | None, typer.Option(metavar="NAME", help="Decode values.")] = None,
-    schema_registry: Annotated[
-        str | None,
-        typer.Option(metavar="URL", envvar="KCTL_SCHEMA_REGISTRY", show_envvar=False, help="Where avro finds schemas."),
-    ] = None,
-    merge: Annotated[bool, typer.Option("--merge", help="All partitions in the order of their timestamps.")] = False,
-    read_committed: Annotated[
-        bool, typer.Option("--read-committed", help="Leave out aborted and open transactions.")
-    ] = False,
-    stats: Annotated[bool, typer.Option("--stats", help="Say on stderr each second how fast it goes.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Count the records instead of showing them.")] = False,
+    topics: consume_options.Topics = None,
+    match: consume_options.Match = None,
+    from_beginning: consume_options.FromBeginning = False,
+    offset: consume_options.Offset = None,
+    from_time: consume_options.FromTime = None,
+    tail: consume_options.Tail = None,
+    until: consume_options.Until = None,
+    until_offset: consume_options.UntilOffset = None,
+    max_messages: consume_options.MaxMessages = None,
+    exit_eof: consume_options.ExitEof = False,
+    idle_timeout: consume_options.IdleTimeout = None,
+    partition: consume_options.Partition = None,
+    group: consume_options.Group = None,
+    offset_reset: consume_options.OffsetReset = None,
+    key: consume_options.Key = None,
+    value: consume_options.Value = None,
+    header: consume_options.Header = None,
+    json_path: consume_options.JsonPath = None,
+    form: consume_options.Form = None,
+    key_separator: consume_options.KeySeparator = None,
+    decoder: consume_options.Decoder = None,
+    key_decoder: consume_options.KeyDecoder = None,
+    value_decoder: consume_options.ValueDecoder = None,
+    schema_registry: consume_options.SchemaRegistry = None,
+    merge: consume_options.Merge = False,
+    read_committed: consume_options.ReadCommitted = False,
+    stats: consume_options.Stats = False,
+    quiet: consume_options.Quiet = False,
 ) -> None:
     """Read records of topics: values as text, one a line, or whole records with -o json (JSON Lines).
 
@@ -280,7 +237,7 @@ def _where(result: ConsumeResult) -> str:
     several = len(result.topics) > 1
     offsets = " ".join(
         f"{f'{each.topic}-' if several else ''}{each.partition}:{each.committed_offset}"
-        for each in result.read
+        for each in result.partitions
         if each.committed_offset is not None
     )
     return f", group {result.group} committed at {offsets}" if offsets else f", nothing committed for {result.group}"

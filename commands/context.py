@@ -35,6 +35,7 @@ class ContextView:
     protected: bool
     cluster_dir: str | None
     security: SecuritySettings
+    zookeeper_security: SecuritySettings
 
 
 def _view(name: Annotated[str, _NAME], entry: Context, current: str | None) -> ContextView:
@@ -46,6 +47,7 @@ def _view(name: Annotated[str, _NAME], entry: Context, current: str | None) -> C
         protected=entry.protected,
         cluster_dir=entry.cluster_dir,
         security=entry.security,
+        zookeeper_security=entry.zookeeper_security,
     )
 
 
@@ -99,7 +101,10 @@ def _show(inv: Invocation, view: ContextView) -> None:
 def _details(view: ContextView) -> Table:
     row = jsonable(view)
     security = row.pop("security")
+    tls = row.pop("zookeeper_security")
     settings = {**row, **security}
+    if tls["protocol"] != "PLAINTEXT":
+        settings |= {f"zookeeper {key}": value for key, value in tls.items()}
     rows = [{"setting": key, "value": value} for key, value in settings.items() if value not in (None, [])]
     return Table([Column("setting"), Column("value")], rows)
 

@@ -32,22 +32,22 @@ def command(ctx: typer.Context) -> None:
 
     inv = invocation(ctx)
     with inv.connect() as client:
-        found = read_controller(client, inv.target().zookeeper)
+        found = read_controller(client)
     inv.emit(found, lambda: _tables(found))
     with told_if_incomplete(found.failures):
         _judge(found)
 
 
 def _judge(found: Controller) -> None:
-    if found.id is None:
+    if found.controller_id is None:
         raise NotHealthy("there is no controller", hint="are enough of ZooKeeper's servers or of the voters up?")
     if not found.agreed:
         others = "; ".join(
             f"broker {node}: {'none' if named is None else named}"
             for node, named in found.named_by.items()
-            if named != found.id
+            if named != found.controller_id
         )
-        raise NotHealthy(f"broker {found.id} is the controller, but not all brokers say so ({others})")
+        raise NotHealthy(f"broker {found.controller_id} is the controller, but not all brokers say so ({others})")
 
 
 def _tables(found: Controller) -> list[Table]:
@@ -55,10 +55,15 @@ def _tables(found: Controller) -> list[Table]:
     facts: dict[str, Any] = {"address": where, "metadata": found.metadata, "epoch": found.epoch}
     if found.metadata == "zookeeper":
         facts["since"] = None if found.since is None else f"{found.since:%Y-%m-%d %H:%M:%S} UTC ({_ago(found.since)})"
-        facts["named by"] = f"broker {ranges(sorted(n for n, named in found.named_by.items() if named == found.id))}"
+        facts["named by"] = (
+            f"broker {ranges(sorted(n for n, named in found.named_by.items() if named == found.controller_id))}"
+        )
     else:
         facts["high watermark"] = found.high_watermark
-    columns = [Column("key", "CONTROLLER"), Column("value", "none" if found.id is None else str(found.id))]
+    columns = [
+        Column("key", "CONTROLLER"),
+        Column("value", "none" if found.controller_id is None else str(found.controller_id)),
+    ]
     lines = Table(columns, [{"key": key, "value": value} for key, value in facts.items()])
     members = (*found.voters, *found.observers)
     return [lines, _members(members)] if members else [lines]
@@ -66,7 +71,7 @@ def _tables(found: Controller) -> list[Table]:
 
 def _members(rows: Sequence[Voter]) -> Table:
     columns = [
-        Column("id", align="right"),
+        Column("node_id", "ID", align="right"),
         Column("role"),
         Column("address"),
         Column("log_end_offset", "LOG END", align="right"),

@@ -15,7 +15,11 @@ from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
 from kctl.errors import NotFound, NotSupported
 
 if TYPE_CHECKING:
+    from kctl.groups.newer_groups import StartOffset
     from kctl.groups.overview import GroupDescription, GroupSummary
+    from kctl.groups.streams import InternalTopic, Topology
+
+_NO_TOPOLOGY = "no topology yet: source topics are missing, or do not fit together"
 
 app = CommandGroup("List, describe and change consumer groups: members, offsets.")
 
@@ -72,7 +76,7 @@ def _list_table(groups: Sequence[GroupSummary]) -> Table:
         Column("type"),
         Column("protocol_type", "PROTOCOL TYPE", wide=True),
         Column("coordinator", align="right"),
-        Column("members", align="right"),
+        Column("member_count", "MEMBERS", align="right"),
     ]
     return Table(columns, jsonable(groups), empty="no groups")
 
@@ -85,6 +89,8 @@ def describe(
     interval: Annotated[str, INTERVAL] = "5s",
 ) -> None:
     """Describe groups: members with their assignments, committed offsets and lag.
+
+    Of share groups, start offsets; of streams groups, the topology and the members' tasks.
 
     Example: kctl group describe billing
     """
@@ -105,7 +111,7 @@ def describe(
     inv.emit(
         groups,
         lambda: [table for group in groups for table in _tables(group)],
-        lambda: [row for group in groups for row in group.offsets],
+        lambda: [row for group in groups for row in (*group.offsets, *(group.start_offsets or ()))],
     )
     for line in unseen:
         output.warn(line)
@@ -135,7 +141,9 @@ def _title(group: GroupDescription) -> str:
 def _tables(group: GroupDescription) -> list[Table]:
     title = _title(group)
     members = Table(
-        columns=[column for column in _member_columns(group) if column.key not in {"group", "partitions", "assignor"}],
+        columns=[
+            column for column in _member_columns(group) if column.key not in {"group", "partition_count", "assignor"}
+        ],
         rows=[_member_row(row) for row in jsonable(group.members or ())],
         title=title,
     )
@@ -145,7 +153,44 @@ def _tables(group: GroupDescription) -> list[Table]:
         title=None if group.members else title,
         empty=None if group.members else f"{title}; nothing committed",
     )
-    return [members, offsets]
+    if group.start_offsets is not None:
+        offsets = _start_offsets_table(group.start_offsets, None if group.members else title)
+    return [members, offsets, *([_topology_table(group.topology)] if group.topology else [])]
+
+
+def _start_offsets_table(rows: Sequence[StartOffset], title: str | None) -> Table:
+    columns = [
+        Column("topic", name=True),
+        Column("partition", "PART", align="right"),
+        Column("start_offset", "START OFFSET", align="right"),
+        Column("leader_epoch", "EPOCH", align="right", wide=True),
+        Column("lag", align="right"),
+    ]
+    return Table(columns, jsonable(rows), title=title, empty=f"{title}; no start offsets" if title else None)
+
+
+def _topology_table(topology: Topology) -> Table:
+    def names(topics: Sequence[InternalTopic]) -> str | None:
+        return " ".join(topic.name for topic in topics) or None
+
+    columns = [
+        Column("subtopology_id", "SUBTOPOLOGY", name=True),
+        Column("sources"),
+        Column("repartition_from", "REPARTITION FROM"),
+        Column("repartition_to", "REPARTITION TO"),
+        Column("state", "STATE CHANGELOGS"),
+    ]
+    rows = [
+        {
+            "subtopology_id": each.subtopology_id,
+            "sources": " ".join(each.source_topics) or None,
+            "repartition_from": names(each.repartition_source_topics),
+            "repartition_to": " ".join(each.repartition_sink_topics) or None,
+            "state": names(each.state_changelog_topics),
+        }
+        for each in topology.subtopologies or ()
+    ]
+    return Table(columns, rows, title=f"topology of epoch {topology.epoch}", empty=_NO_TOPOLOGY)
 
 
 @app.command()
@@ -164,7 +209,7 @@ def members(
     inv = invocation(ctx)
     with inv.connect() as client:
         rows, silent = member_rows(client, names)
-    lacks = [f"the members of {name} are not known: groups of its type are not described here" for name in silent]
+    lacks = [f"the members of {name} are not known: its broker does not describe groups of its type" for name in silent]
     if lacks and len(silent) == len(dict.fromkeys(names)):
         raise NotSupported(lacks[0])
     columns = _member_columns(None)
@@ -181,7 +226,7 @@ def _member_columns(group: GroupDescription | None) -> list[Column]:
         Column("client_id", "CLIENT"),
         Column("group_instance_id", "INSTANCE"),
         Column("host"),
-        Column("partitions", align="right"),
+        Column("partition_count", "PARTITIONS", align="right"),
         Column("assigned", "ASSIGNED"),
         Column("target", wide=True),
         Column("subscribed", wide=True),
@@ -199,10 +244,22 @@ def _member_row(row: dict[str, Any]) -> dict[str, Any]:
     subscribed = [*(topics or ()), *([row["subscribed_topics_regex"]] if row["subscribed_topics_regex"] else [])]
     return {
         **row,
-        "assigned": "not a consumer's" if row["assignments"] is None else _assigned(row["assignments"]),
-        "target": None if row["target_assignments"] is None else _assigned(row["target_assignments"]),
+        "assigned": _has(row, "assignments", "tasks") or "not a consumer's",
+        "target": _has(row, "target_assignments", "target_tasks"),
         "subscribed": " ".join(subscribed) or None,
     }
+
+
+def _has(row: dict[str, Any], partitions: str, tasks: str) -> str | None:
+    """«orders:0-3», or what a member of a streams group has: «active 0:0-3 standby 1:2»."""
+    if row["streams"] is not None:
+        kinds = row["streams"][tasks]
+        return " ".join(f"{kind} {_tasks(kinds[kind])}" for kind in kinds if kinds[kind]) or "-"
+    return None if row[partitions] is None else _assigned(row[partitions])
+
+
+def _tasks(tasks: Sequence[dict[str, Any]]) -> str:
+    return " ".join(f"{task['subtopology_id']}:{ranges(task['partitions'])}" for task in tasks)
 
 
 def _assigned(assignments: Sequence[dict[str, Any]]) -> str:

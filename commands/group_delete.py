@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,7 +14,8 @@ from kctl.commands.group_reset_offsets import DRY_RUN, TOPIC
 from kctl.commands.group_tables import judge_changes
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.errors import OperationFailed, Refused, UsageError
+from kctl.errors import OperationFailed, UsageError
+from kctl.outcomes import raise_refusal
 from kctl.text import counted
 
 if TYPE_CHECKING:
@@ -53,7 +54,9 @@ def delete(
         lost = sum(len(row.offsets) for row in todo)
         if not inv.yes:
             for row in todo[:20]:
-                output.note(f"{row.group}: {counted(len(row.offsets), 'offset')} of {counted(row.topics, 'topic')}")
+                output.note(
+                    f"{row.group}: {counted(len(row.offsets), 'offset')} of {counted(row.topic_count, 'topic')}"
+                )
             if len(todo) > 20:
                 output.note(f"and {len(todo) - 20:,} more groups; --dry-run shows all")
         inv.confirm(
@@ -62,9 +65,8 @@ def delete(
         )
         done, errors = delete_groups(client, plan)
     _emit_groups(inv, done)
+    raise_refusal(errors, asked=len(todo))
     failed = [f"{row.group}: {row.error}" for row in done if row.result == "failed"]
-    if len(failed) == len(todo) and errors and all(isinstance(error, Refused) for error in errors):
-        raise errors[0]
     if failed:
         raise OperationFailed(f"{len(failed)} of {counted(len(todo), 'group')} not deleted: {'; '.join(failed)}")
 
@@ -75,7 +77,7 @@ def _emit_groups(inv: Invocation, rows: Sequence[DeletedGroup]) -> None:
         Column("result", style=lambda row: "red" if row["result"] == "failed" else None),
         Column("state"),
         Column("type"),
-        Column("topics", align="right"),
+        Column("topic_count", "TOPICS", align="right"),
         Column("count", "OFFSETS", align="right"),
     ]
 
@@ -84,7 +86,15 @@ def _emit_groups(inv: Invocation, rows: Sequence[DeletedGroup]) -> None:
         lost = [offset for row in rows for offset in row.offsets]
         return [Table(columns, known), *([_offsets_table(lost, with_result=False)] if lost else [])]
 
-    inv.emit(rows, tables)
+    inv.emit(rows, tables, lambda: [line for row in rows for line in _csv_rows(row)])
+
+
+def _csv_rows(row: DeletedGroup) -> list[dict[str, Any]]:
+    """One for each offset; one without, where there is none."""
+    group = {"group": row.group, "result": row.result, "state": row.state, "type": row.type}
+    names = ("topic", "partition", "committed_offset")
+    offsets = jsonable(row.offsets) or [dict.fromkeys(names)]
+    return [{**group, **{name: each[name] for name in names}, "error": row.error} for each in offsets]
 
 
 def _offsets_table(rows: Sequence[DeletedOffset], *, with_result: bool = True) -> Table:

@@ -11,7 +11,8 @@ from kctl.commands import output
 from kctl.commands.group_reset_offsets import DRY_RUN
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.errors import OperationFailed, Refused, UsageError
+from kctl.errors import OperationFailed, UsageError
+from kctl.outcomes import raise_refusal
 from kctl.text import counted
 
 if TYPE_CHECKING:
@@ -53,9 +54,8 @@ def remove_member(
     again = [row.client_id for row in done if row.result == "joined again"]
     if again:
         output.warn(f"joined again, because they still run: {', '.join(again)}")
+    raise_refusal(errors, asked=len(done))
     failed = [f"{row.member_id}: {row.error}" for row in done if row.result == "failed"]
-    if len(failed) == len(done) and errors and all(isinstance(error, Refused) for error in errors):
-        raise errors[0]
     if failed:
         raise OperationFailed(f"{len(failed)} of {counted(len(done), 'member')} not removed: {'; '.join(failed)}")
 
@@ -65,7 +65,7 @@ def _emit(inv: Invocation, rows: Sequence[RemovedMember]) -> None:
         Column("client_id", "CLIENT"),
         Column("group_instance_id", "INSTANCE"),
         Column("host"),
-        Column("partitions", align="right"),
+        Column("partition_count", "PARTITIONS", align="right"),
         Column("result", style=lambda row: "red" if row["result"] == "failed" else None),
         Column("member_id", "MEMBER"),
     ]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from kctl.commands import output
 from kctl.commands.output import Column, Table, jsonable
-from kctl.errors import KctlError, OperationFailed, Refused
+from kctl.errors import KctlError, OperationFailed
+from kctl.outcomes import raise_refusal
 from kctl.text import counted
 
 if TYPE_CHECKING:
@@ -68,13 +69,14 @@ def effect(rows: Sequence[OffsetChange]) -> str:
 def judge_changes(
     rows: Sequence[OffsetChange] | Sequence[DeletedOffset], errors: Sequence[KctlError], *, what: str
 ) -> None:
-    """Raise when something was not done: Refused (4) when nothing was, and was refused; else OperationFailed (5)."""
+    """Raise when something was not done: Refused (4) when nothing was, and was refused; else OperationFailed (5).
+
+    errors: that of each row that failed.
+    """
     failed = [row for row in rows if row.result == "failed"]
     if not failed:
         return
-    done = any(row.result not in {"failed", "unchanged", "absent"} for row in rows)
-    if not done and errors and all(isinstance(error, Refused) for error in errors):
-        raise errors[0]
+    raise_refusal(errors, asked=sum(row.result not in {"unchanged", "absent"} for row in rows))
     lines = [f"{row.group} {row.topic}-{row.partition}: {row.error}" for row in failed]
     raise OperationFailed(
         f"{len(failed)} of {counted(len(rows), 'offset')} not {what}: {'; '.join(lines[:3])}"

@@ -71,7 +71,7 @@ def _brokers(ids: Sequence[int]) -> str:
 
 def _title(found: LeaderStatus) -> str:
     told = (
-        f"{found.preferred:,} of {counted(found.partitions, 'partition')} led by the preferred replica "
+        f"{found.preferred:,} of {counted(found.partition_count, 'partition')} led by the preferred replica "
         f"({found.preferred_percent:.1f} %)"
     )
     if found.leaderless:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -11,12 +11,13 @@ from kctl.commands import output
 from kctl.commands.invocation import Invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.views import ranges, spans
-from kctl.errors import KctlError, NotAuthorized, OperationFailed, UsageError
+from kctl.errors import KctlError, NotAuthorized, NotHealthy, OperationFailed, UsageError
 from kctl.text import counted
 from kctl.units import format_size
 
 if TYPE_CHECKING:
-    from kctl.records.produce import ProduceResult
+    from kctl.records.produce_check import ProduceCheck
+    from kctl.records.produce_options import ProduceOptions, ProduceResult
 
 _MAX_NAMED = 80  # characters; -o json has all
 
@@ -54,7 +55,8 @@ def report(
     error: what stopped the sending. shortage: why brokers may have refused, as a hint. not_kept: why what was not
     acknowledged is not in the file for it.
     """
-    shown = jsonable(result) | {"not_acknowledged": spans(result.not_acknowledged)}
+    partitions = [{"partition": number, "records": count} for number, count in sorted(result.partitions.items())]
+    shown = jsonable(result) | {"not_acknowledged": spans(result.not_acknowledged), "partitions": partitions}
     inv.emit(shown, [Table(_columns(result), [shown])])
     if result.failed_file and not_kept is None:
         output.note(f"{counted(len(result.not_acknowledged), 'record')} not acknowledged: {result.failed_file}")
@@ -87,8 +89,8 @@ def _columns(result: ProduceResult) -> list[Column]:
     ]
 
 
-def _by_partition(counts: dict[str, int]) -> str:
-    return " ".join(f"{number}:{counts[number]}" for number in sorted(counts, key=int)) or "-"
+def _by_partition(rows: Sequence[Mapping[str, int]]) -> str:
+    return " ".join(f"{row['partition']}:{row['records']}" for row in rows) or "-"
 
 
 def _named(lines: list[int]) -> str:
@@ -122,3 +124,35 @@ def _failure(
     return OperationFailed(
         f"{message}; sent before it: {counted(result.sent, 'record')}, behind it: none", details=details
     )
+
+
+def report_check(inv: Invocation, found: ProduceCheck, options: ProduceOptions, shortage: str | None) -> None:
+    """Emit what a run would write; raise when some lines can be no record, or the cluster would not take them now.
+
+    shortage: what the cluster lacks for acks=all, in words.
+    """
+    shown = jsonable(found)
+    inv.emit(shown, [Table(_check_columns(), [shown])])
+    if found.max_batch_bytes is None or options.compression != "none":
+        why = "compressed" if options.compression != "none" else "its max.message.bytes may not be read"
+        output.note(f"whether each record is small enough only the broker knows: {why}")
+    if found.bad:
+        first = f"{counted(found.bad, 'line')} can be no record; the first: {found.bad_lines[0]}"
+        if not options.skip_bad_lines:
+            raise UsageError(first, hint="nothing was sent; -o json has more, --on-bad-line skip leaves them out")
+        output.warn(first)
+    if shortage:
+        raise NotHealthy(f"topic {found.topic} has {shortage}")
+
+
+def _check_columns() -> list[Column]:
+    return [
+        Column("topic"),
+        Column("records", "WOULD SEND", align="right"),
+        Column("bytes", align="right"),
+        Column("largest_bytes", "LARGEST", align="right"),
+        Column("tombstones", align="right"),
+        Column("bad", "BAD LINES", align="right"),
+        Column("partitions", "PARTITION:RECORDS", show=_by_partition),
+        Column("any_partition", "ANY PARTITION", align="right"),
+    ]

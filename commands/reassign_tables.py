@@ -27,7 +27,7 @@ _APPLY = "it was not begun on this machine: `kctl topic reassign apply PLAN` car
 def sentences(shown: Preview) -> list[str]:
     """What a run will do, for the one who is asked."""
     copies = "1 replica is copied" if shown.moves == 1 else f"{shown.moves:,} replicas are copied"
-    lines = [f"{counted(shown.partitions, 'partition')} in {counted(shown.batches, 'batch')}: {copies}"]
+    lines = [f"{counted(shown.partition_count, 'partition')} in {counted(shown.batches, 'batch')}: {copies}"]
     if shown.moves:
         lines[0] += f", {format_size(shown.bytes)}"
     if shown.unknown_sizes:
@@ -50,7 +50,7 @@ def question(shown: Preview, source: str) -> str:
         size = format_size(shown.bytes) + (" and more" if shown.unknown_sizes else "")
         what = f"{counted(shown.moves, 'replica')} ({size}) on {shown.cluster}"
     else:
-        what = f"the replicas of {counted(shown.partitions, 'partition')} on {shown.cluster}, without a copy"
+        what = f"the replicas of {counted(shown.partition_count, 'partition')} on {shown.cluster}, without a copy"
     return f"Roll back {source}: move {what}?" if shown.kind == "rollback" else f"Move {what}?"
 
 
@@ -139,7 +139,7 @@ def what_is_left(result: RunResult) -> list[str]:
     if result.failures:
         left.append(f"{counted(len(result.failures), 'partition')} not where they are to be")
     left += [
-        f"broker {row.broker} still holds {counted(row.replicas, 'replica')}: {some(row.partitions)}"
+        f"broker {row.broker} still holds {counted(row.replica_count, 'replica')}: {some(row.partitions)}"
         for row in result.brokers_left
     ]
     if result.not_elected:
@@ -175,7 +175,7 @@ def ways_on(found: RunResult | Verification, *, begun: bool = True) -> list[str]
         count = counted(sum(row.without_leader for row in stranded), "partition")
         ways.append(f"{count} without a leader cannot be copied: start a broker that has them, or delete their topics")
     # What the plan itself has still to move away is told above.
-    rest = [row for row in found.brokers_left if row.replicas > row.without_leader]
+    rest = [row for row in found.brokers_left if row.replica_count > row.without_leader]
     if rest and not found.failures:
         options = " ".join(f"--remove-broker {row.broker}" for row in rest)
         ways.append(f"`kctl topic reassign plan {options}` plans the rest")
@@ -243,7 +243,7 @@ def status_tables(status: Status) -> list[Table]:
         rows = {
             "run": f"{run.kind} of {run.source}, {run.state}" + (f" (pid {run.pid})" if run.pid else ""),
             "batches": f"{run.batches_done:,} of {run.batches:,} done",
-            "partitions": f"{run.reached:,} of {run.partitions:,} reached, {run.in_flight:,} in flight, "
+            "partitions": f"{run.reached:,} of {run.partition_count:,} reached, {run.in_flight:,} in flight, "
             f"{run.as_before:,} as before" + (f", {run.elsewhere:,} elsewhere" if run.elsewhere else ""),
             "throttle": run.throttle + (f": {', '.join(run.throttles_left)}" if run.throttles_left else ""),
             "began": run.began_at,

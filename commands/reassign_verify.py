@@ -74,7 +74,7 @@ def _tables(found: Verification) -> list[Table]:
 def _left(found: Verification) -> list[str]:
     left = []
     if found.failures:
-        left.append(f"{len(found.failures):,} of {found.partitions:,} partitions are not there")
+        left.append(f"{len(found.failures):,} of {found.partition_count:,} partitions are not there")
     if found.throttles_left:
         left.append(f"{counted(len(found.throttles_left), 'throttle setting')} left")
     left += [f"broker {row.broker} still holds {some(row.partitions)}" for row in found.brokers_left]

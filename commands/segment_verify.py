@@ -165,8 +165,8 @@ def _offsets(row: dict[str, Any]) -> str | int | None:
 def _summary(result: VerifyResult) -> str:
     checked = result.checked
     parts = [
-        counted(checked.log_dirs, "log dir") if checked.log_dirs else "",
-        counted(checked.partitions, "partition") if checked.partitions else "",
+        counted(checked.log_dir_count, "log dir") if checked.log_dir_count else "",
+        counted(checked.partition_count, "partition") if checked.partition_count else "",
         counted(checked.segments, "segment"),
         counted(checked.files, "file"),
         counted(checked.batches, "batch", "batches"),

@@ -43,7 +43,7 @@ _WIDE = frozenset({
     "committed_offset", "log_end_offset", "shown_before", "max_lag", "undecided", "control_records", "consumed_per_s",
     "produced_per_s", "deletion_ms", "last_commit", "client_id", "host",
 })  # fmt: skip
-_ALWAYS = frozenset({"group", "topic", "topics", "partition", "partitions", "lag", "lost"})
+_ALWAYS = frozenset({"group", "topic", "topic_count", "partition", "partition_count", "lag", "lost"})
 _COUNTS = frozenset(
     {"undecided", "control_records", "not_committed", "unknown"}
 )  # of which 0 says nothing; 0 ms to a loss does
@@ -74,8 +74,8 @@ def _time_lag(ms: int | None, least_ms: int | None) -> str | None:
 def _columns(by: By) -> list[Column]:
     whose = {
         By.PARTITION: [Column("topic", name=True), _right("partition", "PART")],
-        By.TOPIC: [Column("topic", name=True), _right("partitions")],
-        By.GROUP: [_right("topics"), _right("partitions")],
+        By.TOPIC: [Column("topic", name=True), _right("partition_count", "PARTITIONS")],
+        By.GROUP: [_right("topic_count", "TOPICS"), _right("partition_count", "PARTITIONS")],
     }[by]
     return [
         Column("group", name=True),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _MOST_GAPS = 5
 _STATES = "; status over time: . OK, W WARN, E ERR, ? not known, blank not read"
-_WIDE_LOSSES = {"partitions", "sole"}
+_WIDE_LOSSES = {"partition_count", "sole"}
 _STYLES = {"ERR": "red", "STOP": "red", "STALL": "red", "REWIND": "red", "WARN": "yellow"}
 
 
@@ -30,10 +30,10 @@ def report_tables(report: Report, worst: int, *, wide: bool = False) -> list[Tab
     tables = [
         _findings(report, worst),
         _overview(report),
-        _rows("Consumer groups", _groups(wide), report.groups, worst, report.overview.groups, _STATES),
+        _rows("Consumer groups", _groups(wide), report.groups, worst, report.overview.group_count, _STATES),
         _rows("Partitions that are behind", _partitions(wide), behind, worst, len(behind)),
         _log_dir_rows(report, worst, wide=wide),
-        _rows("Topics", _topics(wide), report.topics, worst, report.overview.topics),
+        _rows("Topics", _topics(wide), report.topics, worst, report.overview.topic_count),
     ]
     if report.losses:
         tables.append(_losses(report, worst, wide=wide))
@@ -115,7 +115,10 @@ def _overview(report: Report) -> Table:
         ("next loss in", _text(totals.next_loss_ms, _eta)),
         (
             "log dirs",
-            f"{totals.log_dirs} on {totals.brokers} brokers, {totals.offline_log_dirs} offline{_silent(report)}",
+            (
+                f"{totals.log_dir_count} on {totals.broker_count} brokers, {totals.offline_log_dirs} offline"
+                f"{_silent(report)}"
+            ),
         ),
         ("all replicas", format_size(totals.replicas_bytes)),
         ("growth", _text(totals.growth_bytes_per_hour, _growth)),
@@ -129,7 +132,7 @@ def _group_counts(report: Report) -> str:
     totals = report.overview
     if "commits" in report.missing_tables:
         return "not known: there are no commits in the store"
-    return f"{totals.groups}: {totals.groups_err} ERR, {totals.groups_warn} WARN, {totals.groups_ok} OK"
+    return f"{totals.group_count}: {totals.groups_err} ERR, {totals.groups_warn} WARN, {totals.groups_ok} OK"
 
 
 def _silent(report: Report) -> str:
@@ -220,7 +223,7 @@ def _log_dirs(wide: bool) -> list[Column]:
 def _topics(wide: bool) -> list[Column]:
     return [
         Column("now.topic", "TOPIC"),
-        *([_count("now.partitions", "PARTITIONS")] if wide else []),
+        *([_count("now.partition_count", "PARTITIONS")] if wide else []),
         _size("now.replicas_bytes", "ALL REPLICAS"),
         _course("size_over_time", "SIZE OVER TIME", wide),
         Column("now.growth_bytes_per_hour", "GROWTH", show=_growth, align="right"),

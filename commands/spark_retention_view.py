@@ -34,7 +34,7 @@ def usage_table(rows: Sequence[Any], by: str, *, outlook: bool = False, wide: bo
 def losses_table(rows: Sequence[Any]) -> Table:
     """What groups stand to lose at each full disk."""
     columns = [
-        _right("broker"), Column("log_dir"), _full(), Column("group", name=True), _right("partitions", "PARTS"),
+        _right("broker"), Column("log_dir"), _full(), Column("group", name=True), _right("partition_count", "PARTS"),
         _count("unread"), _count("sole", "ONLY HERE"), _count("deleted"), _due("loss_ms", "LOSS IN"),
     ]  # fmt: skip
     return Table(columns, jsonable(rows), empty="no disk gets full with messages that a group has not read")
@@ -63,7 +63,7 @@ def tombstones_table(rows: Sequence[Any]) -> Table:
 def what_if_tables(found: WhatIf) -> list[Table]:
     """What a change frees, what becomes of the disks, who loses."""
     topics = [
-        Column("topic"), _right("partitions"), _size("replicas_bytes", "ALL REPLICAS"),
+        Column("topic"), _right("partition_count", "PARTITIONS"), _size("replicas_bytes", "ALL REPLICAS"),
         _size("freed_at_least_bytes", "FREED"), _size("freed_at_most_bytes", "AT MOST"),
         _size("ceiling_bytes", "CEILING"), _size("new_ceiling_bytes", "NEW CEILING"),
         Column("unknown_partitions", "UNKNOWN", align="right", style=_warned),
@@ -74,7 +74,7 @@ def what_if_tables(found: WhatIf) -> list[Table]:
         replace(_full("new_full_ms", "THEN"), key="then", show=str),
     ]  # fmt: skip
     groups = [
-        Column("group", name=True), Column("topic", name=True), _right("partitions"),
+        Column("group", name=True), Column("topic", name=True), _right("partition_count", "PARTITIONS"),
         _count("lost_at_most", "LOST AT MOST"), _due("loss_ms", "LOSS IN"), _due("new_loss_ms", "THEN"),
     ]  # fmt: skip
     return [
@@ -214,21 +214,21 @@ def _cleaner() -> list[Column]:
 
 
 _BY: dict[str, Any] = {
-    "topic": lambda: [Column("topic"), _right("partitions"), *_sizes(), _limit(), *_shares()],
+    "topic": lambda: [Column("topic"), _right("partition_count", "PARTITIONS"), *_sizes(), _limit(), *_shares()],
     "partition": lambda: [
-        Column("topic"), _right("partition", "PART"), _right("leader"), _right("replicas"), *_sizes(), _limit(),
-        *_shares(),
+        Column("topic"), _right("partition", "PART"), _right("leader"), _right("replica_count", "REPLICAS"),
+        *_sizes(), _limit(), *_shares(),
     ],
     "replica": lambda: [
-        Column("topic"), _right("partition", "PART"), _right("broker"), Column("log_dir"), Column("leader"),
-        *_sizes(replicas=False), _share("retention_bytes_used", "BYTES USED"),
+        Column("topic"), _right("partition", "PART"), _right("broker"), Column("log_dir"),
+        Column("is_leader", "LEADER"), *_sizes(replicas=False), _share("retention_bytes_used", "BYTES USED"),
     ],
     "broker": lambda: [
-        _right("broker"), _right("log_dirs"), _right("topics"), _right("replicas"), *_sizes(replicas=False),
-        _share("disk_used", "DISK"), *_shares(),
+        _right("broker"), _right("log_dir_count", "LOG DIRS"), _right("topic_count", "TOPICS"),
+        _right("replica_count", "REPLICAS"), *_sizes(replicas=False), _share("disk_used", "DISK"), *_shares(),
     ],
     "log-dir": lambda: [
-        _right("broker"), Column("log_dir"), _right("replicas"), *_sizes(replicas=False),
+        _right("broker"), Column("log_dir"), _right("replica_count", "REPLICAS"), *_sizes(replicas=False),
         _size("usable_bytes", "FREE"), _share("disk_used", "DISK"), *_shares(),
     ],
 }  # fmt: skip
@@ -243,12 +243,12 @@ _OUTLOOK: dict[str, Any] = {
 }  # fmt: skip
 _SHARES = {"retention_bytes_used", "oldest_age_ms", "retention_ms_used"}
 _WIDE: dict[str, set[str]] = {
-    "topic": {"partitions", "size_bytes", "retention_bytes", "oldest_age_ms", "skew", "dirty_ratio_at_least"},
+    "topic": {"partition_count", "size_bytes", "retention_bytes", "oldest_age_ms", "skew", "dirty_ratio_at_least"},
     "partition": {
-        "leader", "replicas", "replicas_bytes", "retention_bytes", "oldest_age_ms", "dirty_ratio_at_least",
+        "leader", "replica_count", "replicas_bytes", "retention_bytes", "oldest_age_ms", "dirty_ratio_at_least",
     },
     "replica": {"retention_bytes_used", "freed_bytes_per_hour"},
-    "broker": {"log_dirs", "topics", "replicas", *_SHARES},
-    "log-dir": {"replicas", *_SHARES},
+    "broker": {"log_dir_count", "topic_count", "replica_count", *_SHARES},
+    "log-dir": {"replica_count", *_SHARES},
 }  # fmt: skip
 _ALWAYS = {"topic", "partition", "broker", "log_dir", "size_bytes", "replicas_bytes"}

@@ -187,8 +187,8 @@ def _line(report: PassReport, *, as_before: bool = False) -> str:
     if not report.stored:
         return f"{at}  not stored: {report.error}"
     return (
-        f"{at}  {counted(report.groups, 'group')}, {counted(report.commits, 'commit')},"
-        f" {counted(report.partitions, 'partition')}, {format_size(report.size_bytes)}"
+        f"{at}  {counted(report.group_count, 'group')}, {counted(report.commits, 'commit')},"
+        f" {counted(report.partition_count, 'partition')}, {format_size(report.size_bytes)}"
         f" in {format_duration(report.duration_ms + report.storing_ms)}"
         f"{'' if report.complete else ', not complete'}{' as before' if as_before else ''}"
     )
@@ -199,10 +199,10 @@ def _columns() -> list[Column]:
 
     return [
         Column("at"),
-        Column("groups", align="right"),
+        Column("group_count", "GROUPS", align="right"),
         Column("commits", align="right"),
-        Column("partitions", align="right"),
-        Column("replicas", align="right"),
+        Column("partition_count", "PARTITIONS", align="right"),
+        Column("replica_count", "REPLICAS", align="right"),
         Column("size_bytes", "SIZE", show=format_size, align="right"),
         Column("duration_ms", "TIME", show=format_duration, align="right"),
         Column("complete"),

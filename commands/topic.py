@@ -67,11 +67,12 @@ def _look(
     unhealthy: only those of which one of these counts is not zero.
     """
     from kctl.topics.choose import choose, not_seen
-    from kctl.topics.listing import summaries, with_messages, with_sizes
+    from kctl.topics.listing import summarize, with_messages, with_sizes
 
     state, chosen = choose(client, match=match, internal=internal)
     doubts, failures = not_seen(client, (), chosen, filtered=bool(unhealthy))
-    topics = summaries(chosen)
+    topics, unsure = summarize(client, state, chosen)
+    doubts += unsure
     if unhealthy:
         topics = [row for row in topics if any(getattr(row, key) for key in unhealthy)]
     if size:
@@ -91,8 +92,8 @@ def _shown(
 
 def _table(topics: Sequence[TopicSummary], *, size: bool, count: bool) -> Table:
     columns = [
-        Column("name", "TOPIC", name=True),
-        Column("partitions", align="right"),
+        Column("topic", name=True),
+        Column("partition_count", "PARTITIONS", align="right"),
         Column("replication_factor", "RF", align="right"),
         Column("under_replicated_partitions", "UNDER-REPLICATED", align="right",
                style=alarm("under_replicated_partitions")),

@@ -11,7 +11,7 @@ from kctl.commands import output
 from kctl.commands.expect import EXPECT, check_pattern
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table
-from kctl.commands.topic_options import MATCH, NAMES
+from kctl.commands.topic_options import CONFIG, MATCH, NAMES
 from kctl.errors import OperationFailed, UsageError
 from kctl.text import counted
 from kctl.topics.partition_numbers import MOST
@@ -35,7 +35,7 @@ def alter(
         str | None,
         typer.Option(metavar="1:2,2:3", help="Brokers of every partition, as in create; those there stay as they are."),
     ] = None,
-    config: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="Config to set; repeatable.")] = None,
+    config: Annotated[list[str] | None, CONFIG] = None,
     delete_config: Annotated[
         list[str] | None, typer.Option(metavar="KEY", help="Config to take away, so that a default holds; repeatable.")
     ] = None,
@@ -75,9 +75,9 @@ def alter(
 
 
 def _configs(set_: Sequence[str], unset: Sequence[str]) -> dict[str, str | None]:
-    from kctl.topics.create import parse_configs
+    from kctl.configs.edits import read_values
 
-    values: dict[str, str | None] = dict(parse_configs(set_))
+    values: dict[str, str | None] = dict(read_values(set_))
     both = sorted(values.keys() & set(unset))
     if both:
         raise UsageError(f"{', '.join(both)} is both to be set and to be deleted")
@@ -89,7 +89,7 @@ def _change(
 ) -> TopicChange:
     from kctl.errors import Refused
     from kctl.topics.alter import TopicChange
-    from kctl.topics.create import parse_assignment
+    from kctl.topics.new_topic import parse_assignment
 
     if assignment is None:
         return TopicChange(topic.name, partitions, None, configs)
@@ -110,15 +110,15 @@ def warn_of(rows: Sequence[AlteredTopic], state: ClusterState) -> None:
     from kctl.configs.cautions import caution_of
     from kctl.topics.alter import ORDER_IS_LOST
 
-    growing = [row.name for row in rows if row.partitions_after > row.partitions_before]
+    growing = [row.topic for row in rows if row.partition_count_after > row.partition_count_before]
     if growing:
         output.warn(f"{', '.join(growing)}: {ORDER_IS_LOST}")
     for row in rows:
-        factor = min((len(p.replicas) for p in state.topics[row.name].partitions), default=None)
-        for config in row.configs:
+        factor = min((len(p.replicas) for p in state.topics[row.topic].partitions), default=None)
+        for config in row.config_changes:
             caution = caution_of(config, factor) if config.result.startswith("would") else None
             if caution:
-                output.warn(f"{row.name}: {caution}")
+                output.warn(f"{row.topic}: {caution}")
 
 
 def show_plan(rows: Sequence[AlteredTopic]) -> None:
@@ -142,21 +142,21 @@ def emit_altered(inv: Invocation, rows: Sequence[AlteredTopic]) -> None:
 
 def raise_unaltered(rows: Sequence[AlteredTopic]) -> None:
     """Raise OperationFailed when some were not changed, or not shown to be."""
-    failed = [f"{row.name}: {row.error}" for row in rows if row.result == "failed"]
+    failed = [f"{row.topic}: {row.error}" for row in rows if row.result == "failed"]
     if failed:
         raise OperationFailed(f"{len(failed)} of {counted(len(rows), 'topic')} not changed: {'; '.join(failed)}")
 
 
 def _flat(rows: Sequence[AlteredTopic]) -> Iterator[dict[str, Any]]:
     for row in rows:
-        if row.partitions_after != row.partitions_before or not row.configs:
+        if row.partition_count_after != row.partition_count_before or not row.config_changes:
             yield {
-                "topic": row.name, "what": "partitions", "result": row.result,
-                "before": row.partitions_before, "after": row.partitions_after,
+                "topic": row.topic, "what": "partitions", "result": row.result,
+                "before": row.partition_count_before, "after": row.partition_count_after,
             }  # fmt: skip
-        for config in row.configs:
+        for config in row.config_changes:
             yield {
-                "topic": row.name, "what": config.name, "result": config.result, "before": config.before,
+                "topic": row.topic, "what": config.name, "result": config.result, "before": config.before,
                 "after": DEFAULT if config.after is None and config.result == "would unset" else config.after,
                 "after_source": config.after_source,
             }  # fmt: skip

@@ -69,7 +69,7 @@ def apply(
             done = carry_out(client, plan, timeout_s=inv.timeout_s(30), progress=bar.update) if plan.todo else rows
             gone = _delete(inv, client, done, going)
     _emit(inv, [*done, *_pruned(gone)])
-    failed = [f"{row.name}: {row.error}" for row in done if row.result == "failed"]
+    failed = [f"{row.topic}: {row.error}" for row in done if row.result == "failed"]
     if failed:
         kept = "; nothing was pruned" if going else ""
         raise OperationFailed(
@@ -148,12 +148,12 @@ def _delete(
 def _pruned(rows: Sequence[DeletedTopic]) -> list[AppliedTopic]:
     from kctl.topics.apply import AppliedTopic
 
-    return [AppliedTopic(row.name, row.result, (), row.error) for row in rows]
+    return [AppliedTopic(row.topic, row.result, (), row.error) for row in rows]
 
 
 def _emit(inv: Invocation, rows: Sequence[AppliedTopic]) -> None:
     columns = [
-        Column("name", "TOPIC", name=True),
+        Column("topic", name=True),
         Column("result"),
         Column("what", "CHANGE"),
         Column("before"),
@@ -166,7 +166,7 @@ def _flat(rows: Sequence[AppliedTopic]) -> Iterator[dict[str, Any]]:
     for row in rows:
         for change in row.changes or (None,):
             yield {
-                "name": row.name, "result": row.result, "what": change.what if change else None,
+                "topic": row.topic, "result": row.result, "what": change.what if change else None,
                 "before": change.before if change else None, "after": _after(change) if change else None,
             }  # fmt: skip
 

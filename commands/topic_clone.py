@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kctl.commands import output
+from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.errors import OperationFailed, UsageError
@@ -57,12 +58,15 @@ def clone(
             _emit(inv, plan.clone)
             return
         try:
-            with output.progress("copying" if data else "creating", lines_every_s=30) as bar:
+            with (
+                undone_when_terminated(),
+                output.progress("copying" if data else "creating", lines_every_s=30) as bar,
+            ):
                 done = make(
                     client, plan, compression=compression.value, timeout_s=inv.timeout_s(30), progress=bar.update
                 )
         except KeyboardInterrupt:
-            output.warn(f"{name} is not whole, if it is there: `kctl topic delete {name}`")
+            output.warn(f"{name} is not whole, if it is there: `kctl topic delete {name}`, and clone it again")
             raise
     _emit(inv, done)
     if done.error:
@@ -73,10 +77,10 @@ def clone(
 
 def _emit(inv: Invocation, row: ClonedTopic) -> None:
     columns = [
-        Column("source", name=True),
-        Column("name", "NEW", name=True),
+        Column("source_topic", "SOURCE", name=True),
+        Column("topic", "NEW", name=True),
         Column("result"),
-        Column("partitions", align="right"),
+        Column("partition_count", "PARTITIONS", align="right"),
         Column("replication_factor", "RF", align="right"),
         Column("configs", show=lambda configs: " ".join(f"{k}={v}" for k, v in configs.items()) or "-"),
         Column("records", align="right"),

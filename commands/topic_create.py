@@ -10,13 +10,15 @@ import typer
 from kctl.commands import output
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
+from kctl.commands.topic_options import CONFIG
 from kctl.errors import NotHealthy, OperationFailed, UsageError
 from kctl.text import counted
 from kctl.topics.partition_numbers import MOST
 
 if TYPE_CHECKING:
     from kctl.topics.apply import AppliedTopic
-    from kctl.topics.create import CreatedTopic, NewTopic
+    from kctl.topics.create import CreatedTopic
+    from kctl.topics.new_topic import NewTopic
 
 
 def create(
@@ -32,7 +34,7 @@ def create(
         str | None,
         typer.Option(metavar="1:2,2:3", help="Brokers of each partition, preferred leader first, instead of numbers."),
     ] = None,
-    config: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="Topic config; repeatable.")] = None,
+    config: Annotated[list[str] | None, CONFIG] = None,
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Leave topics that are there alone.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Let the brokers check it, create nothing.")] = False,
 ) -> None:
@@ -54,7 +56,7 @@ def create(
                 client, topics, plan, if_not_exists=if_not_exists, timeout_s=inv.timeout_s(30), progress=bar.update
             )
     _emit_created(inv, done)
-    failed = [f"{row.name}: {row.error}" for row in done if row.result == "failed"]
+    failed = [f"{row.topic}: {row.error}" for row in done if row.result == "failed"]
     if failed:
         raise OperationFailed(
             f"{len(failed)} of {counted(len(done), 'topic')} not created: {'; '.join(failed)}",
@@ -65,7 +67,7 @@ def create(
 
 def raise_leaderless(done: Sequence[CreatedTopic | AppliedTopic]) -> None:
     """Raise NotHealthy for topics that were created and have partitions without a leader; none of the rows failed."""
-    leaderless = [f"{row.name}: {row.error}" for row in done if row.error]
+    leaderless = [f"{row.topic}: {row.error}" for row in done if row.error]
     if leaderless:
         raise NotHealthy(f"created, but {'; '.join(leaderless)}")
 
@@ -73,24 +75,25 @@ def raise_leaderless(done: Sequence[CreatedTopic | AppliedTopic]) -> None:
 def _new_topics(
     names: Sequence[str], partitions: int | None, factor: int | None, assignment: str | None, config: Sequence[str]
 ) -> list[NewTopic]:
-    from kctl.topics.create import NewTopic, parse_assignment, parse_configs
+    from kctl.configs.edits import read_values
+    from kctl.topics.new_topic import NewTopic, parse_assignment
 
     if assignment and (partitions is not None or factor is not None):
         raise UsageError("--replica-assignment already says how many partitions and replicas there are")
     replicas = parse_assignment(assignment) if assignment is not None else None
-    configs = parse_configs(config)
+    configs = read_values(config)
     return [NewTopic(name, partitions, factor, replicas, configs) for name in names]
 
 
 def _emit_created(inv: Invocation, rows: Sequence[CreatedTopic]) -> None:
     columns = [
-        Column("name", "TOPIC"),
+        Column("topic"),
         Column("result"),
-        Column("partitions", align="right"),
+        Column("partition_count", "PARTITIONS", align="right"),
         Column("replication_factor", "RF", align="right"),
         Column("configs", show=lambda configs: " ".join(f"{k}={v}" for k, v in configs.items()) or "-"),
     ]
     inv.emit(rows, lambda: [Table(columns, jsonable(rows))])
     for row in rows:
         if row.differs:
-            output.warn(f"topic {row.name} exists and was left alone: it {row.differs}")
+            output.warn(f"topic {row.topic} exists and was left alone: it {row.differs}")

@@ -64,16 +64,17 @@ def show_losses(rows: Sequence[DeletedTopic]) -> None:
 
 def raise_undeleted(rows: Sequence[DeletedTopic]) -> None:
     """Raise OperationFailed when some are not gone."""
-    failed = [f"{row.name}: {row.error}" for row in rows if row.result in {"failed", "marked"}]
+    failed = [f"{row.topic}: {row.error}" for row in rows if row.result in {"failed", "marked"}]
     if failed:
         raise OperationFailed(f"{len(failed)} of {counted(len(rows), 'topic')} not deleted: {'; '.join(failed)}")
 
 
 def _loss(row: DeletedTopic) -> str:
-    size = "size unknown" if row.size_bytes is None else f"{format_size(row.size_bytes)} on disk"
-    parts = [counted(row.partitions, "partition"), f"replication factor {row.replication_factor}", size]
-    if row.last_write:
-        parts.append(f"newest record of {row.last_write}")
+    size = _size(row)
+    size = f"{size} on disk" if size else "size unknown"
+    parts = [counted(row.partition_count, "partition"), f"replication factor {row.replication_factor}", size]
+    if row.newest_timestamp:
+        parts.append(f"newest record of {row.newest_timestamp}")
     readers = row.readers or ()
     if row.readers is None:
         parts.append("readers unknown")
@@ -81,7 +82,14 @@ def _loss(row: DeletedTopic) -> str:
         parts.append(f"read by {', '.join(_reader(reader) for reader in readers[:_SHOWN])}")
     if len(readers) > _SHOWN:
         parts.append(f"and {len(readers) - _SHOWN} more")
-    return f"{row.name}: {', '.join(parts)}"
+    return f"{row.topic}: {', '.join(parts)}"
+
+
+def _size(row: DeletedTopic) -> str | None:
+    """«12 kB»; where a broker did not tell, at least so much."""
+    if row.size_bytes is not None:
+        return format_size(row.size_bytes)
+    return None if row.known_size_bytes is None else f"at least {format_size(row.known_size_bytes)}"
 
 
 def _reader(reader: TopicReader) -> str:
@@ -92,12 +100,12 @@ def _reader(reader: TopicReader) -> str:
 def emit_deleted(inv: Invocation, rows: Sequence[DeletedTopic]) -> None:
     """What became of each topic."""
     columns = [
-        Column("name", "TOPIC"),
+        Column("topic"),
         Column("result"),
-        Column("partitions", align="right"),
+        Column("partition_count", "PARTITIONS", align="right"),
         Column("replication_factor", "RF", align="right"),
-        Column("size_bytes", "SIZE", show=format_size, align="right"),
+        Column("size", align="right"),
         Column("readers", "READ BY", show=lambda readers: ", ".join(reader["group"] for reader in readers) or "-"),
-        Column("last_write", "NEWEST RECORD"),
+        Column("newest_timestamp", "NEWEST RECORD"),
     ]
-    inv.emit(rows, lambda: [Table(columns, jsonable(rows))])
+    inv.emit(rows, lambda: [Table(columns, [{**jsonable(row), "size": _size(row)} for row in rows])])

@@ -147,7 +147,7 @@ def _measured(
     from kctl.topics.offsets import log_spans
     from kctl.topics.sizes import fetch_sizes
 
-    there = [state.topics[topic.name] for topic in topics]
+    there = [state.topics[topic.topic] for topic in topics]
     if size:
         sizes = fetch_sizes(client, state, there)
         failures += sizes.failures
@@ -167,7 +167,7 @@ def _tables(found: _Found, problems: Sequence[Problem]) -> list[Table]:
     if not problems:
         return [table for each in topics for table in tables(each)]
     columns = [Column("topic", name=True), *_columns(topics)]
-    return [Table(columns, [{"topic": topic.name, **row} for topic in topics for row in _rows(topic)])]
+    return [Table(columns, [{"topic": topic.topic, **row} for topic in topics for row in _rows(topic)])]
 
 
 def _rows(topic: TopicDescription) -> list[dict[str, Any]]:
@@ -176,7 +176,7 @@ def _rows(topic: TopicDescription) -> list[dict[str, Any]]:
 
 def csv_rows(topics: Sequence[TopicDescription]) -> list[dict[str, Any]]:
     """A row for each partition, its topic in front; without what is only there when it was asked for."""
-    rows = [{"topic": topic.name, **row} for topic in topics for row in jsonable(topic.partitions)]
+    rows = [{"topic": topic.topic, **row} for topic in topics for row in jsonable(topic.partitions)]
     sizes = ("size_bytes", "leader_size_bytes")
     unasked = {key for key in sizes if all(row[key] is None for row in rows)}
     return [{k: v for k, v in row.items() if k not in unasked and (k, v) != ("offsets", None)} for row in rows]
@@ -211,11 +211,11 @@ def tables(topic: TopicDescription) -> list[Table]:
     partitions = Table(
         columns=_columns([topic]),
         rows=_rows(topic),
-        title=f"{topic.name}: {counted(topic.partition_count, 'partition')}, replication factor {_factors(topic)}",
+        title=f"{topic.topic}: {counted(topic.partition_count, 'partition')}, replication factor {_factors(topic)}",
     )
     configs = Table(
         columns=[Column("name", "CONFIG"), Column("value"), Column("source", "SET BY")],
-        rows=jsonable(topic.configs),
+        rows=jsonable(topic.config_entries),
     )
     return [partitions, configs]
 

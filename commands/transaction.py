@@ -28,7 +28,9 @@ def list_(
     state: Annotated[
         list[str] | None, typer.Option(metavar="STATE", help="Ongoing, PrepareCommit, CompleteAbort …; repeatable.")
     ] = None,
-    producer_id: Annotated[list[int] | None, typer.Option(help="Only of this producer id; repeatable.")] = None,
+    producer_id: Annotated[
+        list[int] | None, typer.Option(min=0, max=2**63 - 1, metavar="N", help="Only of this producer id; repeatable.")
+    ] = None,
     duration_filter: Annotated[
         str | None, typer.Option(metavar="DURATION", help="Only those that have been open for longer.")
     ] = None,
@@ -55,11 +57,13 @@ def list_(
         complete = all_can_be_listed(client)
     if patterns:
         rows = [row for row in rows if matches(row.transactional_id, patterns)]
+        if not (rows or failed or states or producer_id) and complete and duration_ms is None:
+            raise NotFound(f"no transactional id matches {' or '.join(match or ())}")
     columns = [
         Column("transactional_id", name=True),
         Column("coordinator", align="right"),
         Column("producer_id", align="right"),
-        Column("transaction_state", "STATE"),
+        Column("state"),
     ]
     inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty="no such transactions")])
     if not complete:
@@ -87,26 +91,27 @@ def describe(ctx: typer.Context, ids: Annotated[list[str], typer.Argument(metava
     Example: kctl transaction describe payments-1 -o json
     """
     from kctl.cluster_rights import may_describe_all_topics
-    from kctl.transactions.listing import describe_transactions
+    from kctl.transactions.listing import describe_transactions, missing_transactional_id
 
     inv = invocation(ctx)
     with inv.connect() as client:
         answers = describe_transactions(client, ids)
         whole = may_describe_all_topics(client)
-    found = [answer for answer in answers.values() if not isinstance(answer, KctlError)]
-    failed = {name: answer for name, answer in answers.items() if isinstance(answer, KctlError)}
-    if failed and not found:
-        raise next(iter(failed.values()))
+        found = [answer for answer in answers.values() if not isinstance(answer, KctlError)]
+        failed = {name: answer for name, answer in answers.items() if isinstance(answer, KctlError)}
+        if failed and not found:
+            name, error = next(iter(failed.items()))
+            raise missing_transactional_id(client, error, name) if isinstance(error, NotFound) else error
     columns = [
         Column("transactional_id", name=True),
         Column("coordinator", align="right"),
         Column("producer_id", align="right"),
         Column("producer_epoch", "EPOCH", align="right"),
-        Column("transaction_state", "STATE"),
+        Column("state"),
         Column("transaction_timeout_ms", "TIMEOUT", show=format_duration, align="right"),
         Column("transaction_start_time", "OPEN SINCE", wide=True),
         Column("duration_ms", "OPEN FOR", show=format_duration, align="right"),
-        Column("partitions", name=True),
+        Column("topic_partitions", "PARTITIONS", name=True),
     ]
     inv.emit(found, lambda: [Table(columns, jsonable(found))])
     if whole is False:

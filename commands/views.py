@@ -117,8 +117,8 @@ def lag_table(rows: Sequence[Any], by: By, *, members: bool) -> Table:
     columns = [
         Column("group", name=True),
         Column("state"),
-        Column("topic", name=True) if by is By.TOPIC else Column("topics", align="right"),
-        Column("partitions", align="right"),
+        Column("topic", name=True) if by is By.TOPIC else Column("topic_count", "TOPICS", align="right"),
+        Column("partition_count", "PARTITIONS", align="right"),
         Column("lag", align="right"),
         Column("max_lag", "MAX", align="right"),
         Column("lost", align="right", style=lambda row: "red" if row["lost"] else None),
@@ -136,7 +136,7 @@ def remarks(report: LagReport) -> None:
         output.note(f"there are commits for {name} {ranges(numbers)}, which does not exist any more")
     share = sorted(name for name, group in report.groups.items() if group.type == "share")
     if share:
-        output.note(f"a share group has no committed offsets: {', '.join(share)}")
+        output.note(f"a share group has no committed offsets: {', '.join(share)}; `kctl group describe` has its own")
     silent = sorted(report.groups.keys() - {row.group for row in report.rows} - report.failed.keys() - set(share))
     if silent and len(silent) <= 10:
         output.note(f"nothing committed and no members: {', '.join(silent)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,8 +20,8 @@ from kctl.text import counted
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
+    from kctl.zk.ensemble import Ensemble
     from kctl.zk.nodes import ChildNode
-    from kctl.zk.servers import Server
     from kctl.zk.watch import Change
 
 app = CommandGroup("Look into ZooKeeper, read only.")
@@ -43,9 +44,9 @@ def _address(inv: Invocation) -> str:
 
 @contextmanager
 def _session(inv: Invocation) -> Iterator[KazooClient]:
-    from kctl.client import zookeeper
+    from kctl.zk.session import zookeeper
 
-    with zookeeper(_address(inv), timeout_s=inv.timeout_s(10)) as client:
+    with zookeeper(_address(inv), security=inv.target().zookeeper_security, timeout_s=inv.timeout_s(10)) as client:
         yield client
 
 
@@ -163,8 +164,8 @@ def stat(
 ) -> None:
     """Show what ZooKeeper keeps about a node; without a path, each server of the ensemble.
 
-    Servers are those of --zookeeper or the context, each asked by itself: mode, latency, connections, zxid. Exit 1 when
-    one of them does not serve.
+    Servers are those of --zookeeper or the context, and those that the ensemble's configuration names besides. Each is
+    asked by itself: mode, latency, connections, zxid. Exit 1 when one of them does not serve.
 
     Example: kctl zk stat
     """
@@ -186,17 +187,32 @@ def _servers(inv: Invocation, watching: Watching | None) -> None:
     from kctl.address import parse_zookeeper
     from kctl.deadline import Deadline
     from kctl.preflight import LIMIT_S
+    from kctl.zk.ensemble import read_ensemble
     from kctl.zk.servers import problems, read_servers
 
-    servers = parse_zookeeper(_address(inv)).servers
+    limit_s = min(inv.timeout_s(LIMIT_S), LIMIT_S)
+    named = parse_zookeeper(_address(inv)).servers
+    security = inv.target().zookeeper_security
+    known: list[Ensemble] = []
 
-    def look() -> list[Server]:
-        return read_servers(servers, Deadline(min(inv.timeout_s(LIMIT_S), LIMIT_S)))
+    def look() -> Ensemble:
+        """Who belongs to it is asked once."""
+        if known:
+            return replace(known[0], servers=read_servers(known[0].addresses, Deadline(limit_s), security))
+        known.append(read_ensemble(named, limit_s, security))
+        return known[0]
+
+    def shown(seen: Ensemble) -> Shown:
+        doubts = [seen.doubt] if seen.doubt else []
+        return Shown(seen.servers, [server_table(jsonable(seen.servers))], [*problems(seen.servers), *doubts])
 
     if watching is not None:
-        watching.run(look, lambda seen: Shown(seen, [server_table(jsonable(seen))], problems(seen)))
-    found = look()
+        watching.run(look, shown)
+    ensemble = look()
+    found = ensemble.servers
     inv.emit(found, lambda: [server_table(jsonable(found))])
+    if ensemble.doubt:
+        output.warn(ensemble.doubt)
     wrong = problems(found)
     if wrong:
         raise NotHealthy(f"the ensemble is not as it should be: {'; '.join(wrong)}", details={"problems": wrong})

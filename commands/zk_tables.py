@@ -69,13 +69,13 @@ def server_table(servers: Sequence[Mapping[str, Any]]) -> Table:
     """A line for each server; what only `mntr` tells with -o wide."""
     columns = [
         Column("server", name=True),
-        Column("mode", style=lambda row: None if row["healthy"] else "red"),
+        Column("mode", name=True, style=lambda row: None if row["healthy"] else "red"),
         Column("version"),
-        Column("latency", "LATENCY MIN/AVG/MAX"),
-        Column("connections", align="right"),
+        Column("latency", "MS MIN/AVG/MAX"),
+        Column("connections", "CONN", align="right"),
         Column("outstanding", align="right"),
         Column("zxid"),
-        Column("nodes", align="right"),
+        Column("nodes", align="right", wide=True),
         Column("uptime_ms", "UP FOR", show=format_duration, wide=True),
         Column("watches", align="right", wide=True),
         Column("data_bytes", "DATA", show=format_size, align="right", wide=True),
@@ -88,4 +88,4 @@ def server_table(servers: Sequence[Mapping[str, Any]]) -> Table:
 
 def _latency(row: Mapping[str, Any]) -> str | None:
     low, mean, high = (row[f"latency_{part}_ms"] for part in ("min", "avg", "max"))
-    return None if mean is None else f"{low:g}/{mean:g}/{high:g} ms"
+    return None if mean is None else f"{low:g}/{round(mean, 1):g}/{high:g}"

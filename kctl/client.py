@@ -1,4 +1,4 @@
-"""The only place where a client is made: connections to brokers, kafka-python's clients, kazoo's.
+"""The only place where a client of brokers is made: connections, kafka-python's clients. kctl.zk.session makes kazoo's.
 
 `connect` runs the preflight and gives a ClusterClient, which speaks to brokers over connections of its own
 (kctl.connection) with kafka-python's request and response classes. kafka-python's own clients (admin, producer,
@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from kctl import preflight, wire
-from kctl.address import parse_zookeeper
 from kctl.brokers import Brokers
 from kctl.connection import Connection, Dialer, PeerClosed
 from kctl.deadline import Deadline
@@ -33,13 +32,10 @@ from kctl.protocol_errors import NOT_CONTROLLER, error_for, error_name
 if TYPE_CHECKING:
     from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
     from kafka.errors import KafkaError
-    from kazoo.client import KazooClient
 
     from kctl.context import Target
 
-__all__ = [
-    "ClusterClient", "connect", "consumer_for", "error_for", "error_from", "error_name", "producer_for", "zookeeper",
-]  # fmt: skip
+__all__ = ["ClusterClient", "connect", "consumer_for", "error_for", "error_from", "error_name", "producer_for"]
 
 # A dead controller is replaced when its session ends (zookeeper.session.timeout.ms, 18 s by default).
 _ELECTION_WAIT_S = 10.0
@@ -364,52 +360,3 @@ def _has_error(answer: Any, code: int) -> bool:
         elif isinstance(value, list):
             pending.extend(v for v in value if isinstance(v, (dict, list)))
     return False
-
-
-# --- ZooKeeper ----------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def zookeeper(connect: str, *, timeout_s: float = 10.0) -> Iterator[KazooClient]:
-    """A kazoo client of «host:port,…/chroot», for reading; its paths are relative to the chroot.
-
-    Raises NotFound for a chroot that does not exist, ConnectionFailed's subclasses within 5 s when no server can be
-    reached, ConnectionTimedOut when they can but serve nobody (no quorum) within timeout_s.
-    """
-    from kctl.logs import quiet_kazoo
-    from kctl.zk.reach import find_chroots, reach
-
-    path = parse_zookeeper(connect)
-    servers = reach(path.servers, Deadline(min(timeout_s, preflight.LIMIT_S)))
-    quiet_kazoo()
-    from kazoo.client import KazooClient
-    from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, KazooException, SessionExpiredError
-
-    # Without a limit to its retries, a call waits for ever when ZooKeeper goes away.
-    retry = {"max_tries": -1, "deadline": timeout_s}
-    hosts = ",".join(map(str, servers))
-    client = KazooClient(hosts=hosts, timeout=timeout_s, read_only=True, connection_retry=retry)
-    try:
-        client.start(timeout=timeout_s)
-    except client.handler.timeout_exception:
-        raise ConnectionTimedOut(
-            f"ZooKeeper {connect} gave no session within {timeout_s:g} s", hint="has the ensemble a quorum?"
-        ) from None
-    try:
-        if path.chroot and not client.exists(path.chroot):
-            known = find_chroots(client)
-            raise NotFound(
-                f"ZooKeeper {','.join(map(str, path.servers))} has no chroot {path.chroot}",
-                hint=f"Kafka clusters are at: {', '.join(known)}" if known else "no Kafka cluster is in this ZooKeeper",
-            )
-        client.chroot = path.chroot
-        yield client
-    except (ConnectionClosedError, ConnectionLoss, SessionExpiredError):
-        raise ConnectionFailed(
-            f"the connection to ZooKeeper {connect} was lost", hint="is a quorum of its servers up?"
-        ) from None
-    except KazooException as exc:
-        raise OperationFailed(f"ZooKeeper {connect}: {type(exc).__name__}") from None
-    finally:
-        client.stop()
-        client.close()

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
     from kctl.client import ClusterClient
 
-DELETE, _DESCRIBE = 6, 8  # org.apache.kafka.common.acl.AclOperation
+READ, WRITE, DELETE, _DESCRIBE = 3, 4, 6, 8  # org.apache.kafka.common.acl.AclOperation
+NEED_ALL_TOPICS = "all need an ACL for Describe on topic *"
 # No topic can have this name, whatever else the cluster has; rights are looked at before names are.
 _NO_TOPIC = "kctl asks whether all topics may be described"
 
@@ -58,7 +59,7 @@ def may_describe_all_topics(client: ClusterClient) -> bool | None:
 
 def topics_denied(client: ClusterClient, names: Collection[str], operation: int) -> list[str]:
     """Those of the topics on which brokers say that the user has not this right (KIP-430); none where they do not tell,
-    as before 2.3. operation: DELETE."""
+    as before 2.3. operation: READ, WRITE, DELETE."""
     from kafka.protocol.metadata import MetadataRequest
 
     topics = [MetadataRequest.MetadataRequestTopic(name=name) for name in sorted(names)]

@@ -1,8 +1,10 @@
 """Kafka's client .properties, as --command-config of its tools takes them: the security settings of a cluster.
 
 Keys: security.protocol, sasl.mechanism, sasl.jaas.config (PLAIN and SCRAM), ssl.truststore.* and ssl.keystore.* of
-type PEM (KIP-651), as files, ssl.key.password, ssl.endpoint.identification.algorithm. Keys that have
-nothing to do with the connection are left alone; security settings that cannot be honoured are refused.
+type PEM (KIP-651), as files, ssl.key.password, ssl.endpoint.identification.algorithm; for ZooKeeper, as brokers and
+zookeeper-shell have them, zookeeper.ssl.client.enable, zookeeper.ssl.truststore.* and zookeeper.ssl.keystore.* (PEM),
+zookeeper.ssl.endpoint.identification.algorithm. Keys that have nothing to do with the connection are left alone;
+security settings that cannot be honoured are refused.
 """
 
 from __future__ import annotations
@@ -45,8 +47,14 @@ _REFUSED = (
 def read_command_config(file: str) -> Security:
     """The security settings of a .properties file. Raises UsageError, InvalidFile; the message never has a value
     of a secret."""
+    return read_both(file)[0]
+
+
+def read_both(file: str) -> tuple[Security, Security]:
+    """The same for brokers, and for ZooKeeper."""
     properties = read_properties(file)
-    return security_from_properties(properties, source=str(Path(file).expanduser()))
+    source = str(Path(file).expanduser())
+    return security_from_properties(properties, source=source), zookeeper_security(properties, source=source)
 
 
 def read_properties(file: str) -> dict[str, str]:
@@ -99,6 +107,21 @@ def security_from_properties(properties: dict[str, str], *, source: str) -> Secu
     )
 
 
+def zookeeper_security(properties: dict[str, str], *, source: str) -> Security:
+    """How to talk to ZooKeeper (org.apache.kafka.server.config.ZkConfigs): TLS, or in the clear."""
+    prefix = "zookeeper."
+    if properties.get(f"{prefix}ssl.client.enable", "false").strip().lower() != "true":
+        return Security()
+    algorithm = properties.get(f"{prefix}ssl.endpoint.identification.algorithm", "https").strip()
+    return Security(
+        protocol="SSL",
+        ssl_cafile=_store(properties, "truststore", source, prefix),
+        ssl_certfile=_store(properties, "keystore", source, prefix),
+        ssl_key_password=properties.get(f"{prefix}ssl.keystore.password"),
+        ssl_check_hostname=bool(algorithm),
+    )
+
+
 def _credentials(properties: dict[str, str], mechanism: str, source: str) -> tuple[str, str]:
     jaas = properties.get("sasl.jaas.config")
     if not jaas:
@@ -132,11 +155,12 @@ def _jaas_options(text: str, source: str) -> dict[str, str]:
     return options
 
 
-def _store(properties: dict[str, str], store: str, source: str) -> str | None:
-    """The PEM file of a store, None without one."""
+def _store(properties: dict[str, str], store: str, source: str, prefix: str = "") -> str | None:
+    """The PEM file of a store, None without one. prefix: of the keys."""
     from kctl.tls import convert_hint
 
-    location = properties.get(f"ssl.{store}.location")
+    name = f"{prefix}ssl.{store}"
+    location = properties.get(f"{name}.location")
     inline = (
         ("ssl.truststore.certificates",)
         if store == "truststore"
@@ -145,14 +169,14 @@ def _store(properties: dict[str, str], store: str, source: str) -> str | None:
     for key in inline:
         if properties.get(key):
             raise InvalidFile(
-                f"{source}: {key} holds PEM text", hint=f"put it into a file and name it in ssl.{store}.location"
+                f"{source}: {key} holds PEM text", hint=f"put it into a file and name it in {name}.location"
             )
     if not location:
         return None
-    kind = properties.get(f"ssl.{store}.type", "JKS").strip().upper()
+    kind = properties.get(f"{name}.type", "PEM" if prefix and location.endswith(".pem") else "JKS").strip().upper()
     if kind != "PEM":
         raise InvalidFile(
-            f"{source}: ssl.{store}.location is a Java keystore (ssl.{store}.type={kind})",
-            hint=f"{convert_hint(location)}\nthen ssl.{store}.type=PEM",
+            f"{source}: {name}.location is a Java keystore ({name}.type={kind})",
+            hint=f"{convert_hint(location)}\nthen {name}.type=PEM",
         )
     return full_path(location)

@@ -171,18 +171,19 @@ class _Reader:
         result = Context(
             bootstrap_servers=parse_servers(",".join(servers)) if servers else (),
             zookeeper=self._text(entry, "zookeeper"),
-            security=self._security(entry["security"], where)
-            if entry.get("security") is not None
-            else SecuritySettings(),
+            security=self._security(entry, "security", where),
             protected=self._flag(entry, "protected", default=False),
             cluster_dir=self._text(entry, "cluster_dir"),
+            zookeeper_security=self._security(entry, "zookeeper_security", where),
         )
         check_entry(result)
         return result
 
-    def _security(self, value: Any, where: str) -> SecuritySettings:
+    def _security(self, context: Any, key: str, where: str) -> SecuritySettings:
+        if context.get(key) is None:
+            return SecuritySettings()
         names = {f.name for f in dataclasses.fields(SecuritySettings)}
-        entry = self._map(value, f"{where}: security", names)
+        entry = self._map(context[key], f"{where}: {key}", names)
         texts = {name: self._text(entry, name) for name in names - {"ssl_check_hostname"} if name in entry}
         texts = {name: text for name, text in texts.items() if text is not None}
         return SecuritySettings(**texts, ssl_check_hostname=self._flag(entry, "ssl_check_hostname", default=True))  # type: ignore[arg-type]
@@ -244,6 +245,9 @@ def check_entry(entry: Context) -> None:
     if entry.zookeeper is not None:
         parse_zookeeper(entry.zookeeper)
     check_security(entry.security)
+    check_security(entry.zookeeper_security)
+    if entry.zookeeper_security.protocol.startswith("SASL_"):
+        raise UsageError("kctl logs in to no ZooKeeper", hint="zookeeper_security takes the protocol SSL or PLAINTEXT")
 
 
 def check_security(security: SecuritySettings) -> None:

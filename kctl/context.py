@@ -14,6 +14,9 @@
           sasl_username: ops
           sasl_password_env: PROD_PASSWORD      # or sasl_password_file
           ssl_cafile: /etc/kctl/ca.pem
+        zookeeper_security:                     # with TLS only
+          protocol: SSL
+          ssl_cafile: /etc/kctl/ca.pem
 
 The file never holds a password: it names an environment variable or a file, read when a command needs it.
 """
@@ -73,6 +76,7 @@ class Target:
     zookeeper: str | None = None
     security: Security = Security()
     protected: bool = False
+    zookeeper_security: Security = Security()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,7 @@ class Context:
     security: SecuritySettings = SecuritySettings()
     protected: bool = False
     cluster_dir: str | None = None
+    zookeeper_security: SecuritySettings = SecuritySettings()
 
 
 def resolve_target(
@@ -146,12 +151,14 @@ def resolve_target(
             zookeeper=zookeeper or entry.zookeeper,
             security=Security() if command_config else entry.security.resolve(),
             protected=entry.protected,
+            zookeeper_security=Security() if command_config else entry.zookeeper_security.resolve(),
         )
     if command_config is None:
         return target
-    from kctl.command_config import read_command_config
+    from kctl.command_config import read_both
 
-    return replace(target, security=read_command_config(command_config))
+    security, zookeeper_security = read_both(command_config)
+    return replace(target, security=security, zookeeper_security=zookeeper_security)
 
 
 def _default_context(*, required: bool) -> str | None:

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 from kctl import preflight
 from kctl.address import Address, parse_address
 from kctl.brokers import advertised_error
-from kctl.client import connect, zookeeper
+from kctl.client import connect
 from kctl.connection import Connection, Dialer
 from kctl.context_rights import Right, principal_of, read_rights
 from kctl.deadline import Deadline
 from kctl.errors import KctlError, UsageError
+from kctl.zk.session import zookeeper
 
 if TYPE_CHECKING:
-    from kctl.context import Target
+    from kctl.context import Security, Target
     from kctl.model import Broker
 
 _LOGGED_IN_S = preflight.LIMIT_S
@@ -46,7 +47,7 @@ class ContextCheck:
 
     name: str
     cluster_id: str | None
-    controller: int | None
+    controller_id: int | None
     brokers: tuple[int, ...]
     healthy: bool
     principal: str | None
@@ -71,11 +72,11 @@ def check_context(target: Target, *, timeout_s: float = 10.0) -> ContextCheck:
         cluster_id, controller, brokers = state.cluster_id, state.controller_id, state.brokers
         found = _brokers(target, {Address(b.host, b.port): b for b in brokers.values()}, cluster_id)
     if target.zookeeper is not None:
-        found.append(_zookeeper(target.zookeeper, cluster_id, timeout_s))
+        found.append(_zookeeper(target.zookeeper, target.zookeeper_security, cluster_id, timeout_s))
     return ContextCheck(
         name=target.name,
         cluster_id=cluster_id,
-        controller=controller,
+        controller_id=controller,
         brokers=tuple(sorted(brokers)),
         healthy=not any(server.problem for server in found),
         principal=principal_of(target.security) if target.bootstrap_servers else None,
@@ -115,11 +116,11 @@ def _judged(role: str, server: str, outcome: Connection | KctlError, cluster_id:
     return ServerCheck(role, server, own_id, _other_cluster(own_id, cluster_id))
 
 
-def _zookeeper(connect_string: str, cluster_id: str | None, timeout_s: float) -> ServerCheck:
+def _zookeeper(connect_string: str, security: Security, cluster_id: str | None, timeout_s: float) -> ServerCheck:
     from kazoo.exceptions import NoNodeError
 
     try:
-        with zookeeper(connect_string, timeout_s=timeout_s) as client:
+        with zookeeper(connect_string, security=security, timeout_s=timeout_s) as client:
             try:
                 data, _ = client.get("/cluster/id")
             except NoNodeError:

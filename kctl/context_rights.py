@@ -115,8 +115,8 @@ def _groups(client: ClusterClient, *, may_describe: bool) -> Right:
         listed = list_groups(client)
     except KctlError as exc:
         return Right("groups", "DESCRIBE", "unknown", exc.message)
-    if listed.failed_brokers:
-        return Right("groups", "DESCRIBE", "unknown", next(iter(listed.failed_brokers.values())).message)
+    if listed.unlisted:
+        return Right("groups", "DESCRIBE", "unknown", next(iter(listed.unlisted.values())).message)
     count = len(listed.groups)
     if may_describe:
         return Right("groups", "DESCRIBE", "ok", f"sees all {count} groups")

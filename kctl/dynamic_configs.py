@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kctl.configs.resources import BROKER_RESOURCE, Resource
+from kctl.configs.resources import BROKER_RESOURCE, QUOTA_KINDS, Resource
 from kctl.errors import ConnectionFailed, KctlError, OperationFailed
 from kctl.topics.configs import ConfigSource, fetch_topic_configs
 
@@ -130,9 +130,13 @@ def alter_dynamic(
     """
     todo = {resource: values for resource, values in changes.items() if values}
     failed = _alter_brokers(client, {r: values for r, values in todo.items() if r.kind == "broker"}, validate_only)
-    return failed | _alter_others(
-        client, {r: values for r, values in todo.items() if r.kind != "broker"}, validate_only
-    )
+    quotas = {r: {k: _text(v) for k, v in values.items()} for r, values in todo.items() if r.kind in QUOTA_KINDS}
+    if quotas:
+        from kctl.configs.quota_configs import alter_quotas
+
+        failed |= alter_quotas(client, quotas, validate_only=validate_only)
+    others = {r: values for r, values in todo.items() if r.kind != "broker" and r not in quotas}
+    return failed | _alter_others(client, others, validate_only)
 
 
 def _alter_brokers(

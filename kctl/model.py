@@ -50,7 +50,8 @@ class PartitionState:
 
     @property
     def under_replicated(self) -> bool:
-        """Fewer replicas in sync than assigned, as kafka-topics --under-replicated-partitions counts."""
+        """Fewer replicas in sync than assigned, those that a reassignment still copies included: whether something is
+        wrong says kctl.health.partitions.under_replicated."""
         return len(self.isr) < len(self.replicas)
 
     @property

@@ -10,11 +10,11 @@ from kctl.suggestions import did_you_mean
 
 
 def parse_patterns(option: str, patterns: Iterable[str]) -> list[re.Pattern[str]]:
-    """Regular expressions, as `option` gives them. Raises UsageError."""
+    """Regular expressions, as `option` gives them; «.» is any character: ids may have line ends. Raises UsageError."""
     found = []
     for pattern in patterns:
         try:
-            found.append(re.compile(pattern))
+            found.append(re.compile(pattern, re.DOTALL))
         except (re.error, OverflowError, RecursionError) as exc:
             raise UsageError(f"{option} {pattern!r} is no regular expression: {exc}") from None
     return found
@@ -31,8 +31,11 @@ def select(
     exact: Sequence[str] = (),
     patterns: Sequence[re.Pattern[str]] = (),
     noun: str = "topic",
+    listed_by: str | None = None,
 ) -> list[str]:
     """Sorted: the exact names and those that match a pattern; all known ones when neither is given.
+
+    listed_by: the command that lists what there is, without «kctl».
 
     Raises NotFound for exact names that are not known (with what was meant), and when no name matches any pattern.
     """
@@ -42,7 +45,7 @@ def select(
         do = "does" if len(unknown) == 1 else "do"
         raise NotFound(
             f"{noun}{'' if len(unknown) == 1 else 's'} {', '.join(unknown)} {do} not exist",
-            hint=did_you_mean(unknown[0], names) or f"kctl {noun} list",
+            hint=did_you_mean(unknown[0], names) or f"`kctl {listed_by or f'{noun} list'}` shows what there is",
         )
     if not exact and not patterns:
         return sorted(names)

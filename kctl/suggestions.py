@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kctl.text import printable
+
 
 def closest(name: str, known: Iterable[str], *, limit: int = 3) -> list[str]:
     """The known names that are most like `name`, best first; empty when none is like it."""
@@ -15,6 +17,6 @@ def closest(name: str, known: Iterable[str], *, limit: int = 3) -> list[str]:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """«did you mean orders or orders-v2?», for a hint; None when nothing is like it."""
-    found = closest(name, known)
+    """«did you mean orders or orders-v2?», for a hint, in one line; None when nothing is like it."""
+    found = [printable(each) for each in closest(name, known)]
     return f"did you mean {' or '.join(found)}?" if found else None

@@ -9,6 +9,7 @@ from kctl.errors import UsageError
 _SIZE = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _SIZE_BINARY = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _DURATION_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_MAX_DURATION_MS = 1000 * 365 * 86_400_000  # times far beyond cannot be reckoned with
 MIN_RATE = 1000  # bytes per second
 _NUMBER_UNIT = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)\s*([A-Za-z]*)")
 
@@ -46,7 +47,10 @@ def parse_duration_ms(text: str) -> int:
     factor = _DURATION_MS.get(match.group(2).lower() or "s") if match else None
     if not match or factor is None:
         raise UsageError(f"{text!r} is not a duration", hint="write for example 500ms, 30s, 5m, 2h or 7d")
-    return round(float(match.group(1)) * factor)
+    found = float(match.group(1)) * factor
+    if found > _MAX_DURATION_MS:
+        raise UsageError(f"{text[:40]!r} is longer than 1,000 years", hint="write for example 500ms, 30s, 5m, 2h or 7d")
+    return round(found)
 
 
 def format_size(size_bytes: int) -> str:

@@ -112,7 +112,7 @@ class RetentionJob:
             .join(self._copies(), ["topic", "partition"], "left")
             .groupBy(*_LOG)
             .agg(
-                F.count_if(current).alias("replicas"),
+                F.count_if(current).alias("replica_count"),
                 F.max(F.when(leading, F.col("size_bytes"))).alias("size_bytes"),
                 F.coalesce(F.sum("size_bytes"), F.lit(0)).alias("replicas_bytes"),
             )
@@ -132,8 +132,8 @@ class RetentionJob:
 
     def _topics(self) -> DataFrame:
         return self._partitions().groupBy("topic", *_CONFIG).agg(
-            F.count(F.lit(1)).alias("partitions"),
-            F.sum("replicas").alias("replicas"),
+            F.count(F.lit(1)).alias("partition_count"),
+            F.sum("replica_count").alias("replica_count"),
             F.sum("size_bytes").alias("size_bytes"),
             F.sum("replicas_bytes").alias("replicas_bytes"),
             *_worst(),
@@ -146,16 +146,18 @@ class RetentionJob:
             self._copies().join(oldest, ["topic", "partition"], "left").join(self._configs(), "topic", "left")
         )
         held = copies.groupBy(*keys).agg(
-            F.countDistinct("topic").alias("topics"),
-            F.count_if(~F.col("future")).alias("replicas"),
+            F.countDistinct("topic").alias("topic_count"),
+            F.count_if(~F.col("future")).alias("replica_count"),
             F.sum("size_bytes").alias("size_bytes"),
             *_worst(),
         )
         used = columns.disk_used(F.col("total_bytes"), F.col("usable_bytes"))
         dirs = self._dirs().withColumn("disk_used", used)
         if "log_dir" not in keys:
-            dirs = dirs.groupBy(*keys).agg(F.count(F.lit(1)).alias("log_dirs"), F.max("disk_used").alias("disk_used"))
-        empty = {name: F.coalesce(F.col(name), F.lit(0)) for name in ("topics", "replicas", "size_bytes")}
+            dirs = dirs.groupBy(*keys).agg(
+                F.count(F.lit(1)).alias("log_dir_count"), F.max("disk_used").alias("disk_used")
+            )
+        empty = {name: F.coalesce(F.col(name), F.lit(0)) for name in ("topic_count", "replica_count", "size_bytes")}
         return dirs.join(held, list(keys), "left").withColumns(empty)
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from kctl.access.outcomes import raise_refusal
 from kctl.access.words import quoted_name
 from kctl.errors import KctlError, OperationFailed, UsageError
+from kctl.outcomes import raise_refusal
 from kctl.suggestions import did_you_mean
 from kctl.units import parse_size
 
@@ -186,7 +186,7 @@ def carry_out(client: ClusterClient, plan: Sequence[QuotaChange], *, validate_on
         return list(plan)
     answer = client.send_to_controller(_request(todo, validate_only))
     errors = _errors(answer, todo)
-    raise_refusal(errors, todo)
+    raise_refusal([errors[each] for each in todo if each in errors], asked=len(todo))
     there: Quotas | KctlError | None = None
     done = {who: rows for who, rows in todo.items() if who not in errors}
     if done and not validate_only:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kctl.access.model import name_of
-from kctl.access.outcomes import raise_refusal
 from kctl.errors import KctlError, OperationFailed, UsageError
+from kctl.outcomes import raise_refusal
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -127,7 +127,7 @@ def carry_out(client: ClusterClient, plan: Sequence[UserChange], password: str |
             if number == 0:
                 raise
             errors.update(dict.fromkeys(part, exc))
-    raise_refusal(errors, todo)
+    raise_refusal([errors[each] for each in todo if each in errors], asked=len(todo))
     done = [row for row in todo if row not in errors]
     there = _read_back(client, done) if done else {}
     return [_outcome(row, errors.get(row), there) if row in todo else row for row in plan]

@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
     from kctl.client import ClusterClient
+    from kctl.context import Security
 
 
 @dataclass(frozen=True, slots=True)
 class Voter:
     """A voter or an observer of the metadata quorum; see QuorumReplica. host, port: where a controller listens."""
 
-    id: int
+    node_id: int
     role: str
     directory_id: str | None
     host: str | None
@@ -46,7 +47,7 @@ class Controller:
     """
 
     metadata: str
-    id: int | None
+    controller_id: int | None
     host: str | None
     port: int | None
     epoch: int | None
@@ -60,10 +61,10 @@ class Controller:
     @property
     def agreed(self) -> bool:
         """There is one, and every broker that answered names it."""
-        return self.id is not None and set(self.named_by.values()) <= {self.id}
+        return self.controller_id is not None and set(self.named_by.values()) <= {self.controller_id}
 
 
-def read_controller(client: ClusterClient, zookeeper: str | None) -> Controller:
+def read_controller(client: ClusterClient) -> Controller:
     """Raises NotAuthorized where the quorum may not be described, ConnectionFailed's subclasses."""
     quorum = describe_quorum(client)
     if quorum is not None:
@@ -72,9 +73,10 @@ def read_controller(client: ClusterClient, zookeeper: str | None) -> Controller:
     views = read_views(client, state.brokers)
     epoch: Epoch | None = None
     failures = [view.message for view in views.values() if isinstance(view, KctlError)]
-    if zookeeper is not None:
+    target = client.target
+    if target.zookeeper is not None:
         try:
-            epoch = read_epoch(zookeeper)
+            epoch = read_epoch(target.zookeeper, target.zookeeper_security)
         except KctlError as exc:
             failures.append(exc.message)
     return of_views(state, views, epoch, failures)
@@ -88,7 +90,7 @@ def of_quorum(quorum: Quorum) -> Controller:
     def row(replica: QuorumReplica, role: str) -> Voter:
         node = nodes.get(replica.id)
         return Voter(
-            id=replica.id,
+            node_id=replica.id,
             role="leader" if replica.id == quorum.leader_id else role,
             directory_id=replica.directory_id,
             host=node.host if node else None,
@@ -101,7 +103,7 @@ def of_quorum(quorum: Quorum) -> Controller:
 
     return Controller(
         metadata="kraft",
-        id=quorum.leader_id,
+        controller_id=quorum.leader_id,
         host=leader.host if leader else None,
         port=leader.port if leader else None,
         epoch=quorum.leader_epoch,
@@ -124,7 +126,7 @@ def of_views(
     broker = state.brokers.get(-1 if found is None else found)
     return Controller(
         metadata="zookeeper",
-        id=found,
+        controller_id=found,
         host=broker.host if broker else None,
         port=broker.port if broker else None,
         epoch=None if epoch is None else epoch.epoch,
@@ -146,11 +148,11 @@ class Epoch:
     since: datetime | None
 
 
-def read_epoch(zookeeper: str) -> Epoch:
+def read_epoch(zookeeper: str, security: Security) -> Epoch:
     """From «host:port,…/chroot». Raises NotFound for an unknown chroot, ConnectionFailed's subclasses."""
-    from kctl.client import zookeeper as open_zookeeper
+    from kctl.zk.session import zookeeper as open_zookeeper
 
-    with open_zookeeper(zookeeper) as zk:
+    with open_zookeeper(zookeeper, security=security) as zk:
         return epoch_in(zk)
 
 

@@ -22,7 +22,7 @@ class LogDirRow:
 
     broker: int
     log_dir: str
-    replicas: int
+    replica_count: int
     future_replicas: int
     size_bytes: int
     usable_bytes: int | None
@@ -46,6 +46,13 @@ class ReplicaRow:
     is_future: bool
 
 
+def absent_holders(client: ClusterClient) -> list[str]:
+    """Brokers that hold replicas and are not there, a line each: of their log dirs nobody can tell."""
+    state = client.metadata()
+    holders = {node for topic in state.topics.values() for p in topic.partitions for node in p.replicas}
+    return [f"log dirs of broker {node}: it is not there" for node in sorted(holders - state.brokers.keys())]
+
+
 def read_log_dirs(
     client: ClusterClient, brokers: Collection[int], topics: Collection[str]
 ) -> dict[int, list[LogDir] | KctlError]:
@@ -65,7 +72,7 @@ def log_dir_rows(log_dirs: Mapping[int, Sequence[LogDir]]) -> list[LogDirRow]:
         LogDirRow(
             broker=node,
             log_dir=found.path,
-            replicas=sum(not replica.future for replica in found.replicas),
+            replica_count=sum(not replica.future for replica in found.replicas),
             future_replicas=sum(replica.future for replica in found.replicas),
             size_bytes=sum(replica.size_bytes for replica in found.replicas),
             usable_bytes=found.usable_bytes,

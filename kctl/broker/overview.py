@@ -32,18 +32,18 @@ class BrokerSummary:
     could not be read: error says why.
     """
 
-    id: int
+    broker: int
     host: str | None
     port: int | None
     rack: str | None
     state: str
-    controller: bool | None
+    is_controller: bool | None
     leaders: int | None
-    replicas: int | None
+    replica_count: int | None
     not_in_sync: int | None
     size_bytes: int | None
     used_percent: float | None
-    log_dirs: int | None
+    log_dir_count: int | None
     offline_log_dirs: int | None
     release: str | None
     error: str | None
@@ -55,15 +55,15 @@ class BrokerDescription:
     topics that are seen.
     """
 
-    id: int
+    broker: int
     host: str | None
     port: int | None
     rack: str | None
     state: str
-    controller: bool | None
+    is_controller: bool | None
     leaders: int | None
     preferred: int | None
-    replicas: int | None
+    replica_count: int | None
     partitions_not_in_sync: tuple[str, ...]
     release: str | None
     log_dirs: tuple[LogDirRow, ...] | None
@@ -192,18 +192,18 @@ def _summary(node: int, facts: BrokerFacts, counts: _Counts) -> BrokerSummary:
     rows = _rows(facts, node)
     used = [row.used_percent for row in rows or () if row.used_percent is not None]
     return BrokerSummary(
-        id=node,
+        broker=node,
         host=broker.host if broker else None,
         port=broker.port if broker else None,
         rack=broker.rack if broker else None,
         state=_state(node, facts),
-        controller=facts.is_controller(node),
+        is_controller=facts.is_controller(node),
         leaders=None if facts.unseen else counts.leaders.get(node, 0),
-        replicas=None if facts.unseen else counts.replicas.get(node, 0),
+        replica_count=None if facts.unseen else counts.replicas.get(node, 0),
         not_in_sync=None if facts.unseen else len(counts.not_in_sync.get(node, ())),
         size_bytes=None if rows is None else sum(row.size_bytes for row in rows),
         used_percent=max(used, default=None),
-        log_dirs=None if rows is None else len(rows),
+        log_dir_count=None if rows is None else len(rows),
         offline_log_dirs=None if rows is None else sum(row.error is not None for row in rows),
         release=_release(node, facts),
         error=_error(node, facts),
@@ -220,15 +220,15 @@ def _description(node: int, facts: BrokerFacts, counts: _Counts) -> BrokerDescri
     broker = facts.broker(node)
     rows = _rows(facts, node)
     return BrokerDescription(
-        id=node,
+        broker=node,
         host=broker.host if broker else None,
         port=broker.port if broker else None,
         rack=broker.rack if broker else None,
         state=_state(node, facts),
-        controller=facts.is_controller(node),
+        is_controller=facts.is_controller(node),
         leaders=None if facts.unseen else counts.leaders.get(node, 0),
         preferred=None if facts.unseen else counts.preferred.get(node, 0),
-        replicas=None if facts.unseen else counts.replicas.get(node, 0),
+        replica_count=None if facts.unseen else counts.replicas.get(node, 0),
         partitions_not_in_sync=tuple(str(p.tp) for p in counts.not_in_sync.get(node, ())),
         release=_release(node, facts),
         log_dirs=None if rows is None else tuple(rows),

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Literal
 
 from kctl.configs.describe import OWN_SOURCE, Config, by_name, describe, describe_brokers_on_each, describe_each
 from kctl.configs.keys import find_key, unknown
+from kctl.configs.other_units import HAS_OTHER_UNIT, values_of_brokers
 from kctl.configs.resources import Resource
-from kctl.configs.values import fault_of, items, number_for
+from kctl.configs.values import fault_of, items, number_for, same
 from kctl.deadline import Deadline
 from kctl.dynamic_configs import Items, alter_dynamic
 from kctl.errors import KctlError, OutcomeUnknown, Refused, UsageError
@@ -32,11 +33,13 @@ _DONE: dict[Operation, str] = {"set": "set", "unset": "unset", "append": "append
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What shall be done to one config. value: None for unset; never shown for a sensitive one."""
+    """What shall be done to one config. value: None for unset; never shown for a sensitive one. file: the properties
+    file that has it."""
 
     name: str
     operation: Operation
     value: str | None = field(default=None, repr=False)
+    file: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,7 @@ def plan_changes(
     edits = make_edits(known)
     check(resource, edits, known)
     before = {edit.name: find_key(known, edit.name) or _leftover(edit.name) for edit in edits}
+    before |= _with_brokers_values(client, resource, edits, before)
     todo = [edit for edit in edits if not _holds(resource, edit, before[edit.name])]
     rows = [_planned(resource, edit, before[edit.name], changes=edit in todo) for edit in edits]
     if todo:
@@ -88,6 +92,20 @@ def plan_changes(
         for error in failed.values():
             raise _without_secrets(error, todo, before)
     return Plan(resource, rows, todo, before)
+
+
+def _with_brokers_values(
+    client: ClusterClient, resource: Resource, edits: Sequence[Edit], before: Mapping[str, Config]
+) -> dict[str, Config]:
+    """The configs that shall be unset and whose chain does not say what will hold then, with what a broker says."""
+    names = [
+        edit.name
+        for edit in edits
+        if resource.kind == "topic" and edit.operation == "unset" and edit.name in HAS_OTHER_UNIT
+        and len(before[edit.name].synonyms) == 1 and before[edit.name].own(resource.kind) is not None
+    ]  # fmt: skip
+    behind = values_of_brokers(client, names) if names else {}
+    return {name: replace(before[name], synonyms=(*before[name].synonyms, synonym)) for name, synonym in behind.items()}
 
 
 def refuse_internal(resource: Resource) -> None:
@@ -149,7 +167,7 @@ def _holds(resource: Resource, edit: Edit, config: Config) -> bool:
     if config.sensitive:
         return False
     if edit.operation == "set":
-        return own is not None and own.value == (edit.value or "").strip()
+        return own is not None and same(config.type, own.value, (edit.value or "").strip())
     there = items(own.value if own is not None else None)
     wanted = items(edit.value)
     if edit.operation == "append":

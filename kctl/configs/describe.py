@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kctl.configs.html import plain
-from kctl.configs.resources import BROKER_RESOURCE, TOPIC_RESOURCE, Kind, Resource
+from kctl.configs.quota_configs import read_quotas
+from kctl.configs.resources import BROKER_RESOURCE, QUOTA_KINDS, TOPIC_RESOURCE, Kind, Resource
 from kctl.errors import ConnectionFailed, KctlError, NotFound, OperationFailed
 from kctl.suggestions import did_you_mean
 from kctl.topics.configs import KAFKAS_DEFAULTS, ConfigSource, topic_source
@@ -34,6 +35,12 @@ OWN_SOURCE: dict[Kind, ConfigSource] = {
     "brokers": ConfigSource.DYNAMIC_DEFAULT_BROKER,
     "client-metrics": ConfigSource.CLIENT_METRICS,
     "group": ConfigSource.GROUP,
+    "user": ConfigSource.USER,
+    "users": ConfigSource.DEFAULT_USER,
+    "client-id": ConfigSource.CLIENT_ID,
+    "clients": ConfigSource.DEFAULT_CLIENT_ID,
+    "ip": ConfigSource.IP,
+    "ips": ConfigSource.DEFAULT_IP,
 }
 
 
@@ -132,7 +139,10 @@ def describe_each(
             found[Resource.brokers()] = _all_brokers(client, keys, documentation)
         except KctlError as exc:
             found[Resource.brokers()] = exc
-    others = [r for r in resources if r.kind not in ("broker", "brokers")]
+    quotas = [r for r in resources if r.kind in QUOTA_KINDS]
+    if quotas:
+        found |= read_quotas(client, quotas, keys)
+    others = [r for r in resources if r.kind not in ("broker", "brokers") and r.kind not in QUOTA_KINDS]
     for start in range(0, len(others), _PER_REQUEST):
         chunk = others[start : start + _PER_REQUEST]
         try:
@@ -221,7 +231,10 @@ def _configs_of(resource: Resource, answer: Any, keys: list[str] | None) -> list
 
 
 def _of_topic(config: Config) -> Config:
-    """A topic's config, of which a broker may say that the value of log.retention.hours is the default."""
+    """A topic's config, of which a broker may say that the value of log.retention.hours is the default, or, beside a
+    value of the topic's own, no default."""
+    if config.default is None and config.name in KAFKAS_DEFAULTS:
+        config = replace(config, default=KAFKAS_DEFAULTS[config.name])
     if config.source is not ConfigSource.DEFAULT:
         return config
     source = topic_source(config.name, config.value, _DEFAULT_SOURCE)

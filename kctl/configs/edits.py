@@ -11,19 +11,36 @@ from kctl.configs.describe import Config
 from kctl.configs.keys import find_key
 from kctl.errors import InvalidFile, UsageError
 from kctl.input_file import read_input
-from kctl.secrets import MAX_SECRET_BYTES, read_secret
+from kctl.properties import parse_properties
+from kctl.secrets import MAX_SECRET_BYTES, check_private, read_secret
 
 _MAX_VALUE_BYTES = 1_000_000  # ZooKeeper and the metadata log take no more
 
 
-def parse_edits(values: Iterable[str], append: Iterable[str] = (), subtract: Iterable[str] = ()) -> list[Edit]:
-    """Edits of «key=value» texts. Raises UsageError for none, without «=», and for a key that is named twice. Pure."""
+def parse_edits(
+    values: Iterable[str], append: Iterable[str] = (), subtract: Iterable[str] = (), *, file: str | None = None
+) -> list[Edit]:
+    """Edits of «key=value» texts, and of the lines of a properties file. Raises UsageError for none, without «=», and
+    for a key that is named twice; NotFound and InvalidFile for a file that cannot be read.
+    """
     edits = [_edit(pair, "set") for pair in values]
+    edits += _in_file(file) if file is not None else ()
     edits += [_edit(pair, "append") for pair in append]
     edits += [_edit(pair, "subtract") for pair in subtract]
     if not edits:
-        raise UsageError("nothing to set was given", hint="write KEY=VALUE, --append KEY=ITEM or --subtract KEY=ITEM")
+        raise UsageError(
+            "nothing to set was given", hint="write KEY=VALUE, --append KEY=ITEM, --subtract KEY=ITEM or --file FILE"
+        )
     return _once_each(edits)
+
+
+def _in_file(file: str) -> list[Edit]:
+    data, name = read_input(Path(file), max_bytes=_MAX_VALUE_BYTES)
+    try:
+        found = parse_properties(data.decode("utf-8"), source=name)
+    except UnicodeDecodeError:
+        raise InvalidFile(f"{name} is not UTF-8 text") from None
+    return [Edit(key, "set", value.strip(), file) for key, value in found.items()]
 
 
 def removals(keys: Iterable[str]) -> list[Edit]:
@@ -49,9 +66,18 @@ def _once_each(edits: Sequence[Edit]) -> list[Edit]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise UsageError(f"{', '.join(twice)}: given twice", hint="each config is changed once by a command")
-    if sum(edit.value == "@-" for edit in edits) > 1:
+    if sum(edit.value == "@-" for edit in edits if edit.file is None) + any(edit.file == "-" for edit in edits) > 1:
         raise UsageError("stdin has only one value", hint="take the others from files: KEY=@FILE")
     return list(edits)
+
+
+def read_values(pairs: Sequence[str]) -> dict[str, str]:
+    """«key=value» texts as a mapping, the values of «@FILE» and «@-» read: of resources that have no secrets.
+
+    Raises UsageError as parse_edits does; NotFound and InvalidFile for a file.
+    """
+    edits = parse_edits(pairs) if pairs else []
+    return {edit.name: _read(edit.name, edit.value, _MAX_VALUE_BYTES) for edit in edits if edit.value is not None}
 
 
 def with_files(edits: Sequence[Edit], known: Mapping[str, Config]) -> list[Edit]:
@@ -66,6 +92,10 @@ def with_files(edits: Sequence[Edit], known: Mapping[str, Config]) -> list[Edit]
 def _with_file(edit: Edit, config: Config | None) -> Edit:
     if edit.value is None or config is None:
         return edit
+    if edit.file is not None:
+        if config.sensitive and edit.file != "-":
+            check_private(Path(edit.file), edit.name)
+        return edit
     if not edit.value.startswith("@"):
         if config.sensitive:
             raise UsageError(
@@ -73,15 +103,21 @@ def _with_file(edit: Edit, config: Config | None) -> Edit:
                 hint=f"give {edit.name}=@FILE of a file that only you can read, or {edit.name}=@- for stdin",
             )
         return edit
-    source = edit.value[1:]
-    if config.sensitive and source != "-":
-        return replace(edit, value=read_secret(edit.name, None, source))
+    if config.sensitive and edit.value != "@-":
+        return replace(edit, value=read_secret(edit.name, None, edit.value[1:]))
     limit = MAX_SECRET_BYTES if config.sensitive else _MAX_VALUE_BYTES
-    data, name = read_input(Path(source), max_bytes=limit)
+    return replace(edit, value=_read(edit.name, edit.value, limit))
+
+
+def _read(key: str, value: str, max_bytes: int) -> str:
+    """The value, or what the file has that it names."""
+    if not value.startswith("@"):
+        return value
+    data, name = read_input(Path(value[1:]), max_bytes=max_bytes)
     try:
         text = data.decode("utf-8").strip()
     except UnicodeDecodeError:
-        raise InvalidFile(f"{name} for {edit.name} is not UTF-8 text") from None
+        raise InvalidFile(f"{name} for {key} is not UTF-8 text") from None
     if not text:
-        raise InvalidFile(f"{name} for {edit.name} is empty")
-    return replace(edit, value=text)
+        raise InvalidFile(f"{name} for {key} is empty")
+    return text

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kctl.configs.describe import Config, by_name, describe_each
 from kctl.configs.keys import find_key, unknown
+from kctl.configs.quota_configs import quota_configs
 from kctl.configs.resources import Kind, Resource
 from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, NotFound, OperationFailed, Refused
 from kctl.topics.configs import ConfigSource
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a config of a kind of resource («topic», «broker») means.
+    """What a config of a kind of resource («topic», «broker», «user» and «ip» for quotas) means.
 
     server_config: for a topic's config the name that its default has in server.properties.
     """
@@ -34,11 +35,16 @@ class Explanation:
 
 
 def explain(client: ClusterClient, names: Sequence[str]) -> tuple[list[Explanation], list[str]]:
-    """What each name means, for brokers and for topics; and what could not be asked, as warnings.
+    """What each name means, for brokers, topics and quotas; and what could not be asked, as warnings.
 
     Raises NotFound for a name that neither has; Refused, NotAuthorized or OperationFailed for one that those may have
     who could not be asked; what a broker refused when nothing could be asked.
     """
+    quotas: dict[Kind, Mapping[str, Config]] = {
+        all_.kind: by_name(quota_configs(all_, {})) for all_ in (Resource("user", ""), Resource("ip", ""))
+    }
+    if all(any(name in each for each in quotas.values()) for name in names):  # of these kctl knows all itself
+        return explanations(names, quotas, Resource("users", "")), []
     answers, warnings = _ask(client)
     known: dict[Kind, Mapping[str, Config]] = {}
     for resource, answer in answers.items():
@@ -52,7 +58,7 @@ def explain(client: ClusterClient, names: Sequence[str]) -> tuple[list[Explanati
                 raise answer
         raise OperationFailed("no broker is there to be asked")
     try:
-        return explanations(names, known, next(each for each in answers if each.kind in known)), warnings
+        return explanations(names, known | quotas, next(each for each in answers if each.kind in known)), warnings
     except NotFound as exc:
         if not warnings:
             raise

@@ -6,7 +6,9 @@ from typing import Literal, NamedTuple
 
 from kctl.errors import UsageError
 
-Kind = Literal["topic", "broker", "brokers", "client-metrics", "group"]
+Kind = Literal[
+    "topic", "broker", "brokers", "client-metrics", "group", "user", "users", "client-id", "clients", "ip", "ips"
+]
 
 # org.apache.kafka.common.config.ConfigResource.Type; the default of all brokers is the broker without a name.
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
@@ -17,12 +19,21 @@ RESOURCE_TYPES: dict[Kind, int] = {
     "client-metrics": 16,
     "group": 32,
 }
-_QUOTA_ENTITIES = {"user", "users", "client-id", "clients", "client", "ip", "ips"}
-_HINT = "write topic/NAME, broker/ID, brokers (the default of all brokers), group/NAME or client-metrics/NAME"
+# What has quotas and no other configs; those of all that have none of their own.
+QUOTA_KINDS: frozenset[Kind] = frozenset({"user", "users", "client-id", "clients", "ip", "ips"})
+_OF_ALL: dict[str, Kind] = {"brokers": "brokers", "users": "users", "clients": "clients", "ips": "ips"}
+_NAMED: dict[str, Kind] = {
+    "group": "group", "client-metrics": "client-metrics", "user": "user", "client-id": "client-id", "ip": "ip",
+}  # fmt: skip
+_HINT = (
+    "write topic/NAME, broker/ID, brokers (the default of all brokers), group/NAME or client-metrics/NAME;"
+    " for quotas user/NAME, client-id/NAME, ip/ADDRESS, users, clients or ips"
+)
 
 
 class Resource(NamedTuple):
-    """A topic, a broker by its id, a group, a metrics subscription; `brokers`, without a name: all brokers' default."""
+    """A topic, a broker by its id, a group, a metrics subscription; a user, client id or address, which have quotas.
+    `brokers`, `users`, `clients`, `ips`, without a name: what holds for all that have no value of their own."""
 
     kind: Kind
     name: str
@@ -53,16 +64,12 @@ class Resource(NamedTuple):
 
 
 def parse_resource(text: str) -> Resource:
-    """«topic/NAME», «broker/ID», «brokers», «group/NAME», «client-metrics/NAME». Raises UsageError."""
+    """«topic/NAME», «broker/ID», «brokers», «group/NAME», «user/NAME», «users» … Raises UsageError."""
     from kctl.topics.names import check_name
 
     kind, slash, name = text.partition("/")
-    if text == "brokers":
-        return Resource.brokers()
-    if kind in _QUOTA_ENTITIES:
-        raise UsageError(
-            f"{text!r}: users, client ids and addresses have quotas, no configs", hint="see kctl quota --help"
-        )
+    if text in _OF_ALL:
+        return Resource(_OF_ALL[text], "")
     if not slash or not name:
         raise UsageError(f"{text!r} is not something that has configs", hint=_HINT)
     if kind == "topic":
@@ -72,6 +79,6 @@ def parse_resource(text: str) -> Resource:
         if not (name.isascii() and name.isdigit() and int(name) < 2**31):
             raise UsageError(f"broker/{name}: a broker's id is a number", hint="kctl broker list shows them")
         return Resource.broker(int(name))
-    if kind in ("group", "client-metrics"):
-        return Resource("group" if kind == "group" else "client-metrics", name)
+    if kind in _NAMED:
+        return Resource(_NAMED[kind], name)
     raise UsageError(f"{text!r}: {kind!r} is not something that has configs", hint=_HINT)

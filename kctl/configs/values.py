@@ -40,11 +40,21 @@ def number_for(name: str, text: str) -> str | None:
         if name.endswith((".seconds", ".minutes", ".hours")):
             factor = {"seconds": 1000, "minutes": 60_000, "hours": 3_600_000}[name.rpartition(".")[2]]
             return str(parse_duration_ms(text) // factor)
-        if "bytes" in name.split(".") or name.endswith((".rate", ".bytes.per.second")):
+        if "bytes" in name.split(".") or name.endswith((".rate", ".bytes.per.second", "_byte_rate")):
             return str(parse_size(text))
     except UsageError:
         return None
     return None
+
+
+def same(type_: str, one: str | None, other: str | None) -> bool:
+    """Whether two values of a type are the same, however numbers are written: «0.50», «1e6». Pure."""
+    if one is None or other is None or type_ not in (*_BITS, "double"):
+        return one == other
+    try:
+        return float(one) == float(other) if type_ == "double" else int(one) == int(other)
+    except ValueError:
+        return one == other
 
 
 def items(text: str | None) -> list[str]:

@@ -41,7 +41,7 @@ class FaultResult:
 
     cluster: str
     node: str
-    id: int
+    node_id: int
     pid: int
     state: Literal["dead", "paused", "running"]
 

@@ -122,7 +122,7 @@ def _kazoo_errors() -> Iterator[None]:
 @contextmanager
 def registry(spec: ClusterSpec, *, timeout_s: float = 5.0) -> Iterator[Registry]:
     """A short session with the cluster's ZooKeeper. Raises ConnectionFailed."""
-    from kctl.client import zookeeper
+    from kctl.zk.session import zookeeper
 
     # Without the chroot: it is not there before the first start.
     with zookeeper(spec.zookeeper_servers, timeout_s=timeout_s) as client:

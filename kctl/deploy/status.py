@@ -33,7 +33,7 @@ class ProcessStatus:
 
     node: str
     kind: Literal["zookeeper", "broker"]
-    id: int
+    node_id: int
     state: State
     role: str | None
     pid: int | None
@@ -58,7 +58,7 @@ class ClusterStatus:
     problems: tuple[str, ...]
     cluster_id: str | None
     controller_id: int | None
-    partitions: int | None
+    partition_count: int | None
     under_replicated_partitions: int | None
     offline_partitions: int | None
     bootstrap_servers: tuple[str, ...]
@@ -75,9 +75,9 @@ class ClusterSummary:
     name: str
     state: Literal["running", "partial", "stopped", "broken"]
     layout: str | None
-    brokers: int | None
+    broker_count: int | None
     running_processes: int
-    processes: int
+    process_count: int
     kafka_version: str | None
     bootstrap_servers: tuple[str, ...]
     current: bool
@@ -120,7 +120,7 @@ def cluster_status(host: Host, spec: ClusterSpec) -> ClusterStatus:
         problems=tuple(problems),
         cluster_id=seen.metadata.cluster_id if seen.metadata else None,
         controller_id=seen.controller_id,
-        partitions=None if partitions is None else len(partitions),
+        partition_count=None if partitions is None else len(partitions),
         under_replicated_partitions=None if partitions is None else sum(p.under_replicated for p in partitions),
         offline_partitions=None if partitions is None else sum(p.offline for p in partitions),
         bootstrap_servers=spec.bootstrap_servers,
@@ -173,7 +173,7 @@ def _process_status(spec: ClusterSpec, process: NodeProcess, seen: _Seen) -> Pro
     return ProcessStatus(
         node=node.name,
         kind="broker" if broker else "zookeeper",
-        id=node.id,
+        node_id=node.id,
         state=state,
         role=_role(node, state, seen),
         pid=process.identity.pid if process.identity and usage else None,
@@ -220,7 +220,7 @@ def _problems(rows: Sequence[ProcessStatus], seen: _Seen) -> list[str]:
     if len(seen.modes) > 1 and any(seen.modes.values()) and "leader" not in seen.modes.values():
         found.append("the ZooKeepers have no leader")
     if seen.metadata is not None and (
-        seen.controller_id is None or not any(r.id == seen.controller_id and r.role == "controller" for r in rows)
+        seen.controller_id is None or not any(r.node_id == seen.controller_id and r.role == "controller" for r in rows)
     ):
         found.append("there is no controller")
     partitions = seen.partitions or []
@@ -254,9 +254,9 @@ def _summary(host: Host, cluster: store.StoredCluster, current: str | None) -> C
         name=cluster.name,
         state=state,
         layout=spec.layout if spec else None,
-        brokers=len(spec.brokers) if spec else None,
+        broker_count=len(spec.brokers) if spec else None,
         running_processes=running,
-        processes=len(processes),
+        process_count=len(processes),
         kafka_version=spec.kafka_version if spec else None,
         bootstrap_servers=spec.bootstrap_servers if spec else (),
         current=cluster.name == current,

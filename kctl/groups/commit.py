@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from kctl.errors import KctlError, OperationFailed, Refused
-from kctl.groups.coordinators import MOVED, ByCoordinator, ask_coordinators, failure
+from kctl.groups.coordinators import MOVED, ByCoordinator, ask_coordinators, failure, send_one_by_one
 from kctl.model import TopicPartition
 from kctl.protocol_errors import error_for
 
@@ -29,30 +29,40 @@ class OffsetToCommit(NamedTuple):
     metadata: str = ""
 
 
+Outcomes: TypeAlias = dict[TopicPartition, KctlError | None]
+
+
 def commit_offsets(
     client: ClusterClient,
-    group: str,
-    offsets: Mapping[TopicPartition, OffsetToCommit],
+    offsets: Mapping[str, Mapping[TopicPartition, OffsetToCommit]],
     *,
     known: Mapping[str, int] | None = None,
-) -> dict[TopicPartition, KctlError | None]:
-    """Partition → its error, or None when the coordinator took the offset. The same request again is harmless.
+) -> dict[str, Outcomes]:
+    """Group → partition → its error, or None when the coordinator took the offset. The same request again is harmless.
 
-    known: coordinators of groups that were seen already, which saves the look-up. After a batch without an answer the
-    rest is not sent.
+    A request is of one group; all coordinators have one at the same time. known: coordinators of groups that were seen
+    already, which saves the look-up. After a batch of a group that was not answered, the rest of it is not sent.
     """
-    outcomes: dict[TopicPartition, KctlError | None] = {}
-    for batch in _batches(group, offsets):
-        lost = next((error for error in outcomes.values() if error is not None), None)
-        if lost is not None and lost.exit_code != Refused.exit_code:
-            outcomes.update(dict.fromkeys(batch, OperationFailed(f"not sent, because before: {lost.message}")))
-            continue
-        answer = ask_coordinators(client, [group], partial(_send, client, batch), known=known)[group]
-        if isinstance(answer, KctlError):
-            outcomes.update(dict.fromkeys(batch, answer))
-        else:
-            outcomes.update({tp: answer.get(tp, _no_word(tp)) for tp in batch})
+    batches = {group: list(_batches(group, each)) for group, each in offsets.items()}
+    outcomes: dict[str, Outcomes] = {group: {} for group in offsets}
+    for turn in range(max(map(len, batches.values()), default=0)):
+        now = {group: each[turn] for group, each in batches.items() if turn < len(each)}
+        lost = {group: error for group in now if (error := _lost(outcomes[group])) is not None}
+        for group, error in lost.items():
+            outcomes[group] |= dict.fromkeys(now[group], OperationFailed(f"not sent, because before: {error.message}"))
+        rest = [group for group in now if group not in lost]
+        for group, answer in ask_coordinators(client, rest, partial(_send, client, now), known=known).items():
+            if isinstance(answer, KctlError):
+                outcomes[group] |= dict.fromkeys(now[group], answer)
+            else:
+                outcomes[group] |= {tp: answer.get(tp, _no_word(tp)) for tp in now[group]}
     return outcomes
+
+
+def _lost(outcomes: Outcomes) -> KctlError | None:
+    """Why what comes after them is not sent."""
+    found = (error for error in outcomes.values() if error is not None and error.exit_code != Refused.exit_code)
+    return next(found, None)
 
 
 def _batches(
@@ -72,11 +82,9 @@ def _batches(
 
 
 def _send(
-    client: ClusterClient, batch: Mapping[TopicPartition, OffsetToCommit], by_node: ByCoordinator
-) -> dict[str, dict[TopicPartition, KctlError | None] | KctlError]:
-    ((node, (group,)),) = by_node.items()
-    answer = client.send_each({node: _request(group, batch)})[node]
-    return {group: answer if isinstance(answer, KctlError) else _parse(answer, group)}
+    client: ClusterClient, batches: Mapping[str, Mapping[TopicPartition, OffsetToCommit]], by_node: ByCoordinator
+) -> dict[str, Outcomes | KctlError]:
+    return send_one_by_one(client, by_node, lambda group: _request(group, batches[group]), _parse)
 
 
 def _request(group: str, batch: Mapping[TopicPartition, OffsetToCommit]) -> object:
@@ -104,8 +112,8 @@ def _request(group: str, batch: Mapping[TopicPartition, OffsetToCommit]) -> obje
     )
 
 
-def _parse(answer: Any, group: str) -> dict[TopicPartition, KctlError | None] | KctlError:
-    outcomes: dict[TopicPartition, KctlError | None] = {}
+def _parse(answer: Any, group: str) -> Outcomes | KctlError:
+    outcomes: Outcomes = {}
     for topic in answer.topics:
         for row in topic.partitions:
             if row.error_code in MOVED:

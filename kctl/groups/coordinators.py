@@ -8,10 +8,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from kctl.deadline import Deadline
-from kctl.errors import AuthenticationFailed, ConnectionFailed, KctlError, NotSupported
+from kctl.errors import (
+    AuthenticationFailed,
+    ConnectionFailed,
+    KctlError,
+    NotSupported,
+    OperationFailed,
+    OutcomeUnknown,
+)
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -24,6 +31,7 @@ PAUSES_S = (0.1, 0.3, 1.0, 2.0)
 _GROUPS_PER_REQUEST = 1000  # keeps a response far under the client's frame limit of 100 MB
 
 GROUP, TRANSACTION = 0, 1  # key types: what a coordinator is asked for
+_NO_LEADER = "if it stays so, its partition may have no leader: `kctl cluster health` shows those"
 _NOUNS = {GROUP: "group", TRANSACTION: "transactional id"}
 
 T = TypeVar("T")
@@ -40,7 +48,7 @@ def failure(error_code: int, message: str | None, group: str, *, key_type: int =
 
     subject = f"{_NOUNS[key_type]} {group}"
     if error_code in MOVED:
-        return CoordinatorMoved(f"the coordinator of {subject} is not available (error {error_code})")
+        return CoordinatorMoved(f"the coordinator of {subject} is not available (error {error_code})", hint=_NO_LEADER)
     return error_for(error_code, message, subject=subject)
 
 
@@ -153,4 +161,32 @@ def send_in_chunks(
                 answers.update(dict.fromkeys(groups, response))
             else:
                 answers.update(parse(response))
+    return answers
+
+
+def send_one_by_one(
+    client: ClusterClient,
+    by_node: ByCoordinator,
+    request_for: Callable[[str], object],
+    parse: Callable[[Any, str], T | KctlError],
+) -> dict[str, T | KctlError]:
+    """A request for each group, for messages that are of one: to all coordinators at once, group after group.
+
+    A broker that does not answer is asked for no further groups, each of which could take as long again. They have its
+    error, too, and are asked about again where that is worth it; or are told to be not sent, when nobody knows what the
+    one before has done.
+    """
+    answers: dict[str, T | KctlError] = {}
+    lost: dict[int, KctlError] = {}
+    for turn in range(max(map(len, by_node.values()))):
+        asked = {node: groups[turn] for node, groups in by_node.items() if turn < len(groups)}
+        requests = {node: request_for(group) for node, group in asked.items() if node not in lost}
+        responses = client.send_each(requests) if requests else {}
+        for node, group in asked.items():
+            answer = lost[node] if node in lost else responses[node]
+            answers[group] = answer if isinstance(answer, KctlError) else parse(answer, group)
+            if isinstance(answer, OutcomeUnknown):
+                lost[node] = OperationFailed(f"not sent, because before: {answer.message}")
+            elif isinstance(answer, ConnectionFailed):
+                lost[node] = answer
     return answers

@@ -52,7 +52,7 @@ class DeletedGroup:
     result: str
     state: str | None
     type: str | None
-    topics: int | None
+    topic_count: int | None
     offsets: tuple[DeletedOffset, ...]
     error: str | None = None
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from kctl.errors import KctlError, NotFound
+from kctl.errors import ConnectionFailed, KctlError, NotFound
 from kctl.groups.assignment import decode_assignment, decode_subscription
 from kctl.groups.coordinators import (
     COORDINATOR_LOAD_IN_PROGRESS,
@@ -31,6 +31,7 @@ from kctl.groups.newer_groups import DESCRIBED, describe_newer
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
+    from kctl.model import ClusterState
 
 GROUP_ID_NOT_FOUND = 69
 CLASSIC_CONSUMER = "consumer"  # the protocol type of consumers, and its assignment format
@@ -41,12 +42,18 @@ def list_groups(
 ) -> Groups:
     """Every group on every broker, by one ListGroups each; without members. Brokers before 2.6 give no state.
 
-    brokers: None for all; then raises the first one's error when none tells. One that does not is among
-    failed_brokers. pauses_s: before each new attempt at brokers that are still loading their groups.
+    brokers: None for all; then raises the first one's error when none tells. One that does not is among `unlisted`,
+    and so is the offsets topic when partitions of it have no leader, as far as this user may describe it. pauses_s:
+    before each new attempt at brokers that are still loading their groups.
     """
     from kafka.protocol.admin import ListGroupsRequest
 
-    nodes = sorted(client.metadata(()).brokers) if brokers is None else sorted(brokers)
+    unlisted: dict[str, KctlError] = {}
+    if brokers is None:
+        state = client.metadata([OFFSETS_TOPIC], keep_errors=True)
+        nodes, unlisted = sorted(state.brokers), _without_coordinator(state)
+    else:
+        nodes = sorted(brokers)
     asked = set(nodes)
     found: list[Group] = []
     failed: dict[int, KctlError] = {}
@@ -67,7 +74,20 @@ def list_groups(
         time.sleep(pause)  # a coordinator that has just moved there is still reading its log
     if brokers is None and failed and failed.keys() == asked:
         raise failed[min(failed)]
-    return Groups({g.group: g for g in sorted(found, key=lambda g: g.group)}, failed, {})
+    unlisted |= {f"broker {node}": error for node, error in failed.items()}
+    return Groups({g.group: g for g in sorted(found, key=lambda g: g.group)}, unlisted, {})
+
+
+def _without_coordinator(state: ClusterState) -> dict[str, KctlError]:
+    topic = state.topics.get(OFFSETS_TOPIC)
+    lost = [str(each.partition) for each in topic.partitions if each.leader < 0] if topic else []
+    if not lost:
+        return {}
+    error = ConnectionFailed(
+        f"no leader of {OFFSETS_TOPIC}, partition {', '.join(lost)}: the groups in it have no coordinator",
+        hint=f"start the brokers that have it: `kctl topic describe {OFFSETS_TOPIC}`",
+    )
+    return {OFFSETS_TOPIC: error}
 
 
 def _listing_error(node: int, response: Any) -> KctlError | None:
@@ -112,7 +132,7 @@ def describe_groups(client: ClusterClient, groups: Iterable[str], *, known: Grou
             described[name] = replace(answer, type=answer.type or (other.type if other else None))
     if any(isinstance(error, CoordinatorMoved) for error in failed.values()) and _no_groups_yet(client):
         failed = {name: _unknown(name) if isinstance(e, CoordinatorMoved) else e for name, e in failed.items()}
-    return Groups(described, dict(known.failed_brokers) if known else {}, failed)
+    return Groups(described, dict(known.unlisted) if known else {}, failed)
 
 
 def _describe(client: ClusterClient, by_node: ByCoordinator) -> dict[str, Group | KctlError]:
@@ -171,7 +191,8 @@ def _listed(
     for name in vanished:
         answer = answers[name]
         assert isinstance(answer, Group)
-        truth[name] = listing.groups.get(name) or listing.failed_brokers.get(answer.coordinator) or _unknown(name)
+        unseen = listing.unlisted.get(f"broker {answer.coordinator}")
+        truth[name] = listing.groups.get(name) or unseen or _unknown(name)
     return truth
 
 

@@ -21,13 +21,18 @@ MAX_ID_BYTES = 32_767
 
 def check_group_id(name: str) -> str:
     """`name` itself. Raises UsageError when no broker can be asked about it."""
+    return check_id(name, "group id")
+
+
+def check_id(name: str, noun: str) -> str:
+    """The same for any text of the protocol."""
     try:
         size = len(name.encode("utf-8"))
     except UnicodeEncodeError:
         shown = name.encode("utf-8", "backslashreplace").decode()
-        raise UsageError(f"{shown!r} is not a group id: it is not UTF-8 text") from None
+        raise UsageError(f"{shown!r} is not a {noun}: it is not UTF-8 text") from None
     if size > MAX_ID_BYTES:
-        raise UsageError(f"{name[:40] + '…'!r} is not a group id: it has {size:,} bytes, {MAX_ID_BYTES:,} are allowed")
+        raise UsageError(f"{name[:40] + '…'!r} is not a {noun}: it has {size:,} bytes, {MAX_ID_BYTES:,} are allowed")
     return name
 
 
@@ -61,8 +66,8 @@ def chosen_groups(
 
     with_commits: share groups are left out of what matches. Names are not looked up: whoever asks their coordinators
     is told. Raises UsageError when nothing is named and for what is no group id, type or expression, NotFound when no
-    group matches, Refused when only share groups do, the error of a broker that did not tell its groups: what it has
-    might match too.
+    group matches, Refused when only share groups do, the error of what did not tell its groups: they might match
+    too.
     """
     from kctl.groups.describe import list_groups
     from kctl.name_patterns import parse_patterns, select
@@ -77,7 +82,7 @@ def chosen_groups(
     if not patterns:
         return Chosen(exact, [])
     listed = list_groups(client)
-    for error in listed.failed_brokers.values():
+    for error in listed.unlisted.values():
         raise error
     found = select(listed.groups, patterns=patterns, noun="group")
     kind = {name: listed.groups[name].type or CLASSIC for name in found}  # brokers before 3.8 do not tell types

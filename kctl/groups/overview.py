@@ -6,10 +6,12 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kctl.errors import NotFound, UsageError
+from kctl.errors import KctlError, NotFound, NotSupported, UsageError
 from kctl.groups.describe import describe_groups, list_groups
-from kctl.groups.model import CLASSIC, WITHOUT_MEMBERS, Group, Member
+from kctl.groups.model import CLASSIC, SHARE, WITHOUT_MEMBERS, Group, Member
 from kctl.groups.names import describe_existing, known_types
+from kctl.groups.newer_groups import StartOffset, fetch_start_offsets
+from kctl.groups.streams import StreamsMember, Topology
 from kctl.lag.collect import LagReport, collect
 from kctl.lag.rules import LagRow
 from kctl.model import TopicPartition
@@ -32,7 +34,7 @@ class GroupSummary:
     protocol_type: str
     type: str | None
     coordinator: int
-    members: int | None
+    member_count: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,8 @@ class TopicAssignment:
 
 @dataclass(frozen=True, slots=True)
 class MemberDescription:
-    """A member. assignments is None when it is not a consumer's (Kafka Connect has its own format).
+    """A member. assignments is None when it is not a consumer's (Kafka Connect has its own format; a streams group has
+    tasks, see kctl.groups.streams).
 
     subscribed_topics: None when it does not say. owned_assignments: of a classic member, what it had when it joined.
     member_epoch, target_assignments, type: see kctl.groups.model.Member.
@@ -63,13 +66,15 @@ class MemberDescription:
     assignments: tuple[TopicAssignment, ...] | None
     target_assignments: tuple[TopicAssignment, ...] | None
     owned_assignments: tuple[TopicAssignment, ...] | None
+    streams: StreamsMember | None
 
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
     """A group with its members and the lag of each of its partitions. members: None when its broker cannot tell them.
 
-    epoch, assignment_epoch: None of a classic group.
+    epoch, assignment_epoch: None of a classic group. topology: of a streams group. start_offsets: of a share group,
+    which has no commits; None where they are not known.
     """
 
     group: str
@@ -80,8 +85,10 @@ class GroupDescription:
     coordinator: int
     epoch: int | None
     assignment_epoch: int | None
+    topology: Topology | None
     members: tuple[MemberDescription, ...] | None
     offsets: tuple[LagRow, ...]
+    start_offsets: tuple[StartOffset, ...] | None
 
 
 def known_states(states: Collection[str] | None) -> frozenset[str] | None:
@@ -118,7 +125,7 @@ def summaries(
     # An empty group has no members: nothing to ask. Brokers before 2.6 do not tell the state: ask about all.
     ask = [name for name, group in chosen.items() if group.state not in WITHOUT_MEMBERS]
     described = describe_groups(client, ask, known=listed) if ask else listed
-    failures = [error.message for error in listed.failed_brokers.values()]
+    failures = [error.message for error in listed.unlisted.values()]
     rows: list[GroupSummary] = []
     for name, group in chosen.items():
         error = described.failed_groups.get(name)
@@ -142,10 +149,30 @@ def describe(client: ClusterClient, names: Sequence[str]) -> tuple[list[GroupDes
     rows: dict[str, list[LagRow]] = {}
     for row in report.rows:
         rows.setdefault(row.group, []).append(row)
+    failures = failures_of(report)
+    started = _started(client, report, failures)
     found = [
-        _description(report.groups[name], rows.get(name, [])) for name in dict.fromkeys(names) if name in report.groups
+        _description(report.groups[name], rows.get(name, []), started.get(name))
+        for name in dict.fromkeys(names)
+        if name in report.groups
     ]
-    return found, failures_of(report)
+    return found, failures
+
+
+def _started(client: ClusterClient, report: LagReport, failures: list[str]) -> dict[str, tuple[StartOffset, ...]]:
+    """The start offsets of its share groups; what could not be read is added to `failures`."""
+    share = {name: group for name, group in report.groups.items() if group.type == SHARE}
+    found = fetch_start_offsets(client, share) if share else {}
+    started: dict[str, tuple[StartOffset, ...]] = {}
+    for name, answer in found.items():
+        if isinstance(answer, NotSupported):
+            failures.append(f"{name}: its start offsets are not known: {answer.message}")
+        elif isinstance(answer, KctlError):
+            failures.append(answer.message)
+        else:
+            started[name] = answer.offsets
+            failures += [f"{name}: {error.message}" for error in answer.unread.values()]
+    return started
 
 
 def failures_of(report: LagReport) -> list[str]:
@@ -165,7 +192,9 @@ def _some(names: Iterable[str], limit: int = 5) -> str:
     return ", ".join(every[:limit]) + more
 
 
-def _description(group: Group, rows: Sequence[LagRow]) -> GroupDescription:
+def _description(
+    group: Group, rows: Sequence[LagRow], start_offsets: tuple[StartOffset, ...] | None
+) -> GroupDescription:
     return GroupDescription(
         group=group.group,
         state=group.state,
@@ -175,8 +204,10 @@ def _description(group: Group, rows: Sequence[LagRow]) -> GroupDescription:
         coordinator=group.coordinator,
         epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
+        topology=group.topology,
         members=_members(group),
         offsets=tuple(rows),
+        start_offsets=start_offsets,
     )
 
 
@@ -197,9 +228,10 @@ def _member(member: Member) -> MemberDescription:
         member_epoch=member.epoch,
         subscribed_topics=member.topics,
         subscribed_topics_regex=member.topics_regex,
-        assignments=_assignments(member.partitions),
+        assignments=None if member.streams else _assignments(member.partitions),
         target_assignments=_assignments(member.target),
         owned_assignments=_assignments(member.owned),
+        streams=member.streams,
     )
 
 
@@ -214,7 +246,8 @@ def _assignments(partitions: tuple[TopicPartition, ...] | None) -> tuple[TopicAs
 
 @dataclass(frozen=True, slots=True)
 class MemberRow:
-    """A member in a list of the members of several groups. partitions: how many it has; None when that is not known."""
+    """A member in a list of the members of several groups. partitions: how many it has; None when that is not known,
+    and of a streams group, whose members have tasks."""
 
     group: str
     assignor: str | None
@@ -225,12 +258,13 @@ class MemberRow:
     rack: str | None
     type: str | None
     member_epoch: int | None
-    partitions: int | None
+    partition_count: int | None
     subscribed_topics: tuple[str, ...] | None
     subscribed_topics_regex: str | None
     assignments: tuple[TopicAssignment, ...] | None
     target_assignments: tuple[TopicAssignment, ...] | None
     owned_assignments: tuple[TopicAssignment, ...] | None
+    streams: StreamsMember | None
 
 
 def member_rows(client: ClusterClient, names: Sequence[str]) -> tuple[list[MemberRow], list[str]]:
@@ -243,7 +277,7 @@ def member_rows(client: ClusterClient, names: Sequence[str]) -> tuple[list[Membe
         MemberRow(
             group=group.group,
             assignor=group.protocol,
-            partitions=None if member.partitions is None else len(member.partitions),
+            partition_count=None if member.partitions is None or member.streams else len(member.partitions),
             **{name: getattr(told, name) for name in MemberDescription.__slots__},
         )
         for group in found.values()

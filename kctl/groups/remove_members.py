@@ -30,7 +30,7 @@ class RemovedMember:
     group_instance_id: str | None
     client_id: str
     host: str
-    partitions: int | None
+    partition_count: int | None
     result: str
     error: str | None = None
 
@@ -67,7 +67,7 @@ def _row(group: str, member: Member) -> RemovedMember:
         group_instance_id=member.group_instance_id,
         client_id=member.client_id,
         host=member.host,
-        partitions=None if member.partitions is None else len(member.partitions),
+        partition_count=None if member.partitions is None else len(member.partitions),
         result="would remove",
     )
 

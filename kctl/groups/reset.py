@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from kctl.cluster_rights import refuse_hidden_topics
-from kctl.errors import ConnectionFailed, KctlError, NotFound, OperationFailed, OutcomeUnknown, Refused
+from kctl.errors import KctlError, NotFound, OperationFailed, Refused
 from kctl.grouping import grouped
 from kctl.groups.commit import OffsetToCommit, commit_offsets
-from kctl.groups.coordinators import CoordinatorMoved, ask_coordinators
+from kctl.groups.coordinators import ask_coordinators
 from kctl.groups.describe import describe_groups
 from kctl.groups.model import SHARE, WITHOUT_MEMBERS, Group
 from kctl.groups.names import missing_groups
+from kctl.groups.open_commits import open_commits
 from kctl.groups.reset_rules import Target, To, new_offset, read_again, skipped
 from kctl.groups.topic_choice import TopicChoice, chosen_partitions, matching
 from kctl.lag.collect import LogOffsets, read_log_offsets, read_offsets_at
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
 _NAMED = 5
+_IN_TRANSACTION = "an open transaction has an offset for it, and would replace the new one"
+_WAIT = "nothing was changed; `kctl transaction list --state Ongoing` shows what is open"
 
 Given = Mapping[str, Mapping[TopicPartition, OffsetToCommit]]
 
@@ -138,13 +141,25 @@ def plan_reset(
             refuse_active({name: each for name, each in found.items() if is_active(each)})
             raise Refused(f"there is nothing to reset for group {group!r}", hint=_nothing(choices, given))
     logs = _Logs(client, {tp for tps in partitions.values() for tp in tps}, target)
+    known = {name: group.coordinator for name, group in found.items()}
+    unsettled = open_commits(client, partitions, known=known)
     rows = [
-        _row(group, tp, target, committed[group].get(tp), logs, given[group][tp] if given is not None else None)
+        _settled(
+            _row(group, tp, target, committed[group].get(tp), logs, given[group][tp] if given is not None else None),
+            tp in unsettled[group],
+        )
         for group in sorted(partitions)
         for tp in sorted(partitions[group])
     ]
     active = {name: group for name, group in found.items() if is_active(group)}
-    return ResetPlan(rows, active, {name: group.coordinator for name, group in found.items()})
+    return ResetPlan(rows, active, known)
+
+
+def _settled(row: OffsetChange, in_transaction: bool) -> OffsetChange:
+    """The row, or why it cannot be: what a transaction commits later would take its place without a word."""
+    if not in_transaction or row.result != "would reset":
+        return row
+    return replace(row, result="failed", error=_IN_TRANSACTION)
 
 
 def _nothing(choices: Sequence[TopicChoice], given: Given | None) -> str:
@@ -244,16 +259,12 @@ def apply_reset(client: ClusterClient, plan: ResetPlan) -> tuple[list[OffsetChan
     """
     plan.check()
     _refuse_stale(client, plan)
-    outcomes: dict[str, dict[TopicPartition, KctlError | None]] = {}
-    lost: KctlError | None = None
     by_group = grouped(plan.todo, lambda row: row.group)
-    for group, rows in by_group.items():
-        offsets = {_tp(row): OffsetToCommit(row.new_offset or 0, row.metadata) for row in rows}
-        if lost is not None:
-            outcomes[group] = dict.fromkeys(offsets, OperationFailed(f"not sent, because before: {lost.message}"))
-            continue
-        outcomes[group] = commit_offsets(client, group, offsets, known=plan.coordinators)
-        lost = next(filter(_is_lost, outcomes[group].values()), None)
+    offsets = {
+        group: {_tp(row): OffsetToCommit(row.new_offset or 0, row.metadata) for row in rows}
+        for group, rows in by_group.items()
+    }
+    outcomes = commit_offsets(client, offsets, known=plan.coordinators)
     seen = fetch_commits(client, list(by_group), known=plan.coordinators)
     done = [
         _read_back(row, outcomes[row.group].get(_tp(row)), seen[row.group])
@@ -266,8 +277,12 @@ def apply_reset(client: ClusterClient, plan: ResetPlan) -> tuple[list[OffsetChan
 
 def _refuse_stale(client: ClusterClient, plan: ResetPlan) -> None:
     """A consumer may have come and gone while the question waited: the plan was of what it had committed before."""
-    now = fetch_commits(client, list(dict.fromkeys(row.group for row in plan.todo)), known=plan.coordinators)
+    by_group = {group: [_tp(row) for row in rows] for group, rows in grouped(plan.todo, lambda row: row.group).items()}
+    now = fetch_commits(client, list(by_group), known=plan.coordinators)
+    unsettled = open_commits(client, by_group, known=plan.coordinators)
     for row in plan.todo:
+        if _tp(row) in unsettled[row.group]:
+            raise Refused(f"{row.topic}-{row.partition} of group {row.group!r}: {_IN_TRANSACTION}", hint=_WAIT)
         seen = now[row.group]
         if isinstance(seen, KctlError):
             raise seen
@@ -279,11 +294,6 @@ def _refuse_stale(client: ClusterClient, plan: ResetPlan) -> None:
                 f"{'no commit' if row.old_offset is None else row.old_offset} and {is_now} now",
                 hint="nothing was changed; look at the plan again",
             )
-
-
-def _is_lost(error: KctlError | None) -> bool:
-    """Whether a broker did not answer. Each further group could take as long again."""
-    return isinstance(error, (ConnectionFailed, OutcomeUnknown)) and not isinstance(error, CoordinatorMoved)
 
 
 def _tp(row: OffsetChange) -> TopicPartition:

@@ -30,10 +30,10 @@ def assess(facts: Facts, limits: Limits | None = None) -> Health:
         healthy=all(check.status in {Status.OK, Status.WARNING} for check in checks),
         cluster_id=facts.state.cluster_id,
         controller_id=_controller(facts),
-        brokers=len(facts.state.brokers),
-        topics=len(facts.state.topics),
+        broker_count=len(facts.state.brokers),
+        topic_count=len(facts.state.topics),
         internal_topics=sum(hidden(topic) for topic in facts.state.topics.values()),
-        partitions=sum(1 for _ in partitions_of(facts.state)),
+        partition_count=sum(1 for _ in partitions_of(facts.state)),
         checks=checks,
     )
 

@@ -30,10 +30,10 @@ class Suspect:
     state: str | None
     log_dir: str | None
     rack: str | None
-    partitions: int
+    partition_count: int
     share_percent: float
     missing: int
-    replicas: int
+    replica_count: int
     missing_percent: float
 
 
@@ -116,10 +116,10 @@ def _suspect(key: _Key, count: _Count, problems: int, state: ClusterState) -> Su
         state=None if key.broker is None else "up" if key.broker in state.brokers else "down",
         log_dir=key.log_dir,
         rack=key.rack,
-        partitions=len(count.partitions),
+        partition_count=len(count.partitions),
         share_percent=round(100 * len(count.partitions) / problems, 1),
         missing=count.missing,
-        replicas=count.replicas,
+        replica_count=count.replicas,
         missing_percent=round(100 * count.missing / count.replicas, 1),
     )
 

@@ -28,7 +28,7 @@ class Diagnosis:
     changed meanwhile. failures: what could not be read, and why.
     """
 
-    partitions: int
+    partition_count: int
     offline: tuple[str, ...]
     under_replicated: tuple[str, ...]
     suspects: tuple[Suspect, ...]
@@ -72,7 +72,7 @@ def diagnose(
         failures.append(f"{hidden_line(hidden)}: nothing is known of them")
     places = replica_places(state, {n: dirs for n, dirs in log_dirs.items() if not isinstance(dirs, KctlError)})
     return Diagnosis(
-        partitions=sum(len(topic.partitions) for topic in state.topics.values()),
+        partition_count=sum(len(topic.partitions) for topic in state.topics.values()),
         offline=tuple(str(p.tp) for p in problems if p.offline),
         under_replicated=tuple(str(p.tp) for p in problems if not p.offline),
         suspects=tuple(find_suspects(state, places, adding, fenced)),

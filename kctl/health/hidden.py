@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from kctl.errors import KctlError
+from kctl.cluster_rights import NEED_ALL_TOPICS, may_describe_all_topics
+from kctl.errors import KctlError, NotAuthorized
 from kctl.health.model import Check, Facts, Status
 from kctl.log_dirs import LogDir
 from kctl.model import ClusterState
@@ -24,12 +25,15 @@ def hidden_topics(
     """Topics on the disks that this user may not describe, by name; or why that is not known.
 
     Those that are on disks and not in `state` are asked for by name: they may have come or gone meanwhile. log_dirs:
-    with all replicas; of brokers that do not tell theirs nothing is known.
+    with all replicas. Where this user may not read them, it is asked whether topics can be hidden at all.
     """
     from kafka.protocol.metadata import MetadataRequest
 
     unseen = sorted(_on_disks(log_dirs) - state.topics.keys())
     if not unseen:
+        kept = any(isinstance(found, NotAuthorized) for found in log_dirs.values())
+        if kept and may_describe_all_topics(client) is False:
+            return NotAuthorized(f"only topics that this user may describe are judged: {NEED_ALL_TOPICS}")
         return ()
     topic_class = MetadataRequest.MetadataRequestTopic
     request = MetadataRequest(topics=[topic_class(name=name) for name in unseen], allow_auto_topic_creation=False)
@@ -53,7 +57,7 @@ def hidden_line(hidden: Collection[str]) -> str:
 def check_topics(facts: Facts) -> Check:
     """Whether the partitions that the other rules judge are all that there are."""
     if isinstance(facts.hidden, KctlError):
-        summary = "whether all topics are seen could not be read"
+        summary = f"{counted(len(facts.state.topics), 'topic')} seen; whether there are more is not known"
         return Check("topics", Status.UNKNOWN, summary, reasons=(facts.hidden.message,))
     if facts.hidden:
         line = hidden_line(facts.hidden)

@@ -82,10 +82,10 @@ class Health:
     healthy: bool
     cluster_id: str | None
     controller_id: int | None
-    brokers: int
-    topics: int
+    broker_count: int
+    topic_count: int
     internal_topics: int
-    partitions: int
+    partition_count: int
     checks: tuple[Check, ...]
 
     @property

@@ -93,8 +93,11 @@ def check_under_min_isr(facts: Facts) -> Check:
     if reasons and not found:
         summary = f"min.insync.replicas of {counted(len(reasons), 'topic')} could not be read"
         return Check("under_min_isr_partitions", Status.UNKNOWN, summary, reasons=tuple(reasons))
+    what = "with fewer in sync than min.insync.replicas"
+    if found and at_minimum:
+        what += f"; {at_minimum:,} more at the minimum"
     return _counted(
-        "under_min_isr_partitions", found, "with fewer in sync than min.insync.replicas", fine,
+        "under_min_isr_partitions", found, what, fine,
         reasons=tuple(reasons), otherwise=Status.WARNING if at_minimum else Status.OK,
     )  # fmt: skip
 

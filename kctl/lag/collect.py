@@ -93,7 +93,7 @@ def collect(
     if groups is not None and found.failed_groups and not found.groups:
         raise next(iter(found.failed_groups.values()))  # nothing was read
     failed = {name: error.message for name, error in found.failed_groups.items()}
-    failed |= {f"broker {node}": error.message for node, error in found.failed_brokers.items()}
+    failed |= {name: error.message for name, error in found.unlisted.items()}
     chosen = {
         name: group
         for name, group in found.groups.items()
@@ -111,6 +111,12 @@ def collect(
     owners = {name: owners_of(chosen[name]) for name in committed} if members else {}
     wanted = _partitions(committed.values(), owners.values(), topics)
     offsets, deleted, unread = read_log_offsets(client, wanted)
+    # Assigned and not there, and never committed: nothing lags. A task has a partition of a longer topic beside it.
+    owners = {
+        name: {tp: member for tp, member in owned.items() if tp not in deleted or tp in committed[name]}
+        for name, owned in owners.items()
+    }
+    deleted &= set().union(*committed.values())
     rows = [
         row
         for name in sorted(committed)
@@ -134,7 +140,7 @@ def all_groups(client: ClusterClient, *, members: bool) -> Groups:
     gone = {name for name, error in described.failed_groups.items() if isinstance(error, NotFound)}
     failed = {name: error for name, error in described.failed_groups.items() if name not in gone}
     kept = {name: group for name, group in listed.groups.items() if name not in gone}
-    return Groups(kept | described.groups, listed.failed_brokers, failed)
+    return Groups(kept | described.groups, listed.unlisted, failed)
 
 
 def _raise_unknown(client: ClusterClient, found: Groups) -> None:

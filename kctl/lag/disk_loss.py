@@ -50,7 +50,7 @@ class GroupLoss:
     """What a group stands to lose when the volume is full, in messages; loss_eta_ms: the soonest of its partitions."""
 
     group: str
-    partitions: int
+    partition_count: int
     unread: int
     sole: int
     deleted: int
@@ -113,7 +113,7 @@ def _of_group(group: str, readers: list[Reader], duration_ms: int) -> GroupLoss:
     deleted = sum(deleted_in(reader, duration_ms) for reader in readers)
     return GroupLoss(
         group=group,
-        partitions=sum(lag > 0 for _, lag in lags),
+        partition_count=sum(lag > 0 for _, lag in lags),
         unread=sum(lag for _, lag in lags),
         sole=sum(lag for reader, lag in lags if reader.replicas <= 1),
         deleted=deleted,

@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from kctl.errors import KctlError, NotFound, NotSupported, OperationFailed
-from kctl.groups.coordinators import ByCoordinator, failure, send_in_chunks
+from kctl.groups.coordinators import ByCoordinator, failure, send_in_chunks, send_one_by_one
 from kctl.model import TopicPartition
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _fetch(
     try:
         return send_in_chunks(client, by_node, _batched_request, lambda response: _parse_batched(response, value))
     except NotSupported:
-        return _one_by_one(client, by_node, value)
+        return send_one_by_one(client, by_node, _request, lambda response, group: _parse_one(response, group, value))
 
 
 def _batched_request(groups: Sequence[str]) -> object:
@@ -130,29 +130,16 @@ def _parse_topics(
     return committed
 
 
-def _one_by_one(
-    client: ClusterClient, by_node: ByCoordinator, value: Callable[[Any], _Value]
-) -> dict[str, dict[TopicPartition, _Value] | KctlError]:
+def _request(group: str) -> object:
     from kafka.protocol.consumer import OffsetFetchRequest
 
-    answers: dict[str, dict[TopicPartition, _Value] | KctlError] = {}
-    for turn in range(max(len(groups) for groups in by_node.values())):
-        asked = {node: groups[turn] for node, groups in by_node.items() if turn < len(groups)}
-        responses = client.send_each(
-            {
-                node: OffsetFetchRequest(group_id=group, topics=None, min_version=2, max_version=7)
-                for node, group in asked.items()
-            }
-        )
-        for node, group in asked.items():
-            response = responses[node]
-            if isinstance(response, KctlError):
-                answers[group] = response
-            elif response.error_code:
-                answers[group] = failure(response.error_code, None, group)
-            else:
-                answers[group] = _parse_topics(response.topics, group, value)
-    return answers
+    return OffsetFetchRequest(group_id=group, topics=None, min_version=2, max_version=7)
+
+
+def _parse_one(response: Any, group: str, value: Callable[[Any], _Value]) -> dict[TopicPartition, _Value] | KctlError:
+    if response.error_code:
+        return failure(response.error_code, None, group)
+    return _parse_topics(response.topics, group, value)
 
 
 def fetch_offsets(

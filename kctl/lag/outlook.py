@@ -107,7 +107,7 @@ class ReplicaOutlook:
     partition: int
     broker: int
     log_dir: str
-    leader: bool
+    is_leader: bool
     future: bool
     offset_lag: int
     size_bytes: int
@@ -261,7 +261,7 @@ class Outlook:
 
     def _of_topic(self, rows: Sequence[PartitionOutlook]) -> dict[str, Any]:
         own = [each for row in rows for each in self._copies.get((row.topic, row.partition), [])]
-        ceilings = [None if r.ceiling_bytes is None else r.ceiling_bytes * max(r.replicas, 1) for r in rows]
+        ceilings = [None if r.ceiling_bytes is None else r.ceiling_bytes * max(r.replica_count, 1) for r in rows]
         found = skew([row.size_bytes or 0 for row in rows])
         stand = [row.cleaner_stands_still for row in rows if row.cleaner_stands_still is not None]
         return {
@@ -302,7 +302,7 @@ def _replica(each: GrownReplica, leader: int | None, usage: PartitionUsage | Non
         partition=each.partition,
         broker=each.broker,
         log_dir=each.log_dir,
-        leader=each.broker == leader and not each.future,
+        is_leader=each.broker == leader and not each.future,
         future=each.future,
         offset_lag=each.offset_lag,
         size_bytes=grown.last_bytes,

@@ -28,7 +28,7 @@ class DiskLoss:
     full_ms: int
     full_at: datetime | None
     group: str
-    partitions: int
+    partition_count: int
     unread: int
     sole: int
     deleted: int
@@ -66,7 +66,7 @@ def disk_losses(outlook: Outlook, readers: Sequence[Reader]) -> list[DiskLoss]:
         if row.full_ms is None:
             continue
         for loss in losses(here.get((row.broker, row.log_dir), ()), row.full_ms):
-            figures = (loss.group, loss.partitions, loss.unread, loss.sole, loss.deleted, loss.loss_eta_ms)
+            figures = (loss.group, loss.partition_count, loss.unread, loss.sole, loss.deleted, loss.loss_eta_ms)
             rows.append(DiskLoss(row.broker, row.log_dir, row.full_ms, row.full_at, *figures))
     return rows
 

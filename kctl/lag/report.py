@@ -101,7 +101,7 @@ class TopicStatus:
     group: str
     state: str | None
     topic: str
-    partitions: int
+    partition_count: int
     at: datetime | None
     status: str | None
     standing: str
@@ -130,8 +130,8 @@ class GroupStatus:
 
     group: str
     state: str | None
-    topics: int
-    partitions: int
+    topic_count: int
+    partition_count: int
     at: datetime | None
     status: str | None
     lag: int | None

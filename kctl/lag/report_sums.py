@@ -31,7 +31,7 @@ def by_group(rows: Iterable[PartitionStatus]) -> list[GroupStatus]:
         GroupStatus(
             group=members[0].group,
             state=members[0].state,
-            topics=len({m.topic for m in members}),
+            topic_count=len({m.topic for m in members}),
             **_added_up(members)._asdict(),
         )
         for members in grouped(rows, lambda row: row.group).values()
@@ -39,7 +39,7 @@ def by_group(rows: Iterable[PartitionStatus]) -> list[GroupStatus]:
 
 
 class _AddedUp(NamedTuple):
-    partitions: int
+    partition_count: int
     at: datetime | None
     status: str | None
     lag: int | None
@@ -64,7 +64,7 @@ class _AddedUp(NamedTuple):
 def _added_up(rows: Sequence[PartitionStatus]) -> _AddedUp:
     lags = _known(row.lag for row in rows)
     return _AddedUp(
-        partitions=len(rows),
+        partition_count=len(rows),
         at=max(_known(row.at for row in rows), default=None),
         status=_worst(row.status for row in rows),
         lag=sum(lags) if lags else None,

@@ -78,7 +78,7 @@ class PartitionUsage:
     topic: str
     partition: int
     leader: int
-    replicas: int
+    replica_count: int
     size_bytes: int | None
     replicas_bytes: int
     log_start_offset: int | None
@@ -98,8 +98,8 @@ class TopicUsage:
     """A topic's partitions: sizes added up, and the worst of the shares."""
 
     topic: str
-    partitions: int
-    replicas: int
+    partition_count: int
+    replica_count: int
     size_bytes: int | None
     replicas_bytes: int
     cleanup_policy: str | None
@@ -120,9 +120,9 @@ class BrokerUsage:
     """
 
     broker: int
-    log_dirs: int
-    topics: int
-    replicas: int
+    log_dir_count: int
+    topic_count: int
+    replica_count: int
     size_bytes: int
     disk_used: float | None
     retention_bytes_used: float | None
@@ -137,8 +137,8 @@ class LogDirUsage:
 
     broker: int
     log_dir: str
-    topics: int
-    replicas: int
+    topic_count: int
+    replica_count: int
     size_bytes: int
     total_bytes: int | None
     usable_bytes: int | None

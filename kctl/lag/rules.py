@@ -45,7 +45,7 @@ class TopicLag:
     group: str
     state: str
     topic: str
-    partitions: int
+    partition_count: int
     lag: int | None
     max_lag: int | None
     lost: int | None
@@ -59,8 +59,8 @@ class GroupLag:
 
     group: str
     state: str
-    topics: int
-    partitions: int
+    topic_count: int
+    partition_count: int
     lag: int | None
     max_lag: int | None
     lost: int | None

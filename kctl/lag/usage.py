@@ -99,9 +99,9 @@ class Usage:
         oldest = _least(share.oldest_ms for share in shares)
         return BrokerUsage(
             broker=node,
-            log_dirs=len(dirs),
-            topics=len({copy.topic for copy in copies}),
-            replicas=sum(not copy.future for copy in copies),
+            log_dir_count=len(dirs),
+            topic_count=len({copy.topic for copy in copies}),
+            replica_count=sum(not copy.future for copy in copies),
             size_bytes=sum(copy.size_bytes for copy in copies),
             disk_used=_most(disk_used(row.total_bytes, row.usable_bytes) for row in dirs),
             retention_bytes_used=_most(share.bytes_used for share in shares),
@@ -116,8 +116,8 @@ class Usage:
         return LogDirUsage(
             broker=row.broker,
             log_dir=row.log_dir,
-            topics=len({copy.topic for copy in copies}),
-            replicas=sum(not copy.future for copy in copies),
+            topic_count=len({copy.topic for copy in copies}),
+            replica_count=sum(not copy.future for copy in copies),
             size_bytes=sum(copy.size_bytes for copy in copies),
             total_bytes=row.total_bytes,
             usable_bytes=row.usable_bytes,
@@ -140,7 +140,7 @@ def _partition(
         topic=log.topic,
         partition=log.partition,
         leader=log.leader,
-        replicas=sum(not copy.future for copy in copies),
+        replica_count=sum(not copy.future for copy in copies),
         size_bytes=size,
         replicas_bytes=sum(copy.size_bytes for copy in copies),
         log_start_offset=log.log_start_offset,
@@ -161,8 +161,8 @@ def _topic(rows: list[PartitionUsage]) -> TopicUsage:
     sizes = [row.size_bytes for row in rows if row.size_bytes is not None]
     return TopicUsage(
         topic=first.topic,
-        partitions=len(rows),
-        replicas=sum(row.replicas for row in rows),
+        partition_count=len(rows),
+        replica_count=sum(row.replica_count for row in rows),
         size_bytes=sum(sizes) if sizes else None,
         replicas_bytes=sum(row.replicas_bytes for row in rows),
         cleanup_policy=first.cleanup_policy,

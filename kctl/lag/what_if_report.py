@@ -32,7 +32,7 @@ class TopicWhatIf:
     """
 
     topic: str
-    partitions: int
+    partition_count: int
     replicas_bytes: int
     retention_ms: int | None
     new_retention_ms: int | None
@@ -70,7 +70,7 @@ class GroupWhatIf:
 
     group: str
     topic: str
-    partitions: int
+    partition_count: int
     lost_at_most: int
     loss_ms: int | None = None
     new_loss_ms: int | None = None
@@ -141,7 +141,7 @@ def _topics(
         rows.append(
             TopicWhatIf(
                 topic=topic,
-                partitions=len(own),
+                partition_count=len(own),
                 replicas_bytes=sum(sum(copies.get(partition, ())) for partition in own),
                 retention_ms=config.retention_ms,
                 new_retention_ms=new.retention_ms,
@@ -238,7 +238,7 @@ def _groups(
         GroupWhatIf(
             group=group,
             topic=topic,
-            partitions=len(losses),
+            partition_count=len(losses),
             lost_at_most=sum(loss.amount for loss in losses),
             loss_ms=min((loss.before_ms for loss in losses if loss.before_ms is not None), default=None),
             new_loss_ms=min((loss.after_ms for loss in losses if loss.after_ms is not None), default=None),

@@ -62,7 +62,7 @@ class LeaderStatus:
     without any replica; not told where only some topics are counted.
     """
 
-    partitions: int
+    partition_count: int
     preferred: int
     preferred_percent: float
     leaderless: int
@@ -91,7 +91,7 @@ def leader_status(
     holding = {node for p in rows for node in p.replicas}
     idle = state.brokers.keys() - {p.preferred_leader for p in rows} if len(rows) >= len(state.brokers) else set()
     return LeaderStatus(
-        partitions=len(rows),
+        partition_count=len(rows),
         preferred=len(rows) - len(off),
         preferred_percent=_percent(len(rows) - len(off), len(rows), 100.0),
         leaderless=sum(p.offline for p in rows),

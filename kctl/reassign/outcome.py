@@ -45,7 +45,7 @@ class BrokerLeft:
     """
 
     broker: int
-    replicas: int
+    replica_count: int
     partitions: list[str]
     without_leader: int = 0
 
@@ -54,7 +54,7 @@ class BrokerLeft:
 class Reached:
     """Partitions of a plan by where they stand, and those that are not there."""
 
-    partitions: int
+    partition_count: int
     reached: int
     in_flight: int
     as_before: int
@@ -74,7 +74,7 @@ class RunResult:
     outcome: str
     kind: str
     cluster: str
-    partitions: int
+    partition_count: int
     reached: int
     in_flight: int
     as_before: int
@@ -156,7 +156,7 @@ def _entry(found: Reached, brokers: Sequence[BrokerLeft]) -> dict[str, object]:
     """What the journal keeps of the result; short, however much failed."""
     counts = {name: getattr(found, name) for name in ("partitions", "reached", "in_flight", "as_before", "elsewhere")}
     failures = [[f.topic, f.partition, f.standing, f.reason[:500]] for f in found.failures[:100]]
-    left = [[b.broker, b.replicas, b.partitions[:5], b.without_leader] for b in brokers[:20]]
+    left = [[b.broker, b.replica_count, b.partitions[:5], b.without_leader] for b in brokers[:20]]
     return {**counts, "failures": failures, "brokers_left": left}
 
 
@@ -184,7 +184,7 @@ def judge(rows: Sequence[Reassignment], live: LiveState) -> Reached:
     before = counts[Standing.BEFORE] + back
     known = counts[Standing.REACHED] + moving + before
     return Reached(
-        partitions=len(rows),
+        partition_count=len(rows),
         reached=counts[Standing.REACHED],
         in_flight=moving,
         as_before=before,
@@ -227,7 +227,7 @@ def result_of(run: Run) -> RunResult:
         outcome=state.outcome or PAUSED,
         kind=state.plan.kind,
         cluster=state.plan.cluster,
-        partitions=found.partitions,
+        partition_count=found.partition_count,
         reached=found.reached,
         in_flight=found.in_flight,
         as_before=found.as_before,
@@ -280,7 +280,7 @@ def result_without_run(client: ClusterClient, plan: RunPlan) -> RunResult:
         outcome=COMPLETED if not found.failures and not brokers else INCOMPLETE,
         kind=plan.kind,
         cluster=plan.cluster,
-        partitions=found.partitions,
+        partition_count=found.partition_count,
         reached=found.reached,
         in_flight=found.in_flight,
         as_before=found.as_before,

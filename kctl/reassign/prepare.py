@@ -56,7 +56,7 @@ class Preview:
 
     kind: str
     cluster: str
-    partitions: int
+    partition_count: int
     reached: int
     moves: int
     bytes: int
@@ -166,7 +166,7 @@ def preview(prepared: Prepared) -> Preview:
     return Preview(
         kind=plan.kind,
         cluster=plan.cluster,
-        partitions=len(todo),
+        partition_count=len(todo),
         reached=len(plan.reassignments) - len(todo),
         moves=sum(len(copies_to(r)) for r in todo),
         bytes=sum(map(copy_bytes, todo)),

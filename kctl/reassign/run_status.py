@@ -121,7 +121,7 @@ class RunOverview:
     last_at: str
     batches: int
     batches_done: int
-    partitions: int
+    partition_count: int
     reached: int
     in_flight: int
     as_before: int
@@ -214,7 +214,7 @@ def _overview(last: LastRun, found: Reached) -> RunOverview:
         last_at=state.last_at,
         batches=len(state.plan.batches),
         batches_done=state.batches_done,
-        partitions=found.partitions,
+        partition_count=found.partition_count,
         reached=found.reached,
         in_flight=found.in_flight,
         as_before=found.as_before,

@@ -33,7 +33,7 @@ class Verification:
     """Partitions by where they stand, and what is left. complete: nothing is."""
 
     complete: bool
-    partitions: int
+    partition_count: int
     reached: int
     in_flight: int
     as_before: int
@@ -55,7 +55,7 @@ def verify(
     left = _of_plan(client, rows) if throttle is None else _of_run(client, throttle)
     return Verification(
         complete=not found.failures and not left and not brokers,
-        partitions=found.partitions,
+        partition_count=found.partition_count,
         reached=found.reached,
         in_flight=found.in_flight,
         as_before=found.as_before,

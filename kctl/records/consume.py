@@ -9,6 +9,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from kctl.cluster_rights import READ, topics_denied
+from kctl.errors import NotAuthorized
 from kctl.records.consume_plan import Plan, plan
 from kctl.records.decoding import RecordDecoder
 from kctl.records.delivery import ConsumeResult, Delivery, PartitionRead, Sink
@@ -32,14 +34,15 @@ def consume(
     """Read records into `sink` until a limit is reached or Ctrl-C (which is a result, `ended` «interrupted»).
 
     stats: tell the sink each second how fast it goes. Raises NotFound for an unknown topic or partition, Refused for a
-    start outside the log, OperationFailed when a topic goes away or a batch is damaged, NotSupported for records whose
-    codec is not installed, ConnectionFailed when no broker answers for timeout_s.
+    start outside the log, NotAuthorized, OperationFailed when a topic goes away or a batch is damaged, NotSupported for
+    records whose codec is not installed, ConnectionFailed when no broker answers for timeout_s.
     """
     check_options(options)
     found = plan(client, options)
+    _check_rights(client, options, found)
     delivery = Delivery(options, sink, found.ends, decoder, stats=stats)
     started = time.monotonic()
-    result = _result(options, found)
+    result = ConsumeResult(list(found.topics), options.group)
     if options.max_messages == 0:
         result.ended = "max-messages"
         return result
@@ -52,12 +55,19 @@ def consume(
     return result
 
 
-def _result(options: ConsumeOptions, found: Plan) -> ConsumeResult:
-    only = found.topics[0] if len(found.topics) == 1 else None
-    return ConsumeResult(
-        only, options.group, committed=None if options.group is None or only is None else {},
-        partitions=None if only is None else {}, topics=list(found.topics),
-    )  # fmt: skip
+def _check_rights(client: ClusterClient, options: ConsumeOptions, found: Plan) -> None:
+    """Raise NotAuthorized for topics that may not be read and of which nothing will be fetched, so that no broker says
+    so: an empty log is not to be told of them. A member fetches nothing either as long as it has no partition.
+    """
+    wanted = found.partitions if options.max_messages != 0 else ()
+    fetched = {tp.topic for tp in wanted if found.starts.get(tp, -1) < found.ends.get(tp, 1 << 63)}
+    silent = set(found.topics) if options.group is not None else set(found.topics) - fetched
+    denied = topics_denied(client, silent, READ) if silent else []
+    if denied:
+        raise NotAuthorized(
+            f"not authorized to read {'topic' if len(denied) == 1 else 'topics'} {', '.join(denied)}",
+            hint="ask for the ACL operation Read on the topic",
+        )
 
 
 def _read_alone(
@@ -79,9 +89,7 @@ def _read_as_member(
     reader = GroupReader(client, options, found, delivery, sink)
     result.ended = reader.run()
     result.skipped = reader.skipped
-    if result.committed is not None:
-        result.committed = {tp.partition: offset for tp, offset in sorted(reader.committed.items())}
-    result.read = [PartitionRead(*tp, 0, offset) for tp, offset in reader.committed.items()]
+    result.partitions = [PartitionRead(*tp, 0, offset) for tp, offset in reader.committed.items()]
 
 
 def _fill(result: ConsumeResult, found: Plan, delivery: Delivery) -> None:
@@ -89,11 +97,9 @@ def _fill(result: ConsumeResult, found: Plan, delivery: Delivery) -> None:
     result.records, result.bytes = delivery.records, delivery.bytes
     result.filtered, result.undecoded = delivery.filtered, delivery.undecoded
     result.first_undecoded = delivery.first_undecoded
-    committed = {(each.topic, each.partition): each.committed_offset for each in result.read}
+    committed = {(each.topic, each.partition): each.committed_offset for each in result.partitions}
     seen = sorted({*delivery.counts, *(tp for tp in found.partitions if tuple(tp) in committed)})
-    result.read = [
+    result.partitions = [
         PartitionRead(tp.topic, tp.partition, delivery.counts.get(tp, 0), committed.get((tp.topic, tp.partition)))
         for tp in seen
     ]
-    if result.partitions is not None:
-        result.partitions = {tp.partition: count for tp, count in sorted(delivery.counts.items())}

@@ -50,28 +50,22 @@ class PartitionRead:
 
 @dataclass
 class ConsumeResult:
-    """What was read. Of several topics `topic`, `committed` and `partitions` are None: `read` has all of them.
-
-    committed: next offsets that were committed for the group, by partition (None without one). skipped: records that
-    were deleted before they could be read. filtered: records that a condition left out. undecoded: records whose key
-    or value a decoder could not take, which were shown as they are; first_undecoded: where, and why. ended: why it
-    stopped.
+    """What was read. skipped: records that were deleted before they could be read. filtered: records that a condition
+    left out. undecoded: records whose key or value a decoder could not take, which were shown as they are;
+    first_undecoded: where, and why. ended: why it stopped.
     """
 
-    topic: str | None
+    topics: list[str]
     group: str | None
     records: int = 0
     bytes: int = 0
     skipped: int = 0
     ended: str = "interrupted"
     duration_ms: int = 0
-    committed: dict[int, int] | None = None
-    partitions: dict[int, int] | None = None
-    topics: list[str] = field(default_factory=list)
     filtered: int = 0
     undecoded: int = 0
     first_undecoded: str | None = None
-    read: list[PartitionRead] = field(default_factory=list)
+    partitions: list[PartitionRead] = field(default_factory=list)
 
 
 class Delivery:

@@ -13,7 +13,7 @@ from kctl.errors import AlreadyExists, InvalidFile, OperationFailed
 from kctl.records.produce_json import json_line
 
 if TYPE_CHECKING:
-    from kctl.records.produce import Lost
+    from kctl.records.produce_options import Lost
 
 _FLUSH_EVERY = 100
 

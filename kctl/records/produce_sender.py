@@ -19,66 +19,32 @@ import random
 import select
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from kctl.errors import ConnectionFailed, KctlError, NotFound, NotSupported, OperationFailed
+from kctl.errors import KctlError, NotFound, OperationFailed
 from kctl.protocol_errors import error_for
 from kctl.records import produce_wire
-from kctl.records.absence import GONE_S
 from kctl.records.background import Background
 from kctl.records.outgoing import Outgoing
 from kctl.records.partitioner import partition_of
-from kctl.records.produce_batch import ClosedBatch, Compress, OpenBatch
+from kctl.records.produce_batch import ClosedBatch, OpenBatch
 from kctl.records.produce_lane import Lane
+from kctl.records.produce_leaders import Leaders
 from kctl.records.produce_link import MAX_REQUESTS, Broken, Link, Request
+from kctl.records.produce_options import SenderOptions
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
-    from kctl.connection import Connection
-    from kctl.model import Broker, ClusterState
+    from kctl.model import ClusterState
 
 MAX_BYTES = 32 << 20
 _REQUEST_BYTES = 1 << 20
 _BACKOFF_S, _MOST_BACKOFF_S = 0.05, 1.0
-_METADATA_AGE_S = 60.0
-_LOOK_S = 5.0
-_DIAL_S = 4.0
-_SEQUENCE_GAP, _DUPLICATE = 45, 46
-_STORAGE_ERROR = 56
-# Sent again: after these the leader is looked up anew …
-_MOVED = frozenset({3, 5, 6, 8, 9, 13, _STORAGE_ERROR, 72, 74, 75, 80, 100})
-# … and these pass by themselves.
-_PASSING = frozenset({2, 7, 14, 19, 20, 89})
-# Whatever offset they come with: the leader has it (7, 20), or its disk may.
-_PERHAPS_WRITTEN = frozenset({-1, 7, 20, _STORAGE_ERROR})
 _LAST_EPOCH = 32_767
 _BLOCKED_S = 0.05  # how soon to look again at a batch that is due and has nowhere to go
 
 ACKNOWLEDGED, FAILED, UNKNOWN = "acknowledged", "failed", "unknown"
 Done = Callable[[ClosedBatch, str, "KctlError | None"], None]
-
-
-@dataclass(frozen=True, slots=True)
-class SenderOptions:
-    """acks: −1 for all in-sync replicas, 1, 0. producer: id and epoch for idempotence. batch_bytes: the size when full.
-
-    linger_s: how long a batch waits to be filled. timeout_s: how long a partition may make no progress. go_on: send on
-    after a batch is lost. resend: without idempotence, send as producers with retries do: five batches under way, and
-    again what got no answer. That duplicates and reorders.
-    """
-
-    topic: str
-    acks: int
-    producer: tuple[int, int] | None
-    codec: str
-    compress: Compress | None
-    batch_bytes: int
-    linger_s: float
-    timeout_s: float
-    go_on: bool = False
-    resend: bool = False
 
 
 class Sender:
@@ -87,18 +53,12 @@ class Sender:
     def __init__(
         self, client: ClusterClient, options: SenderOptions, state: ClusterState, done: Done, background: Background
     ) -> None:
-        self._client, self._options, self._done, self._background = client, options, done, background
-        self._topic_id = state.topics[options.topic].topic_id
+        self._options, self._done, self._background = options, done, background
+        self._leaders = Leaders(client, options.topic, state, background, codec=options.codec, acks=options.acks)
         self._lanes = [Lane(p.partition, p.leader) for p in state.topics[options.topic].partitions]
-        self._brokers = dict(state.brokers)
-        self._links: dict[int, Link] = {}
-        self._undialled: dict[int, float] = {}  # node → not to be tried before
         self._busy: dict[int, Lane] = {}
         self._sticky: Lane | None = None
         self._bytes = 0
-        self._looked = time.monotonic()
-        self._gone_since: float | None = None
-        self._trouble: KctlError | None = None
         self._request_s = max(1.0, min(options.timeout_s / 2, 15.0))  # what the broker may wait for other replicas
         self._silent_s = self._request_s + min(5.0, self._request_s / 2)
         self._repeats = options.producer is not None or options.resend
@@ -185,23 +145,22 @@ class Sender:
         self._look_around(now)
         self._send(now)
         poll = select.poll()
-        for node, link in list(self._links.items()):
+        for node, link in list(self._leaders.links.items()):
             if link.wants_to_write:
                 self._write(node, link)
-        for link in self._links.values():
+        for link in self._leaders.links.values():
             poll.register(link.socket, select.POLLIN | (select.POLLOUT if link.wants_to_write else 0))
         poll.register(self._background.fd, select.POLLIN)
         if readable is not None:
             poll.register(readable, select.POLLIN)
         events = dict(poll.poll(max(0, math.ceil(min(wait_s, self._next_due_s(now)) * 1000))))
-        for node, link in list(self._links.items()):
+        for node, link in list(self._leaders.links.items()):
             seen = events.get(link.socket.fileno(), 0)
             if seen & select.POLLOUT:
                 self._write(node, link)
-            if seen & ~select.POLLOUT and node in self._links:
+            if seen & ~select.POLLOUT and node in self._leaders.links:
                 self._read(node, link)
-        for kind, outcome in self._background.finished():
-            self._learned(kind, outcome)
+        self._learn()
         return readable is not None and readable in events
 
     def _next_due_s(self, now: float) -> float:
@@ -215,15 +174,14 @@ class Sender:
         return wait
 
     def _look_around(self, now: float) -> None:
-        for node, link in list(self._links.items()):
+        for node, link in list(self._leaders.links.items()):
             if link.waited_s > self._silent_s:
                 self._broke(node, link, f"it was silent for {self._silent_s:g} s")
             elif link.worn_out:
-                self._links.pop(node).close()
-        if now - self._looked > _METADATA_AGE_S:
-            self._look_up(now)
+                self._leaders.links.pop(node).close()
+        self._leaders.keep_fresh(now)
         for lane in list(self._busy.values()):
-            busy_link = self._links.get(lane.node if lane.under_way else lane.leader)
+            busy_link = self._leaders.links.get(lane.node if lane.under_way else lane.leader)
             if busy_link is not None and not lane.tries:
                 lane.held = max(lane.held, busy_link.life)
             if now - max(lane.begun, lane.progress, lane.held) > self._options.timeout_s:
@@ -231,9 +189,9 @@ class Sender:
 
     def _no_progress(self, lane: Lane) -> KctlError:
         why = f"partition {self._options.topic}-{lane.partition} took nothing for {self._options.timeout_s:g} s"
-        if self._trouble is None:
+        if self._leaders.trouble is None:
             return OperationFailed(why, hint="is its leader up? --timeout waits longer")
-        return OperationFailed(f"{why}: {self._trouble.message}", hint=self._trouble.hint)
+        return OperationFailed(f"{why}: {self._leaders.trouble.message}", hint=self._leaders.trouble.hint)
 
     def _most(self, lane: Lane) -> int:
         """One at a time until a first one is acknowledged, also behind an error: a broker that knows nothing of this
@@ -248,13 +206,13 @@ class Sender:
                 continue
             if lane.leader < 0:
                 lane.not_before = now + self._backoff(lane)
-                self._look_up(now)
+                self._leaders.look_up(now)
             else:
                 by_leader.setdefault(lane.leader, []).append(lane)
         for node, lanes in by_leader.items():
-            link = self._links.get(node)
+            link = self._leaders.links.get(node)
             if link is None:
-                self._dial(node, now)
+                self._leaders.dial(node, now)
                 continue
             ready = lanes
             while ready and link.has_room:
@@ -297,7 +255,7 @@ class Sender:
                 self._finish(batch, ACKNOWLEDGED, None)
         except Broken as exc:
             self._read(node, link)  # what it answered before
-            if self._links.get(node) is link:
+            if self._leaders.links.get(node) is link:
                 self._broke(node, link, str(exc))
 
     def _read(self, node: int, link: Link) -> None:
@@ -320,27 +278,28 @@ class Sender:
                 self._judge(lane, batch, answer)
 
     def _judge(self, lane: Lane, batch: ClosedBatch, answer: produce_wire.Answer) -> None:
-        code = answer.error_code
-        if code in (0, _DUPLICATE):
+        if answer.in_log:
             lane.progress, lane.tries = time.monotonic(), 0
             batch.base_offset = answer.base_offset
             self._finish(batch, ACKNOWLEDGED, None)
             return
-        if code == _SEQUENCE_GAP and lane.again:
+        if answer.out_of_sequence and lane.again:
             lane.again.append(batch)  # an earlier one has to be sent again, and this one behind it
             return
-        error = error_for(code, answer.message, subject=f"partition {self._options.topic}-{lane.partition}")
-        batch.perhaps_written |= code in _PERHAPS_WRITTEN or answer.base_offset >= 0
-        if code in _MOVED or code in _PASSING:
-            self._trouble = error
+        error = error_for(
+            answer.error_code, answer.message, subject=f"partition {self._options.topic}-{lane.partition}"
+        )
+        batch.perhaps_written |= answer.perhaps_in_log
+        if answer.leader_moved or answer.passes:
+            self._leaders.trouble = error
             if batch.perhaps_written and not self._repeats:
                 self._lose(lane, batch, error)
                 return
             self._send_again(lane, batch)
-            if code in _MOVED:
-                self._look_up(time.monotonic())
+            if answer.leader_moved:
+                self._leaders.look_up(time.monotonic())
             return
-        if code == _SEQUENCE_GAP and lane.refused:  # it stood behind one that was refused, so it never was written
+        if answer.out_of_sequence and lane.refused:  # it stood behind one that was refused, so it never was written
             batch.perhaps_written = False
         lane.refused = not batch.perhaps_written
         self._lose(lane, batch, error)
@@ -362,11 +321,7 @@ class Sender:
 
     def _broke(self, node: int, link: Link, why: str) -> None:
         """The connection is gone, or a broker stays silent: what is under way there has lost its answer."""
-        if link.requests:
-            self._trouble = ConnectionFailed(f"the connection to broker {node} broke: {why}")
-        link.close()
-        self._links.pop(node, None)
-        self._undialled[node] = time.monotonic() + _BACKOFF_S
+        self._leaders.broke(node, link, why)
         for request in link.requests:
             for batch in request.batches:
                 lane = self._lanes[batch.partition]
@@ -377,7 +332,7 @@ class Sender:
                     self._answer_lost(lane, batch)
                 else:
                     self._send_again(lane, batch)
-        self._look_up(time.monotonic())
+        self._leaders.look_up(time.monotonic())
 
     # --- outcomes -------------------------------------------------------------------------------------------------
 
@@ -432,92 +387,24 @@ class Sender:
 
     def close(self, *, at_once: bool = False) -> None:
         """Close all connections; what is on its way is abandoned. at_once: wait for no call that runs beside it."""
-        for link in self._links.values():
-            link.close()
-        self._links.clear()
-        for kind, outcome in self._background.close(0 if at_once else _LOOK_S + 1):
-            if kind != "metadata" and not isinstance(outcome, KctlError):
-                outcome.close()
+        self._leaders.close(at_once=at_once)
 
     # --- brokers --------------------------------------------------------------------------------------------------
 
     def connect(self) -> None:
         """Connect to the leaders, before there is anything to send. Raises why, when none can be reached."""
-        leaders = {lane.leader for lane in self._lanes} & self._brokers.keys()
-        opened = self._client.dial_known([self._brokers[node] for node in leaders], timeout_s=_DIAL_S)
-        for node, outcome in opened.items():
-            self._connected(node, outcome)
-        if self._trouble is not None and (isinstance(self._trouble, NotSupported) or (leaders and not self._links)):
-            raise self._trouble
+        self._leaders.connect({lane.leader for lane in self._lanes})
 
-    def _dial(self, node: int, now: float) -> None:
-        broker = self._brokers.get(node)
-        if broker is None:
-            self._look_up(now)
-        elif self._undialled.get(node, 0.0) <= now:
-            self._background.start(node, partial(self._dial_one, broker))
-
-    def _dial_one(self, broker: Broker) -> Connection:
-        try:
-            outcome = self._client.dial_known([broker], timeout_s=_DIAL_S)[broker.id]
-        except OSError as exc:  # no file descriptor left, and the like
-            raise ConnectionFailed(f"broker {broker.id} cannot be reached: {exc.strerror}") from None
-        if isinstance(outcome, KctlError):
-            raise outcome
-        return outcome
-
-    def _connected(self, node: int, outcome: Connection | KctlError) -> None:
-        if isinstance(outcome, KctlError):
-            self._trouble = outcome
-            self._undialled[node] = time.monotonic() + _MOST_BACKOFF_S / 2
-            self._look_up(time.monotonic())
-            return
-        version = produce_wire.version_for(outcome.api_versions.get(produce_wire.PRODUCE), self._options.codec)
-        if version is None:
-            outcome.close()
-            self._trouble = NotSupported(
-                f"broker {node} does not take batches of format 2 with codec {self._options.codec}",
-                hint="Kafka 0.11 or newer is needed, for zstd 2.1",
-            )
-            self._undialled[node] = float("inf")
-            return
-        self._links[node] = Link(node, outcome, version, self._options.acks)
-
-    def _look_up(self, now: float) -> None:
-        """Ask for the leaders anew, unless that is under way or was a moment ago."""
-        if now - self._looked < _BACKOFF_S:
-            return
-        self._looked = now
-        topic = self._options.topic
-        self._background.start("metadata", lambda: self._client.metadata([topic], timeout_s=_LOOK_S))
-
-    def _learned(self, kind: Any, outcome: Any) -> None:
-        if kind != "metadata":
-            self._connected(kind, outcome)
-            return
-        self._looked = time.monotonic()
-        if isinstance(outcome, KctlError):
-            self._trouble = outcome
-            return
-        self._brokers = dict(outcome.brokers)
-        found = outcome.topics.get(self._options.topic)
-        if found is None or (self._topic_id and found.topic_id != self._topic_id):
-            self._missing(again=found is not None)
-            return
-        self._gone_since = None
-        for state in found.partitions[: len(self._lanes)]:
-            lane = self._lanes[state.partition]
-            if lane.leader != state.leader:
-                lane.leader = state.leader
-                lane.not_before = 0.0
-
-    def _missing(self, *, again: bool) -> None:
-        now = time.monotonic()
-        self._gone_since = now if self._gone_since is None else self._gone_since
-        if not again and now - self._gone_since < GONE_S:
-            return
-        how = "was deleted and created again" if again else "was deleted"
-        error = NotFound(f"topic {self._options.topic} {how} meanwhile")
-        self.stop(error)
-        for lane in list(self._busy.values()):
-            self._give_up(lane, error)
+    def _learn(self) -> None:
+        """Send to the leaders that there are now; a topic that is gone takes nothing more."""
+        for topic in self._leaders.learned():
+            if isinstance(topic, NotFound):
+                self.stop(topic)
+                for lane in list(self._busy.values()):
+                    self._give_up(lane, topic)
+                continue
+            for state in topic.partitions[: len(self._lanes)]:
+                lane = self._lanes[state.partition]
+                if lane.leader != state.leader:
+                    lane.leader = state.leader
+                    lane.not_before = 0.0

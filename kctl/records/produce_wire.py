@@ -22,6 +22,13 @@ LOWEST, HIGHEST = 3, 8
 _ZSTD_SINCE = 7
 _HEADER = struct.Struct(">hhih")
 _INT32 = struct.Struct(">i")
+# org.apache.kafka.common.protocol.Errors
+_OUT_OF_ORDER_SEQUENCE, _DUPLICATE_SEQUENCE = 45, 46
+_STORAGE_ERROR = 56
+_MOVED = frozenset({3, 5, 6, 8, 9, 13, _STORAGE_ERROR, 72, 74, 75, 80, 100})
+_PASSING = frozenset({2, 7, 14, 19, 20, 89})
+# Whatever offset they come with: the leader has it (7, 20), or its disk may.
+_PERHAPS_IN_LOG = frozenset({-1, 7, 20, _STORAGE_ERROR})
 
 
 class Answer(NamedTuple):
@@ -32,6 +39,30 @@ class Answer(NamedTuple):
     error_code: int
     message: str | None
     base_offset: int = -1
+
+    @property
+    def in_log(self) -> bool:
+        """Now, or since it was sent before."""
+        return self.error_code in (0, _DUPLICATE_SEQUENCE)
+
+    @property
+    def out_of_sequence(self) -> bool:
+        """A batch that was sent before it is not in the log."""
+        return self.error_code == _OUT_OF_ORDER_SEQUENCE
+
+    @property
+    def perhaps_in_log(self) -> bool:
+        return self.error_code in _PERHAPS_IN_LOG or self.base_offset >= 0
+
+    @property
+    def leader_moved(self) -> bool:
+        """It can be sent again, to the leader that metadata names then."""
+        return self.error_code in _MOVED
+
+    @property
+    def passes(self) -> bool:
+        """It can be sent again after a while."""
+        return self.error_code in _PASSING
 
 
 def version_for(versions: tuple[int, int] | None, codec: str) -> int | None:

@@ -11,11 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kctl.errors import UsageError
+from kctl.cpu_limit import cpu_limit
+from kctl.errors import OperationFailed, UsageError
 from kctl.records.chunk import Chunk
 from kctl.records.decoding import UTF8, AsIs
 from kctl.records.json_path import Condition
 from kctl.segment.record import Header
+
+_SEARCH_S = 10  # of CPU time, for the records that are decoded at once: some MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,19 @@ class Selection:
         return not (self.key or self.value or self.headers or self.json)
 
     def of(self, chunk: Chunk) -> Chunk:
-        """The records for which all conditions hold."""
+        """The records for which all conditions hold. Raises OperationFailed when a pattern takes for ever."""
+
+        def too_slow() -> OperationFailed:
+            return OperationFailed(
+                f"a regular expression took more than {_SEARCH_S} s for offsets {chunk.offsets[0]} to"
+                f" {chunk.offsets[-1]} of {chunk.tp}",
+                hint="repeats within repeats, as (a+)+b, and .* in front need that for long texts: write it without",
+            )
+
+        with cpu_limit(_SEARCH_S, too_slow):
+            return chunk.chosen(self._kept(chunk))
+
+    def _kept(self, chunk: Chunk) -> list[bool]:
         keep = [True] * chunk.size
         for pattern, column in ((self.key, chunk.keys), (self.value, chunk.values)):
             if pattern is not None:
@@ -68,7 +83,7 @@ class Selection:
             keep = [k and match(chunk.headers_of(index)) for index, k in enumerate(keep)]
         if self.json:
             keep = [k and self._json_holds(chunk, index) for index, k in enumerate(keep)]
-        return chunk.chosen(keep)
+        return keep
 
     def _json_holds(self, chunk: Chunk, index: int) -> bool:
         shown = None if chunk.shown is None else chunk.shown[index]

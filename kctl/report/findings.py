@@ -193,10 +193,10 @@ def _collector(span: Span) -> Iterator[Finding]:
 
 
 def _silent(broker: SilentBroker) -> Finding:
-    what = f"did not answer: {counted(broker.log_dirs, 'log dir')} of it are shown as they were before"
-    if not broker.log_dirs:
+    what = f"did not answer: {counted(broker.log_dir_count, 'log dir')} of it are shown as they were before"
+    if not broker.log_dir_count:
         what = "did not answer: nothing is known of its log dirs"
-    elif broker.log_dirs == 1:
+    elif broker.log_dir_count == 1:
         what = "did not answer: its log dir is shown as it was before"
     advice = "see whether it runs; what it leads has no leader, or another one, and its replicas fall behind"
     name, before = str(broker.broker), broker.since is None

@@ -113,7 +113,7 @@ class SilentBroker:
 
     broker: int
     since: datetime | None
-    log_dirs: int
+    log_dir_count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,20 +128,20 @@ class TopicReport:
 class Overview:
     """How much there is of each. Groups are counted by the status that counts; of partitions, all are."""
 
-    groups: int
+    group_count: int
     groups_ok: int
     groups_warn: int
     groups_err: int
     groups_unknown: int
-    partitions: int
+    partition_count: int
     lag: int | None
     lost: int | None
     time_lag_ms: int | None
     next_loss_ms: int | None
-    brokers: int
-    log_dirs: int
+    broker_count: int
+    log_dir_count: int
     offline_log_dirs: int
-    topics: int
+    topic_count: int
     replicas_bytes: int
     growth_bytes_per_hour: float | None
     next_full_ms: int | None

@@ -30,8 +30,8 @@ class VerifyOptions:
 class Checked:
     """How much was looked at. records: as the batches count them; size_bytes: of logs."""
 
-    log_dirs: int = 0
-    partitions: int = 0
+    log_dir_count: int = 0
+    partition_count: int = 0
     segments: int = 0
     files: int = 0
     batches: int = 0

@@ -43,7 +43,7 @@ class LogDirs:
 
     def check(self, path: Path) -> None:
         """A log dir and everything in it. Raises NotFound and the like when it cannot be listed."""
-        self.run.checked.log_dirs += 1
+        self.run.checked.log_dir_count += 1
         children = list_folder(path)
         facts = read_meta_properties(self.run, path / META_PROPERTIES)
         self._compare(facts)

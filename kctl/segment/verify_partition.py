@@ -52,7 +52,7 @@ class PartitionCheck:
     def check(self) -> PartitionFacts:
         """Everything in it."""
         folder, run = self._folder, self._run
-        run.checked.partitions += 1
+        run.checked.partition_count += 1
         self._names()
         epochs = self._epochs()
         logs = [files for files in folder.segments if files.log is not None]

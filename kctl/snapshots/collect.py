@@ -142,8 +142,8 @@ class Collector:
         except KctlError as exc:
             found.failed("groups", exc)
             return {}
-        for node, error in listed.failed_brokers.items():
-            found.failed(f"groups of broker {node}", error)
+        for name, error in listed.unlisted.items():
+            found.failed(f"groups of {name}", error)
         for name, error in listed.failed_groups.items():
             found.failed(f"group {name}", error)
         return listed.groups

@@ -27,10 +27,10 @@ class PassReport:
     stored: bool
     complete: bool
     missed: int
-    groups: int
+    group_count: int
     commits: int
-    partitions: int
-    replicas: int
+    partition_count: int
+    replica_count: int
     size_bytes: int
     failures: list[str]
     error: str | None = None
@@ -88,10 +88,10 @@ def report(
         stored=stored,
         complete=found.complete,
         missed=missed,
-        groups=len(found.rows.get(schema.GROUPS, ())),
+        group_count=len(found.rows.get(schema.GROUPS, ())),
         commits=len(found.rows.get(schema.COMMITS, ())),
-        partitions=len(found.rows.get(schema.LOGS, ())),
-        replicas=len(found.rows.get(schema.REPLICAS, ())),
+        partition_count=len(found.rows.get(schema.LOGS, ())),
+        replica_count=len(found.rows.get(schema.REPLICAS, ())),
         size_bytes=size_bytes,
         failures=found.failures,
         error=error,

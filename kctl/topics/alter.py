@@ -58,11 +58,11 @@ class AlteredTopic:
     partitions_after and the configs' `after` are what is planned, and when it was done, what was read back.
     """
 
-    name: str
+    topic: str
     result: str
-    partitions_before: int
-    partitions_after: int
-    configs: tuple[ChangedConfig, ...]
+    partition_count_before: int
+    partition_count_after: int
+    config_changes: tuple[ChangedConfig, ...]
     error: str | None = None
 
 
@@ -140,10 +140,10 @@ def _todo(rows: Sequence[AlteredTopic], changes: Sequence[TopicChange]) -> list[
 
 def _config_changes(todo: Sequence[TopicChange], rows: Sequence[AlteredTopic]) -> dict[Resource, dict[str, str | None]]:
     """Only what is not already so."""
-    planned = {row.name: row for row in rows}
+    planned = {row.topic: row for row in rows}
     found: dict[Resource, dict[str, str | None]] = {}
     for change in todo:
-        names = [row.name for row in planned[change.name].configs if row.result != "unchanged"]
+        names = [row.name for row in planned[change.name].config_changes if row.result != "unchanged"]
         if names:
             found[Resource.topic(change.name)] = {name: change.configs[name] for name in names}
     return found
@@ -222,14 +222,14 @@ def alter_topics(
     todo = _todo(plan, changes)
     config_changes = _config_changes(todo, plan)
     failed = {resource.name: error for resource, error in alter_dynamic(client, config_changes).items()}
-    before = {row.name: row.partitions_before for row in plan}
+    before = {row.topic: row.partition_count_before for row in plan}
     growing = [c for c in todo if c.name not in failed and c.partitions is not None and c.partitions > before[c.name]]
     failed |= _create_partitions(client, growing, timeout_s=min(timeout_s, _REQUEST_S), validate_only=False)
     topics, unread = _await_partitions(client, growing, before, failed, deadline, progress)
     after, unread_configs = _await_configs(client, config_changes, failed, deadline)
     unread |= unread_configs
     return [
-        _outcome(row, failed.get(row.name), topics.get(row.name), after.get(row.name, {}), unread.get(row.name))
+        _outcome(row, failed.get(row.topic), topics.get(row.topic), after.get(row.topic, {}), unread.get(row.topic))
         for row in plan
     ]
 
@@ -317,8 +317,8 @@ def _outcome(
     """What became of a topic. error: what was answered; when that is not certain, what was read back decides. Pure."""
     if row.result != "would alter":
         return row
-    configs = tuple(_read_back(planned, after.get(planned.name)) for planned in row.configs)
-    count = len(topic.partitions) if topic else row.partitions_after if unread else row.partitions_before
+    configs = tuple(_read_back(planned, after.get(planned.name)) for planned in row.config_changes)
+    count = len(topic.partitions) if topic else row.partition_count_after if unread else row.partition_count_before
     reason = error.message if error else None
     if _may_be_done(error):
         lack = _lack(row, topic, [each.name for each in configs if each.result == "failed"], unread)
@@ -326,8 +326,10 @@ def _outcome(
     return replace(
         row,
         result="failed" if reason else "altered",
-        partitions_after=count if row.partitions_after != row.partitions_before else row.partitions_after,
-        configs=configs,
+        partition_count_after=count
+        if row.partition_count_after != row.partition_count_before
+        else row.partition_count_after,
+        config_changes=configs,
         error=reason,
     )
 
@@ -336,8 +338,12 @@ def _lack(row: AlteredTopic, topic: TopicState | None, configs: Sequence[str], u
     """How what was read back is not as planned; configs: those that are not."""
     if unread:
         return f"the brokers took it, but it could not be read back: {unread.message}"
-    if row.partitions_after != row.partitions_before:
-        lacking = _lacking(topic, row.partitions_before, row.partitions_after) if topic else "no broker shows the topic"
+    if row.partition_count_after != row.partition_count_before:
+        lacking = (
+            _lacking(topic, row.partition_count_before, row.partition_count_after)
+            if topic
+            else "no broker shows the topic"
+        )
         if lacking:
             return f"the controller took it, but {lacking}"
     return f"the brokers took it, but do not show it: {', '.join(configs)}" if configs else None

@@ -10,8 +10,9 @@ from kctl.errors import KctlError, Refused
 from kctl.model import ClusterState, TopicState
 from kctl.topics.alter import AlteredTopic, TopicChange, alter_topics, plan_alter
 from kctl.topics.configs import fetch_topic_configs
-from kctl.topics.create import CreatedTopic, NewTopic, create_topics, plan_create
+from kctl.topics.create import CreatedTopic, create_topics, plan_create
 from kctl.topics.describe import hidden
+from kctl.topics.new_topic import NewTopic
 from kctl.topics.own_configs import set_on_topic
 from kctl.topics.spec import TopicSpec
 
@@ -27,7 +28,7 @@ class AppliedTopic:
     taken away, or where the brokers' default is not known.
     """
 
-    name: str
+    topic: str
     result: str
     changes: tuple[Change, ...]
     error: str | None = None
@@ -111,23 +112,23 @@ def change_of(spec: TopicSpec, there: Mapping[str, str]) -> TopicChange:
 
 def rows_of(plan: ApplyPlan, created: Sequence[CreatedTopic], altered: Sequence[AlteredTopic]) -> list[AppliedTopic]:
     """A row for each topic of the file, in its order. created, altered: as planned or as done."""
-    rows = {row.name: _created(row) for row in created} | {row.name: _altered(row) for row in altered}
+    rows = {row.topic: _created(row) for row in created} | {row.topic: _altered(row) for row in altered}
     return [rows[spec.name] for spec in plan.specs]
 
 
 def _created(row: CreatedTopic) -> AppliedTopic:
-    changes = [Change("partitions", None, _text(row.partitions))]
+    changes = [Change("partitions", None, _text(row.partition_count))]
     changes.append(Change("replication_factor", None, _text(row.replication_factor)))
     changes += [Change(name, None, value) for name, value in row.configs.items()]
-    return AppliedTopic(row.name, row.result, tuple(changes), row.error)
+    return AppliedTopic(row.topic, row.result, tuple(changes), row.error)
 
 
 def _altered(row: AlteredTopic) -> AppliedTopic:
     changes = []
-    if row.partitions_after != row.partitions_before:
-        changes.append(Change("partitions", str(row.partitions_before), str(row.partitions_after)))
-    changes += [Change(c.name, c.before, c.after) for c in row.configs if c.result != "unchanged"]
-    return AppliedTopic(row.name, row.result, tuple(changes), row.error)
+    if row.partition_count_after != row.partition_count_before:
+        changes.append(Change("partitions", str(row.partition_count_before), str(row.partition_count_after)))
+    changes += [Change(c.name, c.before, c.after) for c in row.config_changes if c.result != "unchanged"]
+    return AppliedTopic(row.topic, row.result, tuple(changes), row.error)
 
 
 def _text(number: int | None) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from kctl.cluster_rights import may_describe_all_topics
+from kctl.cluster_rights import NEED_ALL_TOPICS, may_describe_all_topics
 from kctl.errors import NotFound, Refused, UsageError
 from kctl.model import ClusterState, TopicPartition, TopicState
 from kctl.name_patterns import parse_patterns, select
@@ -14,8 +14,6 @@ from kctl.topics.names import check_name
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
-
-_NEEDS_DESCRIBE = "all need an ACL for Describe on topic *"
 
 
 def choose(
@@ -49,8 +47,8 @@ def not_seen(
     if names or (chosen and not filtered) or may_describe_all_topics(client) is not False:
         return [], []
     if chosen:
-        return [f"only topics that this user may describe were looked at: {_NEEDS_DESCRIBE}"], []
-    line = f"there is no topic, or none that this user may describe: {_NEEDS_DESCRIBE}"
+        return [f"only topics that this user may describe were looked at: {NEED_ALL_TOPICS}"], []
+    line = f"there is no topic, or none that this user may describe: {NEED_ALL_TOPICS}"
     return ([], [line]) if filtered else ([line], [])
 
 

@@ -11,15 +11,20 @@ from kctl.errors import AlreadyExists, KctlError, OperationFailed, Refused, Usag
 from kctl.lag.collect import LogOffsets, read_log_offsets
 from kctl.model import TopicPartition
 from kctl.topics.configs import fetch_topic_configs
-from kctl.topics.create import NewTopic, create_topics, plan_create
+from kctl.topics.create import create_topics, plan_create
 from kctl.topics.describe import hidden, known_topics
 from kctl.topics.names import check_name
+from kctl.topics.new_topic import NewTopic
 from kctl.topics.offsets import failure_lines
 from kctl.topics.own_configs import set_on_topic
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
+_EXISTS = (
+    "a clone is always a new topic. If a copy that was interrupted left it, it is not whole:\n"
+    "`kctl topic delete {name}` shows what is in it and asks; then clone again"
+)
 _TIMESTAMP_TYPE = "message.timestamp.type"
 
 
@@ -46,10 +51,10 @@ class ClonedTopic:
     configs: those set on the source itself, throttles of its moves left out. records: copied; None without data.
     """
 
-    source: str
-    name: str
+    source_topic: str
+    topic: str
     result: str
-    partitions: int
+    partition_count: int
     replication_factor: int
     configs: dict[str, str]
     records: int | None
@@ -86,7 +91,7 @@ def plan_clone(client: ClusterClient, source: str, name: str, *, data: bool) -> 
     try:
         plan_create(client, [new])
     except AlreadyExists as exc:
-        raise AlreadyExists(exc.message, hint="a clone is always a new topic; nothing was changed") from None
+        raise AlreadyExists(exc.message, hint=_EXISTS.format(name=name)) from None
     logs: dict[TopicPartition, LogOffsets] = {}
     cautions: list[str] = []
     if data:

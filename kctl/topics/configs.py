@@ -21,7 +21,7 @@ MIN_ISR = "min.insync.replicas"
 
 
 class ConfigSource(Enum):
-    """Where a value comes from (DescribeConfigsResponse.ConfigSource)."""
+    """Where a value comes from (DescribeConfigsResponse.ConfigSource); of a quota, whose it is."""
 
     TOPIC = "topic"
     DYNAMIC_BROKER = "dynamic broker"
@@ -30,6 +30,12 @@ class ConfigSource(Enum):
     DEFAULT = "default"
     CLIENT_METRICS = "client metrics"
     GROUP = "group"
+    USER = "user"
+    DEFAULT_USER = "default user"
+    CLIENT_ID = "client-id"
+    DEFAULT_CLIENT_ID = "default client-id"
+    IP = "ip"
+    DEFAULT_IP = "default ip"
     OTHER = "other"
 
     @classmethod
@@ -82,11 +88,12 @@ def fetch_topic_configs(
     brokers: Collection[int],
     *,
     names: Collection[str] | None = None,
+    defaults: bool = False,
     limit_s: float = _SILENT_S,
 ) -> dict[str, list[ConfigEntry] | KctlError]:
     """The configs of each topic that are not the default, sorted by name; a topic's failure is its value.
 
-    names: only these configs.
+    names: only these configs. defaults: those that are the default as well.
     Some hundred topics are asked of each broker at once: any broker can answer for any topic. limit_s: for one
     answer. While ZooKeeper is down no broker gives one; then the others are not waited for as well.
     """
@@ -123,7 +130,7 @@ def fetch_topic_configs(
             if isinstance(response, KctlError):
                 found.update(dict.fromkeys(chunk, response))
             else:
-                found.update(_parse(response, chunk))
+                found.update(_parse(response, chunk, defaults=defaults))
             if isinstance(response, ConnectionFailed):  # a broker that is down: the next one can tell as well
                 able = [] if silent else [other for other in able if other != node]
                 pending.append(chunk)
@@ -133,7 +140,7 @@ def fetch_topic_configs(
     return found
 
 
-def _parse(response: Any, names: Sequence[str]) -> dict[str, list[ConfigEntry] | KctlError]:
+def _parse(response: Any, names: Sequence[str], *, defaults: bool) -> dict[str, list[ConfigEntry] | KctlError]:
     from kctl.client import error_for
 
     # Topics that this user may not describe are left out of the answer, silently.
@@ -149,8 +156,8 @@ def _parse(response: Any, names: Sequence[str]) -> dict[str, list[ConfigEntry] |
             entries = (
                 ConfigEntry(c.name, c.value, topic_source(c.name, c.value, c.config_source))
                 for c in row.configs
-                if not c.is_default
+                if defaults or not c.is_default
             )
-            told = (entry for entry in entries if entry.source is not ConfigSource.DEFAULT)
+            told = (entry for entry in entries if defaults or entry.source is not ConfigSource.DEFAULT)
             found[row.resource_name] = sorted(told, key=lambda entry: entry.name)
     return found

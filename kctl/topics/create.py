@@ -21,9 +21,9 @@ from kctl.errors import (
     TimedOut,
     UsageError,
 )
-from kctl.grouping import chunks
 from kctl.model import TopicState
 from kctl.topics.names import check_name, collisions
+from kctl.topics.new_topic import BROKER_DEFAULT, NewTopic, create_request, request_chunks
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -33,24 +33,6 @@ _INVALID_CONFIG = 40
 _POLL_S = 0.1
 _VALIDATE_S = 10.0
 _SHOWN_S = 10.0  # for a topic that the controller has and the broker that is asked does not show yet
-_RECORDS_PER_REQUEST = 5_000  # a KRaft controller refuses more than 10,000 (KAFKA-17870, KAFKA-14996)
-_TOPICS_PER_REQUEST = 250  # a controller with ZooKeeper takes them one after the other
-_UNSAID_PARTITIONS = 50  # of topics that leave their number to the brokers
-BROKER_DEFAULT = -1  # the protocol's word for «as the broker is configured» (KIP-464)
-
-
-@dataclass(frozen=True, slots=True)
-class NewTopic:
-    """What is asked for. partitions, replication_factor: None is the brokers' default.
-
-    assignment: replicas (broker ids, the preferred leader first) of each partition, instead of both numbers.
-    """
-
-    name: str
-    partitions: int | None = None
-    replication_factor: int | None = None
-    assignment: tuple[tuple[int, ...], ...] | None = None
-    configs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,50 +43,13 @@ class CreatedTopic:
     differs: how an existing topic is not what was asked for.
     """
 
-    name: str
+    topic: str
     result: str
-    partitions: int | None
+    partition_count: int | None
     replication_factor: int | None
     configs: Mapping[str, str]
     differs: str | None = None
     error: str | None = None
-
-
-def parse_assignment(text: str) -> tuple[tuple[int, ...], ...]:
-    """«1:2,2:3» → partition 0 on brokers 1 and 2, partition 1 on 2 and 3, as kafka-topics has it.
-
-    Raises UsageError for anything else, for a broker twice in a partition, and for unequal replica counts.
-    """
-    partitions: list[tuple[int, ...]] = []
-    for number, part in enumerate(text.split(",")):
-        ids = [item.strip() for item in part.split(":")]
-        if not all(item.isascii() and item.isdigit() for item in ids):
-            raise UsageError(
-                f"{text!r} is not a replica assignment", hint="write brokers as 1:2,2:3 (partitions by commas)"
-            )
-        replicas = tuple(int(item) for item in ids)
-        if len(set(replicas)) < len(replicas):
-            raise UsageError(f"partition {number} has a broker twice in {part!r}")
-        if max(replicas) > 2**31 - 1:
-            raise UsageError(f"{part!r} is not a list of broker ids")
-        partitions.append(replicas)
-    if len({len(replicas) for replicas in partitions}) > 1:
-        raise UsageError(f"{text!r} gives partitions different numbers of replicas")
-    return tuple(partitions)
-
-
-def parse_configs(pairs: Sequence[str]) -> dict[str, str]:
-    """«key=value» texts as a mapping. Raises UsageError without «=», and for a key given twice."""
-    configs: dict[str, str] = {}
-    for pair in pairs:
-        key, sign, value = pair.partition("=")
-        key = key.strip()
-        if not sign or not key:
-            raise UsageError(f"--config {pair!r} is not key=value", hint="for example --config retention.ms=3600000")
-        if key in configs:
-            raise UsageError(f"--config {key} is given twice")
-        configs[key] = value.strip()
-    return configs
 
 
 def plan_create(
@@ -167,9 +112,9 @@ def _existing(wanted: NewTopic, found: TopicState) -> CreatedTopic:
     if factor is not None and factor != found.replication_factor:
         differences.append(f"has replication factor {found.replication_factor}, not {factor}")
     return CreatedTopic(
-        name=wanted.name,
+        topic=wanted.name,
         result="exists",
-        partitions=len(found.partitions),
+        partition_count=len(found.partitions),
         replication_factor=found.replication_factor,
         configs={},
         differs="; ".join(differences) or None,
@@ -241,46 +186,6 @@ def _config_refusal(
     return error
 
 
-def request_chunks(topics: Sequence[NewTopic]) -> list[Sequence[NewTopic]]:
-    """Topics in their order, as many together as a controller takes in one CreateTopics."""
-    return chunks(topics, _records, limit=_RECORDS_PER_REQUEST, most=_TOPICS_PER_REQUEST)
-
-
-def _records(topic: NewTopic) -> int:
-    """About how many records of a KRaft controller make a topic."""
-    partitions = len(topic.assignment) if topic.assignment else topic.partitions or _UNSAID_PARTITIONS
-    return 1 + partitions + len(topic.configs)
-
-
-def create_request(topics: Sequence[NewTopic], *, timeout_s: float, validate_only: bool) -> object:
-    """A CreateTopics request; validate_only asks the controller whether it would, and changes nothing."""
-    from kafka.protocol.admin import CreateTopicsRequest
-
-    topic_class = CreateTopicsRequest.CreatableTopic
-    assignment_class = topic_class.CreatableReplicaAssignment
-    config_class = topic_class.CreatableTopicConfig
-    # A default in a request is understood from 2.4 on; with both numbers given, or an assignment, any version does.
-    needs_defaults = any(not t.assignment and None in (t.partitions, t.replication_factor) for t in topics)
-    return CreateTopicsRequest(
-        topics=[
-            topic_class(
-                name=topic.name,
-                num_partitions=BROKER_DEFAULT if topic.assignment else topic.partitions or BROKER_DEFAULT,
-                replication_factor=(BROKER_DEFAULT if topic.assignment else topic.replication_factor or BROKER_DEFAULT),
-                assignments=[
-                    assignment_class(partition_index=number, broker_ids=list(replicas))
-                    for number, replicas in enumerate(topic.assignment or ())
-                ],
-                configs=[config_class(name=key, value=value) for key, value in topic.configs.items()],
-            )
-            for topic in topics
-        ],
-        timeout_ms=int(timeout_s * 1000),
-        validate_only=validate_only,
-        min_version=4 if needs_defaults else 1,
-    )
-
-
 def create_topics(
     client: ClusterClient,
     topics: Sequence[NewTopic],
@@ -295,7 +200,7 @@ def create_topics(
     if_not_exists: a topic that somebody else has made meanwhile «exists», and has not failed. Failures of single topics
     are results. Raises OutcomeUnknown when no answer came and the topics are not there.
     """
-    todo = {row.name for row in plan if row.result == "would create"}
+    todo = {row.topic for row in plan if row.result == "would create"}
     said = _ask(client, [topic for topic in topics if topic.name in todo], timeout_s, if_not_exists=if_not_exists)
     expected = todo - said.errors.keys()
     try:
@@ -313,7 +218,7 @@ def create_topics(
     there = {name: _existing(topic, found[name]) for name, topic in said.taken.items() if name in found}
     errors = said.unsure | said.errors
     return [
-        there[row.name] if row.name in there else _outcome(row, errors, found) if row.name in todo else row
+        there[row.topic] if row.topic in there else _outcome(row, errors, found) if row.topic in todo else row
         for row in plan
     ]
 
@@ -375,16 +280,16 @@ def _errors(response: Any) -> dict[str, KctlError]:
 
 
 def _outcome(row: CreatedTopic, errors: Mapping[str, str], found: Mapping[str, TopicState]) -> CreatedTopic:
-    error = errors.get(row.name)
-    state = found.get(row.name)
+    error = errors.get(row.topic)
+    state = found.get(row.topic)
     if state is None:
         error = error or "the controller accepted it, but no broker shows the topic yet"
-        return replace(row, result="failed", error=error, partitions=None, replication_factor=None)
+        return replace(row, result="failed", error=error, partition_count=None, replication_factor=None)
     leaderless = [str(p.partition) for p in state.partitions if p.offline]
     return replace(
         row,
         result="created",
-        partitions=len(state.partitions),
+        partition_count=len(state.partitions),
         replication_factor=state.replication_factor,
         error=f"partitions without a leader: {', '.join(leaderless)}" if leaderless else None,
     )

@@ -26,8 +26,9 @@ from kctl.errors import (
 from kctl.model import ClusterState, TopicState
 from kctl.moments import moment_text
 from kctl.topics.choose import choose_to_change
-from kctl.topics.create import TOPIC_ALREADY_EXISTS, NewTopic, create_request, request_chunks
+from kctl.topics.create import TOPIC_ALREADY_EXISTS
 from kctl.topics.names import check_name
+from kctl.topics.new_topic import NewTopic, create_request, request_chunks
 from kctl.topics.offsets import newest_records
 from kctl.topics.readers import Reader, fetch_readers
 from kctl.topics.sizes import fetch_sizes
@@ -57,21 +58,22 @@ class TopicReader:
 class DeletedTopic:
     """What becomes of one topic. result: «would delete», «deleted», «absent», «marked» or «failed».
 
-    size_bytes: all replicas on all disks that could be asked; None when no broker told. readers: groups that have
-    commits of it or members that it is assigned to; None when none is known and some may be. last_write: the largest
-    timestamp of its records, ISO 8601; None: no records, or not known. marked: the controller has accepted the
-    deletion, and it is not finished, or nobody could tell that it is.
+    size_bytes: all replicas on all disks; None when a broker did not tell: known_size_bytes is what the others told,
+    None when none did. readers: groups that have commits of it or members that it is assigned to; None when none is
+    known and some may be. newest_timestamp: the largest timestamp of its records, ISO 8601; None: no records, or not
+    known. marked: the controller has accepted the deletion, and it is not finished, or nobody could tell that it is.
     """
 
-    name: str
+    topic: str
     result: str
     topic_id: str | None
-    partitions: int | None
+    partition_count: int | None
     replication_factor: int | None
     size_bytes: int | None
     readers: tuple[TopicReader, ...] | None = None
-    last_write: str | None = None
+    newest_timestamp: str | None = None
     error: str | None = None
+    known_size_bytes: int | None = None
 
 
 def plan_delete(
@@ -94,7 +96,7 @@ def plan_delete(
         return [_absent(name) for name in wanted], []
     state, chosen = choose_to_change(client, present, match)
     rows, doubts = losses(client, state, chosen)
-    by_name = {row.name: row for row in rows} | {name: _absent(name) for name in absent}
+    by_name = {row.topic: row for row in rows} | {name: _absent(name) for name in absent}
     return [by_name[name] for name in (*wanted, *sorted(by_name.keys() - set(wanted)))], doubts
 
 
@@ -105,7 +107,7 @@ def losses(
     names = [topic.name for topic in chosen]
     sizes = fetch_sizes(client, state, chosen)
     readers, unread = fetch_readers(client, names)
-    newest, notes = newest_records(client, [p.tp for t in chosen for p in t.partitions if not p.offline], state=state)
+    newest, notes = newest_records(client, [p.tp for t in chosen for p in t.partitions], state=state)
     last: dict[str, int] = {}
     for tp, record in newest.items():
         last[tp.topic] = max(last.get(tp.topic, NOTHING_WRITTEN), record.timestamp_ms)
@@ -115,14 +117,15 @@ def losses(
         told = size.known_bytes if size.missing < sum(len(p.replicas) for p in topic.partitions) else None
         rows.append(
             DeletedTopic(
-                name=topic.name,
+                topic=topic.name,
                 result="would delete",
                 topic_id=topic.topic_id,
-                partitions=len(topic.partitions),
+                partition_count=len(topic.partitions),
                 replication_factor=topic.replication_factor,
-                size_bytes=told,
+                size_bytes=size.bytes,
                 readers=_told(readers, topic.name, whole=not unread),
-                last_write=moment_text(last.get(topic.name, NOTHING_WRITTEN)),
+                newest_timestamp=moment_text(last.get(topic.name, NOTHING_WRITTEN)),
+                known_size_bytes=told,
             )
         )
     return rows, [*sizes.failures, *unread, *notes]
@@ -163,20 +166,20 @@ def delete_topics(
             unanswered = exc  # it may have been carried out all the same: look
     # After a timeout in the controller a topic may go all the same: it is awaited like the others.
     errors = {name: error.message for name, error in said.items() if not isinstance(error, OutcomeUnknown)}
-    expected = [row for row in todo if row.name not in errors]
+    expected = [row for row in todo if row.topic not in errors]
     left, untold = _wait_until_gone(client, expected, timeout_s=timeout_s, progress=progress)
     done: list[DeletedTopic] = []
     for row in plan:
         if row.result != "would delete":
             done.append(row)
-        elif row.name in errors:
-            done.append(replace(row, result="failed", error=errors[row.name]))
-        elif row.name in untold:
-            done.append(_not_told(row, untold[row.name], said.get(row.name) or unanswered))
-        elif row.name not in left:
+        elif row.topic in errors:
+            done.append(replace(row, result="failed", error=errors[row.topic]))
+        elif row.topic in untold:
+            done.append(_not_told(row, untold[row.topic], said.get(row.topic) or unanswered))
+        elif row.topic not in left:
             done.append(replace(row, result="deleted"))
         else:
-            done.append(_still_there(row, said.get(row.name) or unanswered, timeout_s))
+            done.append(_still_there(row, said.get(row.topic) or unanswered, timeout_s))
     return done
 
 
@@ -207,7 +210,7 @@ def _send(client: ClusterClient, rows: Sequence[DeletedTopic], timeout_s: float)
             return client.send_to_controller(DeleteTopicsRequest(topics=by_id, timeout_ms=timeout_ms, min_version=6))
         except NotSupported:
             pass
-    names = [topic_class(name=row.name) for row in rows]
+    names = [topic_class(name=row.topic) for row in rows]
     return client.send_to_controller(DeleteTopicsRequest(topics=names, timeout_ms=timeout_ms))
 
 
@@ -215,7 +218,7 @@ def _errors(response: Any, rows: Sequence[DeletedTopic]) -> dict[str, KctlError]
     """Topics that were not deleted, with the reason. One that is gone already is no failure."""
     from kctl.client import error_for
 
-    names = {row.topic_id: row.name for row in rows}
+    names = {row.topic_id: row.topic for row in rows}
     errors: dict[str, KctlError] = {}
     for row in response.responses:
         if row.error_code and row.error_code not in {UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID}:
@@ -236,7 +239,7 @@ def _wait_until_gone(
     A topic made anew has another id, and does not count.
     """
     deadline = time.monotonic() + timeout_s
-    ids = {row.name: row.topic_id for row in rows}
+    ids = {row.topic: row.topic_id for row in rows}
     left = set(ids)
     untold: dict[str, KctlError] = {}
     while left:

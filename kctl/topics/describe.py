@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from kctl.errors import KctlError, NotFound
-from kctl.health.partitions import at_min_isr, under_min_isr
+from kctl.health.partitions import at_min_isr, under_min_isr, under_replicated
 from kctl.model import ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.suggestions import did_you_mean
 from kctl.topics.configs import ConfigEntry, ConfigSource, fetch_topic_configs, min_isr_in
@@ -27,11 +27,11 @@ _AT_REST = Moving((), ())
 class PartitionDescription:
     """A partition. leader is None when there is none.
 
-    under_replicated: fewer in sync than assigned. under_min_isr: fewer in sync than min.insync.replicas (or than
-    there are replicas, if that is less): acks=all is refused; at_min_isr: just as many: one less and it is; None when
-    the config could not be read. adding_replicas, removing_replicas: of a reassignment; None when the controller did
-    not tell. size_bytes: all replicas, leader_size_bytes: one of them; None when not asked for, or not known.
-    offsets: None when not asked for, or the leader did not tell.
+    under_replicated: fewer in sync than assigned, without those that a reassignment is adding. under_min_isr: fewer in
+    sync than min.insync.replicas (or than there are replicas, if that is less): acks=all is refused; at_min_isr: just
+    as many: one less and it is; None when the config could not be read. adding_replicas, removing_replicas: of a
+    reassignment; None when the controller did not tell. size_bytes: all replicas, leader_size_bytes: one of them; None
+    when not asked for, or not known. offsets: None when not asked for, or the leader did not tell.
     """
 
     partition: int
@@ -55,19 +55,19 @@ class PartitionDescription:
 class TopicDescription:
     """A topic. configs: those that differ from Kafka's defaults; configs_error: why they could not be read."""
 
-    name: str
+    topic: str
     topic_id: str | None
     internal: bool
     partition_count: int
     replication_factor: int
-    configs: tuple[ConfigEntry, ...]
+    config_entries: tuple[ConfigEntry, ...]
     configs_error: str | None
     partitions: tuple[PartitionDescription, ...]
 
     @property
     def overrides(self) -> tuple[ConfigEntry, ...]:
         """The configs that are set on the topic itself."""
-        return tuple(entry for entry in self.configs if entry.source is ConfigSource.TOPIC)
+        return tuple(entry for entry in self.config_entries if entry.source is ConfigSource.TOPIC)
 
 
 class Problem(Enum):
@@ -154,7 +154,7 @@ def with_sizes(topic: TopicDescription, sizes: Sizes) -> TopicDescription:
     """The topic with the sizes of its partitions."""
 
     def sized(partition: PartitionDescription) -> PartitionDescription:
-        size = sizes.by_partition[TopicPartition(topic.name, partition.partition)]
+        size = sizes.by_partition[TopicPartition(topic.topic, partition.partition)]
         return replace(partition, size_bytes=size.bytes, leader_size_bytes=size.leader_bytes)
 
     return replace(topic, partitions=tuple(map(sized, topic.partitions)))
@@ -162,7 +162,7 @@ def with_sizes(topic: TopicDescription, sizes: Sizes) -> TopicDescription:
 
 def with_offsets(topic: TopicDescription, spans: Mapping[TopicPartition, LogSpan]) -> TopicDescription:
     """The topic with the offsets of its partitions."""
-    partitions = (replace(p, offsets=spans.get(TopicPartition(topic.name, p.partition))) for p in topic.partitions)
+    partitions = (replace(p, offsets=spans.get(TopicPartition(topic.topic, p.partition))) for p in topic.partitions)
     return replace(topic, partitions=tuple(partitions))
 
 
@@ -174,12 +174,12 @@ def describe(
     entries = () if isinstance(configs, KctlError) else tuple(configs)
     least = min_isr_in(entries) if known else None
     return TopicDescription(
-        name=topic.name,
+        topic=topic.name,
         topic_id=topic.topic_id,
         internal=hidden(topic),
         partition_count=len(topic.partitions),
         replication_factor=topic.replication_factor,
-        configs=entries,
+        config_entries=entries,
         configs_error=configs.message if isinstance(configs, KctlError) else None,
         partitions=tuple(
             _partition(p, None if moving is None else moving.get(p.tp, _AT_REST), least) for p in topic.partitions
@@ -197,7 +197,7 @@ def _partition(state: PartitionState, moving: Moving | None, min_isr: int | None
         offline_replicas=state.offline_replicas,
         adding_replicas=None if moving is None else moving.adding,
         removing_replicas=None if moving is None else moving.removing,
-        under_replicated=state.under_replicated,
+        under_replicated=under_replicated(state, () if moving is None else moving.adding),
         under_min_isr=None if min_isr is None else under_min_isr(state, min_isr),
         at_min_isr=None if min_isr is None else at_min_isr(state, min_isr),
         offline=state.offline,

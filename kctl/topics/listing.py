@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from kctl.health.collect import adding_replicas
+from kctl.health.model import Adding
+from kctl.health.partitions import adding_of, adding_unknown, under_replicated
 from kctl.model import ClusterState, TopicState
 from kctl.topics.describe import hidden
 
@@ -21,8 +24,8 @@ class TopicSummary:
     are after compaction and with transactions. None: not asked for, or some of it is not known.
     """
 
-    name: str
-    partitions: int
+    topic: str
+    partition_count: int
     replication_factor: int
     internal: bool
     under_replicated_partitions: int
@@ -32,15 +35,25 @@ class TopicSummary:
     messages: int | None = None
 
 
-def summaries(topics: Collection[TopicState]) -> list[TopicSummary]:
-    """A line for each topic, in order."""
+def summarize(
+    client: ClusterClient, state: ClusterState, topics: Collection[TopicState]
+) -> tuple[list[TopicSummary], list[str]]:
+    """A line for each topic, in order, and what is to be doubted of them. One request more when not all is in sync."""
+    suspect = any(p.under_replicated for topic in topics for p in topic.partitions)
+    adding = adding_replicas(client, state) if suspect else {}
+    unknown = adding_unknown(adding)
+    return summaries(topics, adding), [unknown] if unknown else []
+
+
+def summaries(topics: Iterable[TopicState], adding: Adding) -> list[TopicSummary]:
+    """A line for each topic, in order. adding: what reassignments still copy. Pure."""
     return [
         TopicSummary(
-            name=topic.name,
-            partitions=len(topic.partitions),
+            topic=topic.name,
+            partition_count=len(topic.partitions),
             replication_factor=topic.replication_factor,
             internal=hidden(topic),
-            under_replicated_partitions=sum(p.under_replicated for p in topic.partitions),
+            under_replicated_partitions=sum(under_replicated(p, adding_of(p, adding)) for p in topic.partitions),
             offline_partitions=sum(p.offline for p in topic.partitions),
         )
         for topic in topics
@@ -53,10 +66,10 @@ def with_sizes(
     """`rows` with what the topics take on disk, and why some is not known."""
     from kctl.topics.sizes import fetch_sizes
 
-    sizes = fetch_sizes(client, state, [state.topics[row.name] for row in rows])
+    sizes = fetch_sizes(client, state, [state.topics[row.topic] for row in rows])
     found = []
     for row in rows:
-        size = sizes.topic(state.topics[row.name])
+        size = sizes.topic(state.topics[row.topic])
         found.append(replace(row, size_bytes=size.bytes, leader_size_bytes=size.leader_bytes))
     return found, sizes.failures
 
@@ -68,11 +81,11 @@ def with_messages(
     from kctl.lag.collect import read_log_offsets
     from kctl.topics.offsets import failure_lines
 
-    partitions = [p.tp for row in rows for p in state.topics[row.name].partitions]
+    partitions = [p.tp for row in rows for p in state.topics[row.topic].partitions]
     logs, _, failed = read_log_offsets(client, partitions, state=state)
     found = []
     for row in rows:
-        spans = [logs.get(p.tp) for p in state.topics[row.name].partitions]
+        spans = [logs.get(p.tp) for p in state.topics[row.topic].partitions]
         counts = [span.end - span.start for span in spans if span is not None]
         found.append(replace(row, messages=sum(counts) if len(counts) == len(spans) else None))
     return found, failure_lines(failed)

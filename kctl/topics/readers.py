@@ -45,7 +45,7 @@ def fetch_readers(client: ClusterClient, topics: Collection[str]) -> tuple[dict[
     failures = []
     if may_describe_cluster(client) is False:
         failures.append("groups that this user may not describe are not known (it needs Describe on the cluster)")
-    failures += [f"groups of broker {node} are not known: {exc.message}" for node, exc in found.failed_brokers.items()]
+    failures += [f"groups of {name} are not known: {exc.message}" for name, exc in found.unlisted.items()]
     failures += [f"members are not known: {exc.message}" for exc in found.failed_groups.values()]
     known = {name: group.coordinator for name, group in found.groups.items() if group.type != _SHARE}
     commits = ask_coordinators(client, known, lambda by: fetch_committed_each(client, by), known=known)

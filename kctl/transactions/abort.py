@@ -58,7 +58,7 @@ def refuse_live(client: ClusterClient, producer: Producer) -> None:
             raise Refused(f"what the coordinator of {name} knows cannot be told: {state.message}")
         if holds(state, producer):
             raise Refused(
-                f"transactional id {name} is {state.transaction_state} and has {producer.tp} in its transaction: its"
+                f"transactional id {name} is {state.state} and has {producer.tp} in its transaction: its"
                 " coordinator ends it",
                 hint=f"it does after {state.transaction_timeout_ms:,} ms at the latest; --force ends it here and now",
             )

@@ -142,6 +142,6 @@ def holds(state: Transaction, producer: Producer) -> bool:
     """Whether a coordinator will end this producer's transaction in the partition."""
     return (
         state.producer_id == producer.producer_id
-        and state.transaction_state in _OPEN
-        and str(producer.tp) in state.partitions
+        and state.state in _OPEN
+        and str(producer.tp) in state.topic_partitions
     )

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from kctl.errors import KctlError, NotAuthorized, OperationFailed, UsageError
+from kctl.errors import KctlError, NotAuthorized, NotFound, OperationFailed, UsageError
 from kctl.groups.coordinators import TRANSACTION, ByCoordinator, ask_coordinators, failure, send_in_chunks
+from kctl.groups.names import check_id
 from kctl.model import TopicPartition
 from kctl.suggestions import did_you_mean
 
@@ -34,7 +35,7 @@ class TransactionListing:
     transactional_id: str
     coordinator: int
     producer_id: int
-    transaction_state: str
+    state: str
 
 
 @dataclass(frozen=True)
@@ -45,11 +46,11 @@ class Transaction:
     coordinator: int
     producer_id: int
     producer_epoch: int
-    transaction_state: str
+    state: str
     transaction_timeout_ms: int
     transaction_start_time: datetime | None
     duration_ms: int | None
-    partitions: list[str]
+    topic_partitions: list[str]
 
 
 def parse_states(texts: Iterable[str]) -> list[str]:
@@ -136,13 +137,31 @@ def all_can_be_listed(client: ClusterClient) -> bool:
 
 
 def describe_transactions(client: ClusterClient, ids: Iterable[str]) -> dict[str, Transaction | KctlError]:
-    """By transactional id, a failure being a value: NotFound, NotAuthorized …"""
+    """By transactional id, a failure being a value: NotFound, NotAuthorized … Raises UsageError for what is none."""
+    wanted = [_checked(name) for name in ids]
 
     def ask(by_node: ByCoordinator) -> dict[str, Transaction | KctlError]:
         nodes = {name: node for node, names in by_node.items() for name in names}
         return send_in_chunks(client, by_node, _request, lambda answer: _parse(answer, nodes))
 
-    return ask_coordinators(client, ids, ask, key_type=TRANSACTION)
+    return ask_coordinators(client, wanted, ask, key_type=TRANSACTION)
+
+
+def _checked(name: str) -> str:
+    if not name:
+        raise UsageError("'' is not a transactional id: brokers take no empty one")
+    return check_id(name, "transactional id")
+
+
+def missing_transactional_id(client: ClusterClient, error: NotFound, name: str) -> NotFound:
+    """The error of an id that is not there, with what was probably meant."""
+    try:
+        listed, _ = list_transactions(client)
+    except KctlError:
+        return error
+    known = [row.transactional_id for row in listed]
+    hint = did_you_mean(name, known) or "`kctl transaction list` shows them; brokers forget those that are not used"
+    return NotFound(error.message, hint=hint, details=error.details)
 
 
 def _request(ids: Sequence[str]) -> object:
@@ -168,12 +187,13 @@ def _transaction(row: Any, node: int, now_ms: int) -> Transaction:
         coordinator=node,
         producer_id=row.producer_id,
         producer_epoch=row.producer_epoch,
-        transaction_state=row.transaction_state,
+        state=row.transaction_state,
         transaction_timeout_ms=row.transaction_timeout_ms,
         transaction_start_time=moment(row.transaction_start_time_ms) if open_ else None,
         duration_ms=max(0, now_ms - row.transaction_start_time_ms) if open_ else None,
-        partitions=[
-            str(TopicPartition(topic.topic, number)) for topic in row.topics for number in sorted(topic.partitions)
+        topic_partitions=[
+            str(tp)
+            for tp in sorted(TopicPartition(topic.topic, number) for topic in row.topics for number in topic.partitions)
         ],
     )
 

@@ -17,10 +17,11 @@ from kctl.errors import KctlError, NotFound
 from kctl.records.background import Background
 from kctl.records.outgoing import Outgoing
 from kctl.records.pace import Pace
-from kctl.records.produce import ACKS, producer_id
 from kctl.records.produce_batch import ClosedBatch, compressor
-from kctl.records.produce_sender import ACKNOWLEDGED, Sender, SenderOptions
+from kctl.records.produce_options import ACKS, SenderOptions
+from kctl.records.produce_sender import ACKNOWLEDGED, Sender
 from kctl.records.produce_sender import FAILED as REFUSED
+from kctl.records.producer_id import producer_id
 from kctl.topics.describe import known_topics
 from kctl.validate.entries import ACKED, ENDED, FAILED, SENT, STOPPING, UNKNOWN
 from kctl.validate.leaving import Leaving, main

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from kctl.broker.quorum import DESCRIBE_QUORUM, describe_quorum
-from kctl.client import connect, zookeeper
+from kctl.client import connect
 from kctl.connection import Connection
 from kctl.context import Target
 from kctl.deadline import Deadline
@@ -152,8 +152,9 @@ class Sampler:
 
     def _follow_zookeeper(self, address: str) -> None:
         from kctl.broker.controller import epoch_in
+        from kctl.zk.session import zookeeper
 
-        with zookeeper(address, timeout_s=_CLOSE_S / 2) as zk:
+        with zookeeper(address, security=self._target.zookeeper_security, timeout_s=_CLOSE_S / 2) as zk:
             while not self._stop.wait(self._every_s):
                 found = epoch_in(zk)
                 self._controllers.add((found.controller, -1 if found.epoch is None else found.epoch))

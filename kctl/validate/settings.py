@@ -101,13 +101,13 @@ def take_task(path: Path) -> Task:
 def _task(document: Mapping[str, Any]) -> Task:
     kind = {role: kind for kind, role in _ROLES.items()}[document["role"]]
     given = dict(document["target"])
-    security = Security(**given.pop("security"))
+    security, zookeeper_security = (Security(**given.pop(name)) for name in ("security", "zookeeper_security"))
     servers = tuple(given.pop("bootstrap_servers"))
     settings = dict(document["settings"])
     if settings["partitions"] is not None:
         settings["partitions"] = tuple(settings["partitions"])
     return Task(
-        target=Target(bootstrap_servers=servers, security=security, **given),
+        target=Target(bootstrap_servers=servers, security=security, zookeeper_security=zookeeper_security, **given),
         settings=kind(**settings),
         journal=Path(document["journal"]),
         parent=ProcessIdentity(**document["parent"]),

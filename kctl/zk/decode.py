@@ -19,6 +19,7 @@ _SECRET_CONFIG = re.compile(r"password|secret|jaas\.config|keystore\.key$|certif
 # Behind any chroot: an ensemble may be addressed without it, and hold several clusters.
 _WITH_SECRETS = re.compile(r"/config/(?:users|brokers)/")
 _TOKEN = re.compile(r"/delegation_token/tokens/")
+_ENSEMBLE = "/zookeeper/config"
 _DEEPEST = 100  # lists and objects within each other; Kafka's nodes have four
 _TIMES = frozenset({"timestamp", "expiryTimestamp", "issueTimestamp", "maxTimestamp"})
 
@@ -81,6 +82,8 @@ _KNOWN: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"/delegation_token/tokens/([^/]+)", "a delegation token"),
         (r"/migration", "state of the migration to KRaft"),
         (r"/zookeeper", "ZooKeeper's own"),
+        (_ENSEMBLE, "the servers of the ensemble"),
+        (r"/zookeeper/quota", "ZooKeeper's quotas"),
     )
 )  # fmt: skip
 
@@ -145,6 +148,9 @@ def _plain(path: str, text: str, show_secrets: bool) -> Content:
     """What is no JSON where there should be some: it may still be a secret."""
     if _WITH_SECRETS.search(path) and not show_secrets:
         return Content(HIDDEN, hidden=True)
+    if path == _ENSEMBLE:
+        rows = (line.partition("=") for line in text.splitlines())
+        return Content({key: value for key, sign, value in rows if sign} or text)
     return Content(text)
 
 

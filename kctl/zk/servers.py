@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from kctl.address import Address
+from kctl.context import Security
 from kctl.deadline import Deadline
-from kctl.errors import ConnectionFailed, KctlError
+from kctl.errors import ConnectionTimedOut, KctlError
 from kctl.parallel import run_all
-from kctl.zk.reach import say, say_srvr
+from kctl.zk.reach import Words
 
 _LATENCY = re.compile(r"Latency min/avg/max: ([\d.]+)/([\d.]+)/([\d.]+)")
 _LINE = re.compile(r"^([A-Z][A-Za-z ]+): (\S+)", re.MULTILINE)
@@ -43,29 +44,39 @@ class Server:
     problem: str | None = None
 
 
-def read_servers(servers: Sequence[Address], deadline: Deadline) -> list[Server]:
+def read_servers(servers: Sequence[Address], deadline: Deadline, security: Security) -> list[Server]:
     """Each server's state, all asked at once. Raises the first one's error when none answers."""
-    outcomes = run_all({server: partial(_ask, server, deadline) for server in servers}, deadline)
-    found = []
-    for server in servers:
-        outcome = outcomes.get(server)
-        if not isinstance(outcome, Server):
-            error = outcome if isinstance(outcome, KctlError) else ConnectionFailed(f"{server} did not answer in time")
-            outcome = Server(str(server), healthy=False, problem=error.message)
-        found.append(outcome)
-    errors = [outcomes.get(server) for server in servers]
-    first = errors[0] if errors else None
-    if all(isinstance(each, KctlError) for each in errors) and isinstance(first, KctlError):
+    outcomes = _outcomes(servers, deadline, security)
+    first = outcomes[0] if outcomes else None
+    if isinstance(first, KctlError) and all(isinstance(each, KctlError) for each in outcomes):
         raise first
-    return found
+    return _states(servers, outcomes)
 
 
-def _ask(server: Address, deadline: Deadline) -> Server:
-    found = server_of(str(server), say_srvr(server, deadline))
+def ask_each(servers: Sequence[Address], deadline: Deadline, security: Security) -> list[Server]:
+    """The same, and none of them has to answer."""
+    return _states(servers, _outcomes(servers, deadline, security))
+
+
+def _outcomes(servers: Sequence[Address], deadline: Deadline, security: Security) -> list[Server | KctlError]:
+    words = Words(security)
+    found = run_all({server: partial(_ask, words, server, deadline) for server in servers}, deadline)
+    return [found.get(server, ConnectionTimedOut(f"{server} did not answer in time")) for server in servers]
+
+
+def _states(servers: Sequence[Address], outcomes: Sequence[Server | KctlError]) -> list[Server]:
+    return [
+        Server(str(server), healthy=False, problem=outcome.message) if isinstance(outcome, KctlError) else outcome
+        for server, outcome in zip(servers, outcomes, strict=True)
+    ]
+
+
+def _ask(words: Words, server: Address, deadline: Deadline) -> Server:
+    found = server_of(str(server), words.say_srvr(server, deadline))
     if not found.healthy:
         return found
     try:
-        more = say(server, b"mntr", deadline)
+        more = words.say(server, b"mntr", deadline)
     except OSError:  # it has told what matters
         return found
     return with_monitor(found, monitor_of(more.decode("utf-8", "replace")))

@@ -29,6 +29,13 @@ class KazooClient:
         *,
         read_only: bool | None = ...,
         connection_retry: dict[str, float] | None = ...,
+        use_ssl: bool = ...,
+        ca: str | None = ...,
+        certfile: str | None = ...,
+        keyfile: str | None = ...,
+        keyfile_password: str | None = ...,
+        verify_certs: bool = ...,
+        check_hostname: bool = ...,
     ) -> None: ...
     def start(self, timeout: float = ...) -> None: ...
     def stop(self) -> None: ...

@@ -91,6 +91,6 @@ def test_zookeeper_down_then_no_controller(broken: Kctl) -> None:
 
     broken.ok("cluster", "start", NAME, timeout=180)
     eventually(lambda: _healthy(broken), seconds=60, what="healthy after ZooKeeper and the controller came back")
-    assert {row["name"] for row in broken.json("topic", "list")} == {"orders"}
+    assert {row["topic"] for row in broken.json("topic", "list")} == {"orders"}
     lines = broken.ok("consume", "orders", "--from-beginning", "--exit-eof").out.splitlines()
     assert sorted(lines) == sorted([*"abcde", *("f" if idempotent.code == 0 else "")])

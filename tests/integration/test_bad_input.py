@@ -178,7 +178,7 @@ def test_errors_are_json_for_programs(row: Row, kctl: Kctl, places: dict[str, st
 
 
 def test_nothing_was_half_done(kctl: Kctl, places: dict[str, str]) -> None:
-    names = {row["name"] for row in kctl.json("topic", "list")}
+    names = {row["topic"] for row in kctl.json("topic", "list")}
     assert not names & {"many", "none", "odd", "a/b", ".."}
     assert [row["name"] for row in kctl.json("cluster", "list")] in ([], [places["name"]])
     assert all(row["state"] == "running" for row in kctl.json("cluster", "list"))

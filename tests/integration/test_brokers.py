@@ -19,7 +19,7 @@ LOGGER = "kafka.request.logger"
 
 
 def _by_id(rows: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
-    return {row["id"]: row for row in rows}
+    return {row["broker"]: row for row in rows}
 
 
 def test_list_and_describe(kctl: Kctl, cluster: TestCluster, topic: Callable[..., str]) -> None:
@@ -29,24 +29,24 @@ def test_list_and_describe(kctl: Kctl, cluster: TestCluster, topic: Callable[...
         "id", "host", "port", "rack", "state", "controller", "leaders", "replicas", "not_in_sync", "size_bytes",
         "used_percent", "log_dirs", "offline_log_dirs", "release", "error",
     ]  # fmt: skip
-    assert [row["id"] for row in rows] == list(cluster.broker_ids)
+    assert [row["broker"] for row in rows] == list(cluster.broker_ids)
     assert [f"{row['host']}:{row['port']}" for row in rows] == cluster.bootstrap.split(",")
     assert {(row["state"], row["release"], row["error"]) for row in rows} == {("up", "3.9", None)}
-    assert sum(row["controller"] for row in rows) == 1
-    assert all(row["log_dirs"] and row["offline_log_dirs"] == 0 and 0 < row["used_percent"] < 100 for row in rows)
+    assert sum(row["is_controller"] for row in rows) == 1
+    assert all(row["log_dir_count"] and row["offline_log_dirs"] == 0 and 0 < row["used_percent"] < 100 for row in rows)
 
     (described,) = kctl.json("broker", "describe", "2")
     assert list(described) == [
         "id", "host", "port", "rack", "state", "controller", "leaders", "preferred", "replicas",
         "partitions_not_in_sync", "release", "log_dirs", "error",
     ]  # fmt: skip
-    assert sum(found["replicas"] for found in described["log_dirs"]) > 0
+    assert sum(found["replica_count"] for found in described["log_dirs"]) > 0
     (topic_row,) = kctl.json("topic", "describe", mine)
     held = sum(2 in p["replicas"] for p in topic_row["partitions"])
     shown = kctl.json("broker", "log-dirs", "2", "--topic", mine, "--replicas")
     assert len(shown) == held
     both = kctl.json("broker", "describe", "3", "1")
-    assert [row["id"] for row in both] == [3, 1]
+    assert [row["broker"] for row in both] == [3, 1]
     out = kctl.ok("broker", "describe", "2").out
     assert "BROKER      2\n" in out
     assert "LOG DIR" in out
@@ -110,16 +110,16 @@ def test_controller(kctl: Kctl, cluster: TestCluster) -> None:
         "failures",
     ]  # fmt: skip
     assert found["metadata"] == "zookeeper"
-    assert found["named_by"] == {str(node): found["id"] for node in cluster.broker_ids}
+    assert found["named_by"] == {str(node): found["controller_id"] for node in cluster.broker_ids}
     assert found["epoch"] >= 1
     assert found["since"].endswith("Z")
-    (mine,) = [row["id"] for row in kctl.json("broker", "list") if row["controller"]]
-    assert mine == found["id"]
+    (mine,) = [row["broker"] for row in kctl.json("broker", "list") if row["is_controller"]]
+    assert mine == found["controller_id"]
     without = kctl.json("controller", "--bootstrap-server", cluster.bootstrap)
-    assert (without["id"], without["epoch"], without["since"]) == (found["id"], None, None)
+    assert (without["controller_id"], without["epoch"], without["since"]) == (found["controller_id"], None, None)
     gone = kctl("controller", "--zookeeper", "127.0.0.1:1/kafka", "-o", "json")
     assert gone.code == 5, "the rest is shown; ZooKeeper's part is missing, and that is said"
-    assert json.loads(gone.out)["id"] == found["id"]
+    assert json.loads(gone.out)["controller_id"] == found["controller_id"]
     assert "127.0.0.1:1" in json.loads(gone.err)["message"]
 
 
@@ -212,9 +212,10 @@ def test_health(kctl: Kctl, cluster: TestCluster) -> None:
     """Healthy; what is at fault elsewhere on this machine (its disk) is left out."""
     found = kctl.json("cluster", "health", "--max-disk-percent", "100", "--wait", "--timeout", "60s", "--brokers", "3")
     assert list(found) == [
-        "healthy", "cluster_id", "controller_id", "brokers", "topics", "internal_topics", "partitions", "checks",
+        "healthy", "cluster_id", "controller_id", "broker_count", "topic_count", "internal_topics",
+        "partition_count", "checks",
     ]  # fmt: skip
-    assert (found["healthy"], found["brokers"]) == (True, 3)
+    assert (found["healthy"], found["broker_count"]) == (True, 3)
     assert [check["check"] for check in found["checks"]] == [
         "brokers", "controller", "topics", "offline_partitions", "under_min_isr_partitions",
         "under_replicated_partitions", "log_dirs", "disks", "preferred_leaders", "replicas",
@@ -233,7 +234,7 @@ def test_health(kctl: Kctl, cluster: TestCluster) -> None:
     with kctl.running("cluster", "health", "--watch", "--interval", "200ms", "-o", "json") as process:
         assert process.stdout is not None
         lines = [json.loads(process.stdout.readline()) for _ in range(2)]
-    assert [line["rows"]["brokers"] for line in lines] == [3, 3]
+    assert [line["rows"]["broker_count"] for line in lines] == [3, 3]
 
 
 def test_diagnose_finds_nothing_on_a_healthy_cluster(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kctl.client import ClusterClient, connect, consumer_for, producer_for, zookeeper
+from kctl.client import ClusterClient, connect, consumer_for, producer_for
 from kctl.context import Security, Target
 from kctl.errors import (
     ConnectionFailed,
@@ -24,6 +24,7 @@ from kctl.errors import (
     NotZooKeeper,
     OutcomeUnknown,
 )
+from kctl.zk.session import zookeeper
 from kctl_testing import TestCluster, eventually
 from secure_broker import PASSWORD, SESSION_MS, USER, SecureBroker
 

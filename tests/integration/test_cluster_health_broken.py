@@ -65,7 +65,7 @@ def _one_broker_dead(kctl: Kctl, kafka_home: Path) -> None:
     _kill(kctl, 3)
     at_once = _checks(kctl)
     assert at_once["brokers"]["subjects"] == ["broker 3"], "before its session with ZooKeeper has expired"
-    rows = {row["id"]: row["state"] for row in json.loads(kctl("broker", "list", "-o", "json").out)}
+    rows = {row["broker"]: row["state"] for row in json.loads(kctl("broker", "list", "-o", "json").out)}
     assert rows[3] in {"silent", "down"}
     eventually(lambda: "offline_partitions" in _checks(kctl), seconds=within(60), what="broker 3's session has expired")
 
@@ -76,7 +76,7 @@ def _one_broker_dead(kctl: Kctl, kafka_home: Path) -> None:
     assert found["brokers"]["summary"] == "broker 3 down"
     assert found["offline_partitions"]["subjects"] == ["single-2"]
     assert found["under_min_isr_partitions"]["subjects"] == ["strict-0"]
-    down = {row["id"]: row for row in kctl.json("broker", "list")}[3]
+    down = {row["broker"]: row for row in kctl.json("broker", "list")}[3]
     assert (down["state"], down["host"], down["leaders"], down["not_in_sync"]) == ("down", None, 0, 7)
 
     servers = kctl.json("context", "show", NAME)["bootstrap_servers"]
@@ -148,12 +148,16 @@ def _two_dead(kctl: Kctl) -> None:
 
 def _the_controller_dead(kctl: Kctl) -> None:
     before = kctl.json("controller")
-    _kill(kctl, before["id"])
+    _kill(kctl, before["controller_id"])
 
     def another() -> bool:
         result = kctl("controller", "-o", "json")
         found = json.loads(result.out) if result.out else {}
-        return result.code == 0 and found["id"] not in {None, before["id"]} and found["epoch"] == before["epoch"] + 1
+        return (
+            result.code == 0
+            and found["controller_id"] not in {None, before["controller_id"]}
+            and found["epoch"] == before["epoch"] + 1
+        )
 
     eventually(another, seconds=within(60), what="another controller, with the next epoch")
     assert kctl.json("controller")["since"] > before["since"]
@@ -163,7 +167,7 @@ def _the_controller_dead(kctl: Kctl) -> None:
 
 def _a_disk_dead(kctl: Kctl) -> None:
     """A log dir that is not there any more goes offline when its broker next writes a checkpoint."""
-    bad = next(row for row in kctl.json("broker", "log-dirs", "2") if row["replicas"] > 1)
+    bad = next(row for row in kctl.json("broker", "log-dirs", "2") if row["replica_count"] > 1)
     held = {f"{r['topic']}-{r['partition']}" for r in kctl.json("broker", "log-dirs", "2", "--replicas")
             if r["log_dir"] == bad["log_dir"]}  # fmt: skip
     Path(bad["log_dir"]).rename(f"{bad['log_dir']}-gone")

@@ -71,7 +71,7 @@ def _check_status(kctl: Kctl, names: list[str]) -> None:
     assert {row["node"]: row["pid"] for row in status["processes"]} == running
     roles = [row["role"] for row in status["processes"] if row["kind"] == "zookeeper"]
     assert sorted(roles) == (["standalone"] if len(roles) == 1 else ["follower", "follower", "leader"])
-    controllers = [row["id"] for row in status["processes"] if row["role"] == "controller"]
+    controllers = [row["node_id"] for row in status["processes"] if row["role"] == "controller"]
     assert controllers == [status["controller_id"]]
     for row in status["processes"]:
         assert row["rss_bytes"] > 10_000_000
@@ -81,17 +81,17 @@ def _check_status(kctl: Kctl, names: list[str]) -> None:
 
 
 STATUS_KEYS = [
-    "name", "layout", "healthy", "problems", "cluster_id", "controller_id", "partitions",
+    "name", "layout", "healthy", "problems", "cluster_id", "controller_id", "partition_count",
     "under_replicated_partitions", "offline_partitions", "bootstrap_servers", "zookeeper", "kafka_version",
     "directory", "processes",
 ]  # fmt: skip
 PROCESS_KEYS = [
-    "node", "kind", "id", "state", "role", "pid", "port", "rack", "leader_partitions",
+    "node", "kind", "node_id", "state", "role", "pid", "port", "rack", "leader_partitions",
     "under_replicated_partitions", "uptime_ms", "rss_bytes", "cpu_ms", "disk_bytes", "log",
 ]  # fmt: skip
 LIST_KEYS = [
-    "name", "state", "layout", "brokers", "running_processes", "processes", "kafka_version", "bootstrap_servers",
-    "current", "directory", "problem",
+    "name", "state", "layout", "broker_count", "running_processes", "process_count", "kafka_version",
+    "bootstrap_servers", "current", "directory", "problem",
 ]  # fmt: skip
 
 

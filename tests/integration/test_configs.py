@@ -58,6 +58,8 @@ def test_the_same_as_kafka_configs(
     ours = as_kafka_configs(kctl.json("config", "get", f"topic/{mine}", "--all"))
     assert ours == kafka_configs(kafka_home, cluster.bootstrap, "topics", mine)
     assert ours["retention.ms"][0] == "60000"
+    (row,) = kctl.json("config", "unset", f"topic/{mine}", "retention.ms", "--dry-run")
+    assert (row["before"], row["after"], row["after_source"]) == ("60000", "604800000", "default"), "of hours"
     broker = as_kafka_configs(kctl.json("config", "get", "broker/1", "--all"))
     assert {k: v for k, v in broker.items() if k not in UNDESCRIBED} == kafka_configs(
         kafka_home, cluster.bootstrap, "brokers", "1"
@@ -206,7 +208,11 @@ def test_explain(kctl: Kctl, topic: Callable[..., str]) -> None:
         (("get", "topic/no-such-topic"), 4, "topic no-such-topic does not exist"),
         (("get", "broker/99"), 4, "broker 99 is not in the cluster"),
         (("get", "queue/x"), 2, "not something that has configs"),
-        (("get", "user/alice"), 2, "kctl quota"),
+        (("get", "user/"), 2, "not something that has configs"),
+        (("set", "user/alice", "producer_byte_rate=10MB", "--yes"), 4, "that is producer_byte_rate=10000000"),
+        (("set", "user/alice", "producer_byte_rate=0", "--yes"), 2, "no value of producer_byte_rate"),
+        (("set", "ip/127.0.0.1", "producer_byte_rate=5", "--yes"), 4, "has no config producer_byte_rate"),
+        (("diff", "user/a", "topic/b"), 2, "different configs"),
         (("get", "TOPIC", "retention.ms", "--all"), 2, "do not go together"),
         (("explain", "retenton.ms"), 4, "did you mean retention.ms"),
         (("diff", "TOPIC"), 2, "two resources are compared"),
@@ -233,6 +239,34 @@ def one_topic(kctl: Kctl, cluster: TestCluster) -> Iterator[str]:
     rows = kctl.json("config", "get", f"topic/{name}")
     kctl.ok("topic", "delete", name, "--yes")
     assert [row["name"] for row in rows if row["source"] == "topic"] == []
+
+
+def test_quotas_are_configs_too(kctl: Kctl, cluster: TestCluster, kafka_home: Path) -> None:
+    mine = f"user/configs {os.getpid()} \x1b[31m"
+    (tried,) = kctl.json("config", "set", mine, "request_percentage=12.50", "--dry-run")
+    assert (tried["result"], tried["after"], tried["after_source"]) == ("would set", "12.50", "user")
+    done = kctl.json("config", "set", mine, "request_percentage=12.50", "producer_byte_rate=1000", "--yes")
+    assert [(row["result"], row["before_source"], row["after"]) for row in done] == [
+        ("set", "default", "12.5"), ("set", "default", "1000"),
+    ]  # fmt: skip
+    assert kctl.json("config", "set", mine, "request_percentage=12.5", "--yes")[0]["result"] == "unchanged"
+    rows = kctl.json("config", "get", mine)
+    assert [(row["name"], row["value"], row["source"]) for row in rows] == [
+        ("producer_byte_rate", "1000", "user"), ("request_percentage", "12.5", "user"),
+    ]  # fmt: skip
+    argv = [
+        "java", "-Xmx128M", "-cp", f"{kafka_home}/libs/*", "kafka.admin.ConfigCommand", "--bootstrap-server",
+        cluster.bootstrap, "--describe", "--entity-type", "users", "--entity-name", mine.removeprefix("user/"),
+    ]  # fmt: skip
+    java = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=120).stdout
+    assert "request_percentage=12.5" in java
+    assert "producer_byte_rate=1000.0" in java
+    compared = kctl("config", "diff", mine, "default")
+    assert (compared.code, "2 configs differ" in compared.err) == (1, True)
+    assert "\x1b" not in compared.out
+    gone = kctl.json("config", "unset", mine, "request_percentage", "producer_byte_rate", "--yes")
+    assert [row["after_source"] for row in gone] == ["default", "default"]
+    assert kctl.json("config", "get", mine) == []
 
 
 def test_a_secret_that_a_broker_refuses_is_not_shown(kctl: Kctl, cluster: TestCluster, tmp_path: Path) -> None:

@@ -45,7 +45,16 @@ def two(lone_kctl: Kctl, config: bytes) -> Kctl:
 
 
 CONFIG = Path(".config/kctl/config.yaml")
-KEYS = {"name", "current", "bootstrap_servers", "zookeeper", "protected", "cluster_dir", "security"}
+KEYS = {
+    "name",
+    "current",
+    "bootstrap_servers",
+    "zookeeper",
+    "protected",
+    "cluster_dir",
+    "security",
+    "zookeeper_security",
+}
 
 
 def test_list_and_show(two: Kctl) -> None:
@@ -166,6 +175,8 @@ def _complete(kctl: Kctl, *words: str) -> list[str]:
         (["kctl", "topic", "list", "--context", "p"], ["prod"]),
         (["kctl", "topic", "list", "-o", "j"], ["json"]),
         (["kctl", "completion", ""], ["bash", "zsh", "fish"]),
+        (["kctl", "config", "set", "user/a", "prod"], ["producer_byte_rate="]),
+        (["kctl", "config", "unset", "ips", ""], ["connection_creation_rate"]),
     ],
 )
 def test_bash(two: Kctl, words: list[str], offered: list[str]) -> None:
@@ -385,7 +396,7 @@ def test_import_refuses(lone_kctl: Kctl, argv: list[str], says: str) -> None:
 def test_context_test(kctl: Kctl, cluster: TestCluster) -> None:
     found = kctl.json("context", "test", cluster.name)
     assert list(found) == [
-        "name", "cluster_id", "controller", "brokers", "healthy", "principal", "servers", "rights",
+        "name", "cluster_id", "controller_id", "brokers", "healthy", "principal", "servers", "rights",
     ]  # fmt: skip
     assert found["principal"] == "User:ANONYMOUS"
     assert list(found["rights"][0]) == ["resource", "operation", "result", "detail"]

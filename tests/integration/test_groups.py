@@ -149,21 +149,46 @@ def test_refused_while_members_are_active(kctl: Kctl, admin: Admin, group: str, 
 
 
 def test_the_broker_refuses_too(kctl: Kctl, cluster: TestCluster, admin: Admin, group: str, filled: str) -> None:
-    """Members that have joined between plan and commit: the coordinator refuses, and that is told."""
+    """Members that have joined between plan and act: the coordinator refuses, and that is told row by row."""
     from kctl.client import connect
     from kctl.errors import Refused
+    from kctl.groups.delete import delete_groups, plan_delete
     from kctl.groups.reset import apply_reset, plan_reset
     from kctl.groups.reset_rules import Target, To
     from kctl.groups.topic_choice import TopicChoice
 
+    other = f"{group}-other"
+    admin.commit(other, filled, {1: 1})
     with connect(admin.target) as client:
         plan = plan_reset(client, [group], Target(To.LATEST), [TopicChoice(filled, None)])
+        deletion = plan_delete(client, [group, other])
         with admin.member(group, filled):
             done, errors = apply_reset(client, plan)
+            deleted, refusals = delete_groups(client, deletion)
+    assert [(row.group, row.result) for row in deleted] == [(group, "failed"), (other, "deleted")]
+    assert [(type(error), "NON_EMPTY_GROUP" in error.message) for error in refusals] == [(Refused, True)]
+    assert {offset.result for offset in deleted[0].offsets} == {"failed"}
     assert {row.result for row in done} == {"failed"}
     assert {type(error) for error in errors} == {Refused}
     assert f"group {group!r} has members now" in (done[0].error or "")
     assert committed(kctl, group) == {(filled, 0): 4, (filled, 2): 8}
+
+
+def test_refused_while_a_transaction_has_an_offset(
+    kctl: Kctl, cluster: TestCluster, admin: Admin, group: str, filled: str
+) -> None:
+    """It would take effect with the transaction, over what was set meanwhile. Partition 1 has no other commit."""
+    reset_all = ("group", "reset-offsets", group, "--topic", filled, "--to-earliest", "--yes")
+    with admin.open_commit(group, filled, {1: 5, 2: 9}):
+        refused = kctl(*reset_all, "-o", "json")
+        assert refused.code == 4, str(refused)
+        rows = {row["partition"]: row["error"] for row in json.loads(refused.out)}
+        assert rows[0] is None
+        assert all("an open transaction has an offset for it" in rows[number] for number in (1, 2)), rows
+        assert committed(kctl, group) == {(filled, 0): 4, (filled, 2): 8}, "nothing by halves"
+        (alone,) = reset(kctl, group, "--topic", f"{filled}:0", "--to-offset", "3", "--yes")
+        assert alone[:4] == (0, "reset", 4, 3)
+    assert [row[1] for row in reset(kctl, group, "--topic", filled, "--to-earliest", "--yes")] == ["reset"] * 3
 
 
 def test_export_and_import(kctl: Kctl, cluster: TestCluster, group: str, filled: str, tmp_path: Path) -> None:
@@ -174,9 +199,8 @@ def test_export_and_import(kctl: Kctl, cluster: TestCluster, group: str, filled:
 
     evil = 'with "quotes", \x1b[31m and ü'
     with connect(Target("tests", tuple(cluster.bootstrap.split(",")))) as client:
-        assert commit_offsets(client, group, {TopicPartition(filled, 1): OffsetToCommit(3, evil)}) == {
-            (filled, 1): None
-        }
+        entry = {TopicPartition(filled, 1): OffsetToCommit(3, evil)}
+        assert commit_offsets(client, {group: entry}) == {group: {(filled, 1): None}}
     rows = kctl.json("group", "export", group)
     assert [list(row) for row in rows] == [
         ["group", "topic", "partition", "committed_offset", "leader_epoch", "metadata"]
@@ -239,10 +263,16 @@ def test_delete_groups(kctl: Kctl, admin: Admin, group: str, filled: str) -> Non
     other = f"{group}-other"
     admin.commit(other, filled, {1: 1})
     planned = kctl.json("group", "delete", group, other, "--dry-run")
-    assert [list(row) for row in planned] == [["group", "result", "state", "type", "topics", "offsets", "error"]] * 2
+    assert [list(row) for row in planned] == [
+        ["group", "result", "state", "type", "topic_count", "offsets", "error"]
+    ] * 2
     assert planned[0]["offsets"][1] == {
         "group": group, "topic": filled, "partition": 2, "result": "would delete", "committed_offset": 8, "error": None,
     }  # fmt: skip
+    rows = list(csv.DictReader(io.StringIO(kctl.ok("group", "delete", group, other, "--dry-run", "-o", "csv").out)))
+    assert [(row["group"], row["partition"], row["committed_offset"]) for row in rows] == [
+        (group, "0", "4"), (group, "2", "8"), (other, "1", "1"),
+    ]  # fmt: skip
     unconfirmed = kctl("group", "delete", group, other)
     assert unconfirmed.code == 4
     assert f"{group}: 2 offsets of 1 topic" in unconfirmed.err
@@ -278,10 +308,11 @@ def test_members_and_their_removal(kctl: Kctl, admin: Admin, group: str, filled:
         (row,) = kctl.json("group", "members", group)
         assert list(row) == [
             "group", "assignor", "member_id", "group_instance_id", "client_id", "host", "rack", "type", "member_epoch",
-            "partitions", "subscribed_topics", "subscribed_topics_regex", "assignments", "target_assignments",
+            "partition_count", "subscribed_topics", "subscribed_topics_regex", "assignments", "target_assignments",
             "owned_assignments",
+            "streams",
         ]  # fmt: skip
-        assert (row["group_instance_id"], row["subscribed_topics"], row["partitions"]) == ("node-1", [filled], 3)
+        assert (row["group_instance_id"], row["subscribed_topics"], row["partition_count"]) == ("node-1", [filled], 3)
         assert row["assignments"] == [{"topic": filled, "partitions": [0, 1, 2]}]
         table = kctl.ok("group", "members", group, "-o", "wide").out
         assert "\\x1b[31mstatic" in table

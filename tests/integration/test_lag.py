@@ -109,8 +109,8 @@ def test_members(kctl: Kctl, admin: Admin, filled: str) -> None:
     assert {(r["state"], r["client_id"], r["host"]) for r in rows} == {("Stable", "worker-7", "127.0.0.1")}
     assert [(r["partition"], r["client_id"]) for r in without] == [(0, None)]
     assert list(described) == [
-        "group", "state", "protocol_type", "type", "assignor", "coordinator", "epoch", "assignment_epoch", "members",
-        "offsets",
+        "group", "state", "protocol_type", "type", "assignor", "coordinator", "epoch", "assignment_epoch", "topology",
+        "members", "offsets", "start_offsets",
     ]  # fmt: skip
     assert (described["state"], described["protocol_type"], described["assignor"]) == ("Stable", "consumer", "range")
     (member,) = described["members"]
@@ -118,7 +118,7 @@ def test_members(kctl: Kctl, admin: Admin, filled: str) -> None:
     assert member["assignments"] == [{"topic": filled, "partitions": [0, 1, 2]}]
     assert described["offsets"] == rows
     assert list(listed) == ["group", "state", "protocol_type", "type", "coordinator", "members"]
-    assert (listed["state"], listed["members"], listed["protocol_type"]) == ("Stable", 1, "consumer")
+    assert (listed["state"], listed["member_count"], listed["protocol_type"]) == ("Stable", 1, "consumer")
 
 
 def test_a_deleted_topic_is_tolerated(kctl: Kctl, admin: Admin, filled: str, topic: Callable[..., str]) -> None:

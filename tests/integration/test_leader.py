@@ -57,7 +57,7 @@ def test_status(kctl: Kctl, skewed: str) -> None:
         "partitions", "preferred", "preferred_percent", "leaderless", "auto_rebalance", "imbalance_limit_percent",
         "brokers", "not_preferred", "idle_brokers", "empty_brokers",
     ]  # fmt: skip
-    assert (body["partitions"], body["preferred"], body["leaderless"]) == (6, 4, 0)
+    assert (body["partition_count"], body["preferred"], body["leaderless"]) == (6, 4, 0)
     assert (body["auto_rebalance"], body["imbalance_limit_percent"]) == (True, 10.0)
     rows = {row["broker"]: row for row in body["brokers"]}
     assert rows[2] == {

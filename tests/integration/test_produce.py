@@ -34,7 +34,7 @@ def test_lines_become_records(kctl: Kctl, topic: Callable[..., str]) -> None:
     result = kctl.json("produce", mine, stdin="one\ntwo\n\nlast without newline")
     assert list(result) == KEYS
     assert (result["sent"], result["acknowledged"], result["failed"], result["unknown"]) == (4, 4, 0, 0)
-    assert result["partitions"] == {"0": 4}
+    assert result["partitions"] == [{"partition": 0, "records": 4}]
     assert [row["value"] for row in _read(kctl, mine)] == ["one", "two", "", "last without newline"]
 
 
@@ -73,7 +73,9 @@ def test_compression(kctl: Kctl, topic: Callable[..., str], compression: str) ->
 
 def test_one_partition(kctl: Kctl, topic: Callable[..., str]) -> None:
     mine = topic(partitions=3)
-    assert kctl.json("produce", mine, "--partition", "2", stdin="a\nb\n")["partitions"] == {"2": 2}
+    assert kctl.json("produce", mine, "--partition", "2", stdin="a\nb\n")["partitions"] == [
+        {"partition": 2, "records": 2}
+    ]
 
 
 def test_bytes_that_are_no_text(kctl: Kctl, topic: Callable[..., str]) -> None:
@@ -171,9 +173,9 @@ def test_a_topic_is_copied(kctl: Kctl, topic: Callable[..., str], tmp_path: Path
     refused = kctl("produce", fewer, "--format", "json", stdin='{"value":"x","partition":2}\n')
     assert refused.code == 2
     assert "line 1 names partition 2, and topic" in refused.err
-    assert kctl.json("produce", fewer, "--format", "json", "--repartition", stdin=out)["partitions"] == {
-        "0": len(lines)
-    }
+    assert kctl.json("produce", fewer, "--format", "json", "--repartition", stdin=out)["partitions"] == [
+        {"partition": 0, "records": len(lines)}
+    ]
 
 
 def test_headers_and_nulls_as_kafkas_own_tools_have_them(
@@ -313,6 +315,30 @@ def test_bad_input(kctl: Kctl, empty: str, arguments: tuple[str, ...], code: int
     assert message in result.err
     assert "Traceback" not in result.err
     assert result.seconds < within(5)
+
+
+def test_dry_run(kctl: Kctl, empty: str) -> None:
+    """All lines are looked at, by the rules of a run; `test_bad_input_wrote_nothing` sees that none was sent."""
+    lines = "a:1\nb:2\nbroken\na:NULL\n:" + "x" * 1_100_000 + "\nc:3\n"
+    arguments = ("produce", empty, "--dry-run", "--key-separator", ":", "--null-marker", "NULL")
+    result = kctl(*arguments, "-o", "json", stdin=lines)
+    body = json.loads(result.out)
+    assert result.code == 2, str(result)
+    assert "2 lines can be no record; the first: line 3 has no key separator" in json.loads(result.err)["message"]
+    assert list(body) == [
+        "topic", "records", "bytes", "tombstones", "largest_bytes", "any_partition", "partitions", "bad", "bad_lines",
+        "max_batch_bytes",
+    ]  # fmt: skip
+    counted = ("records", "bytes", "tombstones", "largest_bytes", "any_partition", "partitions", "bad")
+    assert [body[key] for key in counted] == [4, 7, 1, 2, 0, {"0": 4}, 2]
+    assert body["max_batch_bytes"] == 1048588, "Kafka's default, which nobody set"
+    assert body["bad_lines"][1].startswith("line 5 is too large")
+    skipped = kctl(*arguments, "--on-bad-line", "skip", stdin=lines)
+    assert (skipped.code, "2 lines can be no record" in skipped.err) == (0, True)
+    made = kctl.json("produce", empty, "--dry-run", "--size", "10", "--count", "3", stdin="")
+    assert (made["records"], made["any_partition"], made["bytes"]) == (3, 3, 30)
+    endless = kctl("produce", empty, "--dry-run", "--size", "10", stdin="")
+    assert (endless.code, "needs an end" in endless.err) == (2, True)
 
 
 def test_bad_input_wrote_nothing(kctl: Kctl, empty: str) -> None:

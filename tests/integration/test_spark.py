@@ -274,7 +274,7 @@ def test_sizes_are_those_of_the_files(spark: Spark, kctl: Kctl, topic: Callable[
         return all(row.size_bytes == _segments(row.log_dir, name) for row in rows)
 
     eventually(as_on_disk, seconds=60, what="sizes equal to the segments on the disk")
-    assert sum(row.replicas for row in rows) == 8
+    assert sum(row.replica_count for row in rows) == 8
     assert sum(row.size_bytes for row in rows) > 2 * 2000 * 50
     for row in rows:
         disk = os.statvfs(row.log_dir)
@@ -318,7 +318,7 @@ def test_shares_and_oldest_records(spark: Spark, kctl: Kctl, topic: Callable[...
         assert row.retention_bytes_used == row.size_bytes / 40_000
         assert row.retention_ms == 7 * 24 * 3_600_000  # the broker's default
         assert row.retention_ms_used == row.oldest_age_ms / row.retention_ms
-        assert (row.log_start_offset, row.replicas) == (first["offset"], 2)
+        assert (row.log_start_offset, row.replica_count) == (first["offset"], 2)
 
 
 # --- secrets, limits ------------------------------------------------------------------------------------------------

@@ -124,7 +124,7 @@ def test_sizes_are_those_of_the_disk(
     for row in by_replica:
         assert row.size_bytes == _log_bytes(Path(row.log_dir) / f"{row.topic}-{row.partition}")
     own = [row for row in by_replica if row.topic == name]
-    assert (len(own), sum(row.leader for row in own)) == (4, 2)
+    assert (len(own), sum(row.is_leader for row in own)) == (4, 2)
     for log_dir in outlook.by_log_dir():
         assert log_dir.size_bytes == sum(map(_log_bytes, Path(log_dir.log_dir).glob("*-*[0-9]")))
     per_broker = dict.fromkeys(cluster.broker_ids, 0)
@@ -133,7 +133,7 @@ def test_sizes_are_those_of_the_disk(
     assert {row.broker: row.size_bytes for row in outlook.by_broker()} == per_broker
     (whole,) = [row for row in outlook.by_topic() if row.topic == name]
     assert whole.replicas_bytes == sum(row.size_bytes for row in own)
-    assert whole.size_bytes == sum(row.size_bytes for row in own if row.leader)
+    assert whole.size_bytes == sum(row.size_bytes for row in own if row.is_leader)
     parts = {row.partition: row for row in outlook.by_partition() if row.topic == name}
     assert sum(row.replicas_bytes for row in parts.values()) == whole.replicas_bytes
     assert whole.written_bytes_per_hour is not None

@@ -31,14 +31,14 @@ def test_create_describe_delete(kctl: Kctl, name: str) -> None:
     ]  # fmt: skip
     assert kctl("topic", "describe", name).code == 4, "a dry run creates nothing"
     (created,) = kctl.json("topic", "create", name, *options)
-    assert (created["result"], created["partitions"], created["replication_factor"]) == ("created", 3, 2)
+    assert (created["result"], created["partition_count"], created["replication_factor"]) == ("created", 3, 2)
 
     (described,) = kctl.json("topic", "describe", name)
     assert list(described) == [
-        "name", "topic_id", "internal", "partition_count", "replication_factor", "configs", "configs_error",
+        "topic", "topic_id", "internal", "partition_count", "replication_factor", "config_entries", "configs_error",
         "partitions",
     ]  # fmt: skip
-    assert {"name": "retention.ms", "value": "60000", "source": "topic"} in described["configs"]
+    assert {"name": "retention.ms", "value": "60000", "source": "topic"} in described["config_entries"]
     assert [p["partition"] for p in described["partitions"]] == [0, 1, 2]
     first = described["partitions"][0]
     assert list(first) == [
@@ -62,7 +62,7 @@ def test_create_describe_delete(kctl: Kctl, name: str) -> None:
     assert refused.code == 4
     assert "3 partitions, replication factor 2, 0 B on disk" in refused.err
     (shown,) = kctl.json("topic", "delete", name, "--dry-run")
-    assert (shown["result"], shown["partitions"], shown["size_bytes"]) == ("would delete", 3, 0)
+    assert (shown["result"], shown["partition_count"], shown["size_bytes"]) == ("would delete", 3, 0)
     (gone,) = kctl.json("topic", "delete", name, "--yes")
     assert gone["result"] == "deleted"
     assert kctl("topic", "delete", name, "--yes").code == 4
@@ -78,7 +78,7 @@ def test_a_name_can_be_used_again_at_once(kctl: Kctl, name: str) -> None:
 
 def test_list(kctl: Kctl, topic: Callable[..., str]) -> None:
     mine = topic(partitions=4, replication_factor=3)
-    rows = {row["name"]: row for row in kctl.json("topic", "list")}
+    rows = {row["topic"]: row for row in kctl.json("topic", "list")}
     assert rows[mine] == {
         "name": mine, "partitions": 4, "replication_factor": 3, "internal": False,
         "under_replicated_partitions": 0, "offline_partitions": 0, "size_bytes": None, "leader_size_bytes": None,
@@ -117,7 +117,7 @@ def test_several_names(kctl: Kctl, name: str) -> None:
     assert [row["result"] for row in kctl.json("topic", "create", *both)] == ["created", "created"]
     mixed = kctl.json("topic", "create", *both, f"{name}-c", "--if-not-exists")
     assert [row["result"] for row in mixed] == ["exists", "exists", "created"]
-    assert [row["name"] for row in kctl.json("topic", "describe", both[1], both[0])] == [both[1], both[0]]
+    assert [row["topic"] for row in kctl.json("topic", "describe", both[1], both[0])] == [both[1], both[0]]
     missing = kctl("topic", "delete", *both, "no-such-topic", "--yes")
     assert missing.code == 4, "one that is not there: nothing is deleted"
     assert len(kctl.json("topic", "describe", *both)) == 2
@@ -162,7 +162,7 @@ def test_bad_input(
     assert "Traceback" not in result.err
     assert result.out == ""
     assert result.seconds < within(5)
-    assert not {row["name"] for row in kctl.json("topic", "list")} & {"bad-rf", "bad-config", "bad-brokers", "twice"}
+    assert not {row["topic"] for row in kctl.json("topic", "list")} & {"bad-rf", "bad-config", "bad-brokers", "twice"}
 
 
 def test_a_colliding_name_is_refused(kctl: Kctl, name: str) -> None:

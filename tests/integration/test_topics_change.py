@@ -29,15 +29,21 @@ def name(kctl: Kctl, cluster: TestCluster) -> Iterator[str]:
 def _described(kctl: Kctl, name: str) -> tuple[int, dict[str, str]]:
     """Partitions, and the configs that are set on the topic."""
     (topic,) = kctl.json("topic", "describe", name)
-    return topic["partition_count"], {c["name"]: c["value"] for c in topic["configs"] if c["source"] == "topic"}
+    return topic["partition_count"], {c["name"]: c["value"] for c in topic["config_entries"] if c["source"] == "topic"}
 
 
 def test_alter(kctl: Kctl, name: str) -> None:
     options = ("--partitions", "5", "--config", "retention.ms=3600000", "--config", "segment.bytes=1000000")
     (planned,) = kctl.json("topic", "alter", name, *options, "--dry-run")
-    assert list(planned) == ["name", "result", "partitions_before", "partitions_after", "configs", "error"]
-    assert (planned["result"], planned["partitions_before"], planned["partitions_after"]) == ("would alter", 2, 5)
-    retention = planned["configs"][0]
+    assert list(planned) == [
+        "topic", "result", "partition_count_before", "partition_count_after", "config_changes", "error",
+    ]  # fmt: skip
+    assert (planned["result"], planned["partition_count_before"], planned["partition_count_after"]) == (
+        "would alter",
+        2,
+        5,
+    )
+    retention = planned["config_changes"][0]
     assert retention == {
         "resource": f"topic/{name}", "name": "retention.ms", "result": "would set", "before": "604800000",
         "before_source": retention["before_source"], "after": "3600000", "after_source": "topic", "sensitive": False,
@@ -50,15 +56,15 @@ def test_alter(kctl: Kctl, name: str) -> None:
     assert _described(kctl, name) == (2, {}), "neither a dry run nor a refusal changes anything"
 
     (done,) = kctl.json("topic", "alter", name, *options, "--yes")
-    assert (done["result"], done["partitions_after"]) == ("altered", 5)
-    assert [(c["name"], c["result"], c["after"]) for c in done["configs"]] == [
+    assert (done["result"], done["partition_count_after"]) == ("altered", 5)
+    assert [(c["name"], c["result"], c["after"]) for c in done["config_changes"]] == [
         ("retention.ms", "set", "3600000"), ("segment.bytes", "set", "1000000"),
     ]  # fmt: skip
     assert _described(kctl, name) == (5, {"retention.ms": "3600000", "segment.bytes": "1000000"})
     again = kctl.json("topic", "alter", name, *options, "--yes")
-    assert (again[0]["result"], {c["result"] for c in again[0]["configs"]}) == ("unchanged", {"unchanged"})
+    assert (again[0]["result"], {c["result"] for c in again[0]["config_changes"]}) == ("unchanged", {"unchanged"})
     (back,) = kctl.json("topic", "alter", name, "--delete-config", "segment.bytes", "--yes")
-    assert [(c["result"], c["before"], c["after_source"] == "topic") for c in back["configs"]] == [
+    assert [(c["result"], c["before"], c["after_source"] == "topic") for c in back["config_changes"]] == [
         ("unset", "1000000", False)
     ]
     assert _described(kctl, name) == (5, {"retention.ms": "3600000"})
@@ -133,7 +139,7 @@ def test_who_reads_a_topic_is_told_before_it_is_deleted(kctl: Kctl, name: str) -
     with kctl.running("consume", name, "--group", f"{name}-live", "--from-beginning"):
         eventually(lambda: _readers(kctl, name) == {f"{name}-done": 0, f"{name}-live": 2}, what="both are shown")
         (row,) = kctl.json("topic", "delete", name, "--dry-run")
-        assert row["last_write"].endswith("Z")
+        assert row["newest_timestamp"].endswith("Z")
         refused = kctl("topic", "delete", name)
         assert refused.code == 4
         assert f"group {name}-live (2 assigned now)" in refused.err

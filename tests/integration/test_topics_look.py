@@ -35,7 +35,7 @@ def topics(kctl: Kctl, cluster: TestCluster) -> Iterator[None]:
 
 
 def test_list(kctl: Kctl) -> None:
-    rows = {row["name"]: row for row in kctl.json("topic", "list", "--match", OURS, "--size", "--count")}
+    rows = {row["topic"]: row for row in kctl.json("topic", "list", "--match", OURS, "--size", "--count")}
     assert list(rows) == sorted([FULL, SINGLE, EMPTY])
     assert [rows[name]["messages"] for name in (FULL, SINGLE, EMPTY)] == [9, 5, 0]
     assert rows[FULL]["size_bytes"] == 3 * rows[FULL]["leader_size_bytes"] > 3000
@@ -72,7 +72,7 @@ def test_filters_as_kafka_topics_has_them(kctl: Kctl, cluster: TestCluster, kafk
     assert _lines(theirs) == ours
     at = kctl.json("topic", "describe", "--match", OURS, "--at-min-isr-partitions")
     assert _lines(java_tool(kafka_home, tool, *options, "--at-min-isr-partitions")) == _partitions(at)
-    assert {FULL, SINGLE, EMPTY} == {topic["name"] for topic in at}, "min.insync.replicas is 1 or all"
+    assert {FULL, SINGLE, EMPTY} == {topic["topic"] for topic in at}, "min.insync.replicas is 1 or all"
     table = kctl.ok("topic", "describe", "--match", OURS, "--at-min-isr").out.splitlines()
     assert table[0].split() == ["TOPIC", "PARTITION", "LEADER", "REPLICAS", "ISR", "MARKS"], "one table for all topics"
     assert [line.split()[0] for line in table[1:]] == [EMPTY, FULL, FULL, SINGLE]
@@ -95,7 +95,7 @@ def _sorted(ids: str) -> str:
 def _partitions(topics: list[dict[str, Any]]) -> set[tuple[str, int, str, str, str]]:
     return {
         (
-            topic["name"], p["partition"], str(p["leader"]), ",".join(map(str, p["replicas"])),
+            topic["topic"], p["partition"], str(p["leader"]), ",".join(map(str, p["replicas"])),
             ",".join(sorted(map(str, p["isr"]))),
         )
         for topic in topics

@@ -44,8 +44,8 @@ def test_of_a_live_producer(kctl: Kctl, cluster: TestCluster, topic: Callable[..
     name = f"access-{one}"
     with _open_transaction(cluster.bootstrap, name, one, two):
         (listed,) = kctl.json("transaction", "list", "--match", f"{re.escape(name[:-1])}.")
-        assert (listed["transactional_id"], listed["transaction_state"]) == (name, "Ongoing")
-        assert list(listed) == ["transactional_id", "coordinator", "producer_id", "transaction_state"]
+        assert (listed["transactional_id"], listed["state"]) == (name, "Ongoing")
+        assert list(listed) == ["transactional_id", "coordinator", "producer_id", "state"]
         producer_id = listed["producer_id"]
         by_id = kctl.json("transaction", "list", "--producer-id", str(producer_id), "--state", "ongoing")
         assert by_id == [listed]
@@ -54,7 +54,7 @@ def test_of_a_live_producer(kctl: Kctl, cluster: TestCluster, topic: Callable[..
         assert name not in kctl.ok("transaction", "list", "--state", "Empty").out
 
         (described,) = kctl.json("transaction", "describe", name)
-        assert described["partitions"] == sorted([f"{one}-0", f"{two}-0"])
+        assert described["topic_partitions"] == sorted([f"{one}-0", f"{two}-0"])
         assert (described["transaction_timeout_ms"], described["coordinator"]) == (600_000, listed["coordinator"])
         assert described["transaction_start_time"].endswith("Z")
         assert 0 <= described["duration_ms"] < 600_000
@@ -74,7 +74,7 @@ def test_of_a_live_producer(kctl: Kctl, cluster: TestCluster, topic: Callable[..
 
         _compare_with_the_tool(kafka_home, cluster.bootstrap, listed, described, producer)
     (ended,) = kctl.json("transaction", "describe", name)
-    assert ended["transaction_state"] in {"PrepareAbort", "CompleteAbort"}
+    assert ended["state"] in {"PrepareAbort", "CompleteAbort"}
 
 
 def _compare_with_the_tool(
@@ -95,7 +95,7 @@ def _compare_with_the_tool(
     assert theirs["CoordinatorId"] == str(described["coordinator"])
     assert theirs["ProducerEpoch"] == str(described["producer_epoch"])
     assert theirs["TransactionTimeoutMs"] == str(described["transaction_timeout_ms"])
-    assert sorted(row.split()[-1].split(",")) == described["partitions"]
+    assert sorted(row.split()[-1].split(",")) == described["topic_partitions"]
     shown = java_tool(kafka_home, TOOL, *server, "describe-producers", "--topic", topic, "--partition", "0")
     heading, row = shown.splitlines()
     theirs = dict(zip(heading.split(), row.split(), strict=False))
@@ -110,6 +110,10 @@ def _compare_with_the_tool(
         (["list", "--state", "Ongong"], 2, "did you mean Ongoing"),
         (["list", "--match", "("], 2, "no regular expression"),
         (["list", "--duration-filter", "long"], 2, "not a duration"),
+        (["list", "--match", "access-no-such-.*"], 4, "no transactional id matches access-no-such-.*"),
+        (["list", "--producer-id", "99999999999999999999"], 2, "--producer-id"),
+        (["describe", ""], 2, "brokers take no empty one"),
+        (["describe", "x" * 40_000], 2, "has 40,000 bytes"),
         (["describe", "access-nobody"], 4, "TRANSACTIONAL_ID_NOT_FOUND"),
         (["producers", "access-no-such-topic"], 4, "topic access-no-such-topic does not exist"),
         (["hanging", "--partition", "0"], 2, "--topic"),

@@ -277,6 +277,8 @@ def test_an_ensemble_that_loses_its_servers(own_kctl: Kctl) -> None:
     whole = own_kctl.json("zk", "stat")
     assert sorted(row["mode"] for row in whole) == ["follower", "follower", "leader"]
     assert [row["synced_followers"] for row in whole if row["mode"] == "leader"] in ([2], [None])
+    (leader,) = (row["server"] for row in whole if row["mode"] == "leader")
+    assert "the ensemble has 3 servers" in own_kctl.ok("zk", "stat", "--zookeeper", leader).err
     with own_kctl.running("zk", "watch", "/brokers/ids", "-o", "json", "--timeout", "60s") as process:
         assert process.stdout is not None
         assert json.loads(process.stdout.readline())["event"] == "is"

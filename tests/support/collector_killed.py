@@ -48,7 +48,7 @@ def collect(store: Path, bootstrap: str, told: int) -> None:
 
 def counts(report: PassReport) -> tuple[int, int, int, int]:
     """How many rows a pass has in groups, commits, logs and replicas."""
-    return report.groups, report.commits, report.partitions, report.replicas
+    return report.group_count, report.commits, report.partition_count, report.replica_count
 
 
 def complain(text: str) -> None:

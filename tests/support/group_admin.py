@@ -25,6 +25,23 @@ class Admin:
         with connect(self.target) as client:
             client.admin().alter_group_offsets(group, positions)
 
+    @contextmanager
+    def open_commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> Iterator[None]:
+        """Commit offsets within a transaction that is open as long as the block, and is aborted then."""
+        from kafka.structs import OffsetAndMetadata, TopicPartition
+
+        with connect(self.target) as client:
+            producer = client.producer(transactional_id=f"open-{group}")
+            producer.init_transactions()
+            producer.begin_transaction()
+            positions = {TopicPartition(topic, p): OffsetAndMetadata(o, "", -1) for p, o in offsets.items()}
+            producer.send_offsets_to_transaction(positions, group)
+            try:
+                yield
+            finally:
+                producer.abort_transaction()
+                producer.close()
+
     def cut(self, topic: str, partition: int, before: int) -> None:
         """Delete the records before an offset."""
         from kafka.structs import TopicPartition

@@ -12,10 +12,23 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from kctl_forks import Forks, can_follow
+
 SCRIPT = Path(sys.executable).with_name("kctl")
+
+
+def _text(data: bytes) -> str:
+    """With newlines as Python's text streams have them."""
+    return data.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+
+
+@lru_cache(maxsize=1)
+def _forks() -> Forks:
+    return Forks()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,17 +62,15 @@ class Kctl:
         self, *args: str, stdin: str | None = None, env: Mapping[str, str] | None = None, timeout: float = 60
     ) -> Result:
         started = time.monotonic()
-        done = subprocess.run(
-            [str(SCRIPT), *args],
-            input=stdin if stdin is not None else "",
-            env={**self.environment, **(env or {})},
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=timeout,
-            check=False,
-        )
-        return Result(args, done.returncode, done.stdout, done.stderr, time.monotonic() - started)
+        given = (stdin or "").encode(errors="replace")
+        environment = {**self.environment, **(env or {})}
+        if can_follow(environment):
+            done = _forks().run(args, stdin=given, env=environment, timeout=timeout)
+        else:
+            done = subprocess.run(
+                [str(SCRIPT), *args], input=given, env=environment, capture_output=True, timeout=timeout, check=False
+            )
+        return Result(args, done.returncode, _text(done.stdout), _text(done.stderr), time.monotonic() - started)
 
     def ok(self, *args: str, stdin: str | None = None, timeout: float = 60) -> Result:
         """Run, and fail the test unless the exit code is 0."""

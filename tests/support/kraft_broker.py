@@ -43,6 +43,7 @@ def _settings(folder: Path, bootstrap: str, controller: int) -> dict[str, object
         # Share groups come with the feature share.version, which a new cluster of this version has.
         "group.coordinator.rebalance.protocols": "classic,consumer,streams",
         "group.initial.rebalance.delay.ms": 0,
+        "group.streams.initial.rebalance.delay.ms": 0,
         "offsets.topic.replication.factor": 1,
         "offsets.topic.num.partitions": 4,
         "transaction.state.log.replication.factor": 1,

@@ -19,9 +19,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kctl.client import ClusterClient, connect, zookeeper
+from kctl.client import ClusterClient, connect
 from kctl.context import Target
 from kctl.deploy.java import find_java
+from kctl.zk.session import zookeeper
 from kctl_testing import Kctl, Result, eventually
 from reassign_traffic import Traffic
 

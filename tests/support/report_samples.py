@@ -31,8 +31,9 @@ def group_report(name: str, lag: int, status: State = State.OK, *, gone: bool = 
     series: list[int | None] = [lag * i // BUCKETS for i in range(BUCKETS)]
     series[7] = None
     now = GroupStatus(
-        group=name, state="Stable", topics=1, partitions=3, at=FROM + timedelta(hours=1), status=status.value, lag=lag,
-        max_lag=lag, lost=lag // 10, control_records=None, not_committed=0, unknown=0, time_lag_ms=lag * 10,
+        group=name, state="Stable", topic_count=1, partition_count=3, at=FROM + timedelta(hours=1),
+        status=status.value, lag=lag, max_lag=lag, lost=lag // 10, control_records=None, not_committed=0, unknown=0,
+        time_lag_ms=lag * 10,
         time_lag_at_least_ms=lag * 10,
         consumed_per_s=12.5, produced_per_s=20.0, catch_up_ms=None, deletion_ms=3_600_000 if lag else None,
         loss_ms=3_600_000 if lag else None, last_commit=FROM, lag_before=0, worst_status=status.value,
@@ -57,7 +58,7 @@ def partition_status(group: str, topic: str, partition: int, lag: int, status: S
 def log_dir_report(broker: int, log_dir: str, size: int, *, error: str | None = None) -> LogDirReport:
     """A log dir on a volume of 1 TB."""
     now = LogDirOutlook(
-        broker=broker, log_dir=log_dir, topics=2, replicas=6, size_bytes=size, total_bytes=10**12,
+        broker=broker, log_dir=log_dir, topic_count=2, replica_count=6, size_bytes=size, total_bytes=10**12,
         usable_bytes=10**12 - 2 * size, disk_used=2 * size / 10**12, retention_bytes_used=None, oldest_timestamp=FROM,
         oldest_age_ms=3_600_000, retention_ms_used=0.5, observed_ms=3_600_000, written_bytes_per_hour=size / 50,
         growth_bytes_per_hour=size / 100, same_volume=[], full_ms=86_400_000, full_at=FROM, growing_to_bytes=None,
@@ -69,11 +70,11 @@ def log_dir_report(broker: int, log_dir: str, size: int, *, error: str | None = 
 def topic_report(name: str, size: int) -> TopicReport:
     """A topic with three replicas."""
     now = TopicOutlook(
-        topic=name, partitions=3, replicas=9, size_bytes=size, replicas_bytes=3 * size, cleanup_policy="delete",
-        segment_bytes=2**30, retention_bytes=-1, retention_bytes_used=None, oldest_timestamp=FROM,
-        oldest_age_ms=562_000_000, retention_ms=604_800_000, retention_ms_used=0.93, observed_ms=3_600_000,
-        written_bytes_per_hour=size / 25, growth_bytes_per_hour=size / 50, ceiling_bytes=None, unlimited=False,
-        skew=1.1, dirty_ratio_at_least=None, cleaner_stands_still=None,
+        topic=name, partition_count=3, replica_count=9, size_bytes=size, replicas_bytes=3 * size,
+        cleanup_policy="delete", segment_bytes=2**30, retention_bytes=-1, retention_bytes_used=None,
+        oldest_timestamp=FROM, oldest_age_ms=562_000_000, retention_ms=604_800_000, retention_ms_used=0.93,
+        observed_ms=3_600_000, written_bytes_per_hour=size / 25, growth_bytes_per_hour=size / 50,
+        ceiling_bytes=None, unlimited=False, skew=1.1, dirty_ratio_at_least=None, cleaner_stands_still=None,
     )  # fmt: skip
     return TopicReport(now, [3 * size] * BUCKETS)
 
@@ -81,10 +82,10 @@ def topic_report(name: str, size: int) -> TopicReport:
 def broker_report(broker: int, size: int) -> BrokerOutlook:
     """A broker with two log dirs."""
     return BrokerOutlook(
-        broker=broker, log_dirs=2, topics=2, replicas=12, size_bytes=size, disk_used=0.5, retention_bytes_used=None,
-        oldest_timestamp=FROM, oldest_age_ms=3_600_000, retention_ms_used=0.5, observed_ms=3_600_000,
-        written_bytes_per_hour=size / 25, growth_bytes_per_hour=size / 50, full_log_dir="/data/1", full_ms=86_400_000,
-        full_at=FROM,
+        broker=broker, log_dir_count=2, topic_count=2, replica_count=12, size_bytes=size, disk_used=0.5,
+        retention_bytes_used=None, oldest_timestamp=FROM, oldest_age_ms=3_600_000, retention_ms_used=0.5,
+        observed_ms=3_600_000, written_bytes_per_hour=size / 25, growth_bytes_per_hour=size / 50,
+        full_log_dir="/data/1", full_ms=86_400_000, full_at=FROM,
     )  # fmt: skip
 
 

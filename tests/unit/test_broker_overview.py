@@ -45,14 +45,14 @@ def test_controller(
     monkeypatch: pytest.MonkeyPatch, quorum: Quorum | KctlError | None, controller: list[bool | None], failure: str
 ) -> None:
     facts = _facts(monkeypatch, quorum, THREE)
-    assert [row.controller for row in overview.summaries(facts)] == controller
-    assert [row.controller for row in overview.descriptions(facts, [1, 2, 3])] == controller
+    assert [row.is_controller for row in overview.summaries(facts)] == controller
+    assert [row.is_controller for row in overview.descriptions(facts, [1, 2, 3])] == controller
     assert facts.failures == ((failure,) if failure else ())
 
 
 def test_no_controller_with_zookeeper(monkeypatch: pytest.MonkeyPatch) -> None:
     facts = _facts(monkeypatch, None, ClusterState("id", None, THREE.brokers, THREE.topics))
-    assert [row.controller for row in overview.summaries(facts)] == [None, None, None]
+    assert [row.is_controller for row in overview.summaries(facts)] == [None, None, None]
     assert facts.failures == ("the cluster has no controller",)
 
 
@@ -81,8 +81,10 @@ def test_what_is_hidden_is_not_counted_as_absent(
     facts = overview.read_brokers(client)
     row, described = overview.summaries(facts)[0], overview.descriptions(facts, [1])[0]
     seen = failure is None
-    assert (row.leaders, row.replicas, row.not_in_sync) == ((1, 1, 0) if seen else (None, None, None))
-    assert (described.leaders, described.preferred, described.replicas) == ((1, 1, 1) if seen else (None, None, None))
+    assert (row.leaders, row.replica_count, row.not_in_sync) == ((1, 1, 0) if seen else (None, None, None))
+    assert (described.leaders, described.preferred, described.replica_count) == (
+        (1, 1, 1) if seen else (None, None, None)
+    )
     lines = {each["key"]: each["value"] for each in description_tables(described)[0].rows}
     assert lines["replicas"] == ("1; not in sync: none" if seen else "not known; not in sync: not known")
     assert facts.failures == ((f"leaders and replicas of brokers are not known: {failure}",) if failure else ())

@@ -9,17 +9,20 @@ from typing import Any, cast
 
 import pytest
 
+from kctl.access.quotas import DEFAULT, Entity
 from kctl.client import ClusterClient
 from kctl.configs.cautions import caution_of
 from kctl.configs.change import ChangedConfig, Edit, apply_changes, check, plan_changes
 from kctl.configs.describe import Config, Synonym, describe
 from kctl.configs.diff import differences, not_compared
-from kctl.configs.edits import parse_edits, removals, with_files
+from kctl.configs.edits import parse_edits, read_values, removals, with_files
 from kctl.configs.explain import explain, explanations
 from kctl.configs.html import plain
 from kctl.configs.keys import find_key
+from kctl.configs.other_units import in_ms
+from kctl.configs.quota_configs import pairs_with, quota_configs
 from kctl.configs.resources import Resource, parse_resource
-from kctl.configs.values import fault_of, items, number_for
+from kctl.configs.values import fault_of, items, number_for, same
 from kctl.errors import (
     ConnectionFailed,
     InvalidFile,
@@ -72,6 +75,10 @@ TOPIC = Resource.topic("t")
         ("brokers", ("brokers", "")),
         ("group/a/b", ("group", "a/b")),
         ("client-metrics/x", ("client-metrics", "x")),
+        ("user/CN=a,O=b/c", ("user", "CN=a,O=b/c")),
+        ("users", ("users", "")),
+        ("client-id/etl", ("client-id", "etl")),
+        ("ip/1.2.3.4", ("ip", "1.2.3.4")),
     ],
 )
 def test_resources(text: str, expected: tuple[str, str]) -> None:
@@ -90,14 +97,72 @@ def test_resources(text: str, expected: tuple[str, str]) -> None:
         ("broker/²", "a broker's id is a number"),
         ("broker/99999999999", "a broker's id is a number"),
         ("brokers/1", "not something that has configs"),
-        ("user/alice", "have quotas"),
-        ("ip/1.2.3.4", "have quotas"),
+        ("user/", "not something that has configs"),
+        ("users/alice", "not something that has configs"),
         ("queue/x", "not something that has configs"),
     ],
 )
 def test_what_is_no_resource(text: str, reason: str) -> None:
     with pytest.raises(UsageError, match=reason):
         parse_resource(text)
+
+
+@pytest.mark.parametrize(
+    ("on_broker", "expected"),
+    [
+        ({"log.retention.hours": "168"}, ("log.retention.hours", "604800000")),
+        ({"log.retention.hours": "168", "log.retention.minutes": "5"}, ("log.retention.minutes", "300000")),
+        ({"log.retention.hours": "168", "log.retention.ms": "7"}, ("log.retention.ms", "7")),
+        ({"log.retention.hours": "-1"}, ("log.retention.hours", "-1")),
+        ({}, None),
+    ],
+)
+def test_what_brokers_have_in_hours(on_broker: dict[str, str], expected: tuple[str, str] | None) -> None:
+    known = {
+        "log.retention.ms": config("log.retention.ms", None, "long"),
+        "log.roll.hours": config("log.roll.hours", "1"),
+    }
+    known |= {name: config(name, value, "long") for name, value in on_broker.items()}
+    found = in_ms(known, ["retention.ms"])
+    assert {name: (s.name, s.value) for name, s in found.items()} == ({"retention.ms": expected} if expected else {})
+    assert in_ms(known, ["segment.ms"])["segment.ms"].value == "3600000"
+
+
+def test_quotas_are_configs_of_users_client_ids_and_addresses() -> None:
+    """What holds first is its own value, then that of all without one, then no limit; pairs are others' own."""
+    alice = Resource("user", "alice")
+    there = {
+        Entity(user="alice"): {"producer_byte_rate": 1000.0, "request_percentage": 12.5},
+        Entity(user=DEFAULT): {"producer_byte_rate": 500.0, "consumer_byte_rate": 1e15},
+        Entity(user="alice", client_id="etl"): {"producer_byte_rate": 1.0},
+        Entity(client_id="alice"): {"producer_byte_rate": 2.0},
+    }
+    found = {c.name: (c.value, c.source and c.source.value, len(c.synonyms)) for c in quota_configs(alice, there)}
+    assert found == {
+        "consumer_byte_rate": ("1000000000000000", "default user", 2),
+        "controller_mutation_rate": ("2147483647", "default", 1),
+        "producer_byte_rate": ("1000", "user", 3),
+        "request_percentage": ("12.5", "user", 2),
+    }
+    assert pairs_with(alice, there) == [Entity(user="alice", client_id="etl")]
+    assert pairs_with(Resource("client-id", "alice"), there) == []
+    assert [c.name for c in quota_configs(Resource("ips", ""), there)] == ["connection_creation_rate"]
+
+
+@pytest.mark.parametrize(
+    ("type_", "one", "other", "same_"),
+    [
+        ("double", "12.50", "12.5", True),
+        ("double", "1e6", "1000000", True),
+        ("long", "+5", "5", True),
+        ("long", "5", "6", False),
+        ("string", "5", "+5", False),
+        ("long", "x", "5", False),
+        ("double", None, "5", False),
+    ],
+)
+def test_a_number_is_the_same_however_it_is_written(type_: str, one: str | None, other: str, same_: bool) -> None:
+    assert same(type_, one, other) is same_
 
 
 @pytest.mark.parametrize(
@@ -219,6 +284,26 @@ def test_listener_prefixes() -> None:
     assert find_key(KNOWN, "listener.name.") is None
 
 
+def test_a_properties_file_is_set_as_a_whole(tmp_path: Path) -> None:
+    file = tmp_path / "some.properties"
+    file.write_text("# kept\nretention.ms = 1000\nsasl.jaas.config=@literal\n")
+    edits = parse_edits(["cleanup.policy=compact"], file=str(file))
+    assert [(e.name, e.value) for e in edits] == [
+        ("cleanup.policy", "compact"), ("retention.ms", "1000"), ("sasl.jaas.config", "@literal"),
+    ]  # fmt: skip
+    with pytest.raises(UsageError, match=r"some\.properties for sasl\.jaas\.config can be read by others"):
+        with_files(edits, KNOWN)
+    file.chmod(0o600)
+    assert [e.value for e in with_files(edits, KNOWN)] == ["compact", "1000", "@literal"], "as it stands there"
+    with pytest.raises(UsageError, match="given twice"):
+        parse_edits(["retention.ms=1"], file=str(file))
+    file.write_bytes(b"retention.ms=\xff\n")
+    with pytest.raises(InvalidFile, match="not UTF-8"):
+        parse_edits([], file=str(file))
+    with pytest.raises(NotFound):
+        parse_edits([], file=str(tmp_path / "none"))
+
+
 def test_secrets_come_from_files(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="must not be on the command line") as caught:
         with_files([Edit("ssl.keystore.password", "set", "geheim")], KNOWN)
@@ -245,6 +330,19 @@ def test_values_from_files(tmp_path: Path) -> None:
         with_files([Edit("retention.ms", "set", f"@{file}")], KNOWN)
     with pytest.raises(NotFound):
         with_files([Edit("retention.ms", "set", f"@{tmp_path}/none")], KNOWN)
+
+
+def test_values_of_new_topics(tmp_path: Path) -> None:
+    """`topic create` and `topic alter`: the same words, without a resource whose configs could be asked for."""
+    (tmp_path / "value").write_text("0:1,1:2\n")
+    key = "leader.replication.throttled.replicas"
+    assert read_values([]) == {}
+    assert read_values([" a = b=c ", "d=", f"{key}=@{tmp_path}/value"]) == {"a": "b=c", "d": "", key: "0:1,1:2"}
+    with pytest.raises(NotFound):
+        read_values([f"a=@{tmp_path}/none"])
+    for pairs in (["retention.ms"], ["=1"], [" =1"], ["a=1", "a=2"], ["a=@-", "b=@-"]):
+        with pytest.raises(UsageError):
+            read_values(pairs)
 
 
 @pytest.mark.parametrize(

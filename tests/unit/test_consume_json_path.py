@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import signal
 from typing import Any
 
 import pytest
 
-from kctl.errors import UsageError
+from kctl.errors import OperationFailed, UsageError
 from kctl.model import TopicPartition
 from kctl.records.chunk import Chunk
 from kctl.records.decoding import DecoderSettings, record_decoder
@@ -166,3 +167,21 @@ def test_parts_keep_their_headers() -> None:
 def test_a_header_without_a_name() -> None:
     with pytest.raises(UsageError, match="no name"):
         parse_header("=x")
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [
+        Selection(value=re.compile(b"(a+)+b")),
+        Selection(headers=(parse_header("h=(a+)+b"),)),
+        Selection(json=(parse_condition('$ =~ "(a+)+b"'),)),
+    ],
+)
+def test_a_pattern_that_would_take_for_ever_is_ended(selection: Selection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kctl.records.select._SEARCH_S", 0.2)
+    before = signal.getsignal(signal.SIGVTALRM)
+    chunk = Chunk(TP, [7, 8], [0, 0], [None, None], [b"b", b'"' + b"a" * 60 + b'"'], {1: ((b"h", b"a" * 60),)})
+    with pytest.raises(OperationFailed, match=r"more than 0.2 s for offsets 7 to 8 of t-0"):
+        selection.of(chunk)
+    assert signal.getsignal(signal.SIGVTALRM) is before
+    assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0, 0)

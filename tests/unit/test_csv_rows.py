@@ -52,7 +52,7 @@ def test_topics_by_partition(capsys: pytest.CaptureFixture[str]) -> None:
 def test_brokers(capsys: pytest.CaptureFixture[str]) -> None:
     row = BrokerDescription(1, "h", 9, None, "up", True, 4, 5, 6, ("t-0", "t-1"), "3.9", (), None)
     (found,) = _csv(capsys, description_rows([row]))
-    assert (found["id"], found["preferred"], found["partitions_not_in_sync"]) == ("1", "5", "t-0 t-1")
+    assert (found["broker"], found["preferred"], found["partitions_not_in_sync"]) == ("1", "5", "t-0 t-1")
     assert "log_dirs" not in found
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from types import SimpleNamespace as Answer
 from typing import Any, cast
 
@@ -27,7 +26,6 @@ from kctl.errors import (
 )
 from kctl.groups import delete, export, names, overview, remove_members, reset
 from kctl.groups.commit import OffsetToCommit
-from kctl.groups.coordinators import CoordinatorMoved
 from kctl.groups.delete import DeletedGroup, DeletedOffset
 from kctl.groups.model import Group, Groups, Member
 from kctl.groups.names import chosen_groups
@@ -56,20 +54,27 @@ class Coordinator:
 
     def __init__(self, *seen: Commits, taken: Mapping[TopicPartition, KctlError | None] | None = None) -> None:
         self.seen, self.taken = list(seen), taken or {}
+        self.unsettled: set[TopicPartition] = set()
         self.committed: list[Mapping[TopicPartition, OffsetToCommit]] = []
 
     def fetch_commits(self, _client: object, groups: Sequence[str], *, known: object = None) -> dict[str, Commits]:
         return dict.fromkeys(groups, self.seen.pop(0))
 
     def commit_offsets(
-        self, _client: object, _group: str, offsets: Mapping[TopicPartition, OffsetToCommit], *, known: object
-    ) -> dict[TopicPartition, KctlError | None]:
-        self.committed.append(offsets)
-        return {tp: self.taken.get(tp) for tp in offsets}
+        self, _client: object, offsets: Mapping[str, Mapping[TopicPartition, OffsetToCommit]], *, known: object
+    ) -> dict[str, dict[TopicPartition, KctlError | None]]:
+        self.committed += offsets.values()
+        return {group: {tp: self.taken.get(tp) for tp in each} for group, each in offsets.items()}
+
+    def open_commits(
+        self, _client: object, partitions: Mapping[str, Collection[TopicPartition]], *, known: object
+    ) -> dict[str, set[TopicPartition]]:
+        return {group: self.unsettled & set(each) for group, each in partitions.items()}
 
     def serve(self, patch: pytest.MonkeyPatch) -> Coordinator:
         patch.setattr(reset, "fetch_commits", self.fetch_commits)
         patch.setattr(reset, "commit_offsets", self.commit_offsets)
+        patch.setattr(reset, "open_commits", self.open_commits)
         return self
 
 
@@ -106,15 +111,12 @@ def test_committed_and_not_read_back_is_no_refusal(monkeypatch: pytest.MonkeyPat
         judge_changes(done, errors, what="reset")
 
 
-@pytest.mark.parametrize(("error", "sent"), [(GONE, 1), (CoordinatorMoved("loading"), 2), (FORBIDDEN, 2)])
-def test_a_broker_that_does_not_answer_ends_it(monkeypatch: pytest.MonkeyPatch, error: KctlError, sent: int) -> None:
-    """Fifty groups would wait fifty times. Each row is told."""
-    there = Coordinator({T0: at(100)}, {T0: at(100)}, taken={T0: error}).serve(monkeypatch)
-    done, errors = apply_reset(NOBODY, ResetPlan([change(0), replace(change(0), group="h")]))
-    assert len(there.committed) == sent
-    assert [row.result for row in done] == ["failed", "failed"]
-    assert ("not sent, because before" in (done[1].error or "")) == (sent == 1)
-    assert len(errors) == 2
+def test_a_transaction_that_began_while_the_question_waited_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = Coordinator({T0: at(100), T1: at(100)}).serve(monkeypatch)
+    there.unsettled = {T1}
+    with pytest.raises(Refused, match="t-1 of group 'g': an open transaction has an offset"):
+        apply_reset(NOBODY, ResetPlan([change(0), change(1)]))
+    assert there.committed == []
 
 
 def test_all_refused_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from health_testing import facts, partition, state
 from kctl.client import ClusterClient
-from kctl.errors import ConnectionRefused
+from kctl.errors import ConnectionRefused, NotAuthorized
 from kctl.health.assess import assess
 from kctl.health.hidden import hidden_topics
 from kctl.health.model import Status
@@ -46,6 +46,25 @@ def test_topics_that_are_on_disks_and_may_not_be_described() -> None:
     assert assess(facts(THREE, hidden=REFUSED)).unknown == [REFUSED.message]
 
 
+class _Refusing:
+    """Topics of some names only."""
+
+    def metadata(self, names: list[str]) -> None:
+        raise NotAuthorized(names[0])
+
+
+def test_without_disks_a_user_who_may_not_describe_all_topics_is_told() -> None:
+    kept = NotAuthorized("log dirs of broker 1: not authorized for the cluster")
+    told = hidden_topics(cast("ClusterClient", _Refusing()), THREE, {1: kept})
+    assert isinstance(told, NotAuthorized)
+    found = assess(facts(THREE, hidden=told))
+    (check,) = (each for each in found.checks if each.check == "topics")
+    assert (check.status, check.summary) == (Status.UNKNOWN, "1 topic seen; whether there are more is not known")
+    assert found.unknown == [
+        "only topics that this user may describe are judged: all need an ACL for Describe on topic *"
+    ]
+
+
 def test_topics_that_are_all_seen_need_no_question() -> None:
     assert hidden_topics(cast("ClusterClient", None), THREE, {1: _on_disk("t"), 2: REFUSED}) == ()
 
@@ -53,4 +72,4 @@ def test_topics_that_are_all_seen_need_no_question() -> None:
 def test_internal_topics_are_counted_apart() -> None:
     cluster = state([partition("123", "123"), partition("123", "123", topic="__consumer_offsets")])
     found = assess(facts(cluster))
-    assert (found.topics, found.internal_topics) == (2, 1)
+    assert (found.topic_count, found.internal_topics) == (2, 1)

@@ -71,6 +71,13 @@ def test_min_isr_that_is_reached_or_not_known(min_isr: int | NotAuthorized, stat
     assert (found.status, len(found.reasons)) == (status, reasons)
 
 
+def test_what_is_next_to_refuse_is_told_beside_what_refuses() -> None:
+    both = state([partition("12", "1"), partition("12", "1", topic="next")])
+    found = rules.check_under_min_isr(facts(both, min_isr={"t": 2, "next": 1}))
+    assert found.subjects == ("t-0",)
+    assert found.summary == "1 partition with fewer in sync than min.insync.replicas; 1 more at the minimum"
+
+
 def test_a_topic_that_is_made_at_its_minimum_is_no_warning() -> None:
     found = rules.check_under_min_isr(facts(state([partition("12", "12")]), min_isr={"t": 2}))
     assert found.status is Status.OK
@@ -125,7 +132,7 @@ def test_a_broker_that_is_down_comes_first() -> None:
     )
     first, *others = find_suspects(cluster, {}, {})
     assert (first.kind, first.broker, first.state) == ("broker", 2, "down")
-    assert (first.partitions, first.share_percent, first.missing_percent) == (2, 100.0, 100.0)
+    assert (first.partition_count, first.share_percent, first.missing_percent) == (2, 100.0, 100.0)
     assert [(row.kind, row.broker) for row in others] == [("leader", 1), ("leader", 3)]
     assert [row.share_percent for row in others] == [50.0, 50.0]
 

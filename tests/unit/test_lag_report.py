@@ -65,8 +65,8 @@ def test_keys_never_change() -> None:
         "lag max_lag lost control_records not_committed unknown time_lag_ms time_lag_at_least_ms consumed_per_s"
         " produced_per_s catch_up_ms deletion_ms loss_ms last_commit lag_before worst_status held_by_transaction"
     )
-    assert _names(TopicStatus) == f"group state topic partitions at status standing {shared}"
-    assert _names(GroupStatus) == f"group state topics partitions at status {shared}"
+    assert _names(TopicStatus) == f"group state topic partition_count at status standing {shared}"
+    assert _names(GroupStatus) == f"group state topic_count partition_count at status {shared}"
 
 
 def _names(kind: type[Any]) -> str:
@@ -220,13 +220,13 @@ def test_rows_are_added_up() -> None:
         _like(group="b", lag=0, lost=0, status=None, worst_status=None, catch_up_ms=0, standing="dead"),
     ]
     t, u, b = by_topic(rows)
-    assert (t.group, t.topic, t.partitions, t.lag, t.max_lag, t.lost) == ("a", "t", 2, 11, 6, 2)
+    assert (t.group, t.topic, t.partition_count, t.lag, t.max_lag, t.lost) == ("a", "t", 2, 11, 6, 2)
     assert (t.status, t.catch_up_ms, t.loss_ms, t.time_lag_ms) == ("WARN", 20, 9, 7)
     assert t.consumed_per_s == PLAIN.consumed_per_s
     assert (u.lag, u.not_committed, u.status, u.catch_up_ms) == (None, 1, "ERR", None)
     assert (b.status, b.standing, b.worst_status) == (None, "dead", None)
     a, b_group = by_group(rows)
-    assert (a.topics, a.partitions, a.lag, a.status, a.not_committed) == (2, 3, 11, "ERR", 1)
+    assert (a.topic_count, a.partition_count, a.lag, a.status, a.not_committed) == (2, 3, 11, "ERR", 1)
     assert (b_group.group, b_group.status) == ("b", None)
 
 

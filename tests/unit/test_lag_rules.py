@@ -52,7 +52,7 @@ def test_by_topic() -> None:
     found = {(row.group, row.topic): row for row in by_topic(ROWS)}
     assert list(found) == [("g", "a"), ("g", "b"), ("g", "gone"), ("h", "a"), ("i", "a")]
     a = found["g", "a"]
-    assert (a.partitions, a.lag, a.max_lag, a.lost, a.not_committed, a.unknown) == (2, 5, 5, 0, 1, 0)
+    assert (a.partition_count, a.lag, a.max_lag, a.lost, a.not_committed, a.unknown) == (2, 5, 5, 0, 1, 0)
     gone = found["g", "gone"]
     assert (gone.lag, gone.lost, gone.not_committed, gone.unknown) == (None, None, 0, 1)
     assert found["i", "a"].lag is None
@@ -60,7 +60,7 @@ def test_by_topic() -> None:
 
 def test_by_group() -> None:
     g, h, i = by_group(ROWS)
-    assert (g.topics, g.partitions, g.lag, g.max_lag, g.lost) == (3, 4, 9, 5, 3)
+    assert (g.topic_count, g.partition_count, g.lag, g.max_lag, g.lost) == (3, 4, 9, 5, 3)
     assert (g.not_committed, g.unknown) == (1, 1)
     assert (h.lag, h.max_lag) == (0, 0)
     assert (i.lag, i.not_committed) == (None, 1)

@@ -47,7 +47,7 @@ SKEWED = cluster(
 
 def test_status_counts_as_a_controller_does() -> None:
     found = leader_status(SKEWED)
-    assert (found.partitions, found.preferred, found.preferred_percent, found.leaderless) == (6, 2, 33.333, 2)
+    assert (found.partition_count, found.preferred, found.preferred_percent, found.leaderless) == (6, 2, 33.333, 2)
     rows = {row.broker: (row.alive, row.leaders, row.preferred, row.missing) for row in found.brokers}
     assert rows == {1: (True, 3, 1, 0), 2: (True, 1, 2, 1), 3: (True, 0, 1, 1), 4: (False, 0, 2, 2)}
     assert [row.imbalance_percent for row in found.brokers] == [0, 50, 100, 100]

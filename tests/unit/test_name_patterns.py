@@ -6,7 +6,7 @@ import pytest
 
 from kctl.errors import NotFound, UsageError
 from kctl.name_patterns import parse_patterns, select
-from kctl.suggestions import closest
+from kctl.suggestions import closest, did_you_mean
 
 KNOWN = ["orders", "orders-v2", "payments"]
 
@@ -53,3 +53,12 @@ def test_no_regular_expression() -> None:
 )
 def test_closest(name: str, found: list[str]) -> None:
     assert closest(name, KNOWN) == found
+
+
+def test_any_character_is_any() -> None:
+    """A group id may have line ends, and `--match '.*'` means all groups."""
+    assert select(["a\nb", "c"], patterns=parse_patterns("--match", [".*"]), noun="group") == ["a\nb", "c"]
+
+
+def test_what_was_meant_is_told_in_one_line() -> None:
+    assert did_you_mean("bilng", ["bil\n\x1bing"]) == "did you mean bil\\n\\x1bing?"

@@ -119,7 +119,7 @@ def test_topics_grow_as_they_were_made_to(outlook: Outlook) -> None:
     assert limited.retention_bytes_used == pytest.approx(5.5 / 5)
     assert keys.dirty_ratio_at_least == pytest.approx(0.5 / 0.6, rel=1e-3)
     assert (keys.cleaner_stands_still, endless.cleaner_stands_still) == (True, None)
-    assert (moved.replicas, moved.growth_bytes_per_hour) == (1, 0.0)
+    assert (moved.replica_count, moved.growth_bytes_per_hour) == (1, 0.0)
 
 
 def test_disks_are_full_by_what_has_no_end(outlook: Outlook) -> None:
@@ -139,8 +139,8 @@ def test_disks_are_full_by_what_has_no_end(outlook: Outlook) -> None:
 
 def test_replicas_that_are_gone_are_not_told(outlook: Outlook) -> None:
     found = outlook.by_replica()
-    assert [(r.broker, r.leader) for r in found if r.topic == "moved"] == [(2, True)]
-    assert [(r.topic, r.broker, r.leader) for r in found if r.topic == "endless"] == [
+    assert [(r.broker, r.is_leader) for r in found if r.topic == "moved"] == [(2, True)]
+    assert [(r.topic, r.broker, r.is_leader) for r in found if r.topic == "endless"] == [
         ("endless", 1, True),
         ("endless", 2, False),
     ]
@@ -189,7 +189,7 @@ def test_another_retention(job: OutlookJob, outlook: Outlook) -> None:
     assert topic.freed_at_least_bytes == pytest.approx(2 * (2.5 * GB * old - GB), rel=0.05)
     assert (topic.ceiling_bytes, topic.unknown_partitions) == (None, 0)
     assert topic.new_ceiling_bytes == pytest.approx(2 * (0.5 * GB + GB + LATE), rel=0.01)
-    assert [(g.group, g.partitions) for g in found.groups] == [("behind", 1)]
+    assert [(g.group, g.partition_count) for g in found.groups] == [("behind", 1)]
     assert found.groups[0].lost_at_most == pytest.approx(13_000, rel=0.05)
     assert (found.groups[0].loss_ms, found.groups[0].new_loss_ms) == (None, 0)
     one = found.log_dirs[0]
@@ -354,23 +354,23 @@ def test_a_disk_that_is_full_later_than_can_be_foretold(
 # --- what the command makes of it, but for Spark --------------------------------------------------------------------
 
 KEYS = {
-    ("topic", "usage"): "topic partitions replicas size_bytes replicas_bytes cleanup_policy segment_bytes "
+    ("topic", "usage"): "topic partition_count replica_count size_bytes replicas_bytes cleanup_policy segment_bytes "
     "retention_bytes retention_bytes_used oldest_timestamp oldest_age_ms retention_ms retention_ms_used observed_ms "
     "written_bytes_per_hour growth_bytes_per_hour ceiling_bytes unlimited skew dirty_ratio_at_least "
     "cleaner_stands_still",
-    ("partition", "usage"): "topic partition leader replicas size_bytes replicas_bytes log_start_offset log_end_offset "
-    "cleanup_policy segment_bytes retention_bytes retention_bytes_used oldest_timestamp oldest_age_ms retention_ms "
-    "retention_ms_used observed_ms written_bytes_per_hour growth_bytes_per_hour ceiling_bytes unlimited "
+    ("partition", "usage"): "topic partition leader replica_count size_bytes replicas_bytes log_start_offset "
+    "log_end_offset cleanup_policy segment_bytes retention_bytes retention_bytes_used oldest_timestamp oldest_age_ms "
+    "retention_ms retention_ms_used observed_ms written_bytes_per_hour growth_bytes_per_hour ceiling_bytes unlimited "
     "dirty_ratio_at_least cleaner_stands_still",
-    ("replica", "usage"): "topic partition broker log_dir leader future offset_lag size_bytes retention_bytes_used "
+    ("replica", "usage"): "topic partition broker log_dir is_leader future offset_lag size_bytes retention_bytes_used "
     "observed_ms written_bytes_per_hour growth_bytes_per_hour freed_bytes_per_hour shrunk_at",
-    ("broker", "usage"): "broker log_dirs topics replicas size_bytes disk_used retention_bytes_used oldest_timestamp "
-    "oldest_age_ms retention_ms_used observed_ms written_bytes_per_hour growth_bytes_per_hour full_log_dir full_ms "
-    "full_at full_after_ms",
-    ("log-dir", "usage"): "broker log_dir topics replicas size_bytes total_bytes usable_bytes disk_used "
+    ("broker", "usage"): "broker log_dir_count topic_count replica_count size_bytes disk_used retention_bytes_used "
+    "oldest_timestamp oldest_age_ms retention_ms_used observed_ms written_bytes_per_hour growth_bytes_per_hour "
+    "full_log_dir full_ms full_at full_after_ms",
+    ("log-dir", "usage"): "broker log_dir topic_count replica_count size_bytes total_bytes usable_bytes disk_used "
     "retention_bytes_used oldest_timestamp oldest_age_ms retention_ms_used observed_ms written_bytes_per_hour "
     "growth_bytes_per_hour same_volume full_ms full_at growing_to_bytes unknown_replicas causes full_after_ms",
-    ("topic", "losses"): "broker log_dir full_ms full_at group partitions unread sole deleted loss_ms",
+    ("topic", "losses"): "broker log_dir full_ms full_at group partition_count unread sole deleted loss_ms",
     ("topic", "skew"): "places least mean most ratio spread over broker topic",
     ("topic", "tombstones"): "group topic partition lag time_lag_ms delete_retention_ms min_compaction_lag_ms sure_ms",
 }

@@ -14,9 +14,9 @@ from kctl.records.lost_file import LostFile
 from kctl.records.outgoing import Outgoing, Unfit
 from kctl.records.pace import Pace, parse_record_rate
 from kctl.records.partitioner import murmur2, partition_of
-from kctl.records.produce import Lost
 from kctl.records.produce_input import Lines, check_files
 from kctl.records.produce_json import json_line, json_parser
+from kctl.records.produce_options import Lost
 from kctl.records.produce_template import MAX_RANDOM, random_text, template
 from kctl.records.produce_text import TextFormat, parse_header, text_parser
 

@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,12 +18,14 @@ from kctl.commands.invocation import Invocation
 from kctl.commands.output import Table
 from kctl.commands.produce import _keep
 from kctl.commands.produce_report import report
-from kctl.errors import ConnectionFailed, InvalidFile, OperationFailed, UsageError
+from kctl.errors import ConnectionFailed, InvalidFile, OperationFailed, Refused, UsageError
+from kctl.records.destination import Destination, check_topic, longest_line
 from kctl.records.lost_file import LostFile
 from kctl.records.outgoing import Outgoing
-from kctl.records.produce import Destination, Lost, ProduceOptions, ProduceResult, Producing, longest_line
+from kctl.records.produce import Producing
 from kctl.records.produce_batch import OpenBatch
 from kctl.records.produce_input import Lines
+from kctl.records.produce_options import Lost, ProduceOptions, ProduceResult
 from produce_fakes import FakeBroker, FakeClient, state
 
 Parse = Callable[[bytes, int], Outgoing]
@@ -72,7 +75,7 @@ def test_a_line_longer_than_any_record_is_refused_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parse: Parse | None, skip: bool
 ) -> None:
     """Compressed, no limit of the topic stops it: what was read of it must not be sent for it."""
-    monkeypatch.setattr("kctl.records.produce.MAX_RECORD_BYTES", 300_000)
+    monkeypatch.setattr("kctl.records.destination.MAX_RECORD_BYTES", 300_000)
     path = tmp_path / "lines"
     path.write_bytes(b"a" * 300_000 + b"\n" + b"b" * 900_000 + b"\nnext\n")
     run = _run([path], codec="gzip", parse=parse, skip=skip)
@@ -127,11 +130,11 @@ def test_no_file_descriptor_is_a_broker_that_cannot_be_reached(tmp_path: Path) -
     path = tmp_path / "lines"
     path.write_text("a\n")
     run = _run([path])
-    broker = run._sender._brokers[1]
+    broker = run._sender._leaders._brokers[1]
     client = cast(FakeClient, run._client)
     client.dial_known = lambda *_, **__: (_ for _ in ()).throw(OSError(errno.EMFILE, "too many"))  # type: ignore[method-assign]
     with pytest.raises(ConnectionFailed, match="broker 1 cannot be reached: too many"):
-        run._sender._dial_one(broker)
+        run._sender._leaders._dial_one(broker)
     run._sender.close()
 
 
@@ -280,3 +283,12 @@ def test_what_is_written_is_counted_when_it_is_on_the_disk(tmp_path: Path) -> No
         file.write("t", [Lost(n, Outgoing(b"k", b"v", (), 1, 0), "unknown") for n in range(250)])
     assert file.written == 0
     file.close()
+
+
+def test_what_brokers_take_of_nobody_is_refused_before_a_line_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = state(1)
+    internal = replace(known, topics={"t": replace(known.topics["t"], internal=True)})
+    monkeypatch.setattr("kctl.records.destination.known_topics", lambda *_: internal)
+    with pytest.raises(Refused, match="topic t is Kafka's own") as refused:
+        check_topic(cast(ClusterClient, FakeClient(internal)), ProduceOptions("t"))
+    assert refused.value.exit_code == 4

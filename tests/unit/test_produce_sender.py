@@ -18,7 +18,8 @@ from kctl.records.background import Background
 from kctl.records.outgoing import Outgoing
 from kctl.records.produce_batch import ClosedBatch
 from kctl.records.produce_link import Link
-from kctl.records.produce_sender import ACKNOWLEDGED, FAILED, UNKNOWN, Sender, SenderOptions
+from kctl.records.produce_options import SenderOptions
+from kctl.records.produce_sender import ACKNOWLEDGED, FAILED, UNKNOWN, Sender
 from produce_fakes import FakeBroker, FakeClient, state
 
 
@@ -271,8 +272,8 @@ def test_a_silent_broker_is_named(rig: Callable[..., Rig]) -> None:
     it = rig(idempotent=False, timeout_s=2.0)
     it.batch()
     it.until(lambda: it.sender.idle, "given up")
-    assert it.sender._trouble is not None
-    assert it.sender._trouble.message == "the connection to broker 1 broke: it was silent for 1.5 s"
+    assert it.sender._leaders.trouble is not None
+    assert it.sender._leaders.trouble.message == "the connection to broker 1 broke: it was silent for 1.5 s"
 
 
 def test_the_broker_has_more_time_than_it_is_told(rig: Callable[..., Rig]) -> None:

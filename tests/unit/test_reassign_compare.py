@@ -89,7 +89,7 @@ def test_places() -> None:
 def test_counts() -> None:
     live = _live((4, 2))
     found = judge([MOVE, REORDER, DIRS], live)
-    assert (found.partitions, found.reached, found.in_flight, found.as_before, found.elsewhere) == (3, 1, 0, 0, 2)
+    assert (found.partition_count, found.reached, found.in_flight, found.as_before, found.elsewhere) == (3, 1, 0, 0, 2)
 
 
 @pytest.mark.parametrize(("told", "in_flight", "as_before"), [(IN_D1, 0, 1), (TO_D2, 1, 0), ({}, 1, 0)])
@@ -125,5 +125,5 @@ def test_brokers_that_were_to_be_emptied() -> None:
     }
     state = ClusterState("c", 1, {}, topics)
     (left,) = held_by(state, {4, 9})
-    assert (left.broker, left.replicas, left.partitions) == (4, 2, ["new-0", "t-0"])
+    assert (left.broker, left.replica_count, left.partitions) == (4, 2, ["new-0", "t-0"])
     assert held_by(state, {9}) == []

@@ -18,7 +18,7 @@ MOVE = MovingPartition("t", 0, [4, 2], [4], [1], False, 3, 100)
 QUIET = Status("prod", "c", None, [], None, [], {}, [])
 RUN = RunOverview(
     kind="apply", state="incomplete", alive=False, pid=None, journal="j", source="p.json", began_at="", last_at="",
-    batches=1, batches_done=1, partitions=1, reached=1, in_flight=0, as_before=0, elsewhere=0, throttle_bytes=None,
+    batches=1, batches_done=1, partition_count=1, reached=1, in_flight=0, as_before=0, elsewhere=0, throttle_bytes=None,
     throttle="brokers that were down keep its throttle", throttles_left=["broker 4"],
 )  # fmt: skip
 

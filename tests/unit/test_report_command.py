@@ -94,11 +94,11 @@ def test_the_timeline_tells_when_a_group_stopped(report: Report) -> None:
 
 def test_the_overview_adds_up_what_is_there(report: Report) -> None:
     totals = report.overview
-    assert (totals.groups, totals.groups_ok, totals.groups_warn, totals.groups_err) == (5, 2, 1, 1)
+    assert (totals.group_count, totals.groups_ok, totals.groups_warn, totals.groups_err) == (5, 2, 1, 1)
     assert totals.lag == 2 * 40 * 59 + 2 * 100 * 29
     assert totals.replicas_bytes == 8 * end_of(59) * MESSAGE_BYTES
     assert totals.growth_bytes_per_hour == pytest.approx(8 * 100 * 60 * MESSAGE_BYTES)
-    assert (totals.brokers, totals.log_dirs, totals.offline_log_dirs, totals.topics) == (3, 3, 1, 2)
+    assert (totals.broker_count, totals.log_dir_count, totals.offline_log_dirs, totals.topic_count) == (3, 3, 1, 2)
     assert totals.next_loss_ms == min(p.loss_ms for p in report.partitions if p.loss_ms is not None)
 
 
@@ -198,7 +198,7 @@ def test_a_broker_that_died_is_named_and_its_figures_are_marked(tmp_path: Path) 
         put_pass(store, at_ms(minute), at_ms(minute) + 50, part, interval_ms=MINUTE_MS)
     found = _report(store.root)
     died = EPOCH + timedelta(milliseconds=at_ms(12))
-    assert [(each.broker, each.since, each.log_dirs) for each in found.silent_brokers] == [(2, died, 1)]
+    assert [(each.broker, each.since, each.log_dir_count) for each in found.silent_brokers] == [(2, died, 1)]
     assert [(each.kind.value, each.name, each.since) for each in found.findings[:1]] == [("broker", "2", died)]
     assert {row.now.broker: row.silent_since for row in found.log_dirs} == {1: None, 2: died, 3: None}
 

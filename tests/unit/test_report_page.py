@@ -174,15 +174,15 @@ REPORT_KEYS: dict[type, list[str]] = {
     model.Finding: ["severity", "kind", "name", "broker", "what", "advice", "since", "due_ms", "before_span"],
     model.Span: ["from_at", "to_at", "bucket_ms", "buckets", "passes", "incomplete", "failures", "missed", "gaps"],
     model.Gap: ["from_at", "to_at", "passes", "open"],
-    model.SilentBroker: ["broker", "since", "log_dirs"],
+    model.SilentBroker: ["broker", "since", "log_dir_count"],
     model.StatusSpan: ["first", "count", "status"],
     model.GroupReport: ["now", "gone", "lag_over_time", "time_lag_over_time", "timeline"],
     model.LogDirReport: ["now", "error", "size_over_time", "silent_since"],
     model.TopicReport: ["now", "size_over_time"],
     model.Overview: [
-        "groups", "groups_ok", "groups_warn", "groups_err", "groups_unknown", "partitions", "lag", "lost",
-        "time_lag_ms", "next_loss_ms", "brokers", "log_dirs", "offline_log_dirs", "topics", "replicas_bytes",
-        "growth_bytes_per_hour", "next_full_ms",
+        "group_count", "groups_ok", "groups_warn", "groups_err", "groups_unknown", "partition_count", "lag", "lost",
+        "time_lag_ms", "next_loss_ms", "broker_count", "log_dir_count", "offline_log_dirs", "topic_count",
+        "replicas_bytes", "growth_bytes_per_hour", "next_full_ms",
     ],
 }  # fmt: skip
 

@@ -118,7 +118,7 @@ USAGE = Usage(
 
 def test_by_partition() -> None:
     rows = [
-        (r.topic, r.partition, r.leader, r.replicas, r.size_bytes, r.replicas_bytes, r.retention_bytes_used,
+        (r.topic, r.partition, r.leader, r.replica_count, r.size_bytes, r.replicas_bytes, r.retention_bytes_used,
          r.oldest_age_ms, r.retention_ms_used)
         for r in USAGE.by_partition()
     ]  # fmt: skip
@@ -132,7 +132,7 @@ def test_by_partition() -> None:
 
 def test_by_topic_adds_sizes_and_takes_the_worst_share() -> None:
     a, b, c = USAGE.by_topic()
-    assert (a.topic, a.partitions, a.replicas, a.size_bytes, a.replicas_bytes) == ("a", 2, 3, 90, 190)
+    assert (a.topic, a.partition_count, a.replica_count, a.size_bytes, a.replicas_bytes) == ("a", 2, 3, 90, 190)
     assert (a.retention_bytes_used, a.retention_ms_used, a.oldest_age_ms) == (0.8, 0.5, 2 * HOUR)
     assert a.oldest_timestamp == at(NOW - 2 * HOUR)
     assert (b.cleanup_policy, b.size_bytes, b.retention_bytes_used) == ("compact", 500, None)
@@ -141,7 +141,7 @@ def test_by_topic_adds_sizes_and_takes_the_worst_share() -> None:
 
 def test_by_broker_takes_the_fullest_disk() -> None:
     one, two, three = USAGE.by_broker()
-    assert (one.broker, one.log_dirs, one.topics, one.replicas, one.size_bytes) == (1, 2, 2, 2, 610)
+    assert (one.broker, one.log_dir_count, one.topic_count, one.replica_count, one.size_bytes) == (1, 2, 2, 2, 610)
     assert (one.disk_used, one.retention_bytes_used, one.oldest_age_ms) == (0.9, 0.8, HOUR)
     assert (two.size_bytes, two.disk_used, two.retention_bytes_used, two.retention_ms_used) == (
         80,
@@ -149,11 +149,11 @@ def test_by_broker_takes_the_fullest_disk() -> None:
         0.7,
         0.5,
     )
-    assert (three.topics, three.replicas, three.size_bytes, three.oldest_timestamp) == (0, 0, 0, None)
+    assert (three.topic_count, three.replica_count, three.size_bytes, three.oldest_timestamp) == (0, 0, 0, None)
 
 
 def test_by_log_dir() -> None:
-    rows = [(r.broker, r.log_dir, r.replicas, r.size_bytes, r.disk_used) for r in USAGE.by_log_dir()]
+    rows = [(r.broker, r.log_dir, r.replica_count, r.size_bytes, r.disk_used) for r in USAGE.by_log_dir()]
     assert rows == [
         (1, "/d1", 1, 80, 0.9),
         (1, "/d2", 1, 530, 0.1),

@@ -307,5 +307,5 @@ def test_the_join_names_who_loses_most_first() -> None:
         HOUR_MS,
     )
     assert [row.group for row in found] == ["overtaken", "behind"]
-    assert (found[1].partitions, found[1].unread, found[1].sole, found[1].deleted) == (2, 14_600, 7_300, 0)
+    assert (found[1].partition_count, found[1].unread, found[1].sole, found[1].deleted) == (2, 14_600, 7_300, 0)
     assert found[0].loss_eta_ms == 0

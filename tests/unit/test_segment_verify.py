@@ -75,7 +75,7 @@ def test_healthy_files_and_what_was_checked(tmp_path: Path) -> None:
     assert result.findings == ()
     assert result.healthy
     checked = result.checked
-    assert (checked.log_dirs, checked.partitions, checked.segments, checked.batches, checked.records) == (
+    assert (checked.log_dir_count, checked.partition_count, checked.segments, checked.batches, checked.records) == (
         1,
         1,
         1,
@@ -202,7 +202,7 @@ def test_recorded_damage_is_found(name: str) -> None:
 
 def test_a_path_that_is_given_twice(tmp_path: Path) -> None:
     folder = partition(tmp_path / "orders-0")[0]
-    assert verify([folder, folder]).checked.partitions == 1
+    assert verify([folder, folder]).checked.partition_count == 1
 
 
 def test_a_companion_stands_for_its_segment(tmp_path: Path) -> None:

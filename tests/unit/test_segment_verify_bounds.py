@@ -141,7 +141,7 @@ def test_another_folder_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest
     refuse(monkeypatch, "lost+found")
     result = verify([path])
     assert [found.code for found in result.findings] == ["folder_name"]
-    assert result.checked.partitions == 1
+    assert result.checked.partition_count == 1
 
 
 def test_a_segment_in_the_middle_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +180,7 @@ def test_folders_without_anything_of_kafka(files: list[str], is_one: bool, tmp_p
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"")
     if is_one:
-        assert verify([tmp_path]).checked.log_dirs == 1
+        assert verify([tmp_path]).checked.log_dir_count == 1
         return
     with pytest.raises(UsageError, match="is no log dir"):
         verify([tmp_path])

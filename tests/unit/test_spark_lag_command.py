@@ -19,8 +19,9 @@ from typing import Any
 
 import pytest
 
-from kctl.commands import output, spark_lag
+from kctl.commands import spark_lag
 from kctl.commands.app import main
+from kctl.commands.output_tables import cells_of
 from kctl.commands.spark_lag_view import lag_tables
 from kctl.commands.table_layout import Cells, fit
 from kctl.commands.views import By
@@ -160,7 +161,7 @@ def test_names_are_whole_at_80_columns() -> None:
     names = {"group": '<b>x</b>" ünï', "topic": "eu/payments"}
     status = {"partition": 11, "state": "Stable", "status": "STALL", "standing": "active"}
     (table,) = lag_tables([PartitionStatus(**row | figures | names | status)], By.PARTITION)  # type: ignore[arg-type]
-    (texts,) = output._cells(table)
+    (texts,) = cells_of(table)
     cells = [
         Cells(column.title, [text], breakable=column.align == "left", whole=column.name)
         for column, text in zip(table.columns, texts, strict=True)
@@ -188,7 +189,7 @@ def test_csv_and_by_group(run: Run, store: Path) -> None:
     code, out, _ = run("--store", str(store), "--last", "30m", "-o", "csv", "--by", "group")
     rows = list(csv.DictReader(io.StringIO(out)))
     assert code == 0
-    assert [(row["group"], row["status"], row["partitions"]) for row in rows] == [
+    assert [(row["group"], row["status"], row["partition_count"]) for row in rows] == [
         ("keeps-up", "OK", "1"), ("slow", "WARN", "1"), ("stopped", "ERR", "1"),
     ]  # fmt: skip
 

@@ -57,26 +57,26 @@ def _grow(cluster: _Cluster, timeout_s: float = 30.0) -> AlteredTopic:
 def test_an_old_partition_without_a_leader_is_not_waited_for() -> None:
     cluster = _Cluster(_topic(1, 1, -1, 1))
     row = _grow(cluster)
-    assert (row.result, row.partitions_after, row.error) == ("altered", 4, None)
+    assert (row.result, row.partition_count_after, row.error) == ("altered", 4, None)
     assert cluster.looks == 1
 
 
 def test_new_partitions_without_a_leader() -> None:
     row = _grow(_Cluster(_topic(1, 1, 1, -1)), timeout_s=0.0)
-    assert (row.result, row.partitions_after) == ("failed", 4)
+    assert (row.result, row.partition_count_after) == ("failed", 4)
     assert row.error == "the controller took it, but new partitions have no leader so far: 3"
 
 
 @pytest.mark.parametrize(("shown", "result", "count"), [((1, 1, 1, 1), "altered", 4), ((1, 1, 1), "failed", 3)])
 def test_a_lost_answer_is_decided_by_what_is_there(shown: tuple[int, ...], result: str, count: int) -> None:
     row = _grow(_Cluster(_topic(*shown), UNKNOWN), timeout_s=0.0)
-    assert (row.result, row.partitions_after) == (result, count)
+    assert (row.result, row.partition_count_after) == (result, count)
     assert row.error == (None if result == "altered" else UNKNOWN.message)
 
 
 def test_what_cannot_be_read_back_is_a_row() -> None:
     row = _grow(_Cluster(GONE))
-    assert (row.result, row.partitions_after) == ("failed", 4)
+    assert (row.result, row.partition_count_after) == ("failed", 4)
     assert row.error == f"the brokers took it, but it could not be read back: {GONE.message}"
 
 

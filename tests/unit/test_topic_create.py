@@ -12,7 +12,8 @@ from kctl.configs.describe import Config
 from kctl.errors import AlreadyExists, KctlError, NotAuthorized, OutcomeUnknown, Refused
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
 from kctl.topics import create
-from kctl.topics.create import CreatedTopic, NewTopic, create_topics, plan_create
+from kctl.topics.create import CreatedTopic, create_topics, plan_create
+from kctl.topics.new_topic import NewTopic
 
 SILENCE = OutcomeUnknown("broker 1 did not answer")
 
@@ -50,7 +51,7 @@ def _create(cluster: _Cluster, *names: str, if_not_exists: bool = False) -> dict
     plan = [CreatedTopic(name, "would create", 1, 1, {}) for name in names]
     topics = [NewTopic(name, 2, 1) for name in names]
     rows = create_topics(client, topics, plan, if_not_exists=if_not_exists, timeout_s=0.0)
-    return {row.name: (row.result, row.error or row.differs) for row in rows}
+    return {row.topic: (row.result, row.error or row.differs) for row in rows}
 
 
 def test_a_timeout_in_the_controller_is_looked_after() -> None:

@@ -14,8 +14,9 @@ from kctl.groups.model import Group, Groups
 from kctl.model import Broker, ClusterState, TopicPartition, TopicState
 from kctl.topics import delete as deleting
 from kctl.topics import readers as reading
-from kctl.topics.create import CreatedTopic, NewTopic, create_topics, request_chunks
+from kctl.topics.create import CreatedTopic, create_topics
 from kctl.topics.delete import DeletedTopic, delete_topics, losses
+from kctl.topics.new_topic import NewTopic, request_chunks
 
 GONE = ConnectionFailed("nobody is there")
 SILENT = ConnectionTimedOut("no answer within 1 s")
@@ -160,7 +161,9 @@ def test_readers_that_are_not_shown_are_not_absent(
     groups: list[str],
     expected: list[str] | None,
 ) -> None:
-    found = Groups({g: Group(g, "Empty", "consumer", None, 1) for g in groups}, {2: silent} if silent else {}, {})
+    found = Groups(
+        {g: Group(g, "Empty", "consumer", None, 1) for g in groups}, {"broker 2": silent} if silent else {}, {}
+    )
     monkeypatch.setattr(reading, "all_groups", lambda *_, **__: found)
     monkeypatch.setattr(reading, "ask_coordinators", lambda *_, **__: {g: {TopicPartition("t", 0): 5} for g in groups})
     monkeypatch.setattr(reading, "may_describe_cluster", lambda _: may)

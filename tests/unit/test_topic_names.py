@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kctl.errors import UsageError
-from kctl.topics.create import parse_assignment, parse_configs
 from kctl.topics.names import check_name, collisions, fault_of, is_internal
+from kctl.topics.new_topic import parse_assignment
 
 
 @pytest.mark.parametrize(
@@ -96,23 +96,3 @@ def test_assignment(text: str, expected: tuple[tuple[int, ...], ...]) -> None:
 def test_bad_assignment(text: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         parse_assignment(text)
-
-
-@pytest.mark.parametrize(
-    ("pairs", "expected"),
-    [
-        ([], {}),
-        (["retention.ms=1000"], {"retention.ms": "1000"}),
-        (["a=b=c", "d="], {"a": "b=c", "d": ""}),
-        ([" a = b "], {"a": "b"}),
-        (["cleanup.policy=compact,delete"], {"cleanup.policy": "compact,delete"}),
-    ],
-)
-def test_configs(pairs: list[str], expected: dict[str, str]) -> None:
-    assert parse_configs(pairs) == expected
-
-
-@pytest.mark.parametrize("pairs", [["retention.ms"], ["=1"], [" =1"], ["a=1", "a=2"]])
-def test_bad_configs(pairs: list[str]) -> None:
-    with pytest.raises(UsageError, match="--config"):
-        parse_configs(pairs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import SimpleNamespace as Answer
 from typing import Any, cast
 
@@ -25,9 +26,11 @@ from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, Top
 from kctl.topics import describe as describing
 from kctl.topics.configs import ConfigEntry, ConfigSource
 from kctl.topics.describe import Problem, describe, describe_chosen, has_problem, only
+from kctl.topics.listing import summaries
 from kctl.topics.offsets import failure_lines, parse_place
 from kctl.topics.partition_numbers import parse_numbers
 from kctl.topics.rates import Ends, rates
+from kctl.topics.reassignments import Moving
 from kctl.topics.sizes import Size, fetch_sizes, size_of
 
 
@@ -58,6 +61,19 @@ def test_problems(problem: Problem, partitions: list[int]) -> None:
     topic = describe(TopicState("t", False, None, (_FULL, _AT, _UNDER, _OFFLINE)), [two], None)
     assert [p.partition for p in only(topic, [problem]).partitions] == partitions
     assert only(topic, [problem]).partition_count == 4
+
+
+def test_replicas_that_a_reassignment_adds_do_not_count() -> None:
+    """As Partition.isUnderReplicated and TopicCommand.PartitionDescription (KIP-455)."""
+    topic = TopicState("t", False, None, (_AT, _partition(1, (1, 2, 3), (1,))))
+    adding = {TopicPartition("t", 1): (3,)}
+    moving = {tp: Moving(added, ()) for tp, added in adding.items()}
+    described = describe(replace(topic, partitions=(_AT,)), [], moving)
+    assert not described.partitions[0].under_replicated
+    (row,) = summaries([topic], adding)
+    assert row.under_replicated_partitions == 1, "one of the two is out of sync beside what is added"
+    (row,) = summaries([topic], OperationFailed("no controller"))
+    assert row.under_replicated_partitions == 2
 
 
 def test_without_configs_the_minimum_is_not_known() -> None:

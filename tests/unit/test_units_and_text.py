@@ -31,6 +31,11 @@ def test_nonsense_is_a_usage_error(text: str) -> None:
             parse(text)
 
 
+def test_no_duration_is_longer_than_times_can_be() -> None:
+    with pytest.raises(UsageError, match="longer than 1,000 years"):
+        parse_duration_ms("999999999d")
+
+
 FORMATTED = [
     (0, "0 B"),
     (999, "999 B"),

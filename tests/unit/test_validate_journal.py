@@ -216,7 +216,7 @@ def test_values_of_others(value: bytes | None) -> None:
 
 def test_a_task_is_read_once_and_by_this_user_only(tmp_path: Path) -> None:
     security = Security("SASL_SSL", "SCRAM-SHA-512", "ops", "hunter2", "/ca.pem", ssl_key_password="k")
-    target = Target("prod", ("a:1", "b:2"), "z:3/x", security)
+    target = Target("prod", ("a:1", "b:2"), "z:3/x", security, zookeeper_security=Security("SSL", ssl_cafile="/z.pem"))
     settings = ProducerSettings("t", RUN, partitions=(0, 2))
     path = tmp_path / "task"
     write_task(path, target, settings, tmp_path / "journal")

@@ -247,3 +247,12 @@ def test_a_walk_ends_with_the_last_level(monkeypatch: pytest.MonkeyPatch) -> Non
     client: Any = SimpleNamespace(get_children=lambda _path: ["a"])
     found, cut = walk(client, "/", depth=1000, limit=10)
     assert ([row.path for row in found], cut, levels) == (["/a", "/a/b"], False, [1, 2])
+
+
+def test_the_configuration_of_the_ensemble() -> None:
+    data = b"server.1=zk1:2888:3888:participant;2181\nserver.2=zk2:2888:3888\nversion=100000000"
+    assert decode("/zookeeper/config", data).value == {
+        "server.1": "zk1:2888:3888:participant;2181", "server.2": "zk2:2888:3888", "version": "100000000",
+    }  # fmt: skip
+    assert decode("/zookeeper/config", b"what").value == "what"
+    assert decode("/other", data).value == data.decode()

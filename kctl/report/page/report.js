@@ -128,18 +128,18 @@ function showOverview() {
   const soon = (ms) => (ms === null || ms > 7 * DAY_MS ? "" : ms <= DAY_MS ? "ERR" : "WARN");
   const groupCount = (count) => (report.missing_tables.includes("commits") ? "–" : formatCount(count));
   part("tiles").append(
-    tile("groups in ERR, of " + groupCount(overview.groups), groupCount(overview.groups_err), alarm(overview.groups_err, "ERR")),
+    tile("groups in ERR, of " + groupCount(overview.group_count), groupCount(overview.groups_err), alarm(overview.groups_err, "ERR")),
     tile("groups in WARN", groupCount(overview.groups_warn), alarm(overview.groups_warn, "WARN")),
     tile("next loss in", some(overview.next_loss_ms, formatEta), soon(overview.next_loss_ms)),
     tile("lost, messages", some(overview.lost, formatCount), alarm(groups.some(loses), "ERR")),
     tile("a disk is full in", some(overview.next_full_ms, formatEta), soon(overview.next_full_ms)),
-    tile("log dirs offline, of " + formatCount(overview.log_dirs), formatCount(overview.offline_log_dirs), alarm(overview.offline_log_dirs, "ERR")),
+    tile("log dirs offline, of " + formatCount(overview.log_dir_count), formatCount(overview.offline_log_dirs), alarm(overview.offline_log_dirs, "ERR")),
     tile("lag, messages", some(overview.lag, formatCount)),
     tile("longest time lag", some(overview.time_lag_ms, formatDuration)),
     tile("bytes of all replicas", formatSize(overview.replicas_bytes)),
     tile("growth", some(overview.growth_bytes_per_hour, KINDS.growth.show)),
-    tile("topics", formatCount(overview.topics)),
-    tile("brokers" + (silent ? ", " + formatCount(silent) + " without answer" : ""), formatCount(overview.brokers), alarm(silent, "ERR")),
+    tile("topics", formatCount(overview.topic_count)),
+    tile("brokers" + (silent ? ", " + formatCount(silent) + " without answer" : ""), formatCount(overview.broker_count), alarm(silent, "ERR")),
   );
 }
 
@@ -165,8 +165,8 @@ function showGroups() {
     { key: "consumed_per_s", title: "CONSUMED", kind: "rate" }, { key: "produced_per_s", title: "PRODUCED", kind: "rate" },
     { key: "worst_status", title: "WORST", kind: "status", minor: true },
     { key: "deletion_ms", title: "DELETED IN", kind: "eta", minor: true },
-    { key: "topics", title: "TOPICS", kind: "count", minor: true },
-    { key: "partitions", title: "PARTITIONS", kind: "count", minor: true },
+    { key: "topic_count", title: "TOPICS", kind: "count", minor: true },
+    { key: "partition_count", title: "PARTITIONS", kind: "count", minor: true },
     { key: "last_commit", title: "LAST COMMIT", kind: "time", minor: true }, { key: "at", title: "READ AT", kind: "time", minor: true },
   ], groups, (found) => {
     rows = found;
@@ -181,7 +181,7 @@ function note(id, rows, all, words) {
 }
 
 function showPartitions() {
-  note("partitions-note", report.partitions, overview.partitions, "The worst");
+  note("partitions-note", report.partitions, overview.partition_count, "The worst");
   tables.partitions = new RowTable(part("partitions-table"), "partitions", [
     { key: "group", title: "GROUP", kind: "text" }, { key: "topic", title: "TOPIC", kind: "text" },
     { key: "partition", title: "PART", kind: "count" }, { key: "status", title: "STATUS", kind: "status" },
@@ -216,7 +216,7 @@ function showLogDirs() {
     { key: "size_bytes", title: "SIZE", kind: "size" }, { key: "size_over_time", title: "SIZE OVER TIME", kind: "spark" },
     { key: "growth_bytes_per_hour", title: "GROWTH", kind: "growth" }, { key: "filled_by", title: "FILLED BY", kind: "text" },
     { key: "error", title: "ERROR", kind: "text" },
-    { key: "topics", title: "TOPICS", kind: "count", minor: true }, { key: "replicas", title: "REPLICAS", kind: "count", minor: true },
+    { key: "topic_count", title: "TOPICS", kind: "count", minor: true }, { key: "replica_count", title: "REPLICAS", kind: "count", minor: true },
     { key: "growing_to_bytes", title: "GROWS TO", kind: "size", minor: true },
   ], logDirs, (found) => chart.set(found, "size_over_time"));
   showLosses();
@@ -228,7 +228,7 @@ function showLosses() {
   tables.losses = new RowTable(part("losses-table"), "losses", [
     { key: "log_dir", title: "LOG DIR", kind: "text" }, { key: "broker", title: "BROKER", kind: "count" },
     { key: "full_ms", title: "FULL IN", kind: "eta" }, { key: "group", title: "GROUP", kind: "text" },
-    { key: "partitions", title: "PARTITIONS", kind: "count" }, { key: "unread", title: "UNREAD", kind: "count" },
+    { key: "partition_count", title: "PARTITIONS", kind: "count" }, { key: "unread", title: "UNREAD", kind: "count" },
     { key: "sole", title: "ONLY HERE", kind: "count" }, { key: "deleted", title: "DELETED UNREAD", kind: "count" },
     { key: "loss_ms", title: "LOSES IN", kind: "eta" },
   ], report.losses);
@@ -240,7 +240,7 @@ function showTopics() {
   drawBars(part("topic-growth"), "Growth", topics, name, (r) => r.growth_bytes_per_hour, KINDS.growth.show);
   drawBars(part("topic-time"), "Share of retention.ms that is used", topics, name, (r) => r.retention_ms_used, KINDS.share.show, 1);
   drawBars(part("topic-bytes"), "Share of retention.bytes that is used", topics, name, (r) => r.retention_bytes_used, KINDS.share.show, 1);
-  note("topics-note", topics, overview.topics, "The largest");
+  note("topics-note", topics, overview.topic_count, "The largest");
   tables.topics = new RowTable(part("topics-table"), "topics", [
     { key: "topic", title: "TOPIC", kind: "text" }, { key: "replicas_bytes", title: "ALL REPLICAS", kind: "size" },
     { key: "size_over_time", title: "SIZE OVER TIME", kind: "spark" }, { key: "growth_bytes_per_hour", title: "GROWTH", kind: "growth" },
@@ -248,8 +248,8 @@ function showTopics() {
     { key: "retention_ms", title: "RETENTION", kind: "limit" }, { key: "retention_ms_used", title: "TIME USED", kind: "share" },
     { key: "retention_bytes", title: "BYTES KEPT", kind: "bytesLimit" },
     { key: "retention_bytes_used", title: "BYTES USED", kind: "share" }, { key: "cleanup_policy", title: "POLICY", kind: "plain" },
-    { key: "partitions", title: "PARTITIONS", kind: "count", minor: true },
-    { key: "replicas", title: "REPLICAS", kind: "count", minor: true }, { key: "size_bytes", title: "SIZE", kind: "size", minor: true },
+    { key: "partition_count", title: "PARTITIONS", kind: "count", minor: true },
+    { key: "replica_count", title: "REPLICAS", kind: "count", minor: true }, { key: "size_bytes", title: "SIZE", kind: "size", minor: true },
     { key: "oldest_age_ms", title: "OLDEST", kind: "duration", minor: true }, { key: "skew", title: "SKEW", kind: "ratio", minor: true },
     { key: "dirty_ratio_at_least", title: "DIRTY", kind: "share", minor: true },
   ], topics);

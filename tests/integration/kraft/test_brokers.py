@@ -26,7 +26,7 @@ def test_controller_as_kafkas_own_tool(own_kctl: Kctl, kraft: str, libs: Path) -
         libs, "org.apache.kafka.tools.MetadataQuorumCommand", "--bootstrap-server", kraft, "describe", "--status"
     )
     java = dict(re.findall(r"^(\w+): +(.*)$", out, re.MULTILINE))
-    assert (found["metadata"], found["id"], found["epoch"]) == (
+    assert (found["metadata"], found["controller_id"], found["epoch"]) == (
         "kraft",
         int(java["LeaderId"]),
         int(java["LeaderEpoch"]),
@@ -36,7 +36,7 @@ def test_controller_as_kafkas_own_tool(own_kctl: Kctl, kraft: str, libs: Path) -
     assert list(voter) == [
         "id", "role", "directory_id", "host", "port", "log_end_offset", "lag", "last_fetch", "last_caught_up",
     ]  # fmt: skip
-    assert (voter["id"], voter["role"], voter["lag"]) == (1, "leader", 0)
+    assert (voter["node_id"], voter["role"], voter["lag"]) == (1, "leader", 0)
     assert f'"endpoints": ["CONTROLLER://{voter["host"]}:{voter["port"]}"]' in java["CurrentVoters"]
     assert found["observers"] == []
     zookeeper = own_kctl("controller", "--bootstrap-server", kraft, "--zookeeper", "127.0.0.1:1")
@@ -67,7 +67,7 @@ def test_the_same_commands(own_kctl: Kctl, kraft: str) -> None:
     own_kctl.ok("context", "add", "kraft", "--bootstrap-server", kraft)
     own_kctl.ok("context", "use", "kraft")
     (row,) = own_kctl.json("broker", "list")
-    assert (row["id"], row["state"], row["controller"], row["release"][:2]) == (1, "up", True, "4.")
+    assert (row["broker"], row["state"], row["is_controller"], row["release"][:2]) == (1, "up", True, "4.")
     assert len(own_kctl.json("broker", "log-dirs")) == 2
     apis = {each["api"]: each for each in own_kctl.json("broker", "api-versions")}
     assert "DescribeQuorum" in apis

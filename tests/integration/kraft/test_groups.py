@@ -15,6 +15,8 @@ import pytest
 
 import kraft_broker
 from group_admin import Admin
+from java_tools import java_tool
+from kctl.deploy.runtime import ensure_runtime
 from kctl_testing import Kctl, eventually
 
 _TOOLS = "org.apache.kafka.tools.consumer"
@@ -24,7 +26,7 @@ class Groups:
     """A topic of two partitions with ten records each, a KIP-848 group with one static member, and a share group."""
 
     def __init__(self, kctl: Kctl, bootstrap: str, readers: ExitStack) -> None:
-        self.kctl = kctl
+        self.kctl, self.bootstrap = kctl, bootstrap
         self.stop_readers = readers.close
         self.topic = f"kraft-groups-{os.getpid()}"
         self.new, self.share = f"{self.topic}-new", f"{self.topic}-share"
@@ -41,8 +43,6 @@ class Groups:
 
 @contextmanager
 def _reader(kraft: str, main: str, *args: str) -> Iterator[None]:
-    from kctl.deploy.runtime import ensure_runtime
-
     libs = ensure_runtime(kraft_broker.VERSION).libs
     argv = ["java", "-Xmx128M", "-cp", f"{libs}/*", f"{_TOOLS}.{main}", "--bootstrap-server", kraft, *args]
     process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -77,7 +77,7 @@ def groups(kraft: str, kraft_kctl: Kctl) -> Iterator[Groups]:
 
 def test_listed_with_their_types(groups: Groups) -> None:
     rows = {row["group"]: row for row in groups.json("list", "--match", f"{groups.topic}.*")}
-    assert {name: (row["type"], row["state"], row["members"]) for name, row in rows.items()} == {
+    assert {name: (row["type"], row["state"], row["member_count"]) for name, row in rows.items()} == {
         groups.new: ("consumer", "Stable", 1), groups.share: ("share", "Stable", 1),
     }  # fmt: skip
     for kind, name in (("consumer", groups.new), ("share", groups.share)):
@@ -88,8 +88,8 @@ def test_listed_with_their_types(groups: Groups) -> None:
 def test_a_group_of_the_new_protocol_described(groups: Groups) -> None:
     (found,) = groups.json("describe", groups.new)
     assert list(found) == [
-        "group", "state", "protocol_type", "type", "assignor", "coordinator", "epoch", "assignment_epoch", "members",
-        "offsets",
+        "group", "state", "protocol_type", "type", "assignor", "coordinator", "epoch", "assignment_epoch", "topology",
+        "members", "offsets", "start_offsets",
     ]  # fmt: skip
     assert (found["type"], found["state"], found["assignor"]) == ("consumer", "Stable", "uniform")
     assert found["epoch"] == found["assignment_epoch"] > 0
@@ -102,7 +102,7 @@ def test_a_group_of_the_new_protocol_described(groups: Groups) -> None:
     assert member["member_epoch"] == found["epoch"]
     assert {row["client_id"] for row in found["offsets"]} == {"console-consumer"}
     (row,) = groups.json("members", groups.new)
-    assert (row["member_id"], row["partitions"]) == (member["member_id"], 2)
+    assert (row["member_id"], row["partition_count"]) == (member["member_id"], 2)
     assert f"epoch {found['epoch']}" in groups.kctl.ok("group", "describe", groups.new).out
 
 
@@ -112,6 +112,19 @@ def test_a_share_group_described(groups: Groups) -> None:
     (member,) = found["members"]
     assert member["assignments"] == [{"topic": groups.topic, "partitions": [0, 1]}]
     assert member["target_assignments"] is None
+    assert [(row["topic"], row["partition"]) for row in found["start_offsets"]] == [
+        (groups.topic, 0),
+        (groups.topic, 1),
+    ]
+    written = java_tool(
+        ensure_runtime(kraft_broker.VERSION).libs.parent, f"{_TOOLS}.group.ShareGroupCommand",
+        "--bootstrap-server", groups.bootstrap, "--describe", "--group", groups.share,
+    )  # fmt: skip
+    theirs = [line.split()[2:5] for line in written.splitlines() if line.startswith(groups.share)]
+    shown = [[row["partition"], row["start_offset"], row["lag"]] for row in found["start_offsets"]]
+    assert [["-" if value is None else str(value) for value in row] for row in shown] == theirs
+    listed = groups.kctl.ok("group", "describe", groups.share, "-o", "csv").out.splitlines()
+    assert (listed[0], len(listed)) == ("group,topic,partition,start_offset,leader_epoch,lag", 3)
     refused = groups.kctl("group", "reset-offsets", groups.share, "--all-topics", "--to-latest", "--yes")
     assert refused.code == 4
     assert "is a share group, which has no committed offsets" in refused.err
@@ -158,13 +171,15 @@ def test_a_static_member_that_is_gone_is_removed_then_all_can_be_changed(groups:
 
 
 @pytest.mark.parametrize(
-    "name", ["ConsumerGroupDescribeRequest", "ConsumerGroupDescribeResponse", "ShareGroupDescribeRequest",
-             "ShareGroupDescribeResponse"],
-)  # fmt: skip
+    "name",
+    [
+        f"{name}{kind}"
+        for name in ("ConsumerGroupDescribe", "ShareGroupDescribe", "StreamsGroupDescribe", "DescribeShareGroupOffsets")
+        for kind in ("Request", "Response")
+    ],
+)
 def test_our_message_definitions_are_kafkas(name: str) -> None:
     """Field by field those in Kafka's own jar, common structs written out."""
-    from kctl.deploy.runtime import ensure_runtime
-
     libs = ensure_runtime(kraft_broker.VERSION).libs
     with zipfile.ZipFile(libs / f"kafka-clients-{kraft_broker.VERSION}.jar") as jar:
         text = jar.read(f"common/message/{name}.json").decode()

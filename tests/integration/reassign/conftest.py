@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kctl.client import zookeeper
+from kctl.zk.session import zookeeper
 from kctl_testing import Kctl, TestCluster
 from reassign_testing import Arena, reassign_cluster
 

@@ -12,20 +12,21 @@ from kctl.reassign.steps import Step
 from reassign_testing import Arena
 
 RESULT = [
-    "outcome", "kind", "cluster", "partitions", "reached", "in_flight", "as_before", "elsewhere", "taken_back", "moves",
-    "bytes", "failures", "not_elected", "brokers_left", "throttles_left", "remarks", "began_at", "ended_at", "journal",
+    "outcome", "kind", "cluster", "partition_count", "reached", "in_flight", "as_before", "elsewhere", "taken_back",
+    "moves", "bytes", "failures", "not_elected", "brokers_left", "throttles_left", "remarks", "began_at", "ended_at",
+    "journal",
 ]  # fmt: skip
 PREVIEW = [
-    "kind", "cluster", "partitions", "reached", "moves", "bytes", "unknown_sizes", "reorders", "batches",
+    "kind", "cluster", "partition_count", "reached", "moves", "bytes", "unknown_sizes", "reorders", "batches",
     "throttle_bytes", "duration_ms", "remove_brokers",
 ]  # fmt: skip
 RUN = [
     "kind", "state", "alive", "pid", "journal", "source", "began_at", "last_at", "batches", "batches_done",
-    "partitions", "reached", "in_flight", "as_before", "elsewhere", "throttle_bytes", "throttle",
+    "partition_count", "reached", "in_flight", "as_before", "elsewhere", "throttle_bytes", "throttle",
     "throttles_left",
 ]  # fmt: skip
 VERIFICATION = [
-    "complete", "partitions", "reached", "in_flight", "as_before", "elsewhere", "failures", "throttles_left",
+    "complete", "partition_count", "reached", "in_flight", "as_before", "elsewhere", "failures", "throttles_left",
     "brokers_left",
 ]  # fmt: skip
 
@@ -40,7 +41,7 @@ def test_there_and_back(small_arena: Arena) -> None:
 
     shown = kctl.json("topic", "reassign", "apply", plan, "--dry-run", *throttle)
     assert list(shown) == PREVIEW
-    assert (shown["partitions"], shown["moves"], shown["reorders"], shown["batches"]) == (2, 2, 0, 1)
+    assert (shown["partition_count"], shown["moves"], shown["reorders"], shown["batches"]) == (2, 2, 0, 1)
     assert shown["bytes"] > 200_000
     assert arena.snapshot(topic) == before
 

@@ -130,7 +130,7 @@ def test_explain_is_what_brokers_do(admin: Kctl, secure: SecureCluster, tmp_path
     assert may == {"ella-1": ["READ", "DESCRIBE"], "ella-2": ["DESCRIBE"], "ella-3": ["READ"]}
 
     ella = secure.options(secure.user("ella", "secret-of-ella"))
-    listed = {row["name"] for row in admin.json("topic", "list", *ella)}
+    listed = {row["topic"] for row in admin.json("topic", "list", *ella)}
     assert listed & set(may) == {name for name, operations in may.items() if "DESCRIBE" in operations}
     for name in ("ella-1", "ella-2"):
         admin.ok("produce", name, stdin="line\n")

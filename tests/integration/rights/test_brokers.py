@@ -35,7 +35,7 @@ def test_health_says_what_it_could_not_see(own_kctl: Kctl, secure: SecureCluster
     found = json.loads(result.out)
     assert found["healthy"] is False
     unknown = {check["check"] for check in found["checks"] if check["status"] == "unknown"}
-    assert unknown == {"controller", "log_dirs", "disks"}
+    assert unknown == {"controller", "topics", "log_dirs", "disks"}
     whole = own_kctl.json("cluster", "health", "--max-disk-percent", "100", *secure.options(secure.admin))
     assert whole["healthy"]
 
@@ -65,7 +65,7 @@ def test_health_of_topics_that_are_not_seen(own_kctl: Kctl, secure: SecureCluste
         listed = own_kctl("broker", "list", "-o", "json", *secure.options(secure.nobody))
         assert listed.code == 5, str(listed)
         (row,) = json.loads(listed.out)
-        assert (row["leaders"], row["replicas"], row["not_in_sync"]) == (None, None, None)
+        assert (row["leaders"], row["replica_count"], row["not_in_sync"]) == (None, None, None)
         assert row["size_bytes"] is not None
         described = own_kctl("broker", "describe", "1", *secure.options(secure.nobody))
         assert described.code == 5, str(described)
@@ -79,7 +79,7 @@ def test_brokers_are_listed_without_their_disks(own_kctl: Kctl, secure: SecureCl
     result = own_kctl("broker", "list", "-o", "json", *secure.options(secure.nobody))
     assert result.code == 5, str(result)
     (row,) = json.loads(result.out)
-    assert (row["id"], row["state"], row["size_bytes"], row["log_dirs"]) == (1, "up", None, None)
+    assert (row["broker"], row["state"], row["size_bytes"], row["log_dir_count"]) == (1, "up", None, None)
     assert "CLUSTER_AUTHORIZATION_FAILED" in row["error"]
-    assert (row["leaders"], row["replicas"], row["controller"]) == (None, None, None)
+    assert (row["leaders"], row["replica_count"], row["is_controller"]) == (None, None, None)
     assert "which is the controller is not known" in result.err

@@ -14,6 +14,8 @@ from secure_cluster import SecureCluster
         ("get", "broker/1"),
         ("get", "brokers"),
         ("get", "topic/configs-rights"),
+        ("get", "user/alice"),
+        ("set", "user/alice", "producer_byte_rate=1", "--yes"),
         ("explain", "retention.ms"),
         ("diff", "--all-brokers"),
         ("set", "topic/configs-rights", "retention.ms=1", "--yes"),

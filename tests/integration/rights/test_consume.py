@@ -52,6 +52,18 @@ def test_described_but_not_read(own_kctl: Kctl, secure: SecureCluster, secret: s
     assert own_kctl.ok("consume", secret, *READ, "--group", "mine", *admin).out == "hidden\n"
 
 
+def test_an_empty_topic_that_may_only_be_described(own_kctl: Kctl, secure: SecureCluster) -> None:
+    """Nothing is fetched of an empty log, so no broker refuses; what may not be read is not told to be empty."""
+    admin, nobody = secure.options(secure.admin), secure.options(secure.nobody)
+    own_kctl.ok("topic", "create", "consume-hollow", *admin)
+    _allow(secure, DESCRIBE, "consume-hollow")
+    for more in (READ, ("--max-messages", "0")):
+        result = own_kctl("consume", "consume-hollow", *more, *nobody)
+        assert (result.code, result.out) == (4, ""), str(result)
+        assert "not authorized to read topic consume-hollow" in result.err
+    own_kctl.ok("topic", "delete", "consume-hollow", "--yes", *admin)
+
+
 def _allow(secure: SecureCluster, operation: int, topic: str) -> None:
     """An ACL for the user without rights (org.apache.kafka.common.acl.AclOperation)."""
     protocol: Any = import_module("kafka.protocol.admin")

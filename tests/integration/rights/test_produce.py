@@ -52,7 +52,7 @@ def test_a_topic_that_may_not_be_seen(kctl: Kctl, secure: SecureCluster, orders:
 def test_a_topic_that_may_only_be_seen(kctl: Kctl, secure: SecureCluster, orders: str, tmp_path: Path) -> None:
     kept = tmp_path / "kept.jsonl"
     with _allowed(secure, orders, "DESCRIBE"):
-        for more in ((), ("--no-idempotence",), ("--acks", "1", "--failed-file", str(kept))):
+        for more in ((), ("--dry-run",), ("--no-idempotence",), ("--acks", "1", "--failed-file", str(kept))):
             result = kctl("produce", orders, *secure.options(secure.nobody), *more, stdin="x\ny\n")
             assert result.code == 4, str(result)
             assert "not authorized" in result.err

@@ -35,7 +35,7 @@ def test_a_user_without_rights(own_kctl: Kctl, secure: SecureCluster) -> None:
         assert "not authorized to describe it" in refused.err, str(refused)
     (topic,) = kctl.json("topic", "describe", NAME, "--offsets", *admin)
     assert [p["offsets"]["messages"] for p in topic["partitions"]] == [3, 0]
-    assert [row["name"] for row in kctl.json("topic", "list", *admin) if row["name"].startswith(NAME)] == [NAME]
+    assert [row["topic"] for row in kctl.json("topic", "list", *admin) if row["topic"].startswith(NAME)] == [NAME]
     kctl.ok("topic", "delete", NAME, "--yes", *admin)
 
 
@@ -56,7 +56,7 @@ def test_a_user_who_may_describe_topics_only(own_kctl: Kctl, secure: SecureClust
         listed = kctl("topic", "list", "--size", "--count", "-o", "json", *nobody)
         assert listed.code == 5, "a part is lacking"
         (row,) = json.loads(listed.out)
-        assert (row["name"], row["size_bytes"], row["messages"]) == (SEEN, None, 0)
+        assert (row["topic"], row["size_bytes"], row["messages"]) == (SEEN, None, 0)
         assert "sizes of broker 1" in listed.err
         filtered = kctl("topic", "describe", "--under-min-isr", *nobody)
         assert filtered.code == 5, "which partitions are under it is not known"

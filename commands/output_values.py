@@ -1,0 +1,118 @@
+"""Values as programs read them: what JSON, YAML and CSV are made of."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timezone
+from enum import Enum
+from functools import lru_cache
+from pathlib import PurePath
+from typing import Any, TextIO
+
+from kctl.text import printable, printable_json
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
+@lru_cache(maxsize=256)
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
+
+
+@lru_cache(maxsize=1024)
+def _iso(time_: datetime) -> str:
+    return time_.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def jsonable(value: Any) -> Any:
+    """`value` as JSON has it: dataclasses as objects, times as ISO 8601 UTC, enums as values, paths as text."""
+    if type(value) in _PLAIN:  # most values by far, and there can be a million
+        return value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        found = {}
+        for name in _field_names(type(value)):
+            each = getattr(value, name)
+            found[name] = each if type(each) in _PLAIN else jsonable(each)
+        return found
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, datetime):
+        return _iso(value)
+    if isinstance(value, Mapping):
+        return {str(k): jsonable(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        if hasattr(value, "_asdict"):
+            return jsonable(value._asdict())
+        items = sorted(value) if isinstance(value, (set, frozenset)) else value
+        return [jsonable(v) for v in items]
+    return str(value) if isinstance(value, PurePath) else value
+
+
+def json_text(text: str, stream: TextIO) -> str:
+    """JSON as it may be shown: a terminal must not be steered by it."""
+    return printable_json(text) if stream.isatty() else text
+
+
+def yaml_text(value: Any) -> str:
+    import yaml
+
+    plain = not sys.stdout.isatty()  # else all but ASCII is escaped
+    text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=plain, default_flow_style=False)
+    return text.rstrip("\n")
+
+
+def write_csv(rows: Sequence[Any]) -> None:
+    import csv
+
+    flat = [_flatten(jsonable(row)) for row in rows]
+    header = list(dict.fromkeys(key for row in flat for key in row))
+    writer = csv.DictWriter(sys.stdout, header, lineterminator="\n", restval="")
+    if header:
+        writer.writeheader()
+    writer.writerows(flat)
+
+
+def stream_csv(rows: Iterable[Any | None], row_type: type | None) -> None:
+    import csv
+
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    header = None if row_type is None else [field.name for field in dataclasses.fields(row_type)]
+    if header is not None:
+        writer.writerow(header)
+    for row in rows:
+        if row is None:
+            sys.stdout.flush()
+            continue
+        known = jsonable(row)
+        if header is None:
+            header = list(known)
+            writer.writerow(header)
+        writer.writerow([_csv_cell(known.get(key)) for key in header])
+
+
+def _csv_cell(value: Any) -> Any:
+    """Lists of scalars separated by spaces, other lists and objects as JSON; on a terminal escaped."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list) and not any(isinstance(each, (list, dict)) for each in value):
+        value = " ".join(map(str, value))
+    elif isinstance(value, (list, Mapping)):
+        value = json.dumps(value, ensure_ascii=False)
+    return printable(value) if isinstance(value, str) and sys.stdout.isatty() else value
+
+
+def _flatten(row: Any, prefix: str = "") -> dict[str, Any]:
+    """Nested objects become dotted columns; lists of scalars one cell, separated by spaces; others JSON."""
+    if not isinstance(row, Mapping):
+        return {prefix or "value": row}
+    flat: dict[str, Any] = {}
+    for key, value in row.items():
+        name = f"{prefix}.{key}" if prefix else str(key)
+        if isinstance(value, Mapping):
+            flat.update(_flatten(value, name))
+        else:
+            flat[name] = _csv_cell(value)
+    return flat

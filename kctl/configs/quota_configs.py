@@ -1,0 +1,123 @@
+"""Quotas as the configs of users, client ids and addresses: read, explained, changed and compared like all others.
+
+kafka-configs has them as entity types of its own; brokers have requests of their own for them (KIP-546).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from kctl.access.quotas import DEFAULT, Entity, QuotaChange, Quotas, carry_out, check_value, list_quotas
+from kctl.configs.resources import Kind, Resource
+from kctl.errors import KctlError, OperationFailed
+from kctl.topics.configs import ConfigSource
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+    from kctl.configs.describe import Config
+
+_LONG, _INT = str(2**63 - 1), str(2**31 - 1)
+# org.apache.kafka.server.config.QuotaConfig: name → type, default, meaning
+_CLIENT = {
+    "consumer_byte_rate": ("long", _LONG, "Bytes a second that a broker lets the client fetch."),
+    "controller_mutation_rate": (
+        "double",
+        _INT,
+        "Partitions a second that may be created and deleted, with their topics or alone (KIP-599).",
+    ),
+    "producer_byte_rate": ("long", _LONG, "Bytes a second that a broker takes from the client."),
+    "request_percentage": (
+        "double", _INT,
+        "Share of the time of a broker's request and network threads, in percent of one thread (KIP-124).",
+    ),
+}  # fmt: skip
+_ADDRESS = {"connection_creation_rate": ("int", _INT, "Connections a second that a broker lets the address open.")}
+_EACH = " Each broker counts for itself."
+# What holds where there is no value of its own.
+_BEHIND: dict[Kind, Kind] = {"user": "users", "client-id": "clients", "ip": "ips"}
+
+
+def read_quotas(
+    client: ClusterClient, resources: Collection[Resource], names: Collection[str] | None = None
+) -> dict[Resource, list[Config] | KctlError]:
+    """Every quota that each can have, by name; with why, when they are not told. names: only these."""
+    try:
+        there = list_quotas(client)
+    except KctlError as exc:
+        return dict.fromkeys(resources, exc)
+    return {
+        resource: [c for c in quota_configs(resource, there) if names is None or c.name in names]
+        for resource in resources
+    }
+
+
+def quota_configs(resource: Resource, there: Quotas) -> list[Config]:
+    """The configs of a user, a client id or an address, of all quotas that there are. Pure."""
+    from kctl.configs.describe import OWN_SOURCE, Config, Synonym
+
+    found = []
+    for name, (type_, default, meaning) in _known(resource.kind).items():
+        chain = [
+            Synonym(name, _text(values[name]), OWN_SOURCE[each.kind])
+            for each in _chain(resource)
+            if name in (values := there.get(_entity(each), {}))
+        ]
+        chain.append(Synonym(name, default, ConfigSource.DEFAULT))
+        first = chain[0]
+        found.append(
+            Config(name, first.value, first.source, default, type_, False, False, tuple(chain), meaning + _EACH)
+        )
+    return found
+
+
+def pairs_with(resource: Resource, there: Quotas) -> list[Entity]:
+    """Those who have quotas for a user and a client id together, of which the resource is one. Pure."""
+    mine = _entity(resource).parts.items()
+    return [who for who in there if len(who.parts) > 1 and mine <= who.parts.items()]
+
+
+def alter_quotas(
+    client: ClusterClient, changes: Mapping[Resource, Mapping[str, str | None]], *, validate_only: bool
+) -> dict[Resource, KctlError]:
+    """Set each value, None takes it away; what failed."""
+    failed: dict[Resource, KctlError] = {}
+    for resource, values in changes.items():
+        try:
+            rows = carry_out(client, _changes(_entity(resource), values), validate_only=validate_only)
+        except KctlError as exc:
+            failed[resource] = exc
+            continue
+        errors = [row.error for row in rows if row.error is not None]
+        if errors:
+            failed[resource] = OperationFailed(f"quotas of {resource}: {'; '.join(errors)}")
+    return failed
+
+
+def _changes(who: Entity, values: Mapping[str, str | None]) -> list[QuotaChange]:
+    rows = []
+    for key, text in values.items():
+        after = None if text is None else check_value(key, float(text))
+        result = "would unset" if after is None else "would set"
+        rows.append(QuotaChange(str(who), who.user, who.client_id, who.ip, key, None, after, result))
+    return rows
+
+
+def _known(kind: Kind) -> Mapping[str, tuple[str, str, str]]:
+    return _ADDRESS if kind in ("ip", "ips") else _CLIENT
+
+
+def _chain(resource: Resource) -> list[Resource]:
+    behind = _BEHIND.get(resource.kind)
+    return [resource] if behind is None else [resource, Resource(behind, "")]
+
+
+def _entity(resource: Resource) -> Entity:
+    name = resource.name or DEFAULT
+    if resource.kind in ("user", "users"):
+        return Entity(user=name)
+    return Entity(client_id=name) if resource.kind in ("client-id", "clients") else Entity(ip=name)
+
+
+def _text(value: float) -> str:
+    return f"{value:.0f}" if value % 1 == 0 else repr(value)

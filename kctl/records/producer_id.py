@@ -1,0 +1,54 @@
+"""A producer id, by which brokers know a batch that is sent again (KIP-98)."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from kctl.deadline import Deadline
+from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, OperationFailed, OutcomeUnknown
+from kctl.protocol_errors import RETRIABLE, error_for
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+_COORDINATOR_POLL_S = 0.1
+_CLUSTER_AUTHORIZATION_FAILED = 31
+
+
+def producer_id(client: ClusterClient, timeout_s: float) -> tuple[int, int]:
+    """A new producer id and its epoch, which idempotence needs (KIP-98).
+
+    Raises OperationFailed when no broker gives one in time, NotAuthorized.
+    """
+    from kafka.protocol.producer import InitProducerIdRequest
+
+    deadline = Deadline(timeout_s)
+    while True:
+        why: KctlError
+        request = InitProducerIdRequest(
+            transactional_id=None, transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1
+        )
+        try:
+            answer = client.send(request, timeout_s=max(0.1, deadline.left_s))
+        except (ConnectionFailed, OutcomeUnknown) as exc:  # an id that nobody uses does no harm
+            why = exc
+        else:
+            if not answer.error_code:
+                return answer.producer_id, answer.producer_epoch
+            why = error_for(answer.error_code, None, subject="producer id")
+            if answer.error_code == _CLUSTER_AUTHORIZATION_FAILED:
+                raise NotAuthorized(
+                    "not authorized to write with idempotence (CLUSTER_AUTHORIZATION_FAILED)",
+                    hint="ask for the ACL operation Write on the topic (before 2.8: IdempotentWrite on the cluster);"
+                    " --no-idempotence does without",
+                )
+            if answer.error_code not in RETRIABLE:
+                raise why
+        if deadline.expired:
+            raise OperationFailed(
+                f"the brokers gave no producer id within {timeout_s:g} s: nothing was sent ({why.message})",
+                hint="they need the controller, and it ZooKeeper, for a new one;"
+                " --no-idempotence does without, and stops at the first answer that is lost",
+            )
+        time.sleep(min(_COORDINATOR_POLL_S, deadline.left_s))

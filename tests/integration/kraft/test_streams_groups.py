@@ -1,0 +1,103 @@
+"""kctl group and streams groups (KIP-1071): topology and tasks, committed offsets, what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import kraft_broker
+from java_tools import java_tool
+from kctl.client import connect
+from kctl.context import Target
+from kctl.deploy.runtime import ensure_runtime
+from kctl_testing import Kctl
+from streams_member import StreamsMember, heartbeat_messages, streams_member
+
+_TOOL = "org.apache.kafka.tools.streams.StreamsGroupCommand"
+GROUP = f"kraft-streams-{os.getpid()}\x1b[31m"
+
+
+@pytest.fixture(scope="module")
+def kctl(kraft: str, tmp_path_factory: pytest.TempPathFactory, shared: dict[str, str]) -> Kctl:
+    kctl = Kctl(tmp_path_factory.mktemp("kraft-streams"), shared)
+    kctl.ok("context", "add", "kraft", "--bootstrap-server", kraft)
+    kctl.ok("context", "use", "kraft")
+    return kctl
+
+
+@pytest.fixture(scope="module")
+def topics(kctl: Kctl) -> Iterator[tuple[str, str]]:
+    """Of three partitions and of one, read by one sub-topology: tasks 1 and 2 have no partition of the latter."""
+    names = (f"kraft-streams-{os.getpid()}-in", f"kraft-streams-{os.getpid()}-short")
+    for name, partitions in zip(names, ("3", "1"), strict=True):
+        kctl.ok("topic", "create", name, "--partitions", partitions)
+    yield names
+    kctl.ok("topic", "delete", *names, "--yes")
+
+
+@pytest.fixture(scope="module")
+def member(kraft: str, topics: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[StreamsMember]:
+    jar = ensure_runtime(kraft_broker.VERSION).libs / f"kafka-clients-{kraft_broker.VERSION}.jar"
+    messages = heartbeat_messages(jar, tmp_path_factory.mktemp("messages"))
+    with (
+        connect(Target("tests", (kraft,))) as client,
+        streams_member(client, messages[0], GROUP, {"0": {"source_topics": sorted(topics)}}) as member,
+    ):
+        yield member
+
+
+def test_described_with_topology_and_tasks(kctl: Kctl, topics: tuple[str, str], member: StreamsMember) -> None:
+    (found,) = kctl.json("group", "describe", GROUP)
+    assert (found["type"], found["state"], found["assignor"]) == ("streams", "Stable", None)
+    assert found["topology"] == {
+        "epoch": 0,
+        "subtopologies": [{
+            "subtopology_id": "0", "source_topics": sorted(topics), "repartition_source_topics": [],
+            "repartition_sink_topics": [], "state_changelog_topics": [],
+        }],
+    }  # fmt: skip
+    (told,) = found["members"]
+    tasks = {"active": [{"subtopology_id": "0", "partitions": [0, 1, 2]}], "standby": [], "warmup": []}
+    assert (told["member_id"], told["type"], told["assignments"]) == (member.member_id, "streams", None)
+    assert told["streams"] == {
+        "topology_epoch": 0, "process_id": "process-1", "user_endpoint": None, "client_tags": {}, "tasks": tasks,
+        "target_tasks": tasks,
+    }  # fmt: skip
+    read = [(row["topic"], row["partition"], row["client_id"]) for row in found["offsets"]]
+    assert read == [(topics[0], 0, "kctl"), (topics[0], 1, "kctl"), (topics[0], 2, "kctl"), (topics[1], 0, "kctl")]
+    (row,) = kctl.json("group", "members", GROUP)
+    assert (row["partitions"], row["streams"]["tasks"]) == (None, tasks)
+    shown = kctl.ok("group", "describe", GROUP)
+    assert "active 0:0-2" in shown.out
+    assert "topology of epoch 0" in shown.out
+    assert "\x1b" not in shown.out
+    assert "do not exist" not in kctl.ok("lag", GROUP).err, "the partitions that a short topic lacks are no loss"
+
+
+def test_as_kafkas_tool_has_it(kctl: Kctl, kraft: str, member: StreamsMember) -> None:
+    libs = ensure_runtime(kraft_broker.VERSION).libs
+    written = java_tool(
+        libs.parent, _TOOL, "--bootstrap-server", kraft, "--describe", "--group", GROUP, "--members", "--verbose"
+    )
+    (found,) = kctl.json("group", "describe", GROUP)
+    (line,) = [line for line in written.splitlines() if member.member_id in line]
+    epochs = [found["assignment_epoch"], found["topology"]["epoch"]]
+    assert line.split()[1:3] == [str(each) for each in epochs], written
+    assert "ACTIVE: 0:[0,1,2]" in line
+
+
+def test_changes_wait_until_it_is_empty(kctl: Kctl, topics: tuple[str, str], member: StreamsMember) -> None:
+    reset = ("group", "reset-offsets", GROUP, "--topic", topics[0], "--to-latest", "--yes")
+    for args in (reset, ("group", "delete", GROUP, "--yes"), ("group", "remove-member", GROUP, "--all", "--yes")):
+        refused = kctl(*args, "-o", "json")
+        assert refused.code == 4, str(refused)
+        assert json.loads(refused.err)["code"] == "refused"
+    member.leave()
+    rows: list[dict[str, Any]] = kctl.json(*reset)
+    assert [(row["partition"], row["result"]) for row in rows] == [(0, "reset"), (1, "reset"), (2, "reset")]
+    (gone,) = kctl.json("group", "delete", GROUP, "--yes")
+    assert (gone["type"], gone["result"]) == ("streams", "deleted")

@@ -1,0 +1,74 @@
+"""kctl produce --dry-run without a broker: what lines would become."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+
+from kctl.records.destination import Destination
+from kctl.records.outgoing import Outgoing, Unfit
+from kctl.records.produce_check import check_lines
+from kctl.records.produce_input import Endless, Lines
+from kctl.records.produce_options import ProduceOptions
+from produce_fakes import state
+
+
+def _parse(line: bytes, _number: int) -> Outgoing:
+    if line == b"bad":
+        raise Unfit("is bad", hint="mend it")
+    return Outgoing(line[:1] or None, line[1:] or None)
+
+
+def test_every_line_is_looked_at(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.write_bytes(b"ax\nbad\nb\n")
+    two.write_bytes(b"\xff\xfe\n" + b"bad\n" * 30 + b"z" + b"y" * 2000)
+    supply = Lines([one, two], 10_000)
+    found = check_lines(Destination(state(3), 1000), ProduceOptions("t"), supply, _parse)
+    assert (found.records, found.bytes, found.tombstones, found.largest_bytes) == (3, 5, 1, 2)
+    assert sum(found.partitions.values()) == 3
+    assert (found.bad, len(found.bad_lines)) == (32, 20)
+    assert found.bad_lines[:2] == [f"{one} line 2 is bad; mend it", f"{two} line 2 is bad; mend it"]
+
+
+def test_a_partition_that_the_topic_has_not(tmp_path: Path) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes(b"0\n2\n3\n")
+    options = ProduceOptions("t")
+    found = check_lines(
+        Destination(state(3), None),
+        options,
+        Lines([file], 10),
+        lambda line, _: Outgoing(b"k", line, (), None, int(line)),
+    )
+    assert found.partitions == {0: 1, 2: 1}
+    assert "line 3 names partition 3, and topic t has 0 to 2" in found.bad_lines[0]
+
+
+def test_it_ends_at_the_count() -> None:
+    options = ProduceOptions("t", count=2500)
+    found = check_lines(Destination(state(1), None), options, Endless(), lambda _line, n: Outgoing(None, b"%d" % n))
+    assert (found.records, found.any_partition, found.largest_bytes) == (2500, 2500, 4)
+
+
+def test_a_pipes_writer_is_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    def write() -> None:
+        time.sleep(0.2)
+        with pipe.open("wb") as file:
+            file.write(b"a\nb")
+            file.flush()
+            time.sleep(0.3)
+            file.write(b"c\n")
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    began = time.process_time()
+    found = check_lines(Destination(state(1), None), ProduceOptions("t"), Lines([pipe], 100), None)
+    thread.join()
+    assert (found.records, found.bytes) == (2, 3)
+    assert time.process_time() - began < 0.2, "it waits, and does not try again and again"
