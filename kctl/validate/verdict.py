@@ -41,7 +41,7 @@ class Breach:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Of one run. gaps: the longest in each window; recoveries: after each fault.
+    """Of one run. gaps: of each partition in each window; recoveries: after each fault.
 
     violated: invariants that were not kept, without those that were tolerated; doubts: why it proves less than it
     should. indeterminate: sent, and neither acknowledged nor refused: they may be in the log, and some are.
@@ -59,6 +59,11 @@ class Verdict:
     @property
     def ok(self) -> bool:
         return not (self.violated or self.breaches or self.doubts)
+
+    @property
+    def worst_gaps(self) -> list[Gap]:
+        """The longest of all partitions: one before the first fault, and one after each."""
+        return list(worst(self.gaps).values())
 
 
 def judge(
@@ -83,7 +88,7 @@ def judge(
         topic=topic,
         run=run,
         findings=findings,
-        gaps=list(worst(gaps).values()),
+        gaps=gaps,
         recoveries=list(recoveries),
         violated=[name for name in INVARIANTS if name not in tolerated and getattr(findings, name)],
         breaches=breaches(gaps, recoveries, budgets or Budgets()),
