@@ -9,7 +9,7 @@ and a listener with a login apart.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
@@ -106,13 +106,16 @@ def _open(connection: Connection, dialer: Dialer, deadline: Deadline) -> Cluster
         ) from None
 
 
-def read_cluster(connection: Connection, deadline: Deadline) -> ClusterState:
-    """Brokers, controller and cluster id. A listener that wants a login closes the connection here."""
+def read_cluster(connection: Connection, deadline: Deadline, topics: Collection[str] = ()) -> ClusterState:
+    """Brokers, controller and cluster id, and topics that exist: brokers before 0.11 would make others.
+
+    A listener that wants a login closes the connection here.
+    """
     version = metadata_version(connection)
     connection.step = "the answer to Metadata"
     try:
         reader = connection.exchange(
-            wire.METADATA, version, wire.encode_metadata(version, ()), deadline,
+            wire.METADATA, version, wire.encode_metadata(version, topics), deadline,
             flexible=wire.metadata_is_flexible(version),
         )  # fmt: skip
         return wire.decode_metadata(reader, version)

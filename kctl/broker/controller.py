@@ -153,8 +153,13 @@ def read_epoch(zookeeper: str, security: Security) -> Epoch:
     from kctl.zk.session import zookeeper as open_zookeeper
 
     with open_zookeeper(zookeeper, security=security) as zk:
-        found, made_ms = _controller_znode(zk)
-        counted = _read(zk, "/controller_epoch")
+        return epoch_in(zk)
+
+
+def epoch_in(zk: KazooClient) -> Epoch:
+    """`read_epoch` over a connection that is there: its paths are relative to the chroot."""
+    found, made_ms = _controller_znode(zk)
+    counted = _read(zk, "/controller_epoch")
     text = counted[0].decode("ascii", "replace") if counted else ""
     return Epoch(found, int(text) if text.isdigit() else None, _time(made_ms))
 

@@ -175,7 +175,8 @@ class OpenBatch:
 class ClosedBatch:
     """A batch that is sent until it is answered. sequence: NO_SEQUENCE until it has one; then it keeps it.
 
-    perhaps_written: a sending whose answer was lost, or that only some replicas took.
+    perhaps_written: a sending whose answer was lost, or that only some replicas took. base_offset: where it is in the
+    log, −1 while that is not known. epoch: added to the producer's.
     """
 
     def __init__(self, batch: OpenBatch, payload: bytes, data: bytes, codec: int, base_ms: int, max_ms: int) -> None:
@@ -183,6 +184,8 @@ class ClosedBatch:
         self.content_bytes, self.begun = batch.content_bytes, batch.begun
         self.size = V2_HEADER + len(payload)
         self.sequence = NO_SEQUENCE
+        self.epoch = 0
+        self.base_offset = -1
         self.sent = False
         self.turn = -1  # in which order it was first sent
         self.perhaps_written = False
@@ -193,7 +196,14 @@ class ClosedBatch:
     def encode(self, producer_id: int, epoch: int) -> tuple[bytes, bytes]:
         """Header and records."""
         checked = _CHECKED.pack(
-            self._codec, self.count - 1, self._base_ms, self._max_ms, producer_id, epoch, self.sequence, self.count
+            self._codec,
+            self.count - 1,
+            self._base_ms,
+            self._max_ms,
+            producer_id,
+            epoch + self.epoch,
+            self.sequence,
+            self.count,
         )
         checksum = crc32c(self._data, crc32c(checked))
         front = struct.pack(">qiib", 0, _AFTER_LENGTH + len(self._data), -1, 2)

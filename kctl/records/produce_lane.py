@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Iterator
 
@@ -15,7 +16,8 @@ class Lane:
     Order is kept because nothing new is sent while a batch has to be sent again, and what is sent again goes first.
     leader: −1 for none. progress: when a batch was last acknowledged (monotonic). held: until when its batches only
     stood behind others on a connection that works. tries: sendings without success since then. refused:
-    a broker has definitely refused a batch, so that those behind it can never be in the log.
+    a broker has definitely refused a batch, so that those behind it can never be in the log. epoch: how often the
+    sequence numbers began anew.
     """
 
     def __init__(self, partition: int, leader: int) -> None:
@@ -30,6 +32,7 @@ class Lane:
         self.progress = self.held = 0.0
         self.tries = 0
         self.refused = False
+        self.epoch = 0
         self._next_sequence = 0
         self._next_turn = 0
 
@@ -68,7 +71,7 @@ class Lane:
             batch.turn = self._next_turn
             self._next_turn += 1
             if idempotent:
-                batch.sequence = self._next_sequence
+                batch.sequence, batch.epoch = self._next_sequence, self.epoch
                 self._next_sequence = increment_sequence(self._next_sequence, batch.count)
         assert (batch.sequence != NO_SEQUENCE) == idempotent
         self.under_way.append(batch)
@@ -81,6 +84,20 @@ class Lane:
         dropped = [batch for batch in self.waiting if not batch.sent]
         self.waiting = deque(kept)
         yield from dropped
+
+    def drop_sent(self) -> list[ClosedBatch]:
+        """Take out what a broker may have seen; what is under way may be in the log."""
+        unsent = [batch for batch in self.waiting if not batch.sent]
+        self.waiting = deque(batch for batch in self.waiting if batch.sent)
+        found = self.drop_all()
+        self.waiting = deque(unsent)
+        return found
+
+    def begin_anew(self) -> None:
+        """Sequence numbers from 0 in a new epoch, one batch at a time at first; what waits has waited for others."""
+        self.epoch += 1
+        self._next_sequence = 0
+        self.progress, self.held, self.tries, self.refused = 0.0, time.monotonic(), 0, False
 
     def drop_all(self) -> list[ClosedBatch]:
         """Take out everything but what is being filled; what is under way may be in the log."""

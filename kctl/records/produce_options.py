@@ -36,7 +36,9 @@ class ProduceOptions:
 class SenderOptions:
     """acks: −1 for all in-sync replicas, 1, 0. producer: id and epoch for idempotence. batch_bytes: the size when full.
 
-    linger_s: how long a batch waits to be filled. timeout_s: how long a partition may make no progress.
+    linger_s: how long a batch waits to be filled. timeout_s: how long a partition may make no progress. go_on: send on
+    after a batch is lost. resend: without idempotence, send as producers with retries do: five batches under way, and
+    again what got no answer. That duplicates and reorders.
     """
 
     topic: str
@@ -47,6 +49,8 @@ class SenderOptions:
     batch_bytes: int
     linger_s: float
     timeout_s: float
+    go_on: bool = False
+    resend: bool = False
 
 
 @dataclass

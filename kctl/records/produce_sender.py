@@ -7,7 +7,8 @@ One loop, nothing blocks: connections and metadata are looked up beside it (kctl
 - After an error that passes (a leader moved, a broker went away) a batch is sent again until the partition has made no
   progress for timeout_s; the time that it stands behind others on a connection that works does not count. What
   was sent and never answered is then unknown, what a broker refused or never got, failed.
-- After the first batch that is lost nothing new is sent; what had been sent before is brought to its end.
+- After the first batch that is lost nothing new is sent; what had been sent before is brought to its end. With `go_on`
+  the partition's next batches follow: under the producer's next epoch, as Java's producer does (KIP-360).
 - What is not acknowledged is bounded in bytes (`has_room`).
 """
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 32 << 20
 _REQUEST_BYTES = 1 << 20
 _BACKOFF_S, _MOST_BACKOFF_S = 0.05, 1.0
+_LAST_EPOCH = 32_767
 _BLOCKED_S = 0.05  # how soon to look again at a batch that is due and has nowhere to go
 
 ACKNOWLEDGED, FAILED, UNKNOWN = "acknowledged", "failed", "unknown"
@@ -59,7 +61,8 @@ class Sender:
         self._bytes = 0
         self._request_s = max(1.0, min(options.timeout_s / 2, 15.0))  # what the broker may wait for other replicas
         self._silent_s = self._request_s + min(5.0, self._request_s / 2)
-        self._most_under_way = MAX_REQUESTS if options.producer or options.acks == 0 else 1
+        self._repeats = options.producer is not None or options.resend
+        self._most_under_way = MAX_REQUESTS if self._repeats or options.acks == 0 else 1
         self.flushing = False
         self.stopped: KctlError | None = None
 
@@ -277,6 +280,7 @@ class Sender:
     def _judge(self, lane: Lane, batch: ClosedBatch, answer: produce_wire.Answer) -> None:
         if answer.in_log:
             lane.progress, lane.tries = time.monotonic(), 0
+            batch.base_offset = answer.base_offset
             self._finish(batch, ACKNOWLEDGED, None)
             return
         if answer.out_of_sequence and lane.again:
@@ -288,7 +292,7 @@ class Sender:
         batch.perhaps_written |= answer.perhaps_in_log
         if answer.leader_moved or answer.passes:
             self._leaders.trouble = error
-            if batch.perhaps_written and self._options.producer is None:
+            if batch.perhaps_written and not self._repeats:
                 self._lose(lane, batch, error)
                 return
             self._send_again(lane, batch)
@@ -302,10 +306,10 @@ class Sender:
 
     def _answer_lost(self, lane: Lane, batch: ClosedBatch) -> None:
         batch.perhaps_written = True
-        if self._options.producer is None:
-            self._lose(lane, batch, None)
-        else:
+        if self._repeats:
             self._send_again(lane, batch)
+        else:
+            self._lose(lane, batch, None)
 
     def _send_again(self, lane: Lane, batch: ClosedBatch) -> None:
         lane.again.append(batch)
@@ -345,14 +349,25 @@ class Sender:
             hint="without idempotence it is not sent again, because it may be in the log",
         )
         self._finish(batch, UNKNOWN if batch.perhaps_written else FAILED, error)
-        self.stop(error)
+        if not self._options.go_on:
+            self.stop(error)
+        elif self._options.producer is not None:
+            self._begin_anew(lane, lane.drop_sent(), error)
 
     def _give_up(self, lane: Lane, error: KctlError) -> None:
         if lane.open is not None:
             self._close_batch(lane)
-        for batch in lane.drop_all():
+        self._begin_anew(lane, lane.drop_all(), error)
+        if not self._options.go_on:
+            self.stop(error)
+
+    def _begin_anew(self, lane: Lane, lost: Sequence[ClosedBatch], error: KctlError) -> None:
+        """The broker takes no sequence number behind one that is missing, but the first one of a new epoch."""
+        for batch in lost:
             self._finish(batch, UNKNOWN if batch.perhaps_written else FAILED, error)
-        self.stop(error)
+        lane.begin_anew()
+        if self._options.producer is not None and self._options.producer[1] + lane.epoch > _LAST_EPOCH:
+            self.stop(OperationFailed(f"{self._options.topic}-{lane.partition}: too many batches were lost"))
 
     def stop(self, error: KctlError) -> None:
         """Send nothing new any more; what no broker has seen yet has failed."""

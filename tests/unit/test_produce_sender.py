@@ -28,22 +28,26 @@ class Rig:
 
     def __init__(
         self, partitions: int = 1, *, acks: int = -1, idempotent: bool | None = None, timeout_s: float = 30.0,
-        batch_bytes: int = 1000, leader: int = 1,
+        batch_bytes: int = 1000, leader: int = 1, go_on: bool = False, resend: bool = False,
     ) -> None:  # fmt: skip
         self.client = FakeClient(state(partitions, leader))
         self.outcomes: list[tuple[list[int], str, str | None]] = []
         idempotent = acks == -1 if idempotent is None else idempotent
         self.sender = Sender(
             cast(ClusterClient, self.client),
-            SenderOptions("t", acks, (1, 0) if idempotent else None, "none", None, batch_bytes, 0.0, timeout_s),
+            SenderOptions(
+                "t", acks, (1, 0) if idempotent else None, "none", None, batch_bytes, 0.0, timeout_s, go_on, resend
+            ),
             self.client.known,
             self._done,
             Background(),
         )
         self.number = 0
+        self.ended: list[ClosedBatch] = []
 
     def _done(self, batch: ClosedBatch, outcome: str, error: KctlError | None) -> None:
         self.outcomes.append((list(batch.numbers), outcome, error.message if error else None))
+        self.ended.append(batch)
 
     @property
     def broker(self) -> FakeBroker:
@@ -330,3 +334,85 @@ def test_waiting_for_a_leader_takes_no_time(rig: Callable[..., Rig]) -> None:
     it.client.known = state(1)
     it.until(lambda: it.sender.idle, "a leader", answering=True)
     assert it.acknowledged() == [1]
+
+
+def test_going_on_behind_a_refused_batch_in_the_next_epoch(rig: Callable[..., Rig]) -> None:
+    """A broker takes nothing behind a sequence number that is missing, and the first one of a newer epoch."""
+    it = rig(2, go_on=True)
+    for _ in range(2):
+        it.batch(0)
+        it.batch(1)
+    it.until(lambda: it.sender.idle, "the first", answering=True)
+    codes = iter([(10, -1), (0, 30), (0, 31)])
+    it.broker.judge = lambda partition: next(codes) if partition == 0 else (0, 7)
+    it.batch(0)
+    it.until(lambda: it.sender.idle, "its refusal", answering=True)
+    for _ in range(2):
+        it.batch(0)
+    it.batch(1)
+    it.until(lambda: it.sender.idle, "the others", answering=True)
+    assert it.sender.stopped is None
+    assert [outcome for _, outcome, _ in it.outcomes] == [ACKNOWLEDGED] * 4 + [FAILED] + [ACKNOWLEDGED] * 3
+    seen = [(batch.epoch, batch.sequence, batch.base_offset) for batch in it.ended if batch.partition == 0]
+    assert seen == [(0, 0, 0), (0, 1, 0), (0, 2, -1), (1, 0, 30), (1, 1, 31)]
+    assert [batch.sequence for batch in it.ended if batch.partition == 1] == [0, 1, 2]
+
+
+def test_going_on_gives_up_what_was_sent_behind_the_lost_one(rig: Callable[..., Rig]) -> None:
+    it = rig(go_on=True)
+    it.batch()
+    it.until(it.acknowledged, "the first", answering=True)
+    for _ in range(7):
+        it.batch()
+    it.until(lambda: len(it.broker.requests) == 5, "five under way")
+    it.broker.judge = lambda _partition: (10, -1)
+    it.broker.answer()
+    it.step()
+    it.broker.judge = lambda _partition: (0, 40)
+    it.until(lambda: it.sender.idle, "the others", answering=True)
+    outcomes = {numbers[0]: outcome for numbers, outcome, _ in it.outcomes}
+    assert outcomes == {
+        1: ACKNOWLEDGED, 2: FAILED, **dict.fromkeys((3, 4, 5, 6), UNKNOWN), 7: ACKNOWLEDGED, 8: ACKNOWLEDGED,
+    }  # fmt: skip
+    assert [(batch.epoch, batch.sequence) for batch in it.ended[-2:]] == [(1, 0), (1, 1)]
+
+
+def test_going_on_after_a_partition_was_given_up(rig: Callable[..., Rig]) -> None:
+    it = rig(go_on=True, timeout_s=0.3)
+    it.broker.judge = lambda _partition: (19, -1)
+    it.batch()
+    it.batch()
+    it.until(lambda: len(it.outcomes) == 2, "no progress", answering=True)
+    assert [outcome for _, outcome, _ in it.outcomes] == [FAILED, FAILED]
+    it.broker.judge = lambda _partition: (0, 5)
+    it.batch()
+    it.until(lambda: it.sender.idle, "the next", answering=True)
+    assert it.acknowledged() == [3]
+    assert it.sender.stopped is None
+
+
+def test_going_on_without_idempotence_sends_nothing_twice(rig: Callable[..., Rig]) -> None:
+    it = rig(acks=1, go_on=True)
+    for _ in range(3):
+        it.batch()
+    it.until(lambda: it.broker.requests, "the first")
+    it.broker.close()
+    it.until(lambda: it.sender.idle, "the others on a new connection", answering=True)
+    assert [outcome for _, outcome, _ in it.outcomes] == [UNKNOWN, ACKNOWLEDGED, ACKNOWLEDGED]
+    assert [len(broker.seen) for broker in it.client.brokers] == [1, 2]
+
+
+def test_resending_as_producers_without_idempotence_do(rig: Callable[..., Rig]) -> None:
+    """What was under way on a connection that broke goes out once more: it may be in the log twice then."""
+    it = rig(acks=1, go_on=True, resend=True)
+    it.batch()
+    it.until(it.acknowledged, "the first", answering=True)
+    for _ in range(5):
+        it.batch()
+    it.until(lambda: len(it.broker.requests) == 5, "five under way")
+    it.broker.answer()
+    it.broker.close()
+    it.until(lambda: it.sender.idle, "the others on a new connection", answering=True)
+    assert it.acknowledged() == list(range(1, 7))
+    assert [len(broker.seen) for broker in it.client.brokers] == [6, 4]
+    assert all(batch.sequence == -1 for batch in it.ended)

@@ -1,0 +1,140 @@
+"""The verdict: what was proven about a cluster, in figures, and what it did not keep. Pure.
+
+A verdict that nothing could have spoilt is no proof: it is not ok without acknowledged writes in each partition, also
+behind the last fault, or with a journal that has no orderly end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from kctl.validate.gaps import Fault, Gap, find_gaps, worst
+from kctl.validate.history import Delivered, Log, Sent
+from kctl.validate.invariants import INVARIANTS, Findings, check
+from kctl.validate.timeline import Recovery
+
+_NAMED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """What may be lasted at most; None: no limit. Gaps before the first fault count, too."""
+
+    max_gap_ms: int | None = None
+    max_isr_ms: int | None = None
+    max_leader_ms: int | None = None
+    max_controller_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """A budget that was not kept. name: that of the budget. took_ms: None when it had not come at the end. partition:
+    None for the cluster. fault: None for the time before the first one."""
+
+    name: str
+    fault: str | None
+    partition: int | None
+    took_ms: int | None
+    limit_ms: int
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Of one run. gaps: of each partition in each window; recoveries: after each fault.
+
+    violated: invariants that were not kept, without those that were tolerated; doubts: why it proves less than it
+    should. indeterminate: sent, and neither acknowledged nor refused: they may be in the log, and some are.
+    """
+
+    topic: str
+    run: str
+    findings: Findings
+    gaps: list[Gap]
+    recoveries: list[Recovery]
+    violated: list[str] = field(default_factory=list)
+    breaches: list[Breach] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        return not (self.violated or self.breaches or self.doubts)
+
+    @property
+    def worst_gaps(self) -> list[Gap]:
+        """The longest of all partitions: one before the first fault, and one after each."""
+        return list(worst(self.gaps).values())
+
+
+def judge(
+    topic: str,
+    run: str,
+    sent: Sent,
+    log: Log,
+    delivered: Delivered | None,
+    *,
+    faults: Sequence[Fault] = (),
+    recoveries: Sequence[Recovery] = (),
+    budgets: Budgets | None = None,
+    tolerated: Collection[str] = (),
+) -> Verdict:
+    """delivered: None when there was no consumer. tolerated: invariants that this set-up does not promise, such as
+    duplicated and out_of_order without idempotence. Raises ValueError for a name that is none."""
+    if set(tolerated) - set(INVARIANTS):
+        raise ValueError(f"no such invariant: {', '.join(sorted(set(tolerated) - set(INVARIANTS)))}")
+    findings = check(sent, log, delivered)
+    gaps = find_gaps(sent, faults)
+    return Verdict(
+        topic=topic,
+        run=run,
+        findings=findings,
+        gaps=gaps,
+        recoveries=list(recoveries),
+        violated=[name for name in INVARIANTS if name not in tolerated and getattr(findings, name)],
+        breaches=breaches(gaps, recoveries, budgets or Budgets()),
+        doubts=_doubts(sent, log, delivered, faults),
+    )
+
+
+def breaches(gaps: Sequence[Gap], recoveries: Sequence[Recovery], budgets: Budgets) -> list[Breach]:
+    """Every partition and fault that is over a limit."""
+    found: list[Breach] = []
+
+    def over(name: str, limit: int | None, fault: str | None, partition: int | None, took: int | None) -> None:
+        if limit is not None and (took is None or took > limit):
+            found.append(Breach(name, fault, partition, took, limit))
+
+    for gap in gaps:
+        over("max_gap_ms", budgets.max_gap_ms, gap.after, gap.partition, gap.gap_ms)
+    for recovery in recoveries:
+        over("max_controller_ms", budgets.max_controller_ms, recovery.fault, None, recovery.to_new_controller_ms)
+        for number, took in recovery.to_new_leader_ms.items():
+            over("max_leader_ms", budgets.max_leader_ms, recovery.fault, number, took)
+        for number, took in recovery.to_full_isr_ms.items():
+            over("max_isr_ms", budgets.max_isr_ms, recovery.fault, number, took)
+    return found
+
+
+def _doubts(sent: Sent, log: Log, delivered: Delivered | None, faults: Sequence[Fault]) -> list[str]:
+    found = []
+    silent = [number for number in sorted(log) if number not in sent.partitions or not sent.partitions[number].ack_ns]
+    if not log:
+        found.append("there is no partition")
+    if silent:
+        found.append(f"no write was acknowledged in {_named(silent)}")
+    for fault in faults[-1:]:
+        dead = [n for n, each in sorted(sent.partitions.items()) if each.ack_ns and each.ack_ns[-1] <= fault.at_ns]
+        if dead:
+            found.append(f"no write was acknowledged behind «{fault.name}» in {_named(dead)}")
+    if not sent.ended:
+        found.append("the producer did not come to an orderly end")
+    if delivered is not None and not delivered.ended:
+        found.append("the consumer did not come to an orderly end")
+    return found
+
+
+def _named(partitions: Sequence[int]) -> str:
+    if len(partitions) == 1:
+        return f"partition {partitions[0]}"
+    more = f" and {len(partitions) - _NAMED} more" if len(partitions) > _NAMED else ""
+    return f"partitions {', '.join(map(str, partitions[:_NAMED]))}{more}"

@@ -1,0 +1,80 @@
+"""The processes of a validation as programs: what they say and how they end when there is nothing to do for them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kctl.context import Security, Target
+from kctl.deploy.process import ProcessIdentity, boot_id, identify
+from kctl.errors import OperationFailed, UsageError
+from kctl.validate.leaving import Leaving
+from kctl.validate.processes import start_consumer
+from kctl.validate.settings import ConsumerSettings, ProducerSettings, write_task
+from kctl_testing import free_ports
+
+RUN = "0" * 16
+
+
+def program(name: str, *args: str) -> tuple[int, str, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", f"kctl.validate.{name}_process", *args],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_what_is_no_task(tmp_path: Path) -> None:
+    assert program("producer") == (2, "", "one argument is needed: the file that kctl writes for this process\n")
+    code, out, said = program("consumer", str(tmp_path / "none"))
+    assert (code, out) == (4, "")
+    assert said.startswith("there is no ")
+    write_task(tmp_path / "task", Target("c", ("h:1",)), ConsumerSettings("t", RUN), tmp_path / "journal")
+    assert program("producer", str(tmp_path / "task")) == (2, "", "the file is for another kind of process\n")
+
+
+def test_why_it_ended_is_told_without_a_secret(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    security = Security("SASL_PLAINTEXT", "PLAIN", "ops", "hunter2")
+    target = Target("c", (f"127.0.0.1:{port}",), None, security)
+    with pytest.raises(OperationFailed, match=rf"^the consumer ended by itself: .*127\.0\.0\.1:{port}") as told:
+        start_consumer(target, ConsumerSettings("t", RUN), tmp_path)
+    assert "hunter2" not in told.value.message
+    assert [path.name for path in tmp_path.iterdir()] == ["consumer.output"]
+    assert b"hunter2" not in (tmp_path / "consumer.output").read_bytes()
+    with pytest.raises(OperationFailed, match="cannot write"):
+        start_consumer(target, ConsumerSettings("t", RUN), tmp_path / "no folder")
+
+
+def test_when_a_process_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        here = identify(os.getpid())
+        assert here is not None
+        leaving = Leaving(here)
+        monkeypatch.setattr("kctl.validate.leaving._LOOK_S", -1.0)
+        assert not leaving
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert leaving
+        assert not leaving.alone
+        gone = Leaving(ProcessIdentity(os.getpid(), here.start_ticks - 1, boot_id()))  # its pid is another's now
+        assert gone
+        assert gone.alone
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+
+
+@pytest.mark.parametrize(("acks", "resend"), [("1", False), ("0", False), ("all", True)])
+def test_settings_that_exclude_each_other(acks: str, resend: bool) -> None:
+    ProducerSettings("t", RUN, acks=acks, resend=resend, idempotent=False)
+    with pytest.raises(UsageError, match="idempotence needs acks=all"):
+        ProducerSettings("t", RUN, acks=acks, resend=resend)
