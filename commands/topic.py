@@ -10,7 +10,7 @@ import typer
 from kctl.commands import output
 from kctl.commands.invocation import CommandGroup, invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.commands.topic_options import INTERNAL, MATCH, UNAVAILABLE, UNDER_REPLICATED
+from kctl.commands.topic_options import INTERNAL_TOO, MATCH, UNAVAILABLE, UNDER_REPLICATED
 from kctl.commands.views import alarm, told_if_incomplete
 from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
 from kctl.units import format_size
@@ -30,7 +30,7 @@ def list_(
     unavailable: Annotated[bool, UNAVAILABLE] = False,
     size: Annotated[bool, typer.Option("--size", help="What they take on all disks; wide: one copy, too.")] = False,
     count: Annotated[bool, typer.Option("--count", help="Messages: log ends less log starts.")] = False,
-    internal: Annotated[bool, INTERNAL] = False,
+    internal: Annotated[bool, INTERNAL_TOO] = False,
     watch: Annotated[bool, WATCH] = False,
     interval: Annotated[str, INTERVAL] = "5s",
 ) -> None:
@@ -69,7 +69,7 @@ def _look(
     from kctl.topics.choose import choose, not_seen
     from kctl.topics.listing import summarize, with_messages, with_sizes
 
-    state, chosen = choose(client, match=match, internal=internal)
+    state, chosen = choose(client, match=match, internal=internal or bool(unhealthy))
     doubts, failures = not_seen(client, (), chosen, filtered=bool(unhealthy))
     topics, unsure = summarize(client, state, chosen)
     doubts += unsure
