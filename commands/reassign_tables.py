@@ -72,6 +72,7 @@ def question(shown: Preview, source: str) -> str:
 _LABELS = {
     "reached": "there already",
     "reorders": "nothing to copy for",
+    "removed_replicas": "replicas removed",
     "throttle_bytes": "throttle",
     "duration_ms": "takes at least",
 }
