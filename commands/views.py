@@ -60,11 +60,12 @@ def apart(found: Mapping[_Key, _Value | KctlError]) -> tuple[dict[_Key, _Value],
 
 def warn_if_overruled(name: str) -> None:
     """Where a context has become the current one: say that KCTL_CONTEXT comes first, when it names another."""
-    from kctl.context import overruled_by
+    from kctl.context import list_contexts, overruled_by
 
     override = overruled_by(name)
     if override:
-        output.warn(f"commands go to {override}: KCTL_CONTEXT={override} in the environment wins; `unset KCTL_CONTEXT`")
+        go = f"commands go to {override}" if override in list_contexts() else f"there is no context {override}"
+        output.warn(f"{go}: KCTL_CONTEXT={override} in the environment wins; `unset KCTL_CONTEXT`")
 
 
 def ranges(numbers: Sequence[int]) -> str:

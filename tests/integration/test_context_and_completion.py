@@ -97,6 +97,8 @@ def test_use_and_remove(two: Kctl) -> None:
     warned = two.with_environment(KCTL_CONTEXT="dev").ok("context", "use", "prod")
     assert "commands go to dev: KCTL_CONTEXT=dev in the environment wins" in warned.err
     assert two.with_environment(KCTL_CONTEXT="dev").json("context", "use", "prod")["current"] is False
+    gone = two.with_environment(KCTL_CONTEXT="gone").ok("context", "use", "prod")
+    assert "there is no context gone: KCTL_CONTEXT=gone in the environment wins" in gone.err
     asked = two("context", "remove", "prod")
     assert (asked.code, "--yes" in asked.err) == (4, True)
     two.ok("context", "remove", "prod", "--yes")
