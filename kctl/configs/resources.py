@@ -83,7 +83,5 @@ def parse_resource(text: str) -> Resource:
         return Resource.broker(int(name))
     if kind in _NAMED:
         return Resource(_NAMED[kind], name)
-    meant = did_you_mean(kind, ("topic", "broker", *_NAMED))
-    raise UsageError(
-        f"{text!r}: {kind!r} is not something that has configs", hint=f"{meant} {_HINT}" if meant else _HINT
-    )
+    near = did_you_mean(kind, ("topic", "broker", *_NAMED))
+    raise UsageError(f"{text!r}: {kind!r} is not something that has configs", hint=f"{near} {_HINT}" if near else _HINT)
