@@ -11,7 +11,16 @@ import typer
 from kctl.commands import output
 from kctl.commands.invocation import invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.commands.topic_options import ALL_NAMES, INTERNAL_TOO, MATCH, UNAVAILABLE, UNDER_REPLICATED
+from kctl.commands.topic_options import (
+    ALL_NAMES,
+    AT_MIN_ISR,
+    INTERNAL_TOO,
+    MATCH,
+    UNAVAILABLE,
+    UNDER_MIN_ISR,
+    UNDER_REPLICATED,
+    problems_asked,
+)
 from kctl.commands.views import told_if_incomplete
 from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
 from kctl.text import counted
@@ -29,16 +38,8 @@ def describe(
     match: Annotated[list[str] | None, MATCH] = None,
     under_replicated: Annotated[bool, UNDER_REPLICATED] = False,
     unavailable: Annotated[bool, UNAVAILABLE] = False,
-    under_min_isr: Annotated[
-        bool,
-        typer.Option("--under-min-isr", "--under-min-isr-partitions", help="Only those that refuse acks=all."),
-    ] = False,
-    at_min_isr: Annotated[
-        bool,
-        typer.Option(
-            "--at-min-isr", "--at-min-isr-partitions", help="Only those that lose that with one replica more."
-        ),
-    ] = False,
+    under_min_isr: Annotated[bool, UNDER_MIN_ISR] = False,
+    at_min_isr: Annotated[bool, AT_MIN_ISR] = False,
     with_overrides: Annotated[
         bool, typer.Option("--with-overrides", "--topics-with-overrides", help="Only topics with configs of their own.")
     ] = False,
@@ -56,17 +57,9 @@ def describe(
 
     Example: kctl topic describe --under-replicated --at-min-isr
     """
-    from kctl.topics.describe import Problem
-
     inv = invocation(ctx)
     watching = Watching(inv, interval) if watch else None
-    given = {
-        Problem.UNDER_REPLICATED: under_replicated,
-        Problem.UNAVAILABLE: unavailable,
-        Problem.UNDER_MIN_ISR: under_min_isr,
-        Problem.AT_MIN_ISR: at_min_isr,
-    }
-    problems = [problem for problem, on in given.items() if on]
+    problems = problems_asked(under_replicated, unavailable, under_min_isr, at_min_isr)
     internal = internal or bool(problems)  # as kafka-topics does: groups and transactions need theirs to be healthy
     asked = _Asked(names or (), match or (), problems, with_overrides, size, offsets, internal)
     with inv.connect() as client:

@@ -118,6 +118,13 @@ def rows_of(report: LagReport, by: By) -> Sequence[Any]:
     return by_group(report.rows) if by is By.GROUP else report.rows
 
 
+def row_type(by: By) -> type:
+    """What `rows_of` gives."""
+    from kctl.lag.rules import GroupLag, LagRow, TopicLag
+
+    return {By.PARTITION: LagRow, By.TOPIC: TopicLag, By.GROUP: GroupLag}[by]
+
+
 def lag_table(rows: Sequence[Any], by: By, *, members: bool) -> Table:
     """The rows of `rows_of` for people."""
     known = jsonable(rows)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from kctl.errors import NotFound, UsageError
 from kctl.suggestions import did_you_mean
+
+_NAMED = 5
 
 
 def parse_patterns(option: str, patterns: Iterable[str]) -> list[re.Pattern[str]]:
@@ -44,11 +46,7 @@ def select(
     names = set(known)
     unknown = sorted(set(exact) - names)
     if unknown:
-        do = "does" if len(unknown) == 1 else "do"
-        raise NotFound(
-            f"{noun}{'' if len(unknown) == 1 else 's'} {', '.join(unknown)} {do} not exist",
-            hint=did_you_mean(unknown[0], names) or f"`kctl {listed_by or f'{noun} list'}` shows what there is",
-        )
+        raise not_there(unknown, names, noun=noun, listed_by=listed_by)
     if not exact and not patterns:
         return sorted(names)
     chosen = set(exact) | {name for name in names if matches(name, patterns)}
@@ -71,3 +69,19 @@ def as_regex(glob: str) -> str | None:
     if not re.fullmatch(r"[\w.*-]*\*[\w.*-]*", glob) or re.search(r"\.\*|\*\*", glob):
         return None
     return glob.replace(".", r"\.").replace("*", ".*")
+
+
+def not_there(
+    missing: Sequence[str],
+    known: Iterable[str],
+    *,
+    noun: str = "topic",
+    listed_by: str | None = None,
+    show: Callable[[str], str] = str,
+) -> NotFound:
+    """The error for names that are not known, with what was probably meant. show: a name that can be any text."""
+    named = ", ".join(map(show, missing[:_NAMED]))
+    more = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
+    what = f"{noun} {named} does not exist" if len(missing) == 1 else f"{noun}s {named}{more} do not exist"
+    hint = did_you_mean(missing[0], known) or f"`kctl {listed_by or f'{noun} list'}` shows what there is"
+    return NotFound(what, hint=hint)

@@ -20,6 +20,7 @@ RESOURCE_TYPES: dict[Kind, int] = {
     "client-metrics": 16,
     "group": 32,
 }
+_NOT_AUTHORIZED = frozenset({29, 30, 31})  # of the topic, the group, the cluster
 # What has quotas and no other configs; those of all that have none of their own.
 QUOTA_KINDS: frozenset[Kind] = frozenset({"user", "users", "client-id", "clients", "ip", "ips"})
 _OF_ALL: dict[str, Kind] = {"brokers": "brokers", "users": "users", "clients": "clients", "ips": "ips"}
@@ -62,6 +63,14 @@ class Resource(NamedTuple):
     @classmethod
     def brokers(cls) -> Resource:
         return cls("brokers", "")
+
+
+def right_hint(operation: str, resource: Resource, error_code: int) -> str | None:
+    """Which ACL is missing, after an error that says that one is; None after others."""
+    if error_code not in _NOT_AUTHORIZED:
+        return None
+    whose = f"{resource.kind} {resource.name}" if resource.kind in ("topic", "group") else "the cluster"
+    return f"ask for the ACL operation {operation} on {whose}"
 
 
 def parse_resource(text: str) -> Resource:

@@ -206,6 +206,7 @@ def test_explain(kctl: Kctl, topic: Callable[..., str]) -> None:
         (("unset", "TOPIC", "retention.ms=1", "--yes"), 2, "not a config's name"),
         (("get", "TOPIC", "no.such"), 4, "has no config no.such"),
         (("get", "topic/no-such-topic"), 4, "topic no-such-topic does not exist"),
+        (("get", "topic/__consumer_ofsets"), 4, "did you mean __consumer_offsets?"),
         (("get", "broker/99"), 4, "broker 99 is not in the cluster"),
         (("get", "queue/x"), 2, "not something that has configs"),
         (("get", "user/"), 2, "not something that has configs"),

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -306,7 +307,7 @@ def test_delete_offsets(kctl: Kctl, group: str, filled: str) -> None:
 
 def test_members_and_their_removal(kctl: Kctl, admin: Admin, group: str, filled: str) -> None:
     with admin.member(group, filled, client_id="\x1b[31mstatic", instance_id="node-1"):
-        (row,) = kctl.json("group", "members", group)
+        (row,) = kctl.json("group", "members", "--match", re.escape(group))
         assert list(row) == [
             "group", "assignor", "member_id", "group_instance_id", "client_id", "host", "rack", "type", "member_epoch",
             "partition_count", "subscribed_topics", "subscribed_topics_regex", "assignments", "target_assignments",
@@ -324,6 +325,8 @@ def test_members_and_their_removal(kctl: Kctl, admin: Admin, group: str, filled:
         assert "has no member 'nobody'" in wrong.err
         assert kctl("group", "remove-member", group, "--all").code == 4
         assert kctl.json("group", "members", group) == [row], "refused: nothing changed"
+        (described,) = kctl.json("group", "describe", "--match", re.escape(group), "--type", "classic")
+        assert [member["member_id"] for member in described["members"]] == [row["member_id"]]
         (gone,) = kctl.json("group", "remove-member", group, "--instance", "node-1", "--yes")
         assert (gone["member_id"], gone["result"]) == (row["member_id"], "removed")
         assert row["member_id"] not in {each["member_id"] for each in kctl.json("group", "members", group)}

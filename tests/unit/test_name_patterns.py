@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kctl.errors import NotFound, UsageError
-from kctl.name_patterns import parse_patterns, select
+from kctl.name_patterns import not_there, parse_patterns, select
 from kctl.suggestions import closest, did_you_mean
 
 KNOWN = ["orders", "orders-v2", "payments"]
@@ -41,6 +41,20 @@ def test_an_unknown_name_tells_what_was_meant() -> None:
 def test_several_unknown_names() -> None:
     with pytest.raises(NotFound, match=r"^topics a, b do not exist$"):
         select(KNOWN, exact=["b", "a", "orders"])
+
+
+@pytest.mark.parametrize(
+    ("missing", "message", "hint"),
+    [
+        (["ordres"], "group 'ordres' does not exist", "did you mean orders or orders-v2?"),
+        (["z", "y"], "groups 'z', 'y' do not exist", "`kctl group list` shows what there is"),
+        (list("abcdefg"), "groups 'a', 'b', 'c', 'd', 'e' and 2 more do not exist", None),
+    ],
+)
+def test_what_is_not_there(missing: list[str], message: str, hint: str | None) -> None:
+    error = not_there(missing, KNOWN, noun="group", show=repr)
+    assert error.message == message
+    assert hint in {None, error.hint}
 
 
 def test_no_regular_expression() -> None:
