@@ -12,7 +12,7 @@ from kctl.commands.invocation import CommandGroup, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.topic_options import (
     AT_MIN_ISR,
-    INTERNAL,
+    INTERNAL_TOO,
     MATCH,
     UNAVAILABLE,
     UNDER_MIN_ISR,
@@ -41,7 +41,7 @@ def list_(
     at_min_isr: Annotated[bool, AT_MIN_ISR] = False,
     size: Annotated[bool, typer.Option("--size", help="What they take on all disks; wide: one copy, too.")] = False,
     count: Annotated[bool, typer.Option("--count", help="Messages: log ends less log starts.")] = False,
-    internal: Annotated[bool, INTERNAL] = False,
+    internal: Annotated[bool, INTERNAL_TOO] = False,
     watch: Annotated[bool, WATCH] = False,
     interval: Annotated[str, INTERVAL] = "5s",
 ) -> None:
@@ -78,7 +78,7 @@ def _look(
     from kctl.topics.choose import choose, not_seen
     from kctl.topics.listing import having, summarize, with_messages, with_sizes
 
-    state, chosen = choose(client, match=match, internal=internal)
+    state, chosen = choose(client, match=match, internal=internal or bool(problems))
     doubts, failures = not_seen(client, (), chosen, filtered=bool(problems))
     topics, unsure = summarize(client, state, chosen)
     doubts += unsure

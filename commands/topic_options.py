@@ -13,6 +13,7 @@ CONFIG = typer.Option(
     "--config", metavar="KEY=VALUE", help="Config to set, KEY=@FILE takes the value from a file; repeatable."
 )
 INTERNAL = typer.Option("--internal", help="Kafka's own topics as well.")
+INTERNAL_TOO = typer.Option("--internal", help="Kafka's own topics as well; filters by health always take them.")
 MATCH = typer.Option("--match", metavar="REGEX", help="Topics whose whole name it matches; repeatable.")
 PARTITION = typer.Option("--partition", "--partitions", metavar="0,3-5", help="Only these partitions; repeatable.")
 UNDER_REPLICATED = typer.Option(

@@ -18,7 +18,9 @@ def parse_patterns(option: str, patterns: Iterable[str]) -> list[re.Pattern[str]
         try:
             found.append(re.compile(pattern, re.DOTALL))
         except (re.error, OverflowError, RecursionError) as exc:
-            raise UsageError(f"{option} {pattern!r} is no regular expression: {exc}") from None
+            raise UsageError(
+                f"{option} {pattern!r} is no regular expression: {exc}", hint=_meant_as_glob(pattern)
+            ) from None
     return found
 
 
@@ -49,8 +51,24 @@ def select(
         return sorted(names)
     chosen = set(exact) | {name for name in names if matches(name, patterns)}
     if not chosen:
-        raise NotFound(f"no {noun} matches {' or '.join(pattern.pattern for pattern in patterns)}")
+        raise NotFound(
+            f"no {noun} matches {' or '.join(pattern.pattern for pattern in patterns)}",
+            hint=next((hint for hint in (_meant_as_glob(each.pattern) for each in patterns) if hint), None),
+        )
     return sorted(chosen)
+
+
+def _meant_as_glob(pattern: str) -> str | None:
+    """What to say of «ord*», which as a regular expression is «or» and any number of «d»."""
+    regex = as_regex(pattern)
+    return f"it is a regular expression for the whole name: did you mean {regex!r}?" if regex else None
+
+
+def as_regex(glob: str) -> str | None:
+    """The regular expression of a shell's pattern, when it reads like one: «ord*» is «ord.*»; else None."""
+    if not re.fullmatch(r"[\w.*-]*\*[\w.*-]*", glob) or re.search(r"\.\*|\*\*", glob):
+        return None
+    return glob.replace(".", r"\.").replace("*", ".*")
 
 
 def not_there(

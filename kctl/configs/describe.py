@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from kctl.broker.membership import told_apart
 from kctl.configs.html import plain
 from kctl.configs.quota_configs import read_quotas
 from kctl.configs.resources import BROKER_RESOURCE, QUOTA_KINDS, TOPIC_RESOURCE, Kind, Resource, right_hint
@@ -133,6 +134,9 @@ def describe_each(
     if brokers:
         requests = {int(r.name): _request([r], keys, documentation) for r in brokers}
         answers = client.send_each(requests)
+        for node, answer in answers.items():
+            if isinstance(answer, KctlError):
+                answers[node] = told_apart(client, node, answer)
         found.update((r, _configs_of(r, answers[int(r.name)], keys)) for r in brokers)
     if any(r.kind == "brokers" for r in resources):
         try:

@@ -88,7 +88,10 @@ def test_use_and_remove(two: Kctl) -> None:
     assert two.json("context", "use", "prod")["current"] is True
     assert two.json("context", "show")["name"] == "prod"
     warned = two.with_environment(KCTL_CONTEXT="dev").ok("context", "use", "prod")
-    assert "KCTL_CONTEXT=dev" in warned.err
+    assert "commands go to dev: KCTL_CONTEXT=dev in the environment wins" in warned.err
+    assert two.with_environment(KCTL_CONTEXT="dev").json("context", "use", "prod")["current"] is False
+    gone = two.with_environment(KCTL_CONTEXT="gone").ok("context", "use", "prod")
+    assert "there is no context gone: KCTL_CONTEXT=gone in the environment wins" in gone.err
     asked = two("context", "remove", "prod")
     assert (asked.code, "--yes" in asked.err) == (4, True)
     two.ok("context", "remove", "prod", "--yes")
@@ -453,7 +456,9 @@ def test_a_destroyed_cluster_gives_the_context_back(two: Kctl, shared: dict[str,
     kctl = two.with_environment(**shared)
     kctl.ok("cluster", "create", "passing", "--layout", "single", "--no-start")
     assert kctl.json("context", "show")["name"] == "passing"
-    destroyed = kctl("cluster", "destroy", "passing", "--yes", "-o", "json")
+    overruled = kctl.with_environment(KCTL_CONTEXT="prod")
+    destroyed = overruled("cluster", "destroy", "passing", "--yes", "-o", "json")
     assert json.loads(destroyed.out)["current_context"] == "dev"
     assert "the current context is dev again" in destroyed.err
+    assert "KCTL_CONTEXT=prod in the environment wins" in destroyed.err
     assert kctl.json("context", "show")["name"] == "dev"

@@ -215,6 +215,7 @@ def test_export_and_import(kctl: Kctl, cluster: TestCluster, group: str, filled:
     assert kctl("group", "export", group, "--out", str(files["json"])).code == 4, "never over a file unasked"
     for form in ("yaml", "csv"):
         files[form].write_text(kctl.ok("group", "export", group, "-o", form).out)
+    assert json.loads(kctl.ok("group", "export", group).out) == rows, "as with `> FILE`"
     kctl.ok("group", "reset-offsets", group, "--all-topics", "--to-earliest", "--yes")
     for file in files.values():
         kctl.ok("group", "import", str(file), "--yes")

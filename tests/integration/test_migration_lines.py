@@ -26,7 +26,7 @@ STANDS_FOR = {
 ENDS = {"consume": "--exit-eof", "zk watch": "--for 100ms"}  # behind what runs on else
 # What is not there: a partition, an offset, a transaction, a node below the chroot; as is an authorizer.
 ABSENT = {
-    "topic offsets NAME --partitions 0,3-5", "consume TOPIC --offset 42", "transaction describe TRANSACTIONAL_ID",
+    "topic offsets NAME --partition 0,3-5", "consume TOPIC --offset 42", "transaction describe TRANSACTIONAL_ID",
     "transaction abort TOPIC --partition 0 --start-offset 42", "zk get /zookeeper/config",
 }  # fmt: skip
 

@@ -76,3 +76,24 @@ def test_any_character_is_any() -> None:
 
 def test_what_was_meant_is_told_in_one_line() -> None:
     assert did_you_mean("bilng", ["bil\n\x1bing"]) == "did you mean bil\\n\\x1bing?"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "hint"),
+    [
+        ("ord*", "it is a regular expression for the whole name: did you mean 'ord.*'?"),
+        ("*", None),  # no regular expression at all: refused before
+        ("a.b-*", "it is a regular expression for the whole name: did you mean 'a\\\\.b-.*'?"),
+        ("ord.*x", None),
+        ("ord", None),
+    ],
+)
+def test_a_shells_pattern_that_finds_nothing(pattern: str, hint: str | None) -> None:
+    if pattern == "*":
+        with pytest.raises(UsageError) as refused:
+            parse_patterns("--match", [pattern])
+        assert "did you mean '.*'?" in (refused.value.hint or "")
+        return
+    with pytest.raises(NotFound) as caught:
+        select(KNOWN, patterns=parse_patterns("--match", [pattern]))
+    assert caught.value.hint == hint

@@ -15,6 +15,7 @@ import pytest
 from kctl.deploy import ports, process
 from kctl.deploy.process import ProcessIdentity
 from kctl.errors import Busy, NotFound, OperationFailed, TimedOut, UsageError
+from kctl_testing import eventually
 
 PYTHON = sys.executable
 
@@ -86,7 +87,8 @@ def _await_gone(identity: ProcessIdentity) -> None:
 def test_a_spawned_process_has_a_session_of_its_own(sleeper: ProcessIdentity) -> None:
     assert process.identify(sleeper.pid) == sleeper
     assert os.getsid(sleeper.pid) == sleeper.pid != os.getsid(0)
-    assert process.command_line(sleeper.pid) == ["sleep", "300"]
+    # The kernel closes the files of a process that becomes another one before it sets its arguments.
+    eventually(lambda: process.command_line(sleeper.pid) == ["sleep", "300"], what="its arguments are known")
     assert sleeper in [identity for identity, _ in process.find_processes(lambda argv: argv == ["sleep", "300"])]
 
 

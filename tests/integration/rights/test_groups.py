@@ -133,4 +133,4 @@ def test_who_may_only_look_changes_nothing(kctl_of_rights: Kctl, secure: SecureC
         (row,) = kctl_of_rights.json("group", "export", reader, "--topic", TOPIC, *nobody)
         assert row["committed_offset"] == 2
     finally:
-        kctl_of_rights.ok("acl", "remove", "--principal", "nobody", "--yes", *admin)
+        kctl_of_rights.ok("acl", "remove", "--principal", "nobody", "--expect", "2", "--yes", *admin)
