@@ -1,0 +1,105 @@
+"""Lines of arithmetic: a formula of names, the same with numbers, and the result."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+
+from kctl.capacity.fields import (
+    BYTES,
+    BYTES_PER_S,
+    COMPUTED,
+    COUNT,
+    FIELDS,
+    MS,
+    PER_S,
+    SHARE,
+    Inputs,
+    Number,
+)
+from kctl.capacity.model import Term
+from kctl.units import format_duration
+
+_NAME = re.compile(r"[a-z][a-z_]+[a-z]")
+_WORDS = frozenset({"max", "min"})
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB")
+
+
+class Sheet:
+    """Collects terms. A formula takes its names from this sheet, then from `above`."""
+
+    def __init__(self, above: Sheet | None = None) -> None:
+        self._above = above
+        self._known: dict[str, tuple[Number, str]] = {}
+        self.terms: list[Term] = []
+
+    def given(self, inputs: Inputs) -> None:
+        """A line for each input."""
+        for name, each in inputs.items():
+            self._known[name] = (each.value, FIELDS[name].unit)
+            self.terms.append(Term(name, plain(each.value), FIELDS[name].unit, each.source))
+
+    def fact(self, name: str, value: Number, unit: str, source: str) -> None:
+        """A line that is neither an input nor computed."""
+        self._known[name] = (value, unit)
+        self.terms.append(Term(name, plain(value), unit, source))
+
+    def computed(self, name: str, unit: str, formula: str, value: Number) -> None:
+        """A line whose formula is of names that are there."""
+        numbers = _NAME.sub(lambda match: self._number(match.group()), formula)
+        self._known[name] = (value, unit)
+        self.terms.append(Term(name, plain(value), unit, COMPUTED, formula, numbers))
+
+    def sum_of(self, name: str, unit: str, formula: str, values: Mapping[str, int]) -> None:
+        """The sum of one term over topics."""
+        value = sum(values.values())
+        few = len(values) <= _FEW
+        numbers = " + ".join(shown(each, unit) for each in values.values()) if few else f"{len(values):,} topics"
+        self._known[name] = (value, unit)
+        self.terms.append(Term(name, value, unit, COMPUTED, formula, numbers))
+
+    def value(self, name: str) -> Number:
+        """Of a line of this sheet or of those above."""
+        return self._line(name)[0]
+
+    def _number(self, name: str) -> str:
+        return name if name in _WORDS else shown(*self._line(name))
+
+    def _line(self, name: str) -> tuple[Number, str]:
+        if name not in self._known and self._above is not None:
+            return self._above._line(name)  # noqa: SLF001 - of the same class
+        return self._known[name]
+
+
+_FEW = 6
+
+
+def plain(value: Number) -> int | float:
+    """As JSON has it."""
+    return int(value) if isinstance(value, int) or value.denominator == 1 else float(value)
+
+
+def shown(value: Number | float, unit: str) -> str:
+    """For people: four significant digits, powers of ten. Rounded for the eye only."""
+    if unit == BYTES:
+        return _size(value)
+    if unit == BYTES_PER_S:
+        return f"{_size(value)}/s"
+    if unit == MS:
+        return format_duration(int(value))
+    if unit == SHARE:
+        return f"{float(value * 100):g} %"
+    if unit in {COUNT, PER_S}:
+        text = f"{int(value):,}" if value == int(value) else f"{float(value):,.4g}"
+        return f"{text}/s" if unit == PER_S else text
+    return f"{float(value):.6g}"
+
+
+def _size(value: Number | float) -> str:
+    amount, unit = Fraction(value), "B"
+    for unit in _UNITS:
+        if amount < Fraction(9_999_500, 10_000_000) * 1000 or unit == _UNITS[-1]:
+            break
+        amount /= 1000
+    return f"{float(amount):.4g} {unit}"
