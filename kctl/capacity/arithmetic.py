@@ -63,8 +63,8 @@ class Carrying:
 
 
 def growth_factor(inputs: Inputs) -> Fraction:
-    """(1 + growth) ^ years."""
-    return (1 + Fraction(inputs["growth"].value)) ** int(inputs["years"].value)
+    """times × (1 + growth) ^ years."""
+    return inputs["times"].value * (1 + Fraction(inputs["growth"].value)) ** int(inputs["years"].value)
 
 
 def carrying(inputs: Inputs) -> Carrying:
@@ -111,7 +111,9 @@ def _kept(inputs: Inputs, stored: int, factor: Number) -> int | None:
     if "data" in inputs:
         return ceil(inputs["data"].value * factor)
     if "keys" in inputs:
-        live = inputs["keys"].value * factor * inputs["message_size"].value / Fraction(inputs["compression_ratio"].value)
+        live = (
+            inputs["keys"].value * factor * inputs["message_size"].value / Fraction(inputs["compression_ratio"].value)
+        )
         return ceil(live / (1 - MIN_CLEANABLE_RATIO))
     if "retention" in inputs:
         return ceil(Fraction(stored * int(inputs["retention"].value), 1000))
@@ -120,8 +122,10 @@ def _kept(inputs: Inputs, stored: int, factor: Number) -> int | None:
 
 def partition_bounds(inputs: Inputs, planned: int, kept: int | None) -> dict[str, int]:
     """The least numbers of partitions, by what asks for them."""
-    bounds = {"partitions_for_consumers": _divided(planned, int(inputs["consumer_rate"].value))}
-    if "producer_rate" in inputs:
+    bounds = {}
+    if planned:
+        bounds["partitions_for_consumers"] = _divided(planned, int(inputs["consumer_rate"].value))
+    if planned and "producer_rate" in inputs:
         bounds["partitions_for_producers"] = _divided(planned, int(inputs["producer_rate"].value))
     room = partition_room(inputs)
     limit = inputs.get("retention_bytes")
@@ -146,7 +150,7 @@ def partitions_of(load: Load, brokers: int) -> int:
         return load.fixed
     if load.present is not None and load.present >= load.least:
         return load.present
-    return _divided(load.least, brokers) * brokers
+    return _divided(load.least, brokers) * brokers  # so that each has as many leaders
 
 
 def retained(load: Load, partitions: int) -> int:
@@ -197,12 +201,19 @@ def fewest_brokers(loads: Sequence[Load], one: Carrying) -> int:
     Each further broker may ask for further partitions, and these for room for their segments. Nothing below
     `beyond` can do: with at least so many brokers there are at least so many partitions.
     """
-    brokers = 1
+    varying = [load for load in loads if not _constant(load)]
+    constant = sum(on_disk(load, partitions_of(load, 1)) for load in loads if _constant(load))
+    bounds = broker_bounds(loads, one, 0)
+    others = max(least for name, least in bounds.items() if name != "brokers_for_disk")
+
+    def least(disk_bytes: int) -> int:
+        return others if one.disk is None else max(others, _divided(disk_bytes, max(1, one.disk)) + one.survive)
+
+    brokers = least(constant)
     while brokers <= MOST_BROKERS:
-        if max(needed(loads, one, brokers).values()) <= brokers:
+        if least(constant + sum(on_disk(load, partitions_of(load, brokers)) for load in varying)) <= brokers:
             return brokers
-        disk = sum(on_disk(load, _at_least(load, brokers)) for load in loads)
-        beyond = max(broker_bounds(loads, one, disk).values())
+        beyond = least(constant + sum(on_disk(load, max(load.least, brokers)) for load in varying))
         brokers = max(brokers + 1, beyond)
     raise Refused(
         f"the load needs more than {MOST_BROKERS:,} brokers",
@@ -210,11 +221,9 @@ def fewest_brokers(loads: Sequence[Load], one: Carrying) -> int:
     )
 
 
-def _at_least(load: Load, brokers: int) -> int:
-    """No fewer partitions than with any number of brokers from here on."""
-    if load.fixed is not None or (load.present is not None and load.present >= load.least):
-        return partitions_of(load, brokers)
-    return max(load.least, brokers)
+def _constant(load: Load) -> bool:
+    """Whether its number of partitions is the same with any number of brokers."""
+    return load.fixed is not None or (load.present is not None and load.present >= load.least)
 
 
 def survivable(replication_factor: int, min_insync: int, down: int) -> tuple[int, int]:

@@ -93,6 +93,17 @@ def _ratio(text: str) -> Fraction:
     return ratio
 
 
+def _times(text: str) -> Fraction:
+    plain = text.strip().removesuffix("x").removesuffix("×")
+    try:
+        times = Fraction(0) if plain.endswith("%") else parse_percent(plain)
+    except UsageError:
+        times = Fraction(0)
+    if not 0 < times <= 100_000:
+        raise UsageError(f"{text[:40]!r} is not how many times as much", hint="write for example 3 or 1.5")
+    return times
+
+
 def _share(least: str, most: str) -> Callable[[str], Fraction]:
     """Parses shares in a range, both ends included."""
 
@@ -132,6 +143,7 @@ _FIELDS = (
     Field("network", CLUSTER, BYTES_PER_S, parse_throughput),
     Field("headroom", CLUSTER, SHARE, _share("0%", "95%"), Fraction(1, 5)),
     Field("network_limit", CLUSTER, SHARE, _share("1%", "100%"), Fraction(4, 5)),
+    Field("times", CLUSTER, RATIO, _times, Fraction(1)),
     Field("growth", CLUSTER, SHARE, _share("0%", "10000%"), Fraction(0)),
     Field("years", CLUSTER, COUNT, whole(0, 50), 1),
     Field("survive", CLUSTER, COUNT, whole(0, 1000), 1),

@@ -13,7 +13,7 @@ from kctl.capacity.model import Bound, CapacityPlan, Losses, TopicPlan, Workload
 from kctl.capacity.sheet import Sheet
 from kctl.errors import UsageError
 
-MOST_TOPICS = 20_000
+MOST_TOPICS = 100_000
 
 
 def plan(workloads: Sequence[Workload], cluster: Inputs, *, seen: Mapping[str, int] | None = None) -> CapacityPlan:
@@ -36,11 +36,11 @@ def plan(workloads: Sequence[Workload], cluster: Inputs, *, seen: Mapping[str, i
     for name, value in (seen or {}).items():
         sheet.fact(name, value, COUNT, SEEN)
     sheet.given(cluster)
-    sheet.computed("growth_factor", RATIO, "(1 + growth) ^ years", factor)
+    sheet.computed("growth_factor", RATIO, "times × (1 + growth) ^ years", factor)
     below = Sheet(sheet)  # what a topic's lines take from the cluster's
     below.fact("broker_count", brokers, COUNT, "computed")
     topics = [_topic(each, load, brokers, below) for each, load in zip(workloads, loads, strict=True)]
-    bounds = _cluster(sheet, cluster, workloads, loads, one, brokers)
+    bounds = _cluster(sheet, cluster, loads, one, brokers)
     made = CapacityPlan(
         broker_count=brokers,
         partition_count=sum(topic.partition_count for topic in topics),
@@ -125,10 +125,7 @@ def _partition_lines(sheet: Sheet, inputs: Inputs, bounds: Mapping[str, int], pr
         "partitions_for_size": f"⌈kept ÷ ({room})⌉" if "−" in room else f"⌈kept ÷ {room}⌉",
     }
     for name, least in bounds.items():
-        if name != "partitions_for_size" and "throughput" not in inputs and "messages" not in inputs:
-            sheet.fact(name, least, COUNT, "default")  # nothing is said of a throughput
-        else:
-            sheet.computed(name, COUNT, formulas[name], least)
+        sheet.computed(name, COUNT, formulas[name], least)
     names = ", ".join(bounds)
     sheet.computed("partitions_needed", COUNT, f"max({names})" if len(bounds) > 1 else names, max(bounds.values()))
     if present is not None:
@@ -190,21 +187,18 @@ def _cleaner_lines(sheet: Sheet, inputs: Inputs, partitions: int) -> None:
 
 
 def _cluster(
-    sheet: Sheet, inputs: Inputs, topics: Sequence[Workload], loads: Sequence[sums.Load], one: sums.Carrying,
-    brokers: int,
-) -> tuple[Bound, ...]:  # fmt: skip
+    sheet: Sheet, inputs: Inputs, loads: Sequence[sums.Load], one: sums.Carrying, brokers: int
+) -> tuple[Bound, ...]:
     """The lines of the cluster; the bounds of its number of brokers."""
     found = sums.needed(loads, one, brokers)
-    names = [each.topic for each in topics]
-
-    def summed(name: str, unit: str, values: Sequence[int]) -> None:
-        sheet.sum_of(name, unit, f"sum of {name} of {'the topic' if len(names) == 1 else 'all topics'}",
-                     dict(zip(names, values, strict=True)))  # fmt: skip
-
-    summed("disk_bytes", BYTES, [sums.on_disk(load, sums.partitions_of(load, brokers)) for load in loads])
-    summed("network_in", BYTES_PER_S, [load.network_in for load in loads])
-    summed("network_out", BYTES_PER_S, [load.network_out for load in loads])
-    sheet.fact("brokers_for_replicas", found["brokers_for_replicas"], COUNT, "computed")
+    for name, unit, values in (
+        ("disk_bytes", BYTES, [sums.on_disk(load, sums.partitions_of(load, brokers)) for load in loads]),
+        ("network_in", BYTES_PER_S, [load.network_in for load in loads]),
+        ("network_out", BYTES_PER_S, [load.network_out for load in loads]),
+    ):
+        sheet.over_topics(name, unit, f"sum of {name}", values, sum(values))
+    factors = [load.replication_factor for load in loads]
+    sheet.over_topics("brokers_for_replicas", COUNT, "largest replication_factor", factors, max(factors))
     if one.disk is not None:
         total = "disk × disks_per_broker"
         sheet.computed("usable_disk", BYTES, f"{total} × (1 − headroom)", one.disk)
@@ -219,7 +213,8 @@ def _cluster(
     most = max(found.values())
     if "brokers" not in inputs:
         if most < brokers:  # one broker less, and partitions as a multiple of those, would ask for more
-            sheet.fact("brokers_for_even_partitions", brokers, COUNT, "computed")
+            how = "the next number of which the partitions are a multiple and that carries them"
+            sheet.over_topics("brokers_for_even_partitions", COUNT, how, [brokers], brokers)
             found["brokers_for_even_partitions"] = brokers
         formula = f"max({', '.join(found)})" if len(found) > 1 else next(iter(found))
         sheet.computed("broker_count", COUNT, formula, brokers)
@@ -231,8 +226,9 @@ def _cluster(
 
 def _shares(sheet: Sheet, loads: Sequence[sums.Load], one: sums.Carrying, brokers: int) -> None:
     """What a broker has when all are there, and when as many as may be lost are."""
-    replicas = sum(sums.partitions_of(load, brokers) * load.replication_factor for load in loads)
-    sheet.fact("replica_count", replicas, COUNT, "computed")
+    replicas = [sums.partitions_of(load, brokers) * load.replication_factor for load in loads]
+    how = "sum of partition_count × replication_factor"
+    sheet.over_topics("replica_count", COUNT, how, replicas, sum(replicas))
     left = max(1, brokers - one.survive)
     sheet.computed("brokers_left", COUNT, "max(1, broker_count − survive)", left)
     for name, unit, amount in (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from fractions import Fraction
 
 from kctl.capacity.fields import (
@@ -51,13 +51,12 @@ class Sheet:
         self._known[name] = (value, unit)
         self.terms.append(Term(name, plain(value), unit, COMPUTED, formula, numbers))
 
-    def sum_of(self, name: str, unit: str, formula: str, values: Mapping[str, int]) -> None:
-        """The sum of one term over topics."""
-        value = sum(values.values())
+    def over_topics(self, name: str, unit: str, how: str, values: Sequence[int], value: int) -> None:
+        """What comes of a term of each topic: «sum of disk_bytes», «largest replication_factor»."""
         few = len(values) <= _FEW
-        numbers = " + ".join(shown(each, unit) for each in values.values()) if few else f"{len(values):,} topics"
+        numbers = ", ".join(shown(each, unit) for each in values) if few else f"of {len(values):,} topics"
         self._known[name] = (value, unit)
-        self.terms.append(Term(name, value, unit, COMPUTED, formula, numbers))
+        self.terms.append(Term(name, value, unit, COMPUTED, how, numbers))
 
     def value(self, name: str) -> Number:
         """Of a line of this sheet or of those above."""
