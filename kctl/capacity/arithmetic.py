@@ -6,7 +6,7 @@ too small because of rounding.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
@@ -69,12 +69,12 @@ def growth_factor(inputs: Inputs) -> Fraction:
 
 def carrying(inputs: Inputs) -> Carrying:
     """What a broker carries with headroom left."""
-    disk, network = inputs.get("disk"), inputs.get("network")
-    return Carrying(
-        disk and floor(disk.value * inputs["disks_per_broker"].value * (1 - inputs["headroom"].value)),
-        network and floor(network.value * inputs["network_limit"].value),
-        int(inputs["survive"].value),
-    )
+    disk = network = None
+    if "disk" in inputs:
+        disk = floor(inputs["disk"].value * inputs["disks_per_broker"].value * (1 - inputs["headroom"].value))
+    if "network" in inputs:
+        network = floor(inputs["network"].value * inputs["network_limit"].value)
+    return Carrying(disk, network, int(inputs["survive"].value))
 
 
 def load_of(inputs: Inputs, factor: Number, present: int | None = None) -> Load:

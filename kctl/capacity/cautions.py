@@ -26,7 +26,7 @@ def cautions(
     found += _maps(plan, loads, cluster)
     for topic, each, load in zip(plan.topic_plans, workloads, loads, strict=True):
         found += [
-            *_durability(topic, each, cluster),
+            *_durability(topic, cluster),
             *_partitions(topic, each, load, cluster),
             *_times(topic, each),
         ]
@@ -98,7 +98,7 @@ def _maps(plan: CapacityPlan, loads: Sequence[sums.Load], cluster: Inputs) -> It
 # --- a topic ------------------------------------------------------------------------------------------------------
 
 
-def _durability(topic: TopicPlan, each: Workload, cluster: Inputs) -> Iterator[Caution]:
+def _durability(topic: TopicPlan, cluster: Inputs) -> Iterator[Caution]:
     factor, least = topic.replication_factor, topic.min_insync_replicas
     name, survive = topic.topic, int(cluster["survive"].value)
     if factor > 1 and least > factor:

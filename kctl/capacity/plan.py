@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 
@@ -51,11 +52,7 @@ def plan(workloads: Sequence[Workload], cluster: Inputs, *, seen: Mapping[str, i
         topic_plans=tuple(topics),
         cautions=(),
     )
-    return CapacityPlan(**{**_fields(made), "cautions": cautions(made, workloads, loads, cluster)})
-
-
-def _fields(made: CapacityPlan) -> dict[str, object]:
-    return {name: getattr(made, name) for name in made.__dataclass_fields__}
+    return replace(made, cautions=cautions(made, workloads, loads, cluster))
 
 
 # --- a topic ------------------------------------------------------------------------------------------------------
@@ -75,7 +72,7 @@ def _topic(each: Workload, load: sums.Load, brokers: int, above: Sheet) -> Topic
     oldest = _oldest(sheet, inputs, load, partitions)
     _network_lines(sheet, load)
     if "keys" in inputs:
-        _cleaner_lines(sheet, inputs, partitions)
+        _cleaner_lines(sheet, partitions)
     factor, least = load.replication_factor, int(inputs["min_insync_replicas"].value)
     return TopicPlan(
         topic=each.topic,
@@ -175,7 +172,7 @@ def _network_lines(sheet: Sheet, load: sums.Load) -> None:
         sheet.computed("network_out", BYTES_PER_S, "stored_rate × (groups + replication_factor − 1)", load.network_out)
 
 
-def _cleaner_lines(sheet: Sheet, inputs: Inputs, partitions: int) -> None:
+def _cleaner_lines(sheet: Sheet, partitions: int) -> None:
     sheet.fact("cleaner_bytes_per_key", sums.CLEANER_BYTES_PER_KEY, BYTES, "default")
     sheet.fact("cleaner_load", sums.CLEANER_LOAD, RATIO, "default")
     formula = "keys × growth_factor ÷ partition_count × cleaner_bytes_per_key ÷ cleaner_load"

@@ -13,11 +13,12 @@ from kctl.capacity.model import Workload
 from kctl.capacity.workload import workload
 from kctl.deadline import Deadline
 from kctl.errors import KctlError, NotFound
+from kctl.lag.collect import read_log_offsets
 from kctl.log_dirs import LogDir, fetch_log_dirs
 from kctl.model import ClusterState, TopicPartition, TopicState
 from kctl.topics.choose import choose, not_seen
 from kctl.topics.configs import ConfigEntry, fetch_topic_configs
-from kctl.topics.offsets import log_spans
+from kctl.topics.offsets import failure_lines
 from kctl.topics.rates import Ends, rates, read_ends
 from kctl.topics.sizes import Sizes, fetch_sizes
 
@@ -58,21 +59,20 @@ def look(
         raise NotFound("there is no topic whose load could be looked at", hint="; ".join(failures) or None)
     before = read_ends(client, state, chosen)
     sizes = fetch_sizes(client, state, chosen)
-    spans, untold = log_spans(client, [p.tp for topic in chosen for p in topic.partitions], state=state)
+    partitions = [p.tp for topic in chosen for p in topic.partitions]
+    logs, _, unread = read_log_offsets(client, partitions, state=state)
     configs = fetch_topic_configs(
         client, [topic.name for topic in chosen], state.brokers, names=_CONFIGS, defaults=True
     )
     _wait(before.at_s + window_s, progress, window_s)
     now = read_ends(client, state, chosen)
-    counts = {tp: span.end - span.start for tp, span in spans.items()}
+    counts = {tp: log.end - log.start for tp, log in logs.items()}
     workloads, left_out = _workloads(chosen, sizes, counts, configs, before, now, given)
     cluster, unseen = _brokers(client, state)
-    told = dict.fromkeys([*doubts, *sizes.failures, *untold, *before.failures, *now.failures, *unseen])
-    seen = {
-        "brokers_now": len(state.brokers),
-        "replicas_now": sum(len(p.replicas) for t in chosen for p in t.partitions),
-    }
-    return Present(tuple(workloads), cluster, seen, tuple([*left_out, *failures]), tuple(told))
+    told = dict.fromkeys((*doubts, *sizes.failures, *failure_lines(unread), *before.failures, *now.failures, *unseen))
+    replicas = sum(len(p.replicas) for topic in chosen for p in topic.partitions)
+    seen = {"brokers_now": len(state.brokers), "replicas_now": replicas}
+    return Present(tuple(workloads), cluster, seen, (*left_out, *failures), tuple(told))
 
 
 def _wait(until: float, progress: Callable[[str, float, float], None] | None, window_s: float) -> None:
@@ -132,14 +132,15 @@ def seen_inputs(
 
 def _brokers(client: ClusterClient, state: ClusterState) -> tuple[dict[str, Input], list[str]]:
     """The disks of the broker that has least; nothing where one does not tell."""
-    found: list[int] = []
+    totals: list[int] = []
     for node, answer in fetch_log_dirs(client, state.brokers, topics={}).items():
         size = f"the size of its disks is not known: {answer.message}" if isinstance(answer, KctlError) else None
         total = None if isinstance(answer, KctlError) else volume_bytes(answer)
         if total is None:
             return {}, [f"broker {node}: {size or 'it does not tell the size of its disks (it is older than 3.3)'}"]
-        found.append(total)
-    return ({"disk": Input(min(found), SEEN)} if found and min(found) else {}), []
+        totals.append(total)
+    least = min(totals, default=0)
+    return ({"disk": Input(least, SEEN)} if least else {}), []
 
 
 def volume_bytes(log_dirs: Sequence[LogDir]) -> int | None:
