@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from kctl.capacity.fields import FIELDS, SEEN, Input
+from kctl.capacity.fields import SEEN, TOPIC_FIELDS, Input
 from kctl.capacity.model import Workload
-from kctl.capacity.workload import workload
+from kctl.capacity.workload import merged, workload
 from kctl.deadline import Deadline
 from kctl.errors import KctlError, NotFound
 from kctl.lag.collect import read_log_offsets
@@ -109,7 +109,7 @@ def _workloads(
             messages = sum(counts[tp] for tp in partitions)
             per_s = Fraction(row.messages) / Fraction(max(now.at_s - before.at_s, 0.001))
             inputs = seen_inputs(size, messages, per_s, topic.replication_factor, entries)
-            inputs.update({name: each for name, each in given.items() if FIELDS[name].scope == "topic"})
+            inputs = merged(inputs, given, TOPIC_FIELDS)
             found.append(workload(topic.name, inputs, present_partitions=len(partitions)))
     return found, left_out
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from kctl.capacity.fields import CLUSTER_FIELDS, TOPIC_FIELDS, Input, parse_input
 from kctl.capacity.model import Workload
-from kctl.capacity.workload import workload
+from kctl.capacity.workload import merged, workload
 from kctl.errors import InvalidFile, UsageError
 from kctl.input_file import read_input
 from kctl.strict_yaml import MAX_BYTES, YamlList, YamlMap, load
@@ -61,7 +61,7 @@ def parse_spec(data: bytes, source: str, given: Mapping[str, Input]) -> tuple[li
             raise InvalidFile(f"{where}: topic {topic.topic} is there twice; first at {first[topic.topic]}")
         first[topic.topic] = where
         workloads.append(topic)
-    return workloads, {**cluster, **{name: each for name, each in given.items() if name in CLUSTER_FIELDS}}
+    return workloads, merged(cluster, given, CLUSTER_FIELDS)
 
 
 def _workload(entry: Any, where: str, given: Mapping[str, Input]) -> Workload:
@@ -71,8 +71,7 @@ def _workload(entry: Any, where: str, given: Mapping[str, Input]) -> Workload:
     fault = fault_of(name) if isinstance(name, str) else "it is no text; put it in quotes"
     if fault:
         raise InvalidFile(f"{entry.where('name')}: {name!r} is not a topic name: {fault}")
-    values = _values(entry, TOPIC_FIELDS, also={"name"})
-    values.update({key: each for key, each in given.items() if key in TOPIC_FIELDS})
+    values = merged(_values(entry, TOPIC_FIELDS, also={"name"}), given, TOPIC_FIELDS)
     try:
         return workload(str(name), values)
     except UsageError as exc:

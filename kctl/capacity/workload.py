@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from kctl.capacity.fields import CLUSTER_FIELDS, DEFAULT, FIELDS, TOPIC_FIELDS, Input, Inputs
+from kctl.capacity.fields import CLUSTER_FIELDS, DEFAULT, FIELDS, MEASURED, TOPIC_FIELDS, Input, Inputs
 from kctl.capacity.model import Workload
 from kctl.errors import UsageError
 
@@ -15,8 +15,6 @@ _GO_WITH = (
     ("messages", ("message_size",)),
     ("message_size", ("messages", "keys")),
     ("keys", ("message_size",)),
-    ("consumer_rate", ("throughput", "messages")),
-    ("producer_rate", ("throughput", "messages")),
 )
 # Two ways to say one thing.
 _EXCLUDE = (
@@ -63,6 +61,14 @@ def with_defaults(given: Inputs, names: tuple[str, ...]) -> dict[str, Input]:
     return found
 
 
+def merged(own: Inputs, given: Inputs, names: Collection[str]) -> dict[str, Input]:
+    """What somebody gives for all topics wins over what is said of one; what was measured only stands in for it."""
+    found = {name: each for name, each in given.items() if name in names and each.source == MEASURED}
+    found.update(own)
+    found.update({name: each for name, each in given.items() if name in names and each.source != MEASURED})
+    return found
+
+
 def _check(topic: str, given: Mapping[str, Input]) -> None:
     if not given.keys() & {"throughput", "messages", "data", "keys"}:
         raise UsageError(
@@ -73,7 +79,7 @@ def _check(topic: str, given: Mapping[str, Input]) -> None:
         if one in given and other in given:
             raise UsageError(f"{topic}: {_option(one)} and {_option(other)} exclude each other")
     for name, partners in _GO_WITH:
-        if name in given and given[name].source not in {DEFAULT, "measured"} and not given.keys() & set(partners):
+        if name in given and not given.keys() & set(partners):
             raise UsageError(f"{topic}: {_option(name)} goes with {' or '.join(map(_option, partners))}")
 
 

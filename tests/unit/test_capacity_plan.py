@@ -256,7 +256,6 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"throughput": "1MB/s", "messages": "5/s", "message_size": 5}, "exclude each other"),
     ({"data": "1TB", "retention": "7d"}, "exclude each other"),
     ({"data": "1TB", "retention_bytes": "7GB"}, "exclude each other"),
-    ({"data": "1TB", "consumer_rate": "7MB/s"}, "consumer-rate goes with throughput or messages"),
     ({"throughput": "1MB/s", "max_partition_size": "1GiB"}, "no room for a segment"),
 ]
 
