@@ -18,7 +18,7 @@ from kctl.lag.collect import read_log_offsets
 from kctl.model import ClusterState, TopicPartition
 from kctl.records.background import Background
 from kctl.records.batches import decode
-from kctl.records.fetcher import OFFSET_OUT_OF_RANGE, Fetcher
+from kctl.records.fetcher import OFFSET_OUT_OF_RANGE, Fetched, Fetcher
 from kctl.records.produce_batch import ClosedBatch, compressor
 from kctl.records.produce_options import ACKS, SenderOptions
 from kctl.records.produce_sender import ACKNOWLEDGED, Sender
@@ -204,34 +204,45 @@ def _consume(client: ClusterClient, options: MeasureOptions, progress: Progress 
         raise failed[partition]
     if partition not in logs:
         raise OperationFailed(f"{partition} is gone: somebody has deleted the topic meanwhile")
-    position, end, records = logs[partition].start, logs[partition].end, 0
+    start, end = logs[partition].start, logs[partition].end
     fetcher = Fetcher(
-        client, {partition: position}, read_committed=False, tell=_say_nothing, timeout_s=options.timeout_s,
-        follow=False,
-    )  # fmt: skip
-    deadline = Deadline(options.duration_s + options.timeout_s)  # the leader has to be found and dialled first
-    meter: Meter | None = None
+        client, {partition: start}, read_committed=False, tell=_say_nothing, timeout_s=options.timeout_s, follow=False
+    )
+    reading = _Reading(options, partition, start)
     try:
-        while position < end and not deadline.expired:
+        while reading.position < end and not reading.deadline.expired:
             for fetched in fetcher.poll(_STEP_S * 2):
-                if fetched.error_code == OFFSET_OUT_OF_RANGE:
-                    raise OperationFailed(f"{partition} was cut while it was read")
-                if meter is None:  # the connection is there, and answers
-                    meter = Meter(warm_s(options.duration_s), time.monotonic())
-                    deadline = Deadline(options.duration_s)
-                for chunk, following in decode(partition, fetched.data, position):
-                    position = following
-                    if chunk is not None:
-                        records += chunk.size
-                        meter.add(chunk.size_bytes, time.monotonic())
-                if progress:
-                    progress("reading", options.duration_s - deadline.left_s, options.duration_s)
+                reading.take(fetched)
+            if progress and reading.meter is not None:
+                progress("reading", options.duration_s - reading.deadline.left_s, options.duration_s)
     finally:
         fetcher.close()
-    if meter is None:
+    if reading.meter is None:
         raise OperationFailed(f"nothing of {partition} could be read within {options.timeout_s:g} s")
-    seconds, rate = meter.rate()
-    return MeasuredRate(records, meter.bytes, round(seconds * 1000), rate)
+    seconds, rate = reading.meter.rate()
+    return MeasuredRate(reading.records, reading.meter.bytes, round(seconds * 1000), rate)
+
+
+class _Reading:
+    """The time begins with the first answer: before it the leader has to be found and dialled."""
+
+    def __init__(self, options: MeasureOptions, partition: TopicPartition, position: int) -> None:
+        self._options, self._partition = options, partition
+        self.position, self.records = position, 0
+        self.deadline = Deadline(options.duration_s + options.timeout_s)
+        self.meter: Meter | None = None
+
+    def take(self, fetched: Fetched) -> None:
+        if fetched.error_code == OFFSET_OUT_OF_RANGE:
+            raise OperationFailed(f"{self._partition} was cut while it was read")
+        if self.meter is None:
+            self.meter = Meter(warm_s(self._options.duration_s), time.monotonic())
+            self.deadline = Deadline(self._options.duration_s)
+        for chunk, following in decode(self._partition, fetched.data, self.position):
+            self.position = following
+            if chunk is not None:
+                self.records += chunk.size
+                self.meter.add(chunk.size_bytes, time.monotonic())
 
 
 def _say_nothing(_line: str) -> None:

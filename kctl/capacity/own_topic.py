@@ -149,12 +149,12 @@ class OwnTopic:
         """Delete it, if it is there or may come to be. Raises OperationFailed when it is not gone: the next run
         finds its name."""
         name = self._options.topic
-        if self._asked:
-            if not self._made:
-                self._made = name in wait_for_topics(self._client, [name], timeout_s=_APPEARS_S)
-            if self._made:
-                _remove(self._client, name, timeout_s=self._options.timeout_s)
-        self._held.path.unlink(missing_ok=True)
+        if self._asked and not self._made:
+            self._made = name in wait_for_topics(self._client, [name], timeout_s=_APPEARS_S)
+        if self._made:
+            _remove(self._client, name, timeout_s=self._options.timeout_s)
+        if self._made or not self._asked:  # else it may come yet
+            self._held.path.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -228,12 +228,14 @@ def _shares(sheet: Sheet, loads: Sequence[sums.Load], one: sums.Carrying, broker
     sheet.over_topics("replica_count", COUNT, how, replicas, sum(replicas))
     left = max(1, brokers - one.survive)
     sheet.computed("brokers_left", COUNT, "max(1, broker_count − survive)", left)
+    for name, total, brokers_then in (("", brokers, "broker_count"), ("_left", left, "brokers_left")):
+        each = ceil(Fraction(sum(replicas), total))
+        sheet.computed(f"replicas_per_broker{name}", COUNT, f"⌈replica_count ÷ {brokers_then}⌉", each)
     for name, unit, amount in (
-        ("replicas", COUNT, "replica_count"),
         ("disk", BYTES, "disk_bytes"),
         ("network_in", BYTES_PER_S, "network_in"),
         ("network_out", BYTES_PER_S, "network_out"),
     ):
-        total = Fraction(sheet.value(amount))
-        sheet.computed(f"{name}_per_broker", unit, f"{amount} ÷ broker_count", ceil(total / brokers))
-        sheet.computed(f"{name}_per_broker_left", unit, f"{amount} ÷ brokers_left", ceil(total / left))
+        whole = Fraction(sheet.value(amount))
+        sheet.computed(f"{name}_per_broker", unit, f"{amount} ÷ broker_count", ceil(whole / brokers))
+        sheet.computed(f"{name}_per_broker_left", unit, f"{amount} ÷ brokers_left", ceil(whole / left))

@@ -33,16 +33,17 @@ MOST_TOPICS = 1_000
 _HINT = "docs/capacity.md shows one"
 
 
-def read_spec(path: Path, given: Mapping[str, Input]) -> tuple[list[Workload], dict[str, Input]]:
-    """The topics of a file, and what it says of the brokers; «-» is stdin. Raises NotFound, InvalidFile.
-
-    given: values that win over the file's: of the brokers, and of every topic.
-    """
-    return parse_spec(*read_input(path, max_bytes=MAX_BYTES, hint=_HINT), given)
+def read_bytes(path: Path) -> tuple[bytes, str]:
+    """A file, and its name for messages; «-» is stdin. Raises NotFound, InvalidFile."""
+    return read_input(path, max_bytes=MAX_BYTES, hint=_HINT)
 
 
 def parse_spec(data: bytes, source: str, given: Mapping[str, Input]) -> tuple[list[Workload], dict[str, Input]]:
-    """As read_spec, of bytes. source: the file's name, for messages. Raises InvalidFile with file and line."""
+    """The topics of a file, and what it says of the brokers. source: its name, for messages.
+
+    given: values that win over the file's, of the brokers and of every topic; measured ones only stand in for what it
+    does not say. Raises InvalidFile with file and line.
+    """
     document = load(data, source=source)
     if not isinstance(document, YamlMap) or not isinstance(document.get("topics"), YamlList):
         raise InvalidFile(f"{source}: it has no list `topics`", hint=_HINT)
