@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 from kctl.commands import output
 from kctl.commands.invocation import Invocation
 from kctl.commands.output import FOR_PEOPLE, Column, Table, jsonable
+from kctl.grouping import grouped
 
 if TYPE_CHECKING:
     from kctl.capacity.measure import Measurement
     from kctl.capacity.model import Bound, CapacityPlan, Term, TopicPlan
 
 _FEW_TOPICS = 4  # whose lines are all shown unasked
+_NAMED = 5
+_DECIDED = {"partitions": "given", "partitions_now": "as it is"}  # by what a number of partitions is said
 
 
 def emit(inv: Invocation, plan: CapacityPlan | None, measured: Measurement | None) -> None:
@@ -26,8 +29,16 @@ def emit(inv: Invocation, plan: CapacityPlan | None, measured: Measurement | Non
         return
     if len(plan.topic_plans) > _FEW_TOPICS and inv.output != "wide":
         output.note(f"the lines of {len(plan.topic_plans):,} topics: -o wide, or -o json")
-    for caution in plan.cautions:
-        output.warn(f"{caution.topic}: {caution.message}" if caution.topic else caution.message)
+    for message, topics in grouped(plan.cautions, lambda each: each.message).items():
+        output.warn(f"{_named([each.topic for each in topics if each.topic])}{message}")
+
+
+def _named(topics: list[str]) -> str:
+    """«orders, payments and 7 more: », before what is said of them."""
+    if not topics:
+        return ""
+    more = f" and {len(topics) - _NAMED:,} more" if len(topics) > _NAMED else ""
+    return f"{', '.join(topics[:_NAMED])}{more}: "
 
 
 def _csv(plan: CapacityPlan | None, measured: Measurement | None) -> list[dict[str, Any]]:
@@ -103,7 +114,7 @@ def _topic_row(topic: TopicPlan) -> dict[str, Any]:
     return {
         "topic": topic.topic,
         "partition_count": topic.partition_count,
-        "bound_by": _binding(topic.bounds, "partitions_for_"),
+        "bound_by": _DECIDED.get(_formula(topic)) or _binding(topic.bounds, "partitions_for_"),
         "replication_factor": topic.replication_factor,
         "min_insync_replicas": topic.min_insync_replicas,
         "partition_size": shown(topic.partition_bytes, BYTES),
@@ -112,6 +123,10 @@ def _topic_row(topic: TopicPlan) -> dict[str, Any]:
         "writes_survive": _survive([each.writes_survive for each in topic.losses]),
         "data_survive": _survive([each.data_survive for each in topic.losses]),
     }
+
+
+def _formula(topic: TopicPlan) -> str:
+    return next(term.formula or "" for term in topic.terms if term.name == "partition_count")
 
 
 def _survive(by_down: list[int]) -> str:
