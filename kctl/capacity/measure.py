@@ -82,27 +82,31 @@ class Meter:
     """Bytes over time. The first `warm_s` seconds are left out, unless all comes within them."""
 
     def __init__(self, warm_s: float, now: float) -> None:
-        self._began, self._warm_s = now, warm_s
-        self._from: tuple[float, int] | None = None
-        self._last = now
+        self._warm_s, self._last = warm_s, now
+        self._starts = [(now, 0)]  # from where on it may be counted; the last one is the best
+        self._warm = False
         self.bytes = 0
 
     def add(self, size: int, now: float) -> None:
         """So many bytes more are through at `now`."""
         self.bytes += size
         self._last = now
-        if self._from is None and now - self._began >= self._warm_s:
-            self._from = (now, self.bytes)
+        if not self._warm and now - self._starts[-1][0] >= self._warm_s:
+            self._warm = True
+            self._starts.append((now, self.bytes))
+
+    def restart(self, now: float) -> None:
+        """Only now it has begun; what came before counts when nothing comes behind it."""
+        self._starts.append((now, self.bytes))
+        self._warm = False
 
     def rate(self) -> tuple[float, int]:
         """Seconds that count, and bytes a second in them. Raises OperationFailed when nothing came through."""
-        at, before = self._from or (self._began, 0)
-        if self.bytes == before:  # nothing behind the warm-up
-            at, before = self._began, 0
-        seconds = self._last - at
-        if self.bytes == before or seconds <= 0:
-            raise OperationFailed("nothing came through in time", hint="--duration measures for longer")
-        return seconds, round((self.bytes - before) / seconds)
+        for at, before in reversed(self._starts):
+            seconds = self._last - at
+            if self.bytes > before and seconds > 0:
+                return seconds, round((self.bytes - before) / seconds)
+        raise OperationFailed("nothing came through in time", hint="--duration measures for longer")
 
 
 def warm_s(duration_s: float) -> float:
@@ -213,36 +217,38 @@ def _consume(client: ClusterClient, options: MeasureOptions, progress: Progress 
         while reading.position < end and not reading.deadline.expired:
             for fetched in fetcher.poll(_STEP_S * 2):
                 reading.take(fetched)
-            if progress and reading.meter is not None:
+            if progress and reading.begun:
                 progress("reading", options.duration_s - reading.deadline.left_s, options.duration_s)
     finally:
         fetcher.close()
-    if reading.meter is None:
+    if not reading.begun:
         raise OperationFailed(f"nothing of {partition} could be read within {options.timeout_s:g} s")
     seconds, rate = reading.meter.rate()
     return MeasuredRate(reading.records, reading.meter.bytes, round(seconds * 1000), rate)
 
 
 class _Reading:
-    """The time begins with the first answer: before it the leader has to be found and dialled."""
+    """The time begins behind the first answer: before it the leader has to be found and dialled."""
 
     def __init__(self, options: MeasureOptions, partition: TopicPartition, position: int) -> None:
         self._options, self._partition = options, partition
         self.position, self.records = position, 0
         self.deadline = Deadline(options.duration_s + options.timeout_s)
-        self.meter: Meter | None = None
+        self.meter = Meter(warm_s(options.duration_s), time.monotonic())
+        self.begun = False
 
     def take(self, fetched: Fetched) -> None:
         if fetched.error_code == OFFSET_OUT_OF_RANGE:
             raise OperationFailed(f"{self._partition} was cut while it was read")
-        if self.meter is None:
-            self.meter = Meter(warm_s(self._options.duration_s), time.monotonic())
-            self.deadline = Deadline(self._options.duration_s)
         for chunk, following in decode(self._partition, fetched.data, self.position):
             self.position = following
             if chunk is not None:
                 self.records += chunk.size
                 self.meter.add(chunk.size_bytes, time.monotonic())
+        if not self.begun:
+            self.begun = True
+            self.meter.restart(time.monotonic())
+            self.deadline = Deadline(self._options.duration_s)
 
 
 def _say_nothing(_line: str) -> None:
