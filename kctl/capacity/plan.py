@@ -48,7 +48,7 @@ def plan(workloads: Sequence[Workload], cluster: Inputs, *, seen: Mapping[str, i
         replica_count=sum(topic.partition_count * topic.replication_factor for topic in topics),
         disk_bytes=sum(topic.disk_bytes for topic in topics),
         bounds=bounds,
-        terms=tuple(sheet.terms),
+        terms=sheet.lines(keep=("survive",)),
         topic_plans=tuple(topics),
         cautions=(),
     )
@@ -84,7 +84,7 @@ def _topic(each: Workload, load: sums.Load, brokers: int, above: Sheet) -> Topic
         oldest_record_ms=oldest,
         bounds=_bounds(bounds),
         losses=tuple(Losses(down, *sums.survivable(factor, least, down)) for down in (0, 1)),
-        terms=tuple(sheet.terms),
+        terms=sheet.lines(keep=("min_insync_replicas",)),
     )
 
 
@@ -193,7 +193,8 @@ def _cluster(
         ("network_in", BYTES_PER_S, [load.network_in for load in loads]),
         ("network_out", BYTES_PER_S, [load.network_out for load in loads]),
     ):
-        sheet.over_topics(name, unit, f"sum of {name}", values, sum(values))
+        if any(values) or one.network is not None:
+            sheet.over_topics(name, unit, f"sum of {name}", values, sum(values))
     factors = [load.replication_factor for load in loads]
     sheet.over_topics("brokers_for_replicas", COUNT, "largest replication_factor", factors, max(factors))
     if one.disk is not None:
@@ -236,6 +237,8 @@ def _shares(sheet: Sheet, loads: Sequence[sums.Load], one: sums.Carrying, broker
         ("network_in", BYTES_PER_S, "network_in"),
         ("network_out", BYTES_PER_S, "network_out"),
     ):
+        if not sheet.has(amount):
+            continue
         whole = Fraction(sheet.value(amount))
         sheet.computed(f"{name}_per_broker", unit, f"{amount} ÷ broker_count", ceil(whole / brokers))
         sheet.computed(f"{name}_per_broker_left", unit, f"{amount} ÷ brokers_left", ceil(whole / left))

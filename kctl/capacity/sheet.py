@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from fractions import Fraction
 
 from kctl.capacity.fields import (
@@ -11,6 +11,7 @@ from kctl.capacity.fields import (
     BYTES_PER_S,
     COMPUTED,
     COUNT,
+    DEFAULT,
     FIELDS,
     MS,
     PER_S,
@@ -57,6 +58,15 @@ class Sheet:
         numbers = ", ".join(shown(each, unit) for each in values) if few else f"of {len(values):,} topics"
         self._known[name] = (value, unit)
         self.terms.append(Term(name, value, unit, COMPUTED, how, numbers))
+
+    def lines(self, *, keep: Collection[str] = ()) -> tuple[Term, ...]:
+        """The terms in their order, without defaults that nothing is made of. keep: names that stay all the same."""
+        used = {name for term in self.terms for name in _NAME.findall(term.formula or "")} | set(keep)
+        return tuple(term for term in self.terms if term.source != DEFAULT or term.name in used)
+
+    def has(self, name: str) -> bool:
+        """Whether this sheet has such a line."""
+        return name in self._known
 
     def value(self, name: str) -> Number:
         """Of a line of this sheet or of those above."""

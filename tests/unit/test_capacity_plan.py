@@ -10,7 +10,7 @@ import pytest
 from capacity_testing import planned, reckoned, result, terms
 from kctl.capacity import arithmetic
 from kctl.capacity.fields import SEEN, Input, parse_input
-from kctl.capacity.model import CapacityPlan
+from kctl.capacity.model import CapacityPlan, TopicPlan
 from kctl.capacity.plan import plan
 from kctl.capacity.workload import cluster_inputs, workload
 from kctl.errors import Refused, UsageError
@@ -168,7 +168,8 @@ def test_the_arithmetic_shown_is_the_arithmetic_done(cluster: dict[str, Any], to
     """Each computed line comes out when a reader works its formula out from the lines that it names."""
     found = planned(cluster, *topics)
     checked = 0
-    for each in (found, *found.topic_plans):
+    parts: list[CapacityPlan | TopicPlan] = [found, *found.topic_plans]
+    for each in parts:
         lines = {**terms(found), **terms(each)}
         for term in each.terms:
             if term.source != "computed" or term.formula is None or term.formula.startswith(("sum", "largest", "the ")):
