@@ -56,7 +56,7 @@ def look(
     state, chosen = choose(client, (), match)
     doubts, failures = not_seen(client, (), chosen, filtered=bool(match))
     if not chosen:
-        raise NotFound("there is no topic whose load could be looked at", hint="; ".join(failures) or None)
+        raise NotFound("there is no topic whose load could be looked at", hint="; ".join([*failures, *doubts]) or None)
     before = read_ends(client, state, chosen)
     sizes = fetch_sizes(client, state, chosen)
     partitions = [p.tp for topic in chosen for p in topic.partitions]

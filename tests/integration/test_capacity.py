@@ -28,15 +28,15 @@ def _records(kctl: Kctl) -> list[str]:
 
 
 @pytest.fixture
-def before(kctl: Kctl, cluster: TestCluster) -> set[str]:  # noqa: ARG001 - the cluster is kctl's context
+def before(kctl: Kctl, cluster: TestCluster) -> set[str]:
     """What others have there."""
     return _topics(kctl)
 
 
 def test_a_measured_plan(kctl: Kctl, before: set[str]) -> None:
     found = kctl.json(
-        "capacity", "--measure", "--duration", "1s", "--max-bytes", "20MB", "--throughput", "1GB/s", "--retention", "1h",
-        "--replication-factor", "2", "--min-insync-replicas", "1", "--yes",
+        "capacity", "--measure", "--duration", "1s", "--max-bytes", "20MB", "--throughput", "1GB/s", "--retention",
+        "1h", "--replication-factor", "2", "--min-insync-replicas", "1", "--yes",
     )  # fmt: skip
     measured = found["measured"]
     assert list(measured) == [

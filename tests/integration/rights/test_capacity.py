@@ -13,4 +13,5 @@ def test_a_user_without_rights(own_kctl: Kctl, secure: SecureCluster) -> None:
     assert "not authorized" in refused.err.lower(), str(refused)
     seen = kctl("capacity", "--from-cluster", "--window", "100ms", *nobody)
     assert (seen.code, seen.out) == (4, ""), str(seen)
+    assert "this user may describe" in seen.err
     assert not [r for r in kctl.json("topic", "list", *admin) if r["topic"].startswith("kctl-capacity-")]
