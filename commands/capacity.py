@@ -167,7 +167,11 @@ def _of_options(given: Mapping[str, Input]) -> tuple[CapacityPlan, tuple[str, ..
 
     of_topic = {name: each for name, each in given.items() if name in TOPIC_FIELDS}
     of_cluster = {name: each for name, each in given.items() if name in CLUSTER_FIELDS}
-    return _planned([workload(_ONE_TOPIC, of_topic)], of_cluster), ()
+    try:
+        load = workload(_ONE_TOPIC, of_topic)
+    except UsageError as exc:
+        raise UsageError(exc.message.removeprefix(f"{_ONE_TOPIC}: "), hint=exc.hint) from None
+    return _planned([load], of_cluster), ()
 
 
 def _of_file(file: object) -> Source:

@@ -9,6 +9,7 @@ from kctl.capacity import arithmetic as sums
 from kctl.capacity.fields import BYTES, BYTES_PER_S, DEFAULT, Inputs
 from kctl.capacity.model import CapacityPlan, Caution, TopicPlan, Workload
 from kctl.capacity.sheet import shown
+from kctl.text import counted
 from kctl.units import format_duration
 
 # Advice for clusters with ZooKeeper, from Kafka 1.1 on; KRaft carries more.
@@ -68,12 +69,12 @@ def _rates(workloads: Sequence[Workload], loads: Sequence[sums.Load]) -> Iterato
 
 def _replicas(plan: CapacityPlan, cluster: Inputs) -> Iterator[Caution]:
     left = max(1, plan.broker_count - int(cluster["survive"].value))
-    each = ceil(plan.replica_count / left)
+    each = -(-plan.replica_count // left)
     advice = "clusters with ZooKeeper are advised to stay below it, KRaft carries more"
     if each > MOST_REPLICAS_PER_BROKER:
         yield Caution(
             "replicas_per_broker",
-            f"{each:,} replicas a broker, when {plan.broker_count - left:,} are lost, are more than"
+            f"{each:,} replicas a broker, with {counted(plan.broker_count - left, 'broker')} lost, are more than"
             f" {MOST_REPLICAS_PER_BROKER:,}: {advice}",
         )
     if plan.replica_count > MOST_REPLICAS:
@@ -83,10 +84,10 @@ def _replicas(plan: CapacityPlan, cluster: Inputs) -> Iterator[Caution]:
 def _maps(plan: CapacityPlan, loads: Sequence[sums.Load], cluster: Inputs) -> Iterator[Caution]:
     left = max(1, plan.broker_count - int(cluster["survive"].value))
     segments = sum(
-        topic.partition_count * topic.replication_factor * ceil(topic.partition_bytes / load.segment_size)
+        topic.partition_count * topic.replication_factor * -(-topic.partition_bytes // load.segment_size)
         for topic, load in zip(plan.topic_plans, loads, strict=True)
     )
-    maps = ceil(segments / left) * MAPS_PER_SEGMENT
+    maps = -(-segments // left) * MAPS_PER_SEGMENT
     if maps > LINUX_MAPS:
         yield Caution(
             "memory_maps",

@@ -12,9 +12,10 @@ from kctl.capacity.cautions import cautions
 from kctl.capacity.fields import BYTES, BYTES_PER_S, COUNT, MS, RATIO, SEEN, Inputs
 from kctl.capacity.model import Bound, CapacityPlan, Losses, TopicPlan, Workload
 from kctl.capacity.sheet import Sheet
-from kctl.errors import UsageError
+from kctl.errors import Refused, UsageError
 
 MOST_TOPICS = 100_000
+MOST_PARTITIONS = 10_000_000  # as with brokers: what needs more is a slip of the pen
 
 
 def plan(workloads: Sequence[Workload], cluster: Inputs, *, seen: Mapping[str, int] | None = None) -> CapacityPlan:
@@ -32,6 +33,10 @@ def plan(workloads: Sequence[Workload], cluster: Inputs, *, seen: Mapping[str, i
     one = sums.carrying(cluster)
     given = cluster.get("brokers")
     brokers = int(given.value) if given else sums.fewest_brokers(loads, one)
+
+    most = max(sums.partitions_of(load, brokers) for load in loads)
+    if most > MOST_PARTITIONS:
+        raise Refused(f"a topic needs more than {MOST_PARTITIONS:,} partitions", hint="is a unit wrong?")
 
     sheet = Sheet()
     for name, value in (seen or {}).items():

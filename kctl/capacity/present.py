@@ -54,7 +54,7 @@ def look(
     given: values that win over what is seen. Raises NotFound when there is no topic, NotAuthorized, ConnectionFailed.
     """
     state, chosen = choose(client, (), match)
-    doubts, failures = not_seen(client, (), chosen, filtered=bool(match))
+    doubts, failures = not_seen(client, (), chosen, filtered=True)  # a plan wants all of them
     if not chosen:
         raise NotFound("there is no topic whose load could be looked at", hint="; ".join([*failures, *doubts]) or None)
     before = read_ends(client, state, chosen)

@@ -272,5 +272,7 @@ def test_beyond_any_cluster() -> None:
         planned({"disk": "1GB"}, {"data": "99999TB"})
     with pytest.raises(Refused, match="more than 10,000 brokers"):
         planned({"disk": "1B"}, {"throughput": "1MB/s"})
+    with pytest.raises(Refused, match="more than 10,000,000 partitions"):
+        planned({}, {"throughput": "999999999TB/s"})
     with pytest.raises(UsageError, match="no topic"):
         planned({})
