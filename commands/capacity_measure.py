@@ -81,7 +81,7 @@ def run(inv: Invocation, options: MeasureOptions, *, dry_run: bool) -> Measureme
 
     with undone_when_terminated(), inv.connect() as client:
         state = client.metadata()
-        left = own_topic.leftovers(state)
+        left = own_topic.find_leftovers(client, state)
         for line in own_topic.check(client, options):
             output.warn(line)
         _show(options, left, client.target.name)

@@ -8,7 +8,7 @@ the next one. Topics of that name without a file here are another machine's, per
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,8 +84,16 @@ def folder() -> Path:
     return state_dir() / "capacity"
 
 
-def leftovers(state: ClusterState) -> Leftovers:
-    """Of this cluster. state: metadata with all topics. Files of topics that are gone, go."""
+def find_leftovers(client: ClusterClient, state: ClusterState) -> Leftovers:
+    """Of this cluster. state: metadata with all topics that the user may see."""
+    names = [path.name.removesuffix(_SUFFIX) for path in folder().glob(f"{PREFIX}*{_SUFFIX}")]
+    unseen = set(names) - state.topics.keys()
+    hidden = client.metadata(unseen, keep_errors=True).failed if unseen else {}
+    return leftovers(state, hidden)
+
+
+def leftovers(state: ClusterState, hidden: Collection[str] = ()) -> Leftovers:
+    """As find_leftovers. hidden: names that the user may not look at. Files of topics that are gone, go."""
     known: set[str] = set()
     left: list[str] = []
     for path in sorted(folder().glob(f"{PREFIX}*{_SUFFIX}")):
@@ -94,9 +102,9 @@ def leftovers(state: ClusterState) -> Leftovers:
         if journal.held(path):
             continue
         cluster_id = _cluster_of(path)
-        if cluster_id is None or (cluster_id == state.cluster_id and name not in state.topics):
+        if cluster_id is None or (cluster_id == state.cluster_id and name not in state.topics and name not in hidden):
             path.unlink(missing_ok=True)  # it was killed before it made the topic, or somebody has deleted that
-        elif cluster_id == state.cluster_id:
+        elif cluster_id == state.cluster_id and name in state.topics:
             left.append(name)
     others = sorted(name for name in state.topics if name.startswith(PREFIX) and name not in known)
     return Leftovers(tuple(left), tuple(others))

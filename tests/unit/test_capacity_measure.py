@@ -111,6 +111,12 @@ def test_a_run_that_was_killed_before_it_began_anything() -> None:
     assert _files() == []
 
 
+def test_a_topic_that_this_user_may_not_see_is_not_gone() -> None:
+    _begun(OPTIONS.topic).close()
+    assert leftovers(_state(), {OPTIONS.topic}).topics == ()
+    assert _files() == [f"{OPTIONS.topic}.jsonl"]
+
+
 def test_no_folder_is_nothing_left() -> None:
     assert leftovers(_state("orders")) == own_topic.Leftovers((), ())
 
