@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _FEW_TOPICS = 4  # whose lines are all shown unasked
 _NAMED = 5
+_BROKERS = "brokers"
 _DECIDED = {"partitions": "given", "partitions_now": "as it is"}  # by what a number of partitions is said
 
 
@@ -65,28 +66,21 @@ def _tables(inv: Invocation, plan: CapacityPlan | None, measured: Measurement | 
     few = len(plan.topic_plans) <= _FEW_TOPICS or inv.output == "wide"
     for topic, terms in _lines(plan):
         if few or topic is None:
-            tables.append(_arithmetic(topic or "brokers", terms))
+            tables.append(_arithmetic(topic or _BROKERS, terms))
     return [*tables, _topics(plan), _bounds(plan)]
 
 
 def _arithmetic(title: str, terms: tuple[Term, ...]) -> Table:
     from kctl.capacity.sheet import shown
 
-    rows = [
-        {
-            "name": term.name, "formula": term.formula or "-", "numbers": term.numbers or "-",
-            "result": shown(term.value, term.unit), "source": term.source,
-        }
-        for term in terms
-    ]  # fmt: skip
-    columns = [
-        Column("name", title.upper() if title == "brokers" else title, name=True),
-        Column("result", "=", align="right"),
-        Column("numbers"),
-        Column("formula"),
-        Column("source"),
-    ]
-    return Table(columns, rows)
+    rows = [{"name": term.name, "result": shown(term.value, term.unit), "how": _how(term)} for term in terms]
+    heading = title.upper() if title == _BROKERS else title
+    return Table([Column("name", heading, name=True), Column("result", align="right"), Column("how")], rows)
+
+
+def _how(term: Term) -> str:
+    """«formula = numbers», or where the number is from."""
+    return term.source if term.formula is None else f"{term.formula} = {term.numbers}"
 
 
 def _topics(plan: CapacityPlan) -> Table:

@@ -247,3 +247,8 @@ def _shares(sheet: Sheet, loads: Sequence[sums.Load], one: sums.Carrying, broker
         whole = Fraction(sheet.value(amount))
         sheet.computed(f"{name}_per_broker", unit, f"{amount} ÷ broker_count", ceil(whole / brokers))
         sheet.computed(f"{name}_per_broker_left", unit, f"{amount} ÷ brokers_left", ceil(whole / left))
+    if one.network is not None and sheet.has("disk_bytes"):
+        spare = one.network - int(sheet.value("network_in_per_broker"))
+        if spare > 0:
+            formula = "disk_per_broker ÷ (usable_network − network_in_per_broker)"
+            sheet.computed("refill_time", MS, formula, ceil(Fraction(sheet.value("disk_per_broker")) * 1000 / spare))

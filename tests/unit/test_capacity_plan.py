@@ -66,6 +66,14 @@ def test_network() -> None:
     assert planned({"network": "1Gbit/s", "survive": 2}, topic).broker_count == 8
 
 
+def test_an_empty_broker_is_filled_by_what_its_network_has_left() -> None:
+    """3 × 1 TB on three brokers; 100 MB/s of each, 50 of them taken: 20,000 s."""
+    found = planned({"network": "1Gbit/s", "brokers": 3}, {"data": "1TB", "throughput": "50MB/s"})
+    assert terms(found)["refill_time"].value == 20_000_000
+    full = planned({"network": "1Gbit/s", "brokers": 3}, {"data": "1TB", "throughput": "100MB/s"})
+    assert "refill_time" not in terms(full), "it never is"
+
+
 def test_retention_by_size_is_of_each_partition() -> None:
     """disk = partitions × (retention.bytes + one segment) × replication factor."""
     topic = {"throughput": "100MB/s", "retention_bytes": "10GB", "segment_size": "1GB", "partitions": 12}
