@@ -37,6 +37,7 @@ GROUPS: dict[str, tuple[str, str]] = {
     "user": ("kctl.commands.user", "List, add and remove users of SCRAM."),
     "quota": ("kctl.commands.quota", "List, set and unset quotas of clients."),
     "transaction": ("kctl.commands.transaction", "List and describe transactions, find and end hanging ones."),
+    "capacity": ("kctl.commands.capacity", "Plan partitions and brokers, and show the arithmetic."),
     "segment": ("kctl.commands.segment", "Read, check and repair log files, without a broker."),
     "spark": ("kctl.commands.spark", "Compute lag and retention usage with PySpark."),
     "playbook": ("kctl.commands.playbook", "List, show and check playbooks: steps in a file."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 from kctl.errors import UsageError
 
@@ -11,6 +12,8 @@ _SIZE_BINARY = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _DURATION_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _MAX_DURATION_MS = 1000 * 365 * 86_400_000  # times far beyond cannot be reckoned with
 MIN_RATE = 1000  # bytes per second
+_BITS = re.compile(r"([kmgt]?)(?:bit|bps)", re.IGNORECASE)
+_PERCENT = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*(%?)")
 _NUMBER_UNIT = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)\s*([A-Za-z]*)")
 
 
@@ -39,6 +42,33 @@ def parse_rate(text: str) -> int:
     if rate < MIN_RATE:
         raise UsageError(f"{text!r} is not a rate that ends: less than 1 kB/s", hint="write for example 50MB/s")
     return rate
+
+
+def parse_throughput(text: str) -> int:
+    """«100MB/s», «10Gbit/s», «10Gbps» in bytes per second, rounded down. Raises UsageError; also without a unit, and
+    for none at all."""
+    match = _NUMBER_UNIT.fullmatch(text.strip().removesuffix("/s").rstrip())
+    unit = match.group(2) if match else ""
+    if unit.endswith("b"):  # «10Gb/s» is bits to some and bytes to others
+        raise UsageError(f"{text[:40]!r} may be bits or bytes", hint="write 10Gbit/s or 10GB/s")
+    try:
+        if match and (bits := _BITS.fullmatch(unit)):
+            rate = int(Fraction(match.group(1)) * _SIZE[bits.group(1).lower()] / 8)
+        else:
+            rate = parse_size(f"{match.group(1)}{unit}") if match and unit else 0
+    except UsageError:
+        rate = 0
+    if not rate:
+        raise UsageError(f"{text[:40]!r} is not a throughput", hint="write for example 100MB/s or 10Gbit/s")
+    return rate
+
+
+def parse_percent(text: str) -> Fraction:
+    """«20%», «0.2» as a share; more than 100 % too. Raises UsageError."""
+    match = _PERCENT.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"{text[:40]!r} is not a share", hint="write for example 20% or 0.2")
+    return Fraction(match.group(1)) / (100 if match.group(2) else 1)
 
 
 def parse_duration_ms(text: str) -> int:

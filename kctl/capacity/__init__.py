@@ -1,0 +1,1 @@
+"""How many partitions and brokers a load needs, with the arithmetic that says so."""

@@ -1,0 +1,286 @@
+"""kctl capacity: the sums of worked examples, and that the formulas shown are the sums done."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from capacity_testing import planned, reckoned, result, terms
+from kctl.capacity import arithmetic
+from kctl.capacity.fields import SEEN, Input, parse_input
+from kctl.capacity.model import CapacityPlan, TopicPlan
+from kctl.capacity.plan import plan
+from kctl.capacity.workload import cluster_inputs, workload
+from kctl.errors import Refused, UsageError
+
+BARE = {"disk": "4TB", "headroom": "0%", "survive": 0}
+DAY = 86_400_000
+
+
+@pytest.mark.parametrize(("factor", "brokers"), [(1, 5), (3, 15)])
+def test_brokers_by_disk(factor: int, brokers: int) -> None:
+    """20 TB on disks of 4 TB: 5 brokers at replication factor 1, 15 at 3."""
+    found = planned(BARE, {"data": "20TB", "replication_factor": factor})
+    assert found.broker_count == brokers
+    assert [(bound.name, bound.least) for bound in found.bounds if bound.binds] == [("brokers_for_disk", brokers)]
+    assert found.disk_bytes == 20 * 10**12 * factor
+
+
+def test_headroom_and_losses_come_on_top() -> None:
+    found = planned({"disk": "4TB"}, {"data": "20TB"})
+    lines = terms(found)
+    assert lines["brokers_without_headroom"].value == 15
+    assert lines["usable_disk"].value == 3_200_000_000_000
+    assert found.broker_count == lines["brokers_for_disk"].value == 20  # ⌈60 ÷ 3.2⌉ = 19, and one to lose
+
+
+def test_partitions_by_a_consumers_rate() -> None:
+    """1 GB/s ÷ 50 MB/s = 20, and a multiple of the brokers."""
+    topic = {"throughput": "1GB/s", "consumer_rate": "50MB/s", "retention": "1m", "partitions": 20}
+    found = planned({"brokers": 5}, topic)
+    assert terms(found.topic_plans[0])["partitions_for_consumers"].value == 20
+    del topic["partitions"]
+    for brokers, partitions in ((3, 21), (5, 20), (7, 21), (20, 20), (21, 21)):
+        assert planned({"brokers": brokers}, topic).topic_plans[0].partition_count == partitions
+
+
+def test_partitions_by_size() -> None:
+    assert planned(BARE, {"data": "20TB"}).topic_plans[0].bounds[0].least == 800  # of 25 GB each
+    topic = planned(BARE, {"throughput": "100MB/s", "retention": "1d", "segment_size": "1GB"}).topic_plans[0]
+    by_name = {bound.name: bound for bound in topic.bounds}
+    assert (by_name["partitions_for_size"].least, by_name["partitions_for_size"].binds) == (360, True)  # 8,640 ÷ 24 GB
+    assert topic.partition_bytes <= 25 * 10**9
+
+
+def test_network() -> None:
+    """In × replication factor one way, in × (groups + replication factor − 1) the other, at most 80 % of a broker's."""
+    topic = {"throughput": "100MB/s", "retention": "1m", "groups": 4}
+    found = planned({"network": "1Gbit/s", "survive": 0}, topic)
+    lines = terms(found)
+    assert (lines["network_in"].value, lines["network_out"].value) == (300_000_000, 600_000_000)
+    assert lines["usable_network"].value == 100_000_000
+    assert (lines["brokers_for_network_in"].value, lines["brokers_for_network_out"].value) == (3, 6)
+    assert found.broker_count == 6
+    assert planned({"network": "1Gbit/s", "survive": 2}, topic).broker_count == 8
+
+
+def test_an_empty_broker_is_filled_by_what_its_network_has_left() -> None:
+    """3 × 1 TB on three brokers; 100 MB/s of each, 50 of them taken: 20,000 s."""
+    found = planned({"network": "1Gbit/s", "brokers": 3}, {"data": "1TB", "throughput": "50MB/s"})
+    assert terms(found)["refill_time"].value == 20_000_000
+    full = planned({"network": "1Gbit/s", "brokers": 3}, {"data": "1TB", "throughput": "100MB/s"})
+    assert "refill_time" not in terms(full), "it never is"
+
+
+def test_retention_by_size_is_of_each_partition() -> None:
+    """disk = partitions × (retention.bytes + one segment) × replication factor."""
+    topic = {"throughput": "100MB/s", "retention_bytes": "10GB", "segment_size": "1GB", "partitions": 12}
+    found = planned(BARE, topic)
+    assert found.disk_bytes == 12 * (10 + 1) * 10**9 * 3
+    both = planned(BARE, {**topic, "retention": "1m"})  # 6 GB in a minute: time ends it first
+    assert both.disk_bytes == (6 + 12) * 10**9 * 3
+
+
+def test_a_quiet_topic() -> None:
+    """100 MB a day fill a segment of 1 GB in 10 days, it is rolled after 7: the oldest record is 14 days old."""
+    topic = {"messages": "60/m", "message_size": "1158", "segment_size": "1GB", "partitions": 1}
+    (found,) = planned(BARE, topic).topic_plans
+    assert terms(found)["fill_time"].value == pytest.approx(10 * DAY, rel=0.01)
+    assert found.oldest_record_ms == 14 * DAY
+    (busy,) = planned(BARE, {**topic, "messages": "600/s"}).topic_plans
+    assert busy.oldest_record_ms == pytest.approx((7 + 10 / 600) * DAY, rel=0.001), "it fills before it is rolled"
+
+
+def test_cleaner() -> None:
+    """24 bytes a key; 5.03 million keys fit into the default buffer, which is filled to nine tenths."""
+    fits = arithmetic.CLEANER_BUFFER_BYTES * Fraction(9, 10) / 24
+    assert int(fits) == 5_033_164
+    topic = {"keys": 5_033_164, "message_size": "1kB", "partitions": 1}
+    found = planned(BARE, topic)
+    assert terms(found.topic_plans[0])["cleaner_buffer"].value <= arithmetic.CLEANER_BUFFER_BYTES
+    assert "cleaner_buffer" not in {each.code for each in found.cautions}
+    more = planned(BARE, {**topic, "keys": 5_033_165})
+    assert "2 passes" in next(each.message for each in more.cautions if each.code == "cleaner_buffer")
+    assert arithmetic.cleaner_bytes(1_000_000, 1, 1) * Fraction(9, 10) == pytest.approx(24_000_000), "1 GB of 1 kB"
+
+
+@pytest.mark.parametrize(
+    ("factor", "least", "down", "writes", "data"),
+    [
+        (3, 2, 0, 1, 1), (3, 2, 1, 0, 1), (3, 2, 2, -1, 0), (3, 1, 0, 2, 0), (3, 3, 0, 0, 2), (3, 3, 1, -1, 1),
+        (2, 2, 0, 0, 1), (1, 2, 0, 0, 0), (1, 1, 1, -1, -1), (5, 3, 0, 2, 2), (5, 3, 1, 1, 2),
+    ],
+)  # fmt: skip
+def test_losses(factor: int, least: int, down: int, writes: int, data: int) -> None:
+    """Writes survive replication factor − min.insync losses, data min.insync − 1."""
+    assert arithmetic.survivable(factor, least, down) == (writes, data)
+
+
+def test_growth_and_times() -> None:
+    lines = terms(planned({"growth": "20%", "years": 2, "times": 3}, {"data": "1TB"}))
+    assert lines["growth_factor"].value == pytest.approx(3 * 1.44)
+    grown = planned({"growth": "20%", "years": 2, "times": 3}, {"data": "1TB", "throughput": "10MB/s"})
+    topic = terms(grown.topic_plans[0])
+    assert (topic["kept"].value, topic["planned_throughput"].value) == (4_320_000_000_000, 43_200_000)
+
+
+def test_compression() -> None:
+    (topic,) = planned({}, {"throughput": "100MB/s", "compression_ratio": 4, "retention": "1h"}).topic_plans
+    lines = terms(topic)
+    assert lines["stored_rate"].value == 25_000_000
+    assert lines["partitions_for_consumers"].value == 2, "consumers have what was compressed to read"
+    assert lines["network_in"].value == 75_000_000
+
+
+def test_several_topics_are_summed() -> None:
+    one, two = {"throughput": "10MB/s", "retention": "1d"}, {"data": "1TB", "replication_factor": 2}
+    together = planned({"disk": "1TB", "brokers": 6}, one, two)
+    assert [each.topic for each in together.topic_plans] == ["t0", "t1"]
+    alone = [planned({"disk": "1TB", "brokers": 6}, each) for each in (one, two)]
+    assert together.disk_bytes == sum(each.disk_bytes for each in alone)
+    assert together.replica_count == sum(each.replica_count for each in alone)
+    assert together.partition_count == sum(each.partition_count for each in together.topic_plans)
+
+
+def test_more_brokers_when_even_partitions_ask_for_them() -> None:
+    """Nine brokers carry what is needed, and not what 9 × 2 partitions keep in segments; ten do with 10 × 1."""
+    topic = {"throughput": "1GB/s", "consumer_rate": "100MB/s", "retention_bytes": "8GB", "segment_size": "1GB",
+             "replication_factor": 1}  # fmt: skip
+    found = planned({"disk": "10GB", "headroom": "0%", "survive": 0}, topic)
+    assert (found.broker_count, found.partition_count) == (9 + 1, 10)
+    assert terms(found)["broker_count"].value == 10
+    assert "brokers_for_even_partitions" in terms(found)
+
+
+PLANS: list[tuple[dict[str, Any], list[dict[str, Any]]]] = [
+    ({"disk": "4TB", "network": "10Gbit/s"}, [{"throughput": "1GB/s", "retention": "7d"}]),
+    ({"disk": "4TB", "network": "1Gbit/s", "growth": "33%", "years": 3}, [{"data": "20TB", "throughput": "200MB/s"}]),
+    ({"disk": "2TB", "disks_per_broker": 6, "times": 2}, [
+        {"messages": "5000/s", "message_size": "2kB", "retention": "3d", "retention_bytes": "5GB", "groups": 7,
+         "producer_rate": "3MB/s", "compression_ratio": "2.5"},
+        {"keys": 30_000_000, "message_size": "500", "replication_factor": 2, "messages": "100/s"},
+        {"data": "700GB", "partitions": 7, "min_insync_replicas": 1},
+    ]),
+    ({"brokers": 3}, [{"throughput": "1MB/s", "retention_bytes": "1GB"}]),
+    ({}, [{"keys": 1000, "message_size": "1kB"}]),
+    ({"disk": "10GB", "headroom": "0%", "survive": 0}, [
+        {"throughput": "1GB/s", "consumer_rate": "100MB/s", "retention_bytes": "8GB", "segment_size": "1GB",
+         "replication_factor": 1}]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("cluster", "topics"), PLANS)
+def test_the_arithmetic_shown_is_the_arithmetic_done(cluster: dict[str, Any], topics: list[dict[str, Any]]) -> None:
+    """Each computed line comes out when a reader works its formula out from the lines that it names."""
+    found = planned(cluster, *topics)
+    checked = 0
+    parts: list[CapacityPlan | TopicPlan] = [found, *found.topic_plans]
+    for each in parts:
+        lines = {**terms(found), **terms(each)}
+        for term in each.terms:
+            if term.source != "computed" or term.formula is None or term.formula.startswith(("sum", "largest", "the ")):
+                continue
+            assert result(term) == pytest.approx(reckoned(term.formula, lines), rel=1e-6, abs=1), term
+            checked += 1
+    assert checked > 15
+    for topic in found.topic_plans:
+        assert topic.partition_count == terms(topic)["partition_count"].value
+        assert (topic.partition_bytes, topic.disk_bytes) == (
+            terms(topic)["partition_bytes"].value, terms(topic)["disk_bytes"].value,
+        )  # fmt: skip
+    lines = terms(found)
+    assert lines["disk_bytes"].value == found.disk_bytes == sum(topic.disk_bytes for topic in found.topic_plans)
+    assert lines["replica_count"].value == found.replica_count
+
+
+def test_each_line_says_where_its_number_is_from() -> None:
+    found = planned({"disk": "4TB"}, {"throughput": "1MB/s"})
+    sources = {name: term.source for name, term in {**terms(found), **terms(found.topic_plans[0])}.items()}
+    assert (sources["disk"], sources["throughput"]) == ("given", "given")
+    assert (sources["headroom"], sources["retention"], sources["consumer_rate"]) == ("default",) * 3
+    measured = workload("t", {"throughput": parse_input("throughput", "1MB/s"), "consumer_rate": Input(7, "measured")})
+    assert terms(plan([measured], cluster_inputs({})).topic_plans[0])["consumer_rate"].source == "measured"
+
+
+# --- what is there already -----------------------------------------------------------------------------------------
+
+
+def _present(partitions: int, **values: Any) -> CapacityPlan:
+    inputs = {name: Input(parse_input(name, str(value)).value, SEEN) for name, value in values.items()}
+    return plan([workload("t", inputs, present_partitions=partitions)], cluster_inputs({}))
+
+
+def test_partitions_that_do_are_kept() -> None:
+    found = _present(1, data="1GB")
+    assert found.partition_count == 1, "no multiple of the brokers for a topic that is there"
+    assert "more_partitions" not in {each.code for each in found.cautions}
+    grown = _present(1, data="50GB")
+    assert (grown.broker_count, grown.partition_count) == (3, 3)
+    assert "more_partitions" in {each.code for each in grown.cautions}
+
+
+# --- cautions -----------------------------------------------------------------------------------------------------
+
+CAUTIONS = [
+    ("no_disk", {}, {"data": "1TB"}),
+    ("no_network", {}, {"throughput": "1MB/s"}),
+    ("too_few_brokers", {"brokers": 4, "disk": "4TB"}, {"data": "20TB"}),
+    ("replicas_per_broker", {"brokers": 3}, {"data": "1GB", "partitions": 4000}),
+    ("replicas", {"brokers": 100}, {"data": "1GB", "partitions": 70_000}),
+    ("memory_maps", {"brokers": 4}, {"data": "40TB"}),
+    ("min_insync_above_replicas", {}, {"data": "1GB", "replication_factor": 2, "min_insync_replicas": 3}),
+    ("replicas_above_brokers", {"brokers": 2}, {"data": "1GB"}),
+    ("one_replica", {}, {"data": "1GB", "replication_factor": 1}),
+    ("writes_stop", {}, {"data": "1GB", "replication_factor": 2}),
+    ("data_at_risk", {}, {"data": "1GB", "min_insync_replicas": 1}),
+    ("large_partition", {}, {"data": "1TB", "partitions": 3}),
+    ("partition_above_disk", {"disk": "100GB", "disks_per_broker": 20}, {"data": "1TB", "partitions": 3}),
+    ("too_few_partitions", {}, {"throughput": "1GB/s", "retention": "1m", "partitions": 3}),
+    ("cleaner_buffer", {}, {"keys": 10**8, "message_size": 10, "partitions": 3}),
+    ("consumer_rate_assumed", {}, {"throughput": "1MB/s"}),
+    ("records_live_longer", {}, {"throughput": "1kB/s", "retention": "1h"}),
+]
+
+
+@pytest.mark.parametrize(("code", "cluster", "topic"), CAUTIONS)
+def test_cautions(code: str, cluster: dict[str, Any], topic: dict[str, Any]) -> None:
+    assert code in {each.code for each in planned(cluster, topic).cautions}
+
+
+def test_a_sound_plan_has_none() -> None:
+    topic = {"throughput": "100MB/s", "retention": "1d", "consumer_rate": "20MB/s"}
+    assert planned({"disk": "4TB", "network": "10Gbit/s"}, topic).cautions == ()
+
+
+# --- what is refused ----------------------------------------------------------------------------------------------
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({}, "nothing says how much"),
+    ({"retention": "7d"}, "nothing says how much"),
+    ({"messages": "5/s"}, "messages goes with message-size"),
+    ({"throughput": "1MB/s", "message_size": "1kB"}, "message-size goes with messages or keys"),
+    ({"keys": 5}, "keys goes with message-size"),
+    ({"throughput": "1MB/s", "messages": "5/s", "message_size": 5}, "exclude each other"),
+    ({"data": "1TB", "retention": "7d"}, "exclude each other"),
+    ({"data": "1TB", "retention_bytes": "7GB"}, "exclude each other"),
+    ({"throughput": "1MB/s", "max_partition_size": "1GiB"}, "no room for a segment"),
+]
+
+
+@pytest.mark.parametrize(("topic", "why"), REFUSED)
+def test_what_contradicts_itself_is_refused(topic: dict[str, Any], why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        planned({}, topic)
+
+
+def test_beyond_any_cluster() -> None:
+    with pytest.raises(Refused, match="more than 10,000 brokers"):
+        planned({"disk": "1GB"}, {"data": "99999TB"})
+    with pytest.raises(Refused, match="more than 10,000 brokers"):
+        planned({"disk": "1B"}, {"throughput": "1MB/s"})
+    with pytest.raises(Refused, match="more than 10,000,000 partitions"):
+        planned({}, {"throughput": "999999999TB/s"})
+    with pytest.raises(UsageError, match="no topic"):
+        planned({})
