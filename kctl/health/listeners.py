@@ -64,14 +64,13 @@ def is_loopback(host: str) -> bool:
 
 
 def open_listeners(settings: Settings, *protocols: str) -> list[Listener]:
-    """Listeners of these protocols that others than this machine can reach, as far as the settings say."""
+    """Listeners of these protocols that are bound to addresses other than this machine's own. What is advertised is no
+    filter."""
     controllers = {name.upper() for name in settings.items("controller.listener.names")}
-    advertised = {each.name: each.host for each in listeners_of(settings, "advertised.listeners")}
     return [
         each
         for each in listeners_of(settings)
         if each.name not in controllers
         and protocol_of(settings, each.name) in protocols
-        and not is_loopback(each.host or advertised.get(each.name, ""))
         and not is_loopback(each.host)
     ]
