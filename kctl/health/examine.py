@@ -113,7 +113,8 @@ def _findings(rule: Rule, facts: RuleFacts) -> list[Finding]:
 def why_skipped(rule: Rule, facts: RuleFacts) -> str | None:
     """Why a rule has nothing to say here; None when it has. Pure."""
     if absent(facts, rule.needs):
-        return f"not looked at: {', '.join(name.replace('_', ' ') for name in rule.needs if getattr(facts, name) is None)}"
+        missing = (name.replace("_", " ") for name in rule.needs if getattr(facts, name) is None)
+        return f"not looked at: {', '.join(missing)}"
     told = [each for each in facts.releases.values() if each is not None]
     if told and len(told) == len(facts.releases) and not any(rule.versions.holds_for(each) for each in told):
         return f"it holds {rule.versions}, and this is {', '.join(dict.fromkeys(map(str, told)))}"

@@ -70,7 +70,5 @@ def open_listeners(settings: Settings, *protocols: str) -> list[Listener]:
     return [
         each
         for each in listeners_of(settings)
-        if each.name not in controllers
-        and protocol_of(settings, each.name) in protocols
-        and not is_loopback(each.host)
+        if each.name not in controllers and protocol_of(settings, each.name) in protocols and not is_loopback(each.host)
     ]

@@ -1,4 +1,4 @@
-"""A rule: one thing that can be wrong with a cluster, a broker's file or a client's, why it matters, and the way out."""
+"""A rule: one thing that can be wrong with a cluster, a broker's file or a client's; why it matters; what mends it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Release = tuple[int, ...]  # (3, 9), (0, 10, 1)
 
 
 class Severity(str, Enum):
-    """error: data can be lost, or something does not work. warning: it hurts when something else fails. info: to know."""
+    """error: data can be lost, or something does not work. warning: it hurts when more fails. info: to know."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -87,8 +87,8 @@ ALL = Versions()
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a rule found. subjects: what it is about: «broker 1», «orders», «group billing». severity: other than the
-    rule's own."""
+    """What a rule found. subjects: what it is about: «broker 1», «orders», «group billing». severity: where it is not
+    the rule's own."""
 
     message: str
     subjects: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ Evaluate = Callable[["RuleFacts"], Sequence[Found]]
 class Rule:
     """needs: the fields of RuleFacts that it looks at; what of them could not be read makes it unknown.
 
-    source: where the reader finds it: Kafka's documentation, a KIP, a class, a measurement. why, fix: a sentence or two.
+    source: where the reader finds it: Kafka's documentation, a KIP, a class, a measurement. why, fix: some sentences.
     evaluate: pure; never given what it needs as None. unread_of: what of its needs could not be read, where it knows
     better than kctl.health.rule_facts.unread.
     """

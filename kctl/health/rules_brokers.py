@@ -192,7 +192,8 @@ RULES = (
         "auto-create-topics", Severity.WARNING, "A misspelt name makes a topic", _B,
         "Whoever writes to, or asks for, a topic that does not exist makes it, with the defaults for partitions and "
         "replicas; a deleted topic comes back.",
-        "Kafka's documentation, auto.create.topics.enable", "auto.create.topics.enable=false in server.properties; make "
+        "Kafka's documentation, auto.create.topics.enable", "auto.create.topics.enable=false in server.properties; "
+        "make "
         "topics with `kctl topic create` or `kctl topic apply`.",
         per_broker(_auto_create),
     ),
@@ -209,7 +210,8 @@ RULES = (
     ),
     Rule(
         "default-min-isr", Severity.WARNING, "acks=all may mean the leader alone", _B,
-        "With min.insync.replicas=1 a write is acknowledged while every follower is behind; it is lost with the leader. "
+        "With min.insync.replicas=1 a write is acknowledged while every follower is behind; it is lost with the "
+        "leader. "
         "Data survives min.insync.replicas − 1 losses.",
         "Kafka's documentation, min.insync.replicas", "kctl config set brokers min.insync.replicas=2",
         per_broker(_default_min_isr),
@@ -222,7 +224,8 @@ RULES = (
     ),
     Rule(
         "internal-topics-settings", Severity.WARNING, "Kafka's own topics are to have few replicas", _B,
-        "With the partition of __consumer_offsets or __transaction_state its groups or transactions stand still, and their "
+        "With the partition of __consumer_offsets or __transaction_state its groups or transactions stand still, and "
+        "their "
         "offsets are lost with the disk. It counts when the topics are made; later they have to be reassigned.",
         "Kafka's documentation, offsets.topic.replication.factor",
         "3 in server.properties; for topics that exist `kctl topic reassign plan --replication-factor 3`.",
@@ -230,20 +233,24 @@ RULES = (
     ),
     Rule(
         "transaction-min-isr", Severity.WARNING, "Transactions have too few, or too many, replicas to wait for", _B,
-        "Equal to the number of replicas, one broker down stops all transactions; 1, their state may be lost; above, no "
+        "Equal to the number of replicas, one broker down stops all transactions; 1, their state may be lost; above, "
+        "no "
         "transaction can begin.",
         "Kafka's documentation, transaction.state.log.min.isr", "transaction.state.log.min.isr=2 with 3 replicas.",
         per_broker(_transaction_min_isr), Versions(since=(0, 11)),
     ),
     Rule(
         "flush-settings", Severity.WARNING, "Every write is flushed to disk", _B,
-        "Kafka is safe by replicas, not by fsync; flushing by settings costs throughput and latency, and recovery after "
+        "Kafka is safe by replicas, not by fsync; flushing by settings costs throughput and latency, and recovery "
+        "after "
         "a crash is needed all the same.",
-        "Kafka's documentation, «Application vs. OS Flush Management»", "Remove log.flush.interval.*.", per_broker(_flush),
+        "Kafka's documentation, «Application vs. OS Flush Management»", "Remove log.flush.interval.*.",
+        per_broker(_flush),
     ),
     Rule(
         "replica-lag-time", Severity.WARNING, "Replicas fall out of the ISR too soon", _B,
-        "A pause of a broker (garbage collection, a slow disk) that is longer takes its replicas out of every ISR. 10 s "
+        "A pause of a broker (garbage collection, a slow disk) that is longer takes its replicas out of every ISR. "
+        "10 s "
         "in older notes; the default is 30 s since 2.5.",
         "KIP-537", "Remove replica.lag.time.max.ms (30000).", per_broker(_replica_lag), Versions(since=(0, 9)),
     ),
@@ -256,8 +263,10 @@ RULES = (
     ),
     Rule(
         "zookeeper-session-timeout", Severity.WARNING, "ZooKeeper's session is too short, or too long", _B,
-        "Below 6 s a pause of the broker ends its session and moves all its leaders; after a crash nothing that has it in "
-        "its ISR is written until the session ends (7 to 9 s at 6 s, measured). 6 s in older notes; the default is 18 s "
+        "Below 6 s a pause of the broker ends its session and moves all its leaders; after a crash nothing that has "
+        "it in "
+        "its ISR is written until the session ends (7 to 9 s at 6 s, measured). 6 s in older notes; the default is "
+        "18 s "
         "since 2.5.",
         "KIP-537", "Remove zookeeper.session.timeout.ms (18000).", per_broker(_session), _WITH_ZOOKEEPER,
     ),
@@ -275,8 +284,9 @@ RULES = (
     ),
     Rule(
         "delete-topic", Severity.INFO, "Topics cannot be deleted", _B,
-        "Deletion is refused (before 1.1: accepted and never done). It is on by default since 1.0.",
-        "KAFKA-5384", "Remove delete.topic.enable=false, unless it is meant.", per_broker(_delete_topic),
+        "Deletion is refused; older releases only marked the topic. It is on by default since 1.0.",
+        "Kafka's documentation, «Notable changes in 1.0.0»", "Remove delete.topic.enable=false, unless it is "
+        "meant.", per_broker(_delete_topic),
     ),
     Rule(
         "log-cleaner", Severity.ERROR, "Compacted topics are never cleaned", _B,
@@ -310,7 +320,8 @@ RULES = (
         _metadata_version, Versions(since=(3, 3)),
     ),
     Rule(
-        "mixed-broker-settings", Severity.WARNING, "Brokers differ in what they should have alike", ("differences",),
+        "mixed-broker-settings", Severity.WARNING, "Brokers differ in what they should have alike", ("differences",
+        "brokers"),
         "What a topic gets, or whether a request is taken, depends on which broker leads or answers.",
         "`kctl config diff`, without what each broker has for itself", "Make server.properties alike, or unset what "
         "was set for one broker: `kctl config unset broker/N NAME`.",

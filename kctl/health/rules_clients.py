@@ -34,8 +34,9 @@ def _plaintext(settings: Settings) -> str | None:
 
 
 def _password(settings: Settings) -> str | None:
-    plain = (settings.text("sasl.mechanism") or "").upper() == "PLAIN"
-    return "sasl.mechanism=PLAIN without TLS" if plain and _plaintext(settings) and _protocol(settings)[:4] == "SASL" else None
+    if (settings.text("sasl.mechanism") or "").upper() != "PLAIN" or _protocol(settings) != "SASL_PLAINTEXT":
+        return None
+    return None if _local(settings) else "sasl.mechanism=PLAIN without TLS"
 
 
 def _host_names(settings: Settings) -> str | None:
@@ -66,7 +67,8 @@ RULES = (
     Rule(
         "client-host-names", Severity.WARNING, "Any server with a certificate will do", _C,
         "Without the check of host names whoever has a certificate of the same CA can stand between.",
-        "KIP-294 (https by default since 2.0)", "Remove ssl.endpoint.identification.algorithm.", _per_client(_host_names),
+        "KIP-294 (https by default since 2.0)", "Remove ssl.endpoint.identification.algorithm.",
+        _per_client(_host_names),
     ),
     Rule(
         "client-one-server", Severity.INFO, "One server to begin with", _C,

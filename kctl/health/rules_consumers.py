@@ -121,7 +121,8 @@ RULES = (
         "consumer-heartbeat-refused", Severity.ERROR, "Heartbeats are not sent in time", _C,
         "The session ends before the next heartbeat: the consumer does not start (IllegalArgumentException), or is "
         "thrown out again and again.",
-        "org.apache.kafka.clients.consumer.internals.Heartbeat", "heartbeat.interval.ms of a third of session.timeout.ms.",
+        "org.apache.kafka.clients.consumer.internals.Heartbeat", "heartbeat.interval.ms of a third of "
+        "session.timeout.ms.",
         _per_consumer(_heartbeat_refused), Versions(since=(0, 9)),
     ),
     Rule(
@@ -151,7 +152,8 @@ RULES = (
     ),
     Rule(
         "consumer-poll-records", Severity.INFO, "Many records for one interval", _C,
-        "The records of one poll have to be worked off within max.poll.interval.ms, or the consumer leaves the group and "
+        "The records of one poll have to be worked off within max.poll.interval.ms, or the consumer leaves the group "
+        "and "
         "they are read again.",
         _CLASSIC, "Fewer max.poll.records (500), or a longer max.poll.interval.ms.", _per_consumer(_poll_records),
         Versions(since=(0, 10, 1)),
@@ -160,7 +162,8 @@ RULES = (
         "consumer-auto-commit", Severity.INFO, "Offsets are committed by the clock", _C,
         "What was read since the last commit is read again after a crash: up to auto.commit.interval.ms × rate. And "
         "records handed to another thread are committed before they are worked off.",
-        "Kafka's documentation, enable.auto.commit", "enable.auto.commit=false and commit after the work, where repeats "
+        "Kafka's documentation, enable.auto.commit", "enable.auto.commit=false and commit after the work, where "
+        "repeats "
         "matter.",
         _per_consumer(_auto_commit),
     ),
@@ -171,7 +174,8 @@ RULES = (
     ),
     Rule(
         "consumer-offset-reset", Severity.INFO, "A new group begins at the end", _C,
-        "Where there is no committed offset (a new group, a new partition, offsets that were forgotten) all records that "
+        "Where there is no committed offset (a new group, a new partition, offsets that were forgotten) all records "
+        "that "
         "are there already are skipped. latest is the default.",
         "Kafka's documentation, auto.offset.reset", "auto.offset.reset=earliest, or none to be told.",
         _per_consumer(_reset_latest),

@@ -1,4 +1,4 @@
-"""Rules about what stands in .properties files: names, values, contradictions that a broker stops at, or does not see."""
+"""Rules about what stands in .properties files: names, values, and what contradicts what."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from kctl.health.rule_facts import RuleFacts, Settings
 _GONE_IN_4 = frozenset(
     {
         "broker.id.generation.enable", "control.plane.listener.name", "delegation.token.master.key",
+        "auto.include.jmx.reporter", "controlled.shutdown.max.retries", "controlled.shutdown.retry.backoff.ms",
         "inter.broker.protocol.version", "log.message.format.version", "log.message.downconversion.enable",
         "log.message.timestamp.difference.max.ms", "offsets.commit.required.acks", "reserved.broker.max.id",
     }
@@ -38,7 +39,7 @@ def _per_problem(judge: Callable[[Settings], Iterator[str]]) -> Evaluate:
 
 def _unknown(facts: RuleFacts) -> list[Found]:
     return [
-        Found(f"{name}{f': did you mean {" or ".join(meant)}?' if meant else ''}", (each.path,))
+        Found(f"{name}: did you mean {' or '.join(meant)}?" if meant else name, (each.path,))
         for each in facts.files or ()
         for name, meant in each.unknown.items()
     ]
@@ -80,7 +81,8 @@ def _advertised(settings: Settings) -> Iterator[str]:
     controllers = {name.upper() for name in settings.items("controller.listener.names")}
     told = listeners_of(settings, "advertised.listeners")
     yield from (f"advertised.listeners: {each.name} is not among listeners" for each in told if each.name not in bound)
-    yield from (f"advertised.listeners: {each} is an address that clients cannot use" for each in told if is_wildcard(each.host))
+    wild = [each for each in told if is_wildcard(each.host)]
+    yield from (f"advertised.listeners: {each} is an address that clients cannot use" for each in wild)
     if not told:
         yield from (
             f"listeners: {each} is advertised as it is, and clients cannot use that address"
@@ -176,9 +178,11 @@ _F = ("broker_files",)
 RULES = (
     Rule(
         "unknown-setting", Severity.WARNING, "A name that Kafka does not know", ("files",),
-        "Kafka logs a line at start and goes on without it: the setting that was meant keeps its default. (Plugins have "
+        "Kafka logs a line at start and goes on without it: the setting that was meant keeps its default. (Plugins "
+        "have "
         "names of their own; those of 3.9.2 are known here.)",
-        "org.apache.kafka.common.config.AbstractConfig.logUnused", "Correct the name, or leave it to its plugin.", _unknown,
+        "org.apache.kafka.common.config.AbstractConfig.logUnused", "Correct the name, or leave it to its plugin.",
+        _unknown,
     ),
     Rule(
         "wrong-value", Severity.ERROR, "A value that Kafka does not take", ("files",),
@@ -203,19 +207,21 @@ RULES = (
     ),
     Rule(
         "temporary-log-dirs", Severity.ERROR, "Data in a folder that is cleared", _F,
-        "/tmp/kafka-logs is the default: machines clear /tmp at a restart, or while they run.",
+        "The default is /tmp/kafka-logs: machines clear /tmp at a restart, or while they run.",
         "Kafka's documentation, log.dir", "log.dirs on disks of their own.", _per_file(_temporary),
     ),
     Rule(
         "role-contradictions", Severity.ERROR, "KRaft and ZooKeeper are mixed up", _F,
         "A broker does not start, or starts as something else than was meant.",
-        "kafka.server.KafkaConfig.validateValues; KIP-866 for migrations", "Decide on one of them.", _per_problem(_roles),
+        "kafka.server.KafkaConfig.validateValues; KIP-866 for migrations", "Decide on one of them.",
+        _per_problem(_roles),
         Versions(before=(4, 0)),
     ),
     Rule(
         "combined-roles", Severity.INFO, "One process is broker and controller", _F,
         "Load of the broker slows the quorum down, and neither can be restarted or upgraded alone: for development.",
-        "Kafka's documentation, «KRaft, Process Roles»", "Controllers of their own in production.", _per_file(_combined),
+        "Kafka's documentation, «KRaft, Process Roles»", "Controllers of their own in production.",
+        _per_file(_combined),
         Versions(since=(3, 0)),
     ),
     Rule(
@@ -225,7 +231,7 @@ RULES = (
     ),
     Rule(
         "gone-in-4", Severity.INFO, "Settings that Kafka 4 does not have", _F,
-        "They are ignored from 4.0 on.",
+        "4.3.1 has none of them: what they set is ignored there.",
         "3.9.2 and 4.3.1 compared", "Remove them with the upgrade.", _per_file(_gone),
         Versions(since=(3, 5)),
     ),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from kctl.grouping import grouped
 from kctl.groups.model import WITHOUT_MEMBERS
-from kctl.health.rule import Found, Rule, Severity, Versions
+from kctl.health.rule import Found, Rule, Severity, grouped_by_message
 from kctl.health.rule_facts import GroupFacts, GroupState, RuleFacts
 from kctl.lag.rules import LagRow
 from kctl.model import ClusterState
@@ -26,7 +26,9 @@ def _groups(facts: RuleFacts) -> list[GroupState]:
 
 
 def _moving(facts: RuleFacts) -> list[Found]:
-    return [Found(each.state, (f"group {each.group}",)) for each in _groups(facts) if each.state in MOVING]
+    return grouped_by_message(
+        (f"group {each.group}", each.state if each.state in MOVING else None) for each in _groups(facts)
+    )
 
 
 def _often(facts: RuleFacts) -> list[Found]:
@@ -76,23 +78,29 @@ def _by_group(rows: Sequence[LagRow]) -> dict[str, list[LagRow]]:
 
 
 def _abandoned(facts: RuleFacts) -> list[Found]:
-    found = []
+    lags = {}
     for name, rows in _by_group(_facts(facts).rows).items():
         group = _facts(facts).groups.get(name)
         lag = sum(row.lag or 0 for row in rows)
         if group is not None and group.state in WITHOUT_MEMBERS and lag:
-            found.append(Found(f"no members, and a lag of {lag:,}", (f"group {name}",)))
-    return found
+            lags[name] = lag
+    return _largest_first(lags, "no members, and a lag of")
+
+
+def _largest_first(counts: Mapping[str, int], what: str) -> list[Found]:
+    """One finding for all groups, however many there are."""
+    if not counts:
+        return []
+    names = sorted(counts, key=lambda name: (-counts[name], name))
+    said = f"{what} {counts[names[0]]:,}"
+    if len(names) > 1:
+        said = f"{counted(len(names), 'group')}: {what} up to {counts[names[0]]:,}"
+    return [Found(said, tuple(f"group {name}" for name in names))]
 
 
 def _lost(facts: RuleFacts) -> list[Found]:
-    found = []
-    for name, rows in _by_group(_facts(facts).rows).items():
-        lost = sum(row.lost or 0 for row in rows)
-        if lost:
-            topics = sorted({row.topic for row in rows if row.lost})
-            found.append(Found(f"{lost:,} records of {', '.join(topics)}", (f"group {name}",)))
-    return found
+    counts = {name: sum(row.lost or 0 for row in rows) for name, rows in _by_group(_facts(facts).rows).items()}
+    return _largest_first({name: lost for name, lost in counts.items() if lost}, "records deleted unread:")
 
 
 def _unassigned(facts: RuleFacts) -> list[Found]:
@@ -114,13 +122,15 @@ _G, _BOTH = ("groups",), ("groups", "state")
 RULES = (
     Rule(
         "group-rebalancing", Severity.WARNING, "A group is rebalancing now", _G,
-        "While a classic group rebalances nobody reads (with the cooperative assignor, nobody reads what moves). Seconds "
+        "While a classic group rebalances nobody reads (with the cooperative assignor, nobody reads what moves). "
+        "Seconds "
         "are normal; look again.",
         "KIP-429, KIP-848", "`kctl group describe GROUP`; `kctl doctor --watch-for 30s` counts rebalances.", _moving,
     ),
     Rule(
         "group-rebalances-often", Severity.WARNING, "A group rebalances again and again", _G,
-        "Members leave and come: they are slower than max.poll.interval.ms, silent for session.timeout.ms, or restarted. "
+        "Members leave and come: they are slower than max.poll.interval.ms, silent for session.timeout.ms, or "
+        "restarted. "
         "Only seen with --watch-for.",
         "Kafka's documentation, max.poll.interval.ms", "Fewer records a poll (max.poll.records), a longer "
         "max.poll.interval.ms, group.instance.id for restarts (KIP-345), the cooperative assignor.",
@@ -135,13 +145,15 @@ RULES = (
         "group-idle-members", Severity.WARNING, "Members without a partition, while there are enough", _BOTH,
         "Members subscribe to different topics, or the range assignor gives the first members more: some work, some do "
         "not.",
-        "org.apache.kafka.clients.consumer.RangeAssignor", "Look at what each subscribes to (`kctl group members`); the "
+        "org.apache.kafka.clients.consumer.RangeAssignor", "Look at what each subscribes to (`kctl group members`); "
+        "the "
         "cooperative sticky assignor spreads partitions over all topics.",
         _idle_members,
     ),
     Rule(
         "group-abandoned", Severity.WARNING, "Lag, and no members", _G,
-        "Nobody reads on; what retention deletes is lost for this group, and after offsets.retention.minutes so are its "
+        "Nobody reads on; what retention deletes is lost for this group, and after offsets.retention.minutes so are "
+        "its "
         "offsets.",
         "KIP-211", "Start its consumers; or `kctl group delete` if it is not needed any more.", _abandoned,
     ),
@@ -154,6 +166,6 @@ RULES = (
         "group-unassigned", Severity.WARNING, "Partitions with lag that no member reads", _G,
         "The group is stable and reads this topic, yet nobody has these partitions: an assignment by hand, or members "
         "whose metadata is older than new partitions (metadata.max.age.ms, 5 minutes).",
-        "`kctl group describe`", "`kctl group describe GROUP`; restart members.", _unassigned, Versions(),
+        "`kctl group describe`", "`kctl group describe GROUP`; restart members.", _unassigned,
     ),
 )  # fmt: skip

@@ -69,8 +69,9 @@ def _order(settings: Settings) -> str | None:
 def _duplicates(settings: Settings) -> str | None:
     if idempotent(settings) or settings.number("retries") == 0:
         return None
-    off = settings.truth("enable.idempotence") is False
-    return "enable.idempotence=false" if off else f"idempotence is off by acks={_acks(settings)}, {_IN_FLIGHT} or retries"
+    if settings.truth("enable.idempotence") is False:
+        return "enable.idempotence=false"
+    return f"off with acks={_acks(settings)} and {_IN_FLIGHT}={settings.number(_IN_FLIGHT)}"
 
 
 def _no_retries(settings: Settings) -> str | None:
@@ -134,7 +135,8 @@ RULES = (
     ),
     Rule(
         "producer-order", Severity.WARNING, "A retry can change the order", _P,
-        "Without idempotence a batch that is sent again can end up behind its successor: measured, up to 1,811 inversions "
+        "Without idempotence a batch that is sent again can end up behind its successor: measured, up to 1,811 "
+        "inversions "
         "after a leader was killed. Idempotence keeps the order with up to 5 requests in flight; without it, it is 1.",
         "Kafka's documentation, max.in.flight.requests.per.connection", "enable.idempotence=true, or "
         f"{_IN_FLIGHT}=1.",
@@ -142,20 +144,24 @@ RULES = (
     ),
     Rule(
         "producer-duplicates", Severity.INFO, "A retry can write a record twice", _P,
-        "When an acknowledgement is lost, the batch is sent again: measured, up to 70 duplicates after a leader was killed, "
-        "none with idempotence. It is on by default since 3.0, and silently off when acks, retries or requests in flight "
+        "When an acknowledgement is lost, the batch is sent again: measured, up to 70 duplicates after a leader was "
+        "killed, "
+        "none with idempotence. It is on by default since 3.0, and silently off when acks, retries or requests in "
+        "flight "
         "contradict it.",
         "KIP-98, KIP-679", "enable.idempotence=true", _per_producer(_duplicates), Versions(since=(0, 11)),
     ),
     Rule(
         "producer-no-retries", Severity.WARNING, "Every hiccup is a failed record", _P,
-        "A new leader, a restarted broker: each is an error that the next attempt would not meet. Older notes say 0 is the "
+        "A new leader, a restarted broker: each is an error that the next attempt would not meet. Older notes say 0 "
+        "is the "
         "default; since 2.1 there is no limit but delivery.timeout.ms.",
         "KIP-91", "Remove retries, and set delivery.timeout.ms.", _per_producer(_no_retries),
     ),
     Rule(
         "producer-delivery-timeout", Severity.ERROR, "delivery.timeout.ms is too small to start", _P,
-        "It has to be at least linger.ms + request.timeout.ms, else ConfigException (or, where it was not set by hand, it "
+        "It has to be at least linger.ms + request.timeout.ms, else ConfigException (or, where it was not set by "
+        "hand, it "
         "is raised).",
         "KIP-91, org.apache.kafka.clients.producer.KafkaProducer.configureDeliveryTimeout",
         "A longer delivery.timeout.ms, or a shorter request.timeout.ms.", _per_producer(_delivery_refused),
@@ -176,7 +182,8 @@ RULES = (
     ),
     Rule(
         "producer-request-size", Severity.INFO, "Larger messages than brokers take by default", _P,
-        "message.max.bytes of brokers (max.message.bytes of a topic) is 1,048,588 by default: what is larger is refused "
+        "message.max.bytes of brokers (max.message.bytes of a topic) is 1,048,588 by default: what is larger is "
+        "refused "
         "there (MESSAGE_TOO_LARGE).",
         "Kafka's documentation, max.request.size", "max.message.bytes of the topic at least as large.",
         _per_producer(_request_size),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kctl.health.listeners import client_listeners, is_loopback, is_wildcard, open_listeners
 from kctl.health.rule import Found, Rule, Severity, Versions, grouped_by_message
-from kctl.health.rule_facts import RuleFacts, Settings, read_brokers, with_zookeeper
+from kctl.health.rule_facts import RuleFacts, Settings, with_zookeeper
 from kctl.health.rules_sizes import per_broker
 from kctl.model import ClusterState
 
@@ -95,20 +95,24 @@ RULES = (
         "advertised-listeners", Severity.ERROR, "Clients are sent to addresses that they cannot reach",
         ("state", "reached"),
         "Listeners are where a broker binds, not a filter; where clients go then is advertised.listeners. A loopback "
-        "address leads each client to its own machine. (info: this very cluster was reached through a loopback address.)",
-        "Kafka's documentation, advertised.listeners", "advertised.listeners with a name that clients can resolve, on each "
+        "address leads each client to its own machine. (info: this very cluster was reached through a loopback "
+        "address.)",
+        "Kafka's documentation, advertised.listeners", "advertised.listeners with a name that clients can resolve, "
+        "on each "
         "broker.",
         _advertised,
     ),
     Rule(
         "mixed-listeners", Severity.INFO, "One listener is advertised on loopback, another is not", _B,
-        "Clients of the listener on loopback can only be on the broker's own machine: right for a side-car, else a slip.",
+        "Clients of the listener on loopback can only be on the broker's own machine: right for a side-car, else a "
+        "slip.",
         "Kafka's documentation, advertised.listeners", "Look whether that is meant.", per_broker(_other_listeners),
     ),
     Rule(
         "plaintext-listeners", Severity.WARNING, "Listeners without TLS", _B,
         "Whoever sees the network reads records and can change them; without SASL, nobody knows who a client is.",
-        "Kafka's documentation, «Security»", "SSL or SASL_SSL in listener.security.protocol.map.", per_broker(_plaintext),
+        "Kafka's documentation, «Security»", "SSL or SASL_SSL in listener.security.protocol.map.",
+        per_broker(_plaintext),
     ),
     Rule(
         "passwords-in-the-clear", Severity.ERROR, "Passwords travel in the clear", _B,
@@ -129,7 +133,8 @@ RULES = (
     ),
     Rule(
         "anonymous-super-user", Severity.ERROR, "Whoever does not log in is super user", ("broker_files",),
-        "User:ANONYMOUS is every client of a listener without authentication. (Running brokers do not tell super.users: "
+        "User:ANONYMOUS is every client of a listener without authentication. (Running brokers do not tell "
+        "super.users: "
         "this is seen in files only.)",
         "Kafka's documentation, super.users", "Name real users.", _anonymous_in_files,
     ),
@@ -143,7 +148,8 @@ RULES = (
         "zookeeper-set-acl", Severity.WARNING, "What brokers write to ZooKeeper is open", _B,
         "ZooKeeper is readable, and its nodes changeable, for whoever reaches it: ACLs can be written past Kafka, and "
         "SCRAM's salts and keys be read.",
-        "Kafka's documentation, «ZooKeeper Authentication»", "SASL or mutual TLS to ZooKeeper, zookeeper.set.acl=true, then "
+        "Kafka's documentation, «ZooKeeper Authentication»", "SASL or mutual TLS to ZooKeeper, "
+        "zookeeper.set.acl=true, then "
         "zookeeper-security-migration.sh.",
         per_broker(_zookeeper_acl), Versions(since=(0, 9), before=(4, 0)),
     ),

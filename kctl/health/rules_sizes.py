@@ -78,7 +78,10 @@ def retention_said(retention: int | None, roll: int | None) -> str | None:
 
 
 def _days(ms: int) -> str:
-    return f"{ms / 86_400_000:.3g} days" if ms >= 86_400_000 else f"{ms / 3_600_000:.3g} h"
+    for unit, size in (("days", 86_400_000), ("h", 3_600_000), ("min", 60_000)):
+        if ms >= size:
+            return f"{ms / size:.3g} {unit}"
+    return f"{ms / 1000:.3g} s"
 
 
 def _io_threads(settings: Settings) -> str | None:
@@ -150,14 +153,16 @@ _B = ("brokers",)
 RULES = (
     Rule(
         "replica-fetch-size", Severity.INFO, "A message may be larger than a replica's fetch", _B,
-        "Since 0.10.1 the limit is soft: the first batch is always given, so followers go on, one large batch at a time. "
+        "Since 0.10.1 the limit is soft: the first batch is always given, so followers go on, one large batch at a "
+        "time. "
         "Older notes call it a loss; it was one before.",
         "KIP-74", "replica.fetch.max.bytes as large as message.max.bytes, if large messages are common.",
         per_broker(_replica_fetch), Versions(since=(0, 10, 1)),
     ),
     Rule(
         "replica-fetch-size-hard", Severity.ERROR, "Followers stop at a large message", _B,
-        "Before 0.10.1 a follower cannot fetch a batch above replica.fetch.max.bytes: it falls out of the ISR and stays out.",
+        "Before 0.10.1 a follower cannot fetch a batch above replica.fetch.max.bytes: it falls out of the ISR and "
+        "stays out.",
         "KIP-74", "replica.fetch.max.bytes at least as large as message.max.bytes.",
         per_broker(_replica_fetch), Versions(before=(0, 10, 1)),
     ),
@@ -199,8 +204,10 @@ RULES = (
         per_broker(_io_threads),
     ),
     Rule(
-        "partitions-per-broker", Severity.WARNING, "Very many partitions with ZooKeeper", ("brokers", "state"),
-        "When a broker fails, or the controller, one partition after the other gets its leader through ZooKeeper: up to "
+        "partitions-per-broker", Severity.WARNING, "Very many partitions with ZooKeeper",
+        ("brokers", "state", "topics"),
+        "When a broker fails, or the controller, one partition after the other gets its leader through ZooKeeper: up "
+        "to "
         "4,000 on a broker and 200,000 in a cluster were shown to work (1.1). Before 1.1 it was far fewer; with KRaft "
         "these numbers do not hold.",
         "Apache Kafka's blog, «Apache Kafka Supports 200K Partitions Per Cluster» (2018)",
@@ -214,9 +221,11 @@ RULES = (
     ),
     Rule(
         "large-partitions", Severity.INFO, "Very large partitions", ("log_dirs",),
-        "A partition moves, and comes back after a disk was lost, as a whole: 25 GB take minutes to hours of a broker's "
+        "A partition moves, and comes back after a disk was lost, as a whole: 25 GB take minutes to hours of a "
+        "broker's "
         "network.",
-        "A rule of thumb: up to 25 GB each", "More partitions (of topics without an order of keys), or a shorter retention.",
+        "A rule of thumb: up to 25 GB each", "More partitions (of topics without an order of keys), or a shorter "
+        "retention.",
         _large_partitions,
     ),
 )  # fmt: skip

@@ -8,6 +8,7 @@ from kctl.health.rule import Found, Rule, Severity, Versions, grouped_by_message
 from kctl.health.rule_facts import RuleFacts, Settings, read_topics
 from kctl.health.rules_sizes import LARGE_MESSAGE, retention_said
 from kctl.model import ClusterState, TopicState
+from kctl.text import counted
 
 OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 _INTERNAL = frozenset({OFFSETS, TRANSACTIONS, "__cluster_metadata", "__share_group_state"})
@@ -71,7 +72,7 @@ def _blocks(factor: int, least: int) -> str | None:
 
 
 def _over(factor: int, least: int) -> str | None:
-    return f"{factor} replicas, min.insync.replicas={least}" if factor and least > factor else None
+    return f"{counted(factor, 'replica')}, min.insync.replicas={least}" if factor and least > factor else None
 
 
 def _internal(facts: RuleFacts) -> list[Found]:
@@ -146,7 +147,7 @@ def _large(facts: RuleFacts) -> list[Found]:
     return grouped_by_message((topic.name, said(settings)) for topic, settings in _own(facts))
 
 
-_T, _S, _BOTH = ("topics",), ("state",), ("state", "topics")
+_T, _BOTH = ("topics",), ("state", "topics")
 
 RULES = (
     Rule(
@@ -156,13 +157,15 @@ RULES = (
         "KIP-106; measured", "`kctl config unset topic/NAME unclean.leader.election.enable`", _unclean,
     ),
     Rule(
-        "topic-one-replica", Severity.WARNING, "Topics with one replica", _S,
+        "topic-one-replica", Severity.WARNING, "Topics with one replica", _BOTH,
         "While its broker is down nobody reads or writes it; with the disk it is gone. A restart cannot be made safe.",
-        "Kafka's documentation, «Replication»", "`kctl topic reassign plan --replication-factor 3 --topic NAME`", _single,
+        "Kafka's documentation, «Replication»", "`kctl topic reassign plan --replication-factor 3 --topic NAME`",
+        _single,
     ),
     Rule(
         "topic-min-isr", Severity.WARNING, "acks=all may mean the leader alone", _BOTH,
-        "A write is acknowledged when only the leader has it, and lost with it. Measured: with min.insync.replicas=1 an "
+        "A write is acknowledged when only the leader has it, and lost with it. Measured: with min.insync.replicas=1 "
+        "an "
         "unclean election lost 5,047 acknowledged records, with 2 none.",
         "Kafka's documentation, min.insync.replicas", "`kctl config set topic/NAME min.insync.replicas=2`",
         _each(_leader_alone),
@@ -192,7 +195,7 @@ RULES = (
         _each(_over), Versions(before=(3, 7)),
     ),
     Rule(
-        "internal-topic-replicas", Severity.WARNING, "Kafka's own topics have few replicas", _S,
+        "internal-topic-replicas", Severity.WARNING, "Kafka's own topics have few replicas", _BOTH,
         "A group or transaction whose partition has no leader stands still; lost offsets are records read again or "
         "skipped.",
         "Kafka's documentation, offsets.topic.replication.factor",
@@ -206,13 +209,14 @@ RULES = (
         _not_compacted,
     ),
     Rule(
-        "topic-mixed-replicas", Severity.WARNING, "Partitions of a topic differ in their replicas", _S,
+        "topic-mixed-replicas", Severity.WARNING, "Partitions of a topic differ in their replicas", _BOTH,
         "While a reassignment changes their number that is normal; after it, some partitions survive less than others.",
         "`kctl topic describe`", "`kctl topic reassign plan --replication-factor N --topic NAME`", _mixed_factors,
     ),
     Rule(
         "topic-retention-below-roll", Severity.INFO, "Records live longer than the topic's retention", _BOTH,
-        "A segment goes when its newest record is old enough; it is closed when it is full, or after segment.ms. The oldest "
+        "A segment goes when its newest record is old enough; it is closed when it is full, or after segment.ms. The "
+        "oldest "
         "record lives up to both together: it matters where data must be gone in time.",
         "kafka.log.UnifiedLog.deleteRetentionMsBreachedSegments", "A smaller segment.ms.", _retention,
         Versions(since=(0, 10, 1)),

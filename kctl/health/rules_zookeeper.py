@@ -80,12 +80,14 @@ _BEFORE_4 = Versions(before=(4, 0))
 RULES = (
     Rule(
         "zookeeper-servers", Severity.ERROR, "Not all of ZooKeeper's servers serve", _Z,
-        "Without a majority there is no controller election, no new topic, no change of an ISR; brokers go on for a while.",
+        "Without a majority there is no controller election, no new topic, no change of an ISR; brokers go on for a "
+        "while.",
         "`kctl zk stat`", "Start the server, or look into its log.", _servers, _BEFORE_4,
     ),
     Rule(
         "zookeeper-single", Severity.WARNING, "ZooKeeper is one server", _Z,
-        "While it is down the cluster takes no changes, and brokers that lose their session cannot come back; with its disk "
+        "While it is down the cluster takes no changes, and brokers that lose their session cannot come back; with "
+        "its disk "
         "all metadata is gone.",
         "ZooKeeper's Administrator's Guide", "Three or five servers.", _single, _BEFORE_4,
     ),
@@ -105,7 +107,8 @@ RULES = (
         "zookeeper-open", Severity.WARNING, "Anybody can change the cluster's metadata", _Z,
         "Whoever reaches ZooKeeper can delete topics, set configs and ACLs, and remove the controller, past all of "
         "Kafka's rights.",
-        "Kafka's documentation, «ZooKeeper Authentication»", "zookeeper.set.acl=true and zookeeper-security-migration.sh; "
+        "Kafka's documentation, «ZooKeeper Authentication»", "zookeeper.set.acl=true and "
+        "zookeeper-security-migration.sh; "
         "keep ZooKeeper's port from everybody but brokers.",
         _writable, _BEFORE_4,
     ),
