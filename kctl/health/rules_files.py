@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from kctl.health.listeners import is_wildcard, listeners_of, parse_listener, protocol_of
 from kctl.health.rule import Evaluate, Found, Rule, Severity, Versions, grouped_by_message
 from kctl.health.rule_facts import RuleFacts, Settings
+from kctl.health.rules_sizes import per_broker
 
 _GONE_IN_4 = frozenset(
     {
@@ -197,7 +198,7 @@ RULES = (
     Rule(
         "listener-contradictions", Severity.ERROR, "Listeners contradict each other", _F,
         "A broker does not start with them, or clients are given an address that leads nowhere.",
-        "kafka.server.KafkaConfig.validateValues", "See kafka's documentation, advertised.listeners.",
+        "kafka.server.KafkaConfig.validateValues", "See Kafka's documentation, advertised.listeners.",
         _per_problem(_listeners),
     ),
     Rule(
@@ -206,9 +207,9 @@ RULES = (
         "kafka.log.LogManager", "One path for each disk, beside each other.", _per_problem(_log_dirs),
     ),
     Rule(
-        "temporary-log-dirs", Severity.ERROR, "Data in a folder that is cleared", _F,
+        "temporary-log-dirs", Severity.ERROR, "Data in a folder that is cleared", ("brokers",),
         "The default is /tmp/kafka-logs: machines clear /tmp at a restart, or while they run.",
-        "Kafka's documentation, log.dir", "log.dirs on disks of their own.", _per_file(_temporary),
+        "Kafka's documentation, log.dir", "log.dirs on disks of their own.", per_broker(_temporary),
     ),
     Rule(
         "role-contradictions", Severity.ERROR, "KRaft and ZooKeeper are mixed up", _F,
@@ -218,10 +219,10 @@ RULES = (
         Versions(before=(4, 0)),
     ),
     Rule(
-        "combined-roles", Severity.INFO, "One process is broker and controller", _F,
+        "combined-roles", Severity.INFO, "One process is broker and controller", ("brokers",),
         "Load of the broker slows the quorum down, and neither can be restarted or upgraded alone: for development.",
         "Kafka's documentation, «KRaft, Process Roles»", "Controllers of their own in production.",
-        _per_file(_combined),
+        per_broker(_combined),
         Versions(since=(3, 0)),
     ),
     Rule(

@@ -9,6 +9,7 @@ from kctl.health.rule_facts import RuleFacts, Settings, read_brokers, with_zooke
 from kctl.log_dirs import LogDir
 from kctl.model import ClusterState
 from kctl.text import counted
+from kctl.units import format_duration, format_size
 
 _BATCH_OVERHEAD = 12  # org.apache.kafka.common.record.Records.LOG_OVERHEAD: what the two defaults differ by
 LARGE_MESSAGE = 10 * 1024 * 1024
@@ -74,14 +75,8 @@ def retention_said(retention: int | None, roll: int | None) -> str | None:
     """What to say of a retention that is shorter than the time after which a segment is rolled. ms; pure."""
     if retention is None or roll is None or retention < 0 or retention >= roll:
         return None
-    return f"kept for {_days(retention)}, rolled after {_days(roll)}: a record may live {_days(retention + roll)}"
-
-
-def _days(ms: int) -> str:
-    for unit, size in (("days", 86_400_000), ("h", 3_600_000), ("min", 60_000)):
-        if ms >= size:
-            return f"{ms / size:.3g} {unit}"
-    return f"{ms / 1000:.3g} s"
+    kept, rolled, lived = (format_duration(each) for each in (retention, roll, retention + roll))
+    return f"kept for {kept}, rolled after {rolled}: a record may live {lived}"
 
 
 def _io_threads(settings: Settings) -> str | None:
@@ -125,12 +120,8 @@ def _room(facts: RuleFacts) -> list[Found]:
     room = sum(size or 0 for other, sizes in free.items() if other != node for size in sizes)
     if held[node] <= room:
         return []
-    said = f"broker {node} holds {_gb(held[node])}; the others have room for {_gb(room)}"
+    said = f"broker {node} holds {format_size(held[node])}; the others have room for {format_size(room)}"
     return [Found(said, (f"broker {node}",))]
-
-
-def _gb(size: int) -> str:
-    return f"{size / 10**9:,.1f} GB"
 
 
 def _large_partitions(facts: RuleFacts) -> list[Found]:
@@ -144,7 +135,8 @@ def _large_partitions(facts: RuleFacts) -> list[Found]:
     if not sizes:
         return []
     names = sorted(sizes, key=lambda name: -sizes[name])
-    said = f"{counted(len(names), 'partition')} above {_gb(_LARGE_PARTITION)}, the largest {_gb(sizes[names[0]])}"
+    above, largest = format_size(_LARGE_PARTITION), format_size(sizes[names[0]])
+    said = f"{counted(len(names), 'partition')} above {above}, the largest {largest}"
     return [Found(said, tuple(names))]
 
 

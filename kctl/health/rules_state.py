@@ -1,4 +1,7 @@
-"""Rules about the cluster's state at this moment: the checks of kctl.health.assess, as rules."""
+"""Rules about the cluster's state at this moment: the checks of kctl.health.assess, as rules.
+
+Its check «topics» finds nothing: what it cannot see makes the rules about partitions unknown.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,13 @@ from kctl.health.model import Health, Status
 from kctl.health.rule import Evaluate, Found, Rule, Severity, Versions
 from kctl.health.rule_facts import RuleFacts, unread
 
+# Partitions of topics that may not be described are not judged: it is not known that all is well.
+_OF_PARTITIONS = frozenset(
+    {
+        "offline_partitions", "under_min_isr_partitions", "under_replicated_partitions", "preferred_leaders",
+        "replicas",
+    }
+)  # fmt: skip
 _SEVERITIES = {Status.PROBLEM: Severity.ERROR, Status.WARNING: Severity.WARNING}
 
 
@@ -32,7 +42,8 @@ def _reasons(name: str) -> Callable[[RuleFacts], Sequence[str]]:
     def unread_of(facts: RuleFacts) -> Sequence[str]:
         if not isinstance(facts.health, Health):
             return unread(facts, ("health",))
-        return [reason for check in facts.health.checks if check.check == name for reason in check.reasons]
+        checks = {name, "topics"} if name in _OF_PARTITIONS else {name}
+        return [reason for check in facts.health.checks if check.check in checks for reason in check.reasons]
 
     return unread_of
 
@@ -54,11 +65,6 @@ RULES = (
         "controller", Severity.ERROR, "There is not exactly one controller",
         "Without a controller no leader is elected and no topic made; a quorum with silent voters is near that.",
         "`kctl controller`, then start the controllers, or look at ZooKeeper.",
-    ),
-    _rule(
-        "topics", Severity.WARNING, "Some topics cannot be seen",
-        "Nothing is known of topics that this user may not describe.",
-        "Run it as a user with Describe on all topics.",
     ),
     _rule(
         "offline_partitions", Severity.ERROR, "Partitions have no leader",
