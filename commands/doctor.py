@@ -76,7 +76,7 @@ def command(
         found = _of_files(chosen, config_file or [], client_config or [], kafka_version)
     else:
         found = _of_cluster(inv, chosen, watch_for)
-    inv.emit(found, lambda: [_table(found)], lambda: found.findings)
+    inv.emit(found, lambda: _tables(found), lambda: found.findings)
     for line in found.notes:
         output.note(line)
     with told_if_incomplete(found.unknown):
@@ -126,18 +126,27 @@ def _judge(found: DoctorReport, fail_on: FailOn) -> None:
     )
 
 
-def _table(found: DoctorReport) -> Table:
-    columns = [
+def _tables(found: DoctorReport) -> list[Table]:
+    """What was found; and for each rule, once, what to do."""
+    findings = [
         Column("severity", style=_style),
         Column("rule", name=True),
         Column("message", "FOUND"),
         Column("subjects", "WHERE", show=_some),
-        Column("fix"),
+    ]
+    fixes = [
+        Column("rule", name=True),
+        Column("fix", "WHAT TO DO"),
         Column("why", wide=True),
         Column("source", wide=True),
         Column("versions", wide=True),
     ]
-    return Table(columns, jsonable(found.findings), title=_title(found), empty=f"{_title(found)}: nothing found")
+    rows = jsonable(found.findings)
+    by_rule = {row["rule"]: row for row in rows}
+    return [
+        Table(findings, rows, title=_title(found), empty=f"{_title(found)}: nothing found"),
+        Table(fixes, list(by_rule.values())),
+    ]
 
 
 def _title(found: DoctorReport) -> str:
