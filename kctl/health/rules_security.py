@@ -15,7 +15,7 @@ def _advertised(facts: RuleFacts) -> list[Found]:
     assert facts.reached is not None
     rows = [
         (f"broker {broker.id}", f"clients are told to go to {broker.host}:{broker.port}")
-        for broker in facts.state.brokers.values()
+        for _, broker in sorted(facts.state.brokers.items())
         if is_loopback(broker.host) or is_wildcard(broker.host)
     ]
     local = is_loopback(facts.reached)
