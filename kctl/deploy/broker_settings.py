@@ -117,7 +117,7 @@ def _read_file(path: Path) -> dict[str, str]:
 
 
 def base_name(key: str) -> str:
-    """The setting that a listener's own one is of: «ssl.keystore.location» of «listener.name.x.ssl.keystore.location»."""
+    """The setting that a listener's own one is of: «ssl.key.password» of «listener.name.x.ssl.key.password»."""
     match = _LISTENER.fullmatch(key)
     return match.group(1) if match else key
 

@@ -198,7 +198,8 @@ RULES = (
     Rule(
         "listener-contradictions", Severity.ERROR, "Listeners contradict each other", _F,
         "A broker does not start with them, or clients are given an address that leads nowhere.",
-        "kafka.server.KafkaConfig.validateValues", "Give every listener a protocol in the map and an address that clients can use; name only those in "
+        "kafka.server.KafkaConfig.validateValues",
+        "Give every listener a protocol in the map, and an address that clients can use; name only those in "
         "inter.broker.listener.name and advertised.listeners.",
         _per_problem(_listeners),
     ),
