@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kctl.commands import output
+from kctl.commands.expect import EXPECT_CHOSEN, check_chosen
 from kctl.commands.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.errors import NotFound, OperationFailed, UsageError
@@ -47,7 +48,7 @@ def list_(
     Example: kctl acl list --covering "topic orders"
     """
     from kctl.access.acls import list_acls
-    from kctl.access.changes import acl_row
+    from kctl.access.changes import AclRow, acl_row
 
     inv = invocation(ctx)
     wanted = _filter(principal, resource, covering, operation, permission, host)
@@ -61,7 +62,8 @@ def list_(
                         "host")
         ),
     ]  # fmt: skip
-    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty="no ACLs" if wanted.everything else "no such ACLs")])
+    empty = "no ACLs" if wanted.everything else "no such ACLs"
+    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty=empty)], row_type=AclRow)
 
 
 def _filter(
@@ -108,12 +110,13 @@ def remove(
     operation: Annotated[str | None, _OPERATION] = None,
     permission: Annotated[str | None, _PERMISSION] = None,
     host: Annotated[str | None, _HOST] = None,
+    expect: Annotated[int | None, EXPECT_CHOSEN] = None,
     if_exists: Annotated[bool, typer.Option("--if-exists", help="Skip ACLs that are not there.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed, remove nothing.")] = False,
 ) -> None:
     """Remove ACLs: those in words, or all that the options choose. Shown and confirmed before.
 
-    Example: kctl acl remove --principal alice --resource "topic orders*" --yes
+    Example: kctl acl remove --principal alice --resource "topic orders*" --yes --expect 1
     """
     from kctl.access.acls import list_acls
     from kctl.access.changes import as_present, plan_changes
@@ -125,6 +128,8 @@ def remove(
         raise UsageError(
             "give either ACLs in words or options that choose them", hint="kctl acl list shows what is there"
         )
+    if words and expect is not None:
+        raise UsageError("--expect goes with options that choose ACLs, not with ACLs in words")
     acls = parse_all(expressions(words or []), strict=False)
     with inv.connect() as client:
         present = list_acls(client, wanted)
@@ -132,6 +137,8 @@ def remove(
         if not if_exists:
             _refuse_missing(plan, present)
         if not dry_run:
+            if (plan and not words) or expect is not None:
+                check_chosen(inv, expect, len(plan), by="the options choose")
             confirm_changes(inv, plan, cluster=client.target)
         finish(inv, plan if dry_run else _carry_out(client, plan))
 

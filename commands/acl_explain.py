@@ -47,7 +47,7 @@ def explain(
     """
     from kctl.access.acls import list_acls
     from kctl.access.model import CLUSTER_NAME, EVERYBODY, AclFilter
-    from kctl.access.rights import rights_of
+    from kctl.access.rights import Right, rights_of
     from kctl.access.words import broker_host, parse_principal, parse_resource
 
     inv = invocation(ctx)
@@ -76,7 +76,8 @@ def explain(
         ),
         *([Column("exceptions", "EXCEPT", show="; ".join)] if any(r.exceptions for r in found.rights) else []),
     ]
-    inv.emit(found, lambda: [Table(columns, jsonable(found.rights), empty=f"no ACL allows {principal} anything here")])
+    empty = f"no ACL allows {principal} anything here"
+    inv.emit(found, lambda: [Table(columns, jsonable(found.rights), empty=empty)], lambda: found.rights, row_type=Right)
     output.note(_LIMITS)
 
 

@@ -152,9 +152,9 @@ def _run(argv: Sequence[str], invocation: Invocation) -> int:
     from typer._click.exceptions import ClickException, NoArgsIsHelpError
 
     if "_KCTL_COMPLETE" in os.environ:  # a shell asks for completions (commands/completion.py)
-        from typer._completion_classes import completion_init
+        from kctl.commands.completion import answer_by_lines
 
-        completion_init()
+        answer_by_lines()
     try:
         code = root().main(_asking_for_help(argv), prog_name="kctl", standalone_mode=False, obj=invocation)
         sys.stdout.flush()

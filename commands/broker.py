@@ -19,10 +19,12 @@ from kctl.commands.broker_tables import (
 )
 from kctl.commands.invocation import CommandGroup, invocation
 from kctl.commands.views import apart, incomplete
+from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
 from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.broker.api_versions import BrokerApis
+    from kctl.broker.overview import BrokerSummary
     from kctl.client import ClusterClient
 
 app = CommandGroup("Show brokers, their disks, versions and features; change their log levels.")
@@ -32,7 +34,7 @@ Ids = Annotated[list[int] | None, typer.Argument(metavar="[ID]…", help="All br
 
 
 @app.command("list")
-def list_(ctx: typer.Context) -> None:
+def list_(ctx: typer.Context, watch: Annotated[bool, WATCH] = False, interval: Annotated[str, INTERVAL] = "2s") -> None:
     """List brokers: address, rack, controller, leaders, replicas, disk and release.
 
     A broker that is down is listed when partitions have a replica on it, or a KRaft controller has it registered. The
@@ -43,11 +45,19 @@ def list_(ctx: typer.Context) -> None:
     from kctl.broker.overview import read_brokers, summaries
 
     inv = invocation(ctx)
+    watching = Watching(inv, interval) if watch else None
     with inv.connect() as client:
-        facts = read_brokers(client)
-    rows = summaries(facts)
+
+        def look() -> tuple[list[BrokerSummary], list[str]]:
+            facts = read_brokers(client)
+            rows = summaries(facts)
+            return rows, [*facts.failures, *(row.error for row in rows if row.error)]
+
+        if watching:
+            watching.run(look, lambda seen: Shown(seen[0], [broker_table(seen[0])], seen[1]))
+        rows, failures = look()
     inv.emit(rows, lambda: [broker_table(rows)])
-    _tell_missing([*facts.failures, *(row.error for row in rows if row.error)])
+    _tell_missing(failures)
 
 
 @app.command()
@@ -144,13 +154,13 @@ def features(ctx: typer.Context, ids: Ids = None) -> None:
 
     Example: kctl broker features
     """
-    from kctl.broker.api_versions import features_of
+    from kctl.broker.api_versions import FeatureOfBrokers, features_of
 
     inv = invocation(ctx)
     with inv.connect() as client:
         good, failures = _apis(client, ids)
     rows = features_of(good)
-    inv.emit(rows, lambda: [feature_table(rows)])
+    inv.emit(rows, lambda: [feature_table(rows)], row_type=FeatureOfBrokers)
     _tell_missing(failures)
 
 

@@ -13,6 +13,7 @@ from kctl.commands.complete import cluster_names
 from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
+from kctl.commands.views import warn_if_overruled
 
 if TYPE_CHECKING:
     from kctl.deploy.layout import LayoutRequest
@@ -119,6 +120,7 @@ def _create(
     inv.emit(result, lambda: [_vertical(jsonable(result), without=("started", "duration_ms"))])
     if start_it:
         output.note(f"ready in {result.duration_ms / 1000:.1f} s; {request.name} is the current context")
+        warn_if_overruled(request.name)
     else:
         output.note(f"not started; kctl cluster start {request.name} does")
 
@@ -304,6 +306,7 @@ def destroy(ctx: typer.Context, name: Name, dry_run: DryRun = False) -> None:
         output.warn(f"{result.directory} stays: kctl did not make {', '.join(result.kept)}")
     if was_current and result.current_context is not None:
         output.note(f"the current context is {result.current_context} again")
+    warn_if_overruled(result.current_context or "")
 
 
 def _is_protected(name: str) -> bool:

@@ -80,6 +80,7 @@ def _judge(found: Diagnosis) -> None:
         for names, what in (
             (found.offline, "without a leader"),
             (found.under_replicated, "under-replicated"),
+            (found.under_min_isr, "under min ISR, where acks=all is refused"),
             (found.held_back, "with records behind the high watermark"),
             (found.isr_changes, "with a changing ISR"),
         )
@@ -130,7 +131,11 @@ def _suspects(found: Diagnosis) -> Table:
 def _partitions(found: Diagnosis) -> Table:
     rows = [
         {"problem": problem, "count": len(names), "partitions": _some(names)}
-        for problem, names in (("no leader", found.offline), ("under-replicated", found.under_replicated))
+        for problem, names in (
+            ("no leader", found.offline),
+            ("under-replicated", found.under_replicated),
+            ("under min ISR", found.under_min_isr),
+        )
         if names
     ]
     return Table([Column("problem"), Column("count", align="right"), Column("partitions")], rows)

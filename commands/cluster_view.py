@@ -220,4 +220,4 @@ def _show(entries: Iterable[LogEntry], chosen: str | None, prefix: int) -> None:
             continue
         for line in entry.text.split("\n"):
             head = f"{entry.node:<{prefix}}  " if prefix else ""
-            output.write_line(head + printable(line))
+            output.write_line(head + printable(line.expandtabs()))  # stack traces have tabs

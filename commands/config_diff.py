@@ -94,11 +94,13 @@ def _chosen(texts: Sequence[str], all_brokers: bool) -> tuple[list[Resource], bo
 
 
 def _read(client: ClusterClient, chosen: Sequence[Resource]) -> tuple[dict[str, list[Config]], dict[str, KctlError]]:
+    from kctl.broker.membership import down_brokers
     from kctl.configs.describe import describe_each
     from kctl.configs.resources import Resource
 
     everyone = not chosen
-    wanted = chosen or [Resource.broker(node) for node in sorted(client.metadata(()).brokers)]
+    nodes = sorted({*client.metadata(()).brokers, *down_brokers(client)}) if everyone else []
+    wanted = chosen or [Resource.broker(node) for node in nodes]
     answers = describe_each(client, wanted)
     read: dict[str, list[Config]] = {}
     failed: dict[str, KctlError] = {}

@@ -66,13 +66,14 @@ def command(
     Example: kctl consume orders --from-beginning --exit-eof -o json
     """
     from kctl.records.consume import ConsumeOptions
+    from kctl.topics.partition_numbers import parse_each
 
-    inv = invocation(ctx)
+    inv, numbers = invocation(ctx), parse_each(partition)
     from_start, number = _start(offset)
     options = ConsumeOptions(
         topics=tuple(dict.fromkeys(topics or ())),
         patterns=tuple(match or ()),
-        partitions=tuple(partition) if partition else None,
+        partitions=None if numbers is None else tuple(numbers),
         offset=number,
         from_ms=_moment(from_time),
         tail=tail,
@@ -101,6 +102,9 @@ def _run(
 
     check_options(options)
     with undone_when_terminated(), inv.connect() as client:
+        if options.group is not None:
+            question = f"Read as a member of group {options.group} of {client.target.name}, and commit?"
+            inv.confirm_protected(question, target=client.target)
         result = consume(client, options, sink, decoder=decode, stats=stats)
     if quiet:
         _emit(inv, result)

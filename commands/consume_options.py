@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from kctl.commands.topic_options import PARTITION
+
 # As help says it: the names are in modules that help does not import.
 _DECODERS = (
     "Decode keys and values: text, json, short, int, long, float, double, hex, base64, avro, a plug-in's; or one of"
@@ -29,7 +31,7 @@ UntilOffset = Annotated[
 MaxMessages = Annotated[int | None, typer.Option(min=0, help="Stop after so many records.")]
 ExitEof = Annotated[bool, typer.Option("--exit-eof", help="Stop at the end that the log has now.")]
 IdleTimeout = Annotated[str | None, typer.Option(metavar="DURATION", help="Stop after so long without a record.")]
-Partition = Annotated[list[int] | None, typer.Option(min=0, help="Only this partition; repeatable.")]
+Partition = Annotated[list[str] | None, PARTITION]
 Group = Annotated[str | None, typer.Option(help="Read as a member of this group, and commit what was shown.")]
 OffsetReset = Annotated[
     str | None,

@@ -12,6 +12,7 @@ from kctl.commands.complete import context_names
 from kctl.commands.context_import import import_
 from kctl.commands.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
+from kctl.commands.views import warn_if_overruled
 from kctl.errors import NotHealthy, UsageError
 
 if TYPE_CHECKING:
@@ -150,16 +151,12 @@ def use(ctx: typer.Context, name: Annotated[str, _KNOWN], dry_run: Annotated[boo
 
     Example: kctl context use dev
     """
-    import os
-
-    from kctl.context import get_context, resolve_name, use_context
+    from kctl.context import get_context, overruled_by, resolve_name, use_context
 
     name = resolve_name(name)
     entry = get_context(name) if dry_run else use_context(name)
-    override = os.environ.get("KCTL_CONTEXT")
-    if override and override != name:
-        output.warn(f"KCTL_CONTEXT={override} is set in this shell and comes first")
-    _show(invocation(ctx), _view(name, entry, name))
+    warn_if_overruled(name)
+    _show(invocation(ctx), _view(name, entry, overruled_by(name) or name))
 
 
 @app.command()
@@ -272,4 +269,5 @@ def remove(ctx: typer.Context, name: Annotated[str, _KNOWN], dry_run: Annotated[
         output.note(f"the context {name} is removed; these were its settings")
         if was_current:
             output.note(f"the current context is {now} again" if now else "no context is current any more")
+            warn_if_overruled(now or "")
     _show(inv, dataclasses.replace(view, current=False))

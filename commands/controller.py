@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kctl.commands.invocation import invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.views import ranges, told_if_incomplete
+from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
 from kctl.errors import NotHealthy
 from kctl.units import format_duration
 
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from kctl.broker.controller import Controller, Voter
 
 
-def command(ctx: typer.Context) -> None:
+def command(
+    ctx: typer.Context, watch: Annotated[bool, WATCH] = False, interval: Annotated[str, INTERVAL] = "2s"
+) -> None:
     """Show the controller: its broker and epoch, and since when it is.
 
     With ZooKeeper the epoch and the time are read there, when --zookeeper or the context names it. With KRaft the
@@ -31,7 +34,10 @@ def command(ctx: typer.Context) -> None:
     from kctl.broker.controller import read_controller
 
     inv = invocation(ctx)
+    watching = Watching(inv, interval) if watch else None
     with inv.connect() as client:
+        if watching:
+            watching.run(lambda: read_controller(client), lambda seen: Shown(seen, _tables(seen), seen.failures))
         found = read_controller(client)
     inv.emit(found, lambda: _tables(found))
     with told_if_incomplete(found.failures):

@@ -12,6 +12,9 @@ from kctl.errors import NotConfirmed, Refused, UsageError
 EXPECT = typer.Option(
     "--expect", metavar="N", min=0, help="With --match: refuse unless it selects so many; needed with --yes."
 )
+EXPECT_CHOSEN = typer.Option(
+    "--expect", metavar="N", min=0, help="With options: refuse unless they choose so many; needed with --yes."
+)
 
 
 def check_pattern(inv: Invocation, match: Sequence[str] | None, expect: int | None, selected: int) -> None:
@@ -21,9 +24,16 @@ def check_pattern(inv: Invocation, match: Sequence[str] | None, expect: int | No
     """
     if expect is not None and not match:
         raise UsageError("--expect goes with --match")
+    if match:
+        check_chosen(inv, expect, selected, by="--match selects")
+
+
+def check_chosen(inv: Invocation, expect: int | None, selected: int, *, by: str) -> None:
+    """The same for whatever chose them; by: «--match selects», for the message. Raises Refused, NotConfirmed."""
     if expect is not None and expect != selected:
-        raise Refused(f"--match selects {selected}, not {expect}", hint="nothing was changed; --dry-run shows them")
-    if match and (inv.yes or inv.confirm_cluster) and expect is None:
+        raise Refused(f"{by} {selected}, not {expect}", hint="nothing was changed; --dry-run shows them")
+    if (inv.yes or inv.confirm_cluster) and expect is None:
+        given = "--yes" if inv.yes else "--confirm-cluster"
         raise NotConfirmed(
-            f"not confirmed: --match selects {selected}", hint=f"look at them, and add --expect {selected} to --yes"
+            f"not confirmed: {by} {selected}", hint=f"look at them, and add --expect {selected} to {given}"
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kctl.commands import output
+from kctl.commands.group_choice import MATCH, TYPE
 from kctl.commands.invocation import CommandGroup, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.views import incomplete, lag_columns, ranges
@@ -47,7 +48,7 @@ def list_(
     Example: kctl group list --state stable
     """
     from kctl.commands.group_choice import hidden
-    from kctl.groups.overview import summaries
+    from kctl.groups.overview import GroupSummary, summaries
 
     inv = invocation(ctx)
     watching = Watching(inv, interval) if watch else None
@@ -62,7 +63,7 @@ def list_(
         unseen = hidden(client, groups=True)
     if match and not groups and not failures and not state and not type_:
         raise NotFound(f"no group matches {' or '.join(match)}", hint=unseen[0] if unseen else None)
-    inv.emit(groups, lambda: [_list_table(groups)])
+    inv.emit(groups, lambda: [_list_table(groups)], row_type=GroupSummary)
     for line in unseen:
         output.warn(line)
     if failures:
@@ -84,7 +85,9 @@ def _list_table(groups: Sequence[GroupSummary]) -> Table:
 @app.command()
 def describe(
     ctx: typer.Context,
-    names: Annotated[list[str], typer.Argument(metavar="NAME…")],
+    groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]…")] = None,
+    match: Annotated[list[str] | None, MATCH] = None,
+    type_: Annotated[list[str] | None, TYPE] = None,
     watch: Annotated[bool, WATCH] = False,
     interval: Annotated[str, INTERVAL] = "5s",
 ) -> None:
@@ -94,24 +97,27 @@ def describe(
 
     Example: kctl group describe billing
     """
-    from kctl.commands.group_choice import hidden
+    from kctl.commands.group_choice import choose, hidden
     from kctl.groups.overview import describe as describe_all
+    from kctl.lag.rules import LagRow
 
     inv = invocation(ctx)
     watching = Watching(inv, interval) if watch else None
     with inv.connect() as client:
+        names = choose(client, groups, match, type_)
         if watching:
             watching.run(
-                lambda: describe_all(client, names),
+                lambda: describe_all(client, choose(client, groups, match, type_, quiet=True) if match else names),
                 lambda seen: Shown(seen[0], [table for group in seen[0] for table in _tables(group)], seen[1]),
                 hidden(client, commits=True),
             )
-        groups, failures = describe_all(client, names)
+        found, failures = describe_all(client, names)
         unseen = hidden(client, commits=True)
     inv.emit(
-        groups,
-        lambda: [table for group in groups for table in _tables(group)],
-        lambda: [row for group in groups for row in (*group.offsets, *(group.start_offsets or ()))],
+        found,
+        lambda: [table for group in found for table in _tables(group)],
+        lambda: [row for group in found for row in (*group.offsets, *(group.start_offsets or ()))],
+        row_type=LagRow,
     )
     for line in unseen:
         output.warn(line)
@@ -171,7 +177,7 @@ def _start_offsets_table(rows: Sequence[StartOffset], title: str | None) -> Tabl
 
 def _topology_table(topology: Topology) -> Table:
     def names(topics: Sequence[InternalTopic]) -> str | None:
-        return " ".join(topic.name for topic in topics) or None
+        return " ".join(each.topic for each in topics) or None
 
     columns = [
         Column("subtopology_id", "SUBTOPOLOGY", name=True),
@@ -196,7 +202,9 @@ def _topology_table(topology: Topology) -> Table:
 @app.command()
 def members(
     ctx: typer.Context,
-    names: Annotated[list[str], typer.Argument(metavar="NAME…")],
+    groups: Annotated[list[str] | None, typer.Argument(metavar="[GROUP]…")] = None,
+    match: Annotated[list[str] | None, MATCH] = None,
+    type_: Annotated[list[str] | None, TYPE] = None,
 ) -> None:
     """Show the members of groups: where they run, what they subscribed to and what they were assigned.
 
@@ -204,16 +212,22 @@ def members(
 
     Example: kctl group members billing -o wide
     """
-    from kctl.groups.overview import member_rows
+    from kctl.commands.group_choice import choose
+    from kctl.groups.overview import MemberRow, member_rows
 
     inv = invocation(ctx)
     with inv.connect() as client:
+        names = choose(client, groups, match, type_)
         rows, silent = member_rows(client, names)
     lacks = [f"the members of {name} are not known: its broker does not describe groups of its type" for name in silent]
     if lacks and len(silent) == len(dict.fromkeys(names)):
         raise NotSupported(lacks[0])
     columns = _member_columns(None)
-    inv.emit(rows, lambda: [Table(columns, [_member_row(row) for row in jsonable(rows)], empty="no members")])
+    inv.emit(
+        rows,
+        lambda: [Table(columns, [_member_row(row) for row in jsonable(rows)], empty="no members")],
+        row_type=MemberRow,
+    )
     if lacks:
         raise incomplete(lacks)
 

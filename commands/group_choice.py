@@ -26,12 +26,13 @@ def choose(
     types: Sequence[str] | None,
     *,
     with_commits: bool = False,
+    quiet: bool = False,
 ) -> list[str]:
-    """kctl.groups.names.chosen_groups, and a word on groups that a regular expression did not choose."""
+    """kctl.groups.names.chosen_groups, and a word on groups that a regular expression did not choose; none if quiet."""
     from kctl.groups.names import chosen_groups
 
     found = chosen_groups(client, names or (), match or (), types or (), with_commits=with_commits)
-    if match:
+    if match and not quiet:
         for line in hidden(client, groups=True):
             output.warn(line)
     if found.left_out:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -27,9 +29,9 @@ def export(
 ) -> None:
     """Write down what groups have committed, with the commits' metadata, for `kctl group import`.
 
-    Without --out it goes to stdout, as -o says.
+    Without --out it goes to stdout, as JSON unless that is a terminal or -o says otherwise.
 
-    Example: kctl group export billing -o json
+    Example: kctl group export billing > billing.json
     """
     from kctl.commands.out_file import ask_to_replace, write_whole
     from kctl.groups.export import exported
@@ -38,7 +40,11 @@ def export(
     inv = invocation(ctx)
     choices = parse_choices(topic or ())
     if out is not None:
+        if inv.output not in {None, "json"}:
+            raise UsageError(f"--out writes JSON, not {inv.output}", hint="without --out, -o writes to stdout")
         ask_to_replace(inv, out)
+    elif inv.output is None and not sys.stdout.isatty():
+        inv = dataclasses.replace(inv, output="json")  # so that `> FILE` makes what import takes
     with inv.connect() as client:
         names = choose(client, groups, match, type_, with_commits=True)
         rows = exported(client, names, choices)

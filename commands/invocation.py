@@ -78,9 +78,10 @@ class Invocation:
         result: Any,
         tables: Sequence[Table] | Callable[[], Sequence[Table]],
         csv_rows: Callable[[], Sequence[Any]] | None = None,
+        row_type: type | None = None,
     ) -> None:
         """Render `result` as -o says; see output.emit."""
-        emit(result, tables, self.output, csv_rows)
+        emit(result, tables, self.output, csv_rows, row_type)
 
     def confirm(self, question: str, *, target: Target | None = None) -> None:
         """Ask before something is destroyed, moved or interrupted; a protected context asks for its name."""
@@ -90,6 +91,11 @@ class Invocation:
             confirm.confirm_name(question, target.name, given=self.confirm_cluster)
         else:
             confirm.confirm(question, yes=self.yes)
+
+    def confirm_protected(self, question: str, *, target: Target) -> None:
+        """Ask before something is only added, or goes on: in a protected context alone."""
+        if target.protected:
+            self.confirm(question, target=target)
 
 
 def invocation(ctx: typer.Context) -> Invocation:

@@ -9,7 +9,7 @@ import typer
 
 from kctl.commands import output
 from kctl.commands.invocation import invocation
-from kctl.commands.views import By, judge, lag_table, remarks, rows_of, told_if_incomplete
+from kctl.commands.views import By, judge, lag_table, remarks, row_type, rows_of, told_if_incomplete
 from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def command(
         report = one_pass(client)
         _check_topics(client, topics, report)
     rows = rows_of(report, by)
-    inv.emit(rows, lambda: [lag_table(rows, by, members=members)])
+    inv.emit(rows, lambda: [lag_table(rows, by, members=members)], row_type=row_type(by))
     for line in unseen:
         output.warn(line)
     remarks(report)

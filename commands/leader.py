@@ -13,6 +13,7 @@ from kctl.commands.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.leader_tables import balance_tables, election_tables, idle_lines, status_tables
 from kctl.commands.out_file import ask_to_replace, write_whole
 from kctl.commands.output import jsonable
+from kctl.commands.topic_options import PARTITION
 from kctl.errors import NotHealthy, OperationFailed, UsageError
 from kctl.text import counted
 
@@ -92,9 +93,7 @@ def elect(
         typer.Option("--unclean", help="Any live replica, for partitions without a leader. LOSES RECORDS."),
     ] = False,
     topic: Topics = None,
-    partition: Annotated[
-        list[int] | None, typer.Option(min=0, help="Only this partition of each --topic; repeatable.")
-    ] = None,
+    partition: Annotated[list[str] | None, PARTITION] = None,
     dry_run: DryRun = False,
 ) -> None:
     """Elect leaders, and look who leads then.
@@ -106,14 +105,15 @@ def elect(
     Example: kctl leader elect --preferred --topic orders
     """
     from kctl.leader.election import choose, plan_preferred
+    from kctl.topics.partition_numbers import parse_each
 
     if preferred == unclean:
         raise UsageError("either --preferred or --unclean", hint="--preferred is the harmless one")
     if partition and not topic:
         raise UsageError("--partition says which partition, not of which topic", hint="add --topic NAME")
-    inv = invocation(ctx)
+    inv, numbers = invocation(ctx), parse_each(partition)
     with inv.connect() as client:
-        state, chosen = choose(client, topic or None, partition or None)
+        state, chosen = choose(client, topic or None, numbers)
         if unclean:
             from kctl.commands.leader_unclean import elect_unclean
 

@@ -44,27 +44,31 @@ def emit(
     tables: Sequence[Table] | Callable[[], Sequence[Table]],
     output: str | None,
     csv_rows: Callable[[], Sequence[Any]] | None = None,
+    row_type: type | None = None,
 ) -> None:
     """Write `result` to stdout in the format asked for, one of FORMATS (None is table).
 
     tables: what `table` shows; a callable is called only then. The other formats are made of `result` itself, or CSV
-    of csv_rows: where `result` has lists of rows in it, those of its main table. When nobody reads it (`| true`), the
-    command goes on, so that its exit code is what it would have been.
+    of csv_rows: where `result` has lists of rows in it, those of its main table. row_type: what rows are, so that a CSV
+    without any has its header too. When nobody reads it (`| true`), the command goes on, so that its exit code is what
+    it would have been.
     """
     try:
-        _write(result if csv_rows is None or output != "csv" else csv_rows(), tables, output)
+        _write(result if csv_rows is None or output != "csv" else csv_rows(), tables, output, row_type)
         sys.stdout.flush()
     except BrokenPipeError:
         discard(sys.stdout)
 
 
-def _write(result: Any, tables: Sequence[Table] | Callable[[], Sequence[Table]], output: str | None) -> None:
+def _write(
+    result: Any, tables: Sequence[Table] | Callable[[], Sequence[Table]], output: str | None, row_type: type | None
+) -> None:
     if output == "json":
         write_line(json_text(json.dumps(jsonable(result), ensure_ascii=False, indent=2), sys.stdout))
     elif output == "yaml":
         write_line(yaml_text(jsonable(result)))
     elif output == "csv":
-        write_csv(result if isinstance(result, Sequence) else [result])
+        write_csv(result if isinstance(result, Sequence) else [result], row_type)
     else:
         made = tables() if callable(tables) else tables
         print_tables(made if output == "wide" else [narrow(table) for table in made])

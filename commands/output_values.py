@@ -64,22 +64,30 @@ def yaml_text(value: Any) -> str:
     return text.rstrip("\n")
 
 
-def write_csv(rows: Sequence[Any]) -> None:
+def write_csv(rows: Sequence[Any], row_type: type | None = None) -> None:
+    """row_type: what rows are, so that there is a header without any."""
     import csv
 
     flat = [_flatten(jsonable(row)) for row in rows]
-    header = list(dict.fromkeys(key for row in flat for key in row))
+    header = list(dict.fromkeys(key for row in flat for key in row)) or _header_of(row_type)
     writer = csv.DictWriter(sys.stdout, header, lineterminator="\n", restval="")
     if header:
         writer.writeheader()
     writer.writerows(flat)
 
 
+def _header_of(row_type: type | None) -> list[str]:
+    """The keys of a dataclass or NamedTuple."""
+    if row_type is None:
+        return []
+    return list(getattr(row_type, "_fields", None) or _field_names(row_type))
+
+
 def stream_csv(rows: Iterable[Any | None], row_type: type | None) -> None:
     import csv
 
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    header = None if row_type is None else [field.name for field in dataclasses.fields(row_type)]
+    header = _header_of(row_type) or None
     if header is not None:
         writer.writerow(header)
     for row in rows:

@@ -14,7 +14,7 @@ from kctl.commands.interrupts import told_when_interrupted, undone_when_terminat
 from kctl.commands.invocation import invocation
 from kctl.commands.produce_lines import LineOptions, line_parser
 from kctl.commands.produce_options import Acks, Compression, Format, OnBadLine
-from kctl.commands.produce_report import report, report_check, speed
+from kctl.commands.produce_report import checked, report, report_check, speed
 from kctl.errors import KctlError, UsageError
 
 if TYPE_CHECKING:
@@ -109,7 +109,9 @@ def _check(inv: Invocation, files: list[Path], options: ProduceOptions, parse: P
         destination = check_topic(client, options)
         check_right_to_write(client, options.topic)
         lacking = shortage(client, options.topic)
-    found = check_lines(destination, options, _supply(files, options, destination, encoded=encoded), parse)
+    supply = _supply(files, options, destination, encoded=encoded)
+    with checked(terminal=_typed_in(files)) as progress:
+        found = check_lines(destination, options, supply, parse, progress=progress)
     report_check(inv, found, options, lacking)
 
 
@@ -135,6 +137,8 @@ def _produce(
         stack.enter_context(undone_when_terminated())
         client = stack.enter_context(inv.connect())
         destination = check_topic(client, options)
+        question = f"Write to topic {options.topic} of {client.target.name}?"
+        inv.confirm_protected(question, target=client.target)
         run = Producing(
             client, destination, options, _supply(files, options, destination, encoded=encoded), parse,
             progress=stack.enter_context(speed(terminal=_typed_in(files))),

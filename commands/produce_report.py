@@ -43,6 +43,17 @@ def speed(*, terminal: bool) -> Iterator[Callable[[ProduceResult], None] | None]
         yield show
 
 
+@contextmanager
+def checked(*, terminal: bool) -> Iterator[Callable[[ProduceCheck], None] | None]:
+    """What to call now and then: shows how many lines were checked, where they are not typed in."""
+    if terminal:
+        output.note("one record for each line; Ctrl-D ends")
+        yield None
+        return
+    with output.progress("no line checked yet") as bar:
+        yield lambda found: bar.update(f"{counted(found.records + found.bad_line_count, 'line')} checked")
+
+
 def report(
     inv: Invocation,
     result: ProduceResult,
@@ -55,8 +66,10 @@ def report(
     error: what stopped the sending. shortage: why brokers may have refused, as a hint. not_kept: why what was not
     acknowledged is not in the file for it.
     """
-    partitions = [{"partition": number, "records": count} for number, count in sorted(result.partitions.items())]
-    shown = jsonable(result) | {"not_acknowledged": spans(result.not_acknowledged), "partitions": partitions}
+    shown = jsonable(result) | {
+        "not_acknowledged": spans(result.not_acknowledged),
+        "partitions": _rows(result.partitions),
+    }
     inv.emit(shown, [Table(_columns(result), [shown])])
     if result.failed_file and not_kept is None:
         output.note(f"{counted(len(result.not_acknowledged), 'record')} not acknowledged: {result.failed_file}")
@@ -89,6 +102,10 @@ def _columns(result: ProduceResult) -> list[Column]:
     ]
 
 
+def _rows(counts: Mapping[int, int]) -> list[dict[str, int]]:
+    return [{"partition": number, "records": count} for number, count in sorted(counts.items())]
+
+
 def _by_partition(rows: Sequence[Mapping[str, int]]) -> str:
     return " ".join(f"{row['partition']}:{row['records']}" for row in rows) or "-"
 
@@ -112,10 +129,9 @@ def _failure(
         if isinstance(error, NotAuthorized) and not result.acknowledged and not result.unknown:
             return error  # nothing was changed
         named = _named(result.not_acknowledged)
-        last = result.sent + result.skipped
         return OperationFailed(
             f"{named} not acknowledged ({result.failed} failed, {result.unknown} unknown): {result.error}{beside}",
-            hint=shortage or f"no line behind {last} was read" + (f"; {error.hint}" if error and error.hint else ""),
+            hint=_hint(result, error, shortage),
             details=details,
         )
     message = result.error or result.bad_line or "not all lines were sent"
@@ -124,6 +140,16 @@ def _failure(
     return OperationFailed(
         f"{message}; sent before it: {counted(result.sent, 'record')}, behind it: none", details=details
     )
+
+
+def _hint(result: ProduceResult, error: KctlError | None, shortage: str | None) -> str:
+    """What stands behind it, how far the input was read, and how to keep what is lost the next time."""
+    said = [shortage or f"no line behind {result.sent + result.skipped} was read"]
+    if error is not None and error.hint and not shortage:
+        said.append(error.hint)
+    if result.failed_file is None:
+        said.append("--failed-file keeps such records")
+    return "; ".join(said)
 
 
 def report_check(inv: Invocation, found: ProduceCheck, options: ProduceOptions, shortage: str | None) -> None:
@@ -136,8 +162,8 @@ def report_check(inv: Invocation, found: ProduceCheck, options: ProduceOptions, 
     if found.max_batch_bytes is None or options.compression != "none":
         why = "compressed" if options.compression != "none" else "its max.message.bytes may not be read"
         output.note(f"whether each record is small enough only the broker knows: {why}")
-    if found.bad:
-        first = f"{counted(found.bad, 'line')} can be no record; the first: {found.bad_lines[0]}"
+    if found.bad_line_count:
+        first = f"{counted(found.bad_line_count, 'line')} can be no record; the first: {found.bad_lines[0]}"
         if not options.skip_bad_lines:
             raise UsageError(first, hint="nothing was sent; -o json has more, --on-bad-line skip leaves them out")
         output.warn(first)
@@ -151,8 +177,8 @@ def _check_columns() -> list[Column]:
         Column("records", "WOULD SEND", align="right"),
         Column("bytes", align="right"),
         Column("largest_bytes", "LARGEST", align="right"),
-        Column("tombstones", align="right"),
-        Column("bad", "BAD LINES", align="right"),
+        Column("tombstone_count", "TOMBSTONES", align="right"),
+        Column("bad_line_count", "BAD LINES", align="right"),
         Column("partitions", "PARTITION:RECORDS", show=_by_partition),
-        Column("any_partition", "ANY PARTITION", align="right"),
+        Column("any_partition_count", "ANY PARTITION", align="right"),
     ]

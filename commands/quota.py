@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,10 +10,10 @@ import typer
 from kctl.commands.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.quota_tables import confirm_quotas, number_text, quotas_table, raise_failed
-from kctl.errors import UsageError
+from kctl.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
-    from kctl.access.quotas import Entity
+    from kctl.access.quotas import Entity, QuotaChange
 
 app = CommandGroup("List, set and unset quotas of clients.")
 
@@ -40,7 +40,7 @@ def list_(
 
     Example: kctl quota list -o json
     """
-    from kctl.access.quotas import list_quotas, quota_rows
+    from kctl.access.quotas import Quota, list_quotas, quota_rows
 
     inv = invocation(ctx)
     given = (user, client_id, ip, user_defaults, client_defaults, ip_defaults)
@@ -48,7 +48,8 @@ def list_(
     with inv.connect() as client:
         rows = quota_rows(list_quotas(client, only))
     columns = [Column("entity", name=True), Column("key"), Column("value", show=number_text, align="right")]
-    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty="no such quotas" if only else "no quotas")])
+    empty = "no such quotas" if only else "no quotas"
+    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty=empty)], row_type=Quota)
 
 
 def _chosen(user: str | None, client_id: str | None, ip: str | None, users: bool, clients: bool, ips: bool) -> Entity:
@@ -105,6 +106,7 @@ def unset(
     user_defaults: Annotated[bool, _USERS] = False,
     client_defaults: Annotated[bool, _CLIENTS] = False,
     ip_defaults: Annotated[bool, _IPS] = False,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="Skip quotas that are not set.")] = False,
     dry_run: Annotated[bool, _DRY_RUN] = False,
 ) -> None:
     """Unset quotas; what applies then is the next more general one, or none.
@@ -116,16 +118,28 @@ def unset(
     who = _chosen(user, client_id, ip, user_defaults, client_defaults, ip_defaults)
     for key in keys:
         check_key(key, who)
-    _change(invocation(ctx), who, dict.fromkeys(keys), dry_run=dry_run)
+    _change(invocation(ctx), who, dict.fromkeys(keys), dry_run=dry_run, if_exists=if_exists)
 
 
-def _change(inv: Invocation, who: Entity, wanted: Mapping[str, float | None], *, dry_run: bool) -> None:
+def _change(
+    inv: Invocation, who: Entity, wanted: Mapping[str, float | None], *, dry_run: bool, if_exists: bool = False
+) -> None:
     from kctl.access.quotas import carry_out, list_quotas, plan_quotas
 
     with inv.connect() as client:
         plan = plan_quotas(list_quotas(client, who), {who: wanted})
+        if not if_exists:
+            _refuse_missing(plan)
         if not dry_run:
             confirm_quotas(inv, plan, cluster=client.target)
         rows = carry_out(client, plan, validate_only=dry_run)
     inv.emit(rows, lambda: [quotas_table(rows)])
     raise_failed(rows)
+
+
+def _refuse_missing(plan: Sequence[QuotaChange]) -> None:
+    """Raise NotFound: the quota of a mistyped user that is «unset» goes on throttling somebody."""
+    missing = [row for row in plan if row.before is None and row.result == "unchanged"]
+    if missing:
+        keys = ", ".join(row.key for row in missing)
+        raise NotFound(f"no {keys} is set for {missing[0].entity}", hint="kctl quota list shows all")

@@ -115,6 +115,8 @@ def plan(
     with _without_collector():
         snapshot = _selected(_read(inv, from_file), names, pattern)
         made = _make(snapshot, goals)
+        if from_file is None:
+            made = replace(made, warnings=[*made.warnings, *_about_min_isr(inv, made)])
         execution = _execution(
             made, rate, max_concurrent_moves, limit_bytes, _options(goals, topic, topic_regex, topics_file)
         )
@@ -226,6 +228,18 @@ def _make(snapshot: Snapshot, goals: Goals) -> Plan:
         made = make_plan(snapshot.cluster, goals, snapshot.log_dirs)
     kept = about_unnamed([broker.id for broker in made.cluster.brokers], goals, snapshot.unnamed)
     return replace(made, warnings=[*made.warnings, *kept])
+
+
+def _about_min_isr(inv: Invocation, made: Plan) -> list[str]:
+    """What fewer replicas mean for acks=all; asked only when there will be fewer."""
+    from kctl.health.collect import min_isr_of
+    from kctl.reassign.cautions import about_min_isr, lowered_topics
+
+    lowered = lowered_topics(made.cluster.topics, made.cluster.topic_of, made.changes)
+    if not lowered:
+        return []
+    with inv.connect() as client:
+        return about_min_isr(lowered, min_isr_of(client, lowered, client.metadata(()).brokers))
 
 
 def _execution(

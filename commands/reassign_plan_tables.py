@@ -63,6 +63,9 @@ def verdict(plan: Plan, execution: Execution) -> list[str]:
         moves = certificate(len(plan.log_dirs.moves), "move", plan.log_dirs.lower_bound)
         lines.append(f"between log dirs of a broker: {moves}")
     lines += _copied(plan, execution)
+    removed = sum(each.fewer for each in plan.changes)
+    if removed:
+        lines.append("1 replica is removed" if removed == 1 else f"{removed:,} replicas are removed")
     count, most = len(execution.batches), execution.max_concurrent_moves
     bound = f" of at most {most:,} copies" if most and (plan.moves or plan.log_dirs) else ""
     batches = f" in {count:,} {'batch' if count == 1 else 'batches'}{bound}" if count else ""

@@ -310,11 +310,16 @@ def emit_status(inv: Invocation, client: ClusterClient) -> Status:
 
     status = read_status(client)
     inv.emit(status, lambda: status_tables(status))
+    tell_status(status)
+    return status
+
+
+def tell_status(status: Status) -> None:
+    """What stands beside its tables."""
     for line in status_warnings(status):
         output.warn(line)
     for line in status_lines(status):
         output.note(line)
-    return status
 
 
 def show_dry_run(inv: Invocation, client: ClusterClient, would: Callable[[RunOverview], str]) -> None:

@@ -26,14 +26,23 @@ _APPLY = "it was not begun on this machine: `kctl topic reassign apply PLAN` car
 
 def sentences(shown: Preview) -> list[str]:
     """What a run will do, for the one who is asked."""
-    copies = "1 replica is copied" if shown.moves == 1 else f"{shown.moves:,} replicas are copied"
+    many = f"{shown.moves:,} replicas are copied" if shown.moves else "nothing is copied"
+    copies = "1 replica is copied" if shown.moves == 1 else many
     lines = [f"{counted(shown.partition_count, 'partition')} in {counted(shown.batches, 'batch')}: {copies}"]
     if shown.moves:
         lines[0] += f", {format_size(shown.bytes)}"
     if shown.unknown_sizes:
         lines[0] += f" and {shown.unknown_sizes:,} of unknown size"
-    if shown.reorders:
-        lines[0] += f"; {counted(shown.reorders, 'partition')} without a copy"
+    if shown.reorders and shown.moves:
+        lines[0] += f"; nothing to copy for {counted(shown.reorders, 'partition')}"
+    if shown.removed_replicas:
+        one = shown.removed_replicas == 1
+        removed = (
+            "1 replica is removed: its partition has"
+            if one
+            else f"{shown.removed_replicas:,} replicas are removed: their partitions have"
+        )
+        lines.append(f"{removed} fewer then")
     if shown.reached:
         lines.append(f"{counted(shown.reached, 'partition')} are where they are to be already")
     if shown.throttle_bytes is not None and shown.duration_ms:
@@ -48,7 +57,13 @@ def question(shown: Preview, source: str) -> str:
     """What is asked before a run. source: the plan, or the run that is rolled back."""
     if shown.moves:
         size = format_size(shown.bytes) + (" and more" if shown.unknown_sizes else "")
-        what = f"{counted(shown.moves, 'replica')} ({size}) on {shown.cluster}"
+        less = f" and remove {shown.removed_replicas:,}" if shown.removed_replicas else ""
+        what = f"{counted(shown.moves, 'replica')} ({size}){less} on {shown.cluster}"
+    elif shown.removed_replicas:
+        what = f"{counted(shown.removed_replicas, 'replica')} of {counted(shown.partition_count, 'partition')}"
+        verb = "remove" if shown.kind == "rollback" else "Remove"
+        asked = f"{verb} {what} on {shown.cluster}, and copy none?"
+        return f"Roll back {source}: {asked}" if shown.kind == "rollback" else asked
     else:
         what = f"the replicas of {counted(shown.partition_count, 'partition')} on {shown.cluster}, without a copy"
     return f"Roll back {source}: move {what}?" if shown.kind == "rollback" else f"Move {what}?"
@@ -56,7 +71,8 @@ def question(shown: Preview, source: str) -> str:
 
 _LABELS = {
     "reached": "there already",
-    "reorders": "without a copy",
+    "reorders": "nothing to copy for",
+    "removed_replicas": "replicas removed",
     "throttle_bytes": "throttle",
     "duration_ms": "takes at least",
 }

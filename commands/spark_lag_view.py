@@ -57,7 +57,7 @@ def _has(row: Mapping[str, Any], key: str) -> bool:
 def _for_people(row: dict[str, Any]) -> dict[str, Any]:
     """Time lags that are only known to be longer are shown as such; a standing only where it says something; what a
     span began with, and its worst, only where they differ from its end."""
-    row["shown_time_lag"] = _time_lag(row["time_lag_ms"], row["time_lag_at_least_ms"])
+    row["shown_time_lag"] = show_time_lag(row["time_lag_ms"], row["time_lag_at_least_ms"])
     standing = row.get("standing")
     row["shown_state"] = row["state"] if standing in {None, "active", "empty", "unknown"} else standing
     row["shown_before"] = row["lag_before"] if row["lag_before"] != row["lag"] else None
@@ -65,7 +65,8 @@ def _for_people(row: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
-def _time_lag(ms: int | None, least_ms: int | None) -> str | None:
+def show_time_lag(ms: int | None, least_ms: int | None) -> str | None:
+    """«8m 46s», or «>4s» where it is only known to be longer."""
     if ms is not None:
         return show_duration(ms)
     return None if least_ms is None else f">{show_duration(least_ms)}"

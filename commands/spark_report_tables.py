@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kctl.commands.output import Column, Table, jsonable
+from kctl.commands.spark_lag_view import show_time_lag
 from kctl.commands.spark_retention_view import full_in, losses_table
 from kctl.commands.sparkline import WIDTH, sparkline, state_line
 from kctl.text import counted
@@ -99,7 +100,15 @@ def _rows(
 ) -> Table:
     shown = rows[:worst]
     more = f" (the first {len(shown)} of {count:,})" if len(shown) < count else ""
-    return Table(columns, jsonable(shown), title=title + more + legend)
+    return Table(columns, [_with_time_lag(row) for row in jsonable(shown)], title=title + more + legend)
+
+
+def _with_time_lag(row: dict[str, Any]) -> dict[str, Any]:
+    """Of groups and partitions, the time lag as it is shown."""
+    inner = row.get("now", row)
+    if "time_lag_ms" in inner:
+        inner["shown_time_lag"] = show_time_lag(inner["time_lag_ms"], inner["time_lag_at_least_ms"])
+    return row
 
 
 def _overview(report: Report) -> Table:
@@ -110,7 +119,7 @@ def _overview(report: Report) -> Table:
         *((("" if number else "lacking"), text) for number, text in enumerate(_lacking(report))),
         ("groups", _group_counts(report)),
         ("lag", _text(totals.lag, lambda v: f"{v:,} messages")),
-        ("longest time lag", _text(totals.time_lag_ms, format_duration)),
+        ("longest time lag", show_time_lag(totals.time_lag_ms, totals.time_lag_at_least_ms) or "-"),
         ("lost", _text(totals.lost, lambda v: f"{v:,} messages")),
         ("next loss in", _text(totals.next_loss_ms, _eta)),
         (
@@ -183,7 +192,7 @@ def _groups(wide: bool) -> list[Column]:
         _course("lag_over_time", "LAG OVER TIME", wide),
         Column("timeline", "STATUS OVER TIME", show=partial(_timeline, width=_width(wide))),
         _count("now.lost", "LOST"),
-        _duration("now.time_lag_at_least_ms", "TIME LAG"),
+        _duration("now.shown_time_lag", "TIME LAG", str),
         _duration("now.catch_up_ms", "CATCHES UP IN"),
         _until("now.loss_ms", "LOSES IN"),
     ]
@@ -198,7 +207,7 @@ def _partitions(wide: bool) -> list[Column]:
         *([Column("standing")] if wide else []),
         _count("lag", "LAG"),
         _count("lost", "LOST"),
-        _duration("time_lag_at_least_ms", "TIME LAG"),
+        _duration("shown_time_lag", "TIME LAG", str),
         _duration("catch_up_ms", "CATCHES UP IN"),
         *([_until("deletion_ms", "DELETED IN")] if wide else []),
         _until("loss_ms", "LOSES IN"),
@@ -253,8 +262,8 @@ def _count(key: str, title: str) -> Column:
     return Column(key, title, align="right")
 
 
-def _duration(key: str, title: str) -> Column:
-    return Column(key, title, show=format_duration, align="right")
+def _duration(key: str, title: str, show: Callable[[Any], str] = format_duration) -> Column:
+    return Column(key, title, show=show, align="right")
 
 
 def _until(key: str, title: str) -> Column:

@@ -10,13 +10,22 @@ import typer
 from kctl.commands import output
 from kctl.commands.invocation import CommandGroup, invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.commands.topic_options import INTERNAL, MATCH, UNAVAILABLE, UNDER_REPLICATED
+from kctl.commands.topic_options import (
+    AT_MIN_ISR,
+    INTERNAL_TOO,
+    MATCH,
+    UNAVAILABLE,
+    UNDER_MIN_ISR,
+    UNDER_REPLICATED,
+    problems_asked,
+)
 from kctl.commands.views import alarm, told_if_incomplete
 from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
 from kctl.units import format_size
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
+    from kctl.topics.describe import Problem
     from kctl.topics.listing import TopicSummary
 
 app = CommandGroup("List, describe, create, alter, truncate, copy and delete topics.")
@@ -28,31 +37,34 @@ def list_(
     match: Annotated[list[str] | None, MATCH] = None,
     under_replicated: Annotated[bool, UNDER_REPLICATED] = False,
     unavailable: Annotated[bool, UNAVAILABLE] = False,
+    under_min_isr: Annotated[bool, UNDER_MIN_ISR] = False,
+    at_min_isr: Annotated[bool, AT_MIN_ISR] = False,
     size: Annotated[bool, typer.Option("--size", help="What they take on all disks; wide: one copy, too.")] = False,
     count: Annotated[bool, typer.Option("--count", help="Messages: log ends less log starts.")] = False,
-    internal: Annotated[bool, INTERNAL] = False,
+    internal: Annotated[bool, INTERNAL_TOO] = False,
     watch: Annotated[bool, WATCH] = False,
     interval: Annotated[str, INTERVAL] = "5s",
 ) -> None:
     """List topics with their partitions and replication factor.
 
+    With several of the filters, topics are shown of which one takes a partition.
+
     Example: kctl topic list --match 'orders.*' --size --count
     """
+    from kctl.topics.listing import TopicSummary
+
     inv = invocation(ctx)
     watching = Watching(inv, interval) if watch else None
+    problems = problems_asked(under_replicated, unavailable, under_min_isr, at_min_isr)
     with inv.connect() as client:
 
         def look() -> tuple[list[TopicSummary], list[str], list[str]]:
-            unhealthy = {
-                "under_replicated_partitions": under_replicated,
-                "offline_partitions": unavailable,
-            }
-            return _look(client, match or (), [key for key, on in unhealthy.items() if on], size, count, internal)
+            return _look(client, match or (), problems, size, count, internal)
 
         if watching:
             watching.run(look, lambda seen: _shown(*seen, size=size, count=count))
         topics, doubts, failures = look()
-    inv.emit(topics, lambda: [_table(topics, size=size, count=count)])
+    inv.emit(topics, lambda: [_table(topics, size=size, count=count)], row_type=TopicSummary)
     for line in doubts:
         output.warn(line)
     with told_if_incomplete(failures):
@@ -60,21 +72,19 @@ def list_(
 
 
 def _look(
-    client: ClusterClient, match: Sequence[str], unhealthy: Sequence[str], size: bool, count: bool, internal: bool
+    client: ClusterClient, match: Sequence[str], problems: Sequence[Problem], size: bool, count: bool, internal: bool
 ) -> tuple[list[TopicSummary], list[str], list[str]]:
-    """The topics, doubts whether these are all, and what of them is not known.
-
-    unhealthy: only those of which one of these counts is not zero.
-    """
+    """The topics, doubts whether these are all, and what of them is not known. problems: only with one of them."""
     from kctl.topics.choose import choose, not_seen
-    from kctl.topics.listing import summarize, with_messages, with_sizes
+    from kctl.topics.listing import having, summarize, with_messages, with_sizes
 
-    state, chosen = choose(client, match=match, internal=internal)
-    doubts, failures = not_seen(client, (), chosen, filtered=bool(unhealthy))
+    state, chosen = choose(client, match=match, internal=internal or bool(problems))
+    doubts, failures = not_seen(client, (), chosen, filtered=bool(problems))
     topics, unsure = summarize(client, state, chosen)
     doubts += unsure
-    if unhealthy:
-        topics = [row for row in topics if any(getattr(row, key) for key in unhealthy)]
+    if problems:
+        topics, lacking = having(client, state, topics, problems)
+        failures += lacking
     if size:
         topics, lacking = with_sizes(client, state, topics)
         failures += lacking

@@ -115,7 +115,7 @@ def _confirm(
     going: Sequence[DeletedTopic],
     expect: int | None,
 ) -> None:
-    """New topics are not asked about, changes and deletions are, each apart."""
+    """New topics are asked about only in a protected context, changes and deletions always, each apart."""
     altered = sum(row.result == "would alter" for row in plan.altered)
     if expect is not None and expect != len(going):
         raise Refused(f"--prune would delete {len(going)}, not {expect}", hint="nothing was changed")
@@ -124,10 +124,13 @@ def _confirm(
             f"not confirmed: --prune would delete {counted(len(going), 'topic')}",
             hint=f"look at them with --dry-run, and add --prune-expect {len(going)}",
         )
+    if plan.created:
+        question = f"Create {counted(len(plan.created), 'topic')} of {client.target.name}?"
+        inv.confirm_protected(question, target=client.target)
     if altered:
         if not inv.yes:
             for line in _flat([row for row in rows if row.changes]):
-                output.note(f"{line['name']}: {line['what']} {line['before'] or '-'} -> {line['after'] or '-'}")
+                output.note(f"{line['topic']}: {line['what']} {line['before'] or '-'} -> {line['after'] or '-'}")
         inv.confirm(f"Change {counted(altered, 'topic')} of {client.target.name}?", target=client.target)
     if going:
         show_losses(going)

@@ -57,6 +57,7 @@ def clone(
         if dry_run:
             _emit(inv, plan.clone)
             return
+        inv.confirm_protected(f"Create topic {name} of {client.target.name}?", target=client.target)
         try:
             with (
                 undone_when_terminated(),

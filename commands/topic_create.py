@@ -51,6 +51,9 @@ def create(
         if dry_run:
             _emit_created(inv, plan)
             return
+        missing = sum(row.result == "would create" for row in plan)
+        if missing:
+            inv.confirm_protected(f"Create {counted(missing, 'topic')} of {client.target.name}?", target=client.target)
         with output.progress("creating") as bar:
             done = create_topics(
                 client, topics, plan, if_not_exists=if_not_exists, timeout_s=inv.timeout_s(30), progress=bar.update

@@ -11,7 +11,16 @@ import typer
 from kctl.commands import output
 from kctl.commands.invocation import invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.commands.topic_options import ALL_NAMES, INTERNAL, MATCH, UNAVAILABLE, UNDER_REPLICATED
+from kctl.commands.topic_options import (
+    ALL_NAMES,
+    AT_MIN_ISR,
+    INTERNAL_TOO,
+    MATCH,
+    UNAVAILABLE,
+    UNDER_MIN_ISR,
+    UNDER_REPLICATED,
+    problems_asked,
+)
 from kctl.commands.views import told_if_incomplete
 from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
 from kctl.text import counted
@@ -29,16 +38,8 @@ def describe(
     match: Annotated[list[str] | None, MATCH] = None,
     under_replicated: Annotated[bool, UNDER_REPLICATED] = False,
     unavailable: Annotated[bool, UNAVAILABLE] = False,
-    under_min_isr: Annotated[
-        bool,
-        typer.Option("--under-min-isr", "--under-min-isr-partitions", help="Only those that refuse acks=all."),
-    ] = False,
-    at_min_isr: Annotated[
-        bool,
-        typer.Option(
-            "--at-min-isr", "--at-min-isr-partitions", help="Only those that lose that with one replica more."
-        ),
-    ] = False,
+    under_min_isr: Annotated[bool, UNDER_MIN_ISR] = False,
+    at_min_isr: Annotated[bool, AT_MIN_ISR] = False,
     with_overrides: Annotated[
         bool, typer.Option("--with-overrides", "--topics-with-overrides", help="Only topics with configs of their own.")
     ] = False,
@@ -46,27 +47,20 @@ def describe(
     offsets: Annotated[
         bool, typer.Option("--offsets", help="Where each log begins and ends, and when it was written to.")
     ] = False,
-    internal: Annotated[bool, INTERNAL] = False,
+    internal: Annotated[bool, INTERNAL_TOO] = False,
     watch: Annotated[bool, WATCH] = False,
     interval: Annotated[str, INTERVAL] = "5s",
 ) -> None:
     """Describe topics: leader, replicas and ISR of each partition, and the configs that are not the default.
 
-    With several of the filters, partitions are shown that one of them takes.
+    With several of the filters, partitions are shown that one of them takes, of Kafka's own topics as well.
 
     Example: kctl topic describe --under-replicated --at-min-isr
     """
-    from kctl.topics.describe import Problem
-
     inv = invocation(ctx)
     watching = Watching(inv, interval) if watch else None
-    given = {
-        Problem.UNDER_REPLICATED: under_replicated,
-        Problem.UNAVAILABLE: unavailable,
-        Problem.UNDER_MIN_ISR: under_min_isr,
-        Problem.AT_MIN_ISR: at_min_isr,
-    }
-    problems = [problem for problem, on in given.items() if on]
+    problems = problems_asked(under_replicated, unavailable, under_min_isr, at_min_isr)
+    internal = internal or bool(problems)  # as kafka-topics does: groups and transactions need theirs to be healthy
     asked = _Asked(names or (), match or (), problems, with_overrides, size, offsets, internal)
     with inv.connect() as client:
         if watching:
@@ -161,17 +155,21 @@ def _measured(
 
 def _tables(found: _Found, problems: Sequence[Problem]) -> list[Table]:
     """What a filter found in one table of partitions; without one, two tables for each topic."""
+    from kctl.topics.describe import Problem
+
     topics = found.topics
     if not topics:
         return [_nothing(problems, certain=not found.failures)]
     if not problems:
         return [table for each in topics for table in tables(each)]
+    at_min_isr = Problem.AT_MIN_ISR in problems
     columns = [Column("topic", name=True), *_columns(topics)]
-    return [Table(columns, [{"topic": topic.topic, **row} for topic in topics for row in _rows(topic)])]
+    return [Table(columns, [{"topic": topic.topic, **row} for topic in topics for row in _rows(topic, at_min_isr)])]
 
 
-def _rows(topic: TopicDescription) -> list[dict[str, Any]]:
-    return [{**row, "marks": _marks(row)} for row in jsonable(topic.partitions)]
+def _rows(topic: TopicDescription, at_min_isr: bool = False) -> list[dict[str, Any]]:
+    """at_min_isr: mark that also where all replicas are in sync, as the topic was made."""
+    return [{**row, "marks": _marks(row, at_min_isr)} for row in jsonable(topic.partitions)]
 
 
 def csv_rows(topics: Sequence[TopicDescription]) -> list[dict[str, Any]]:
@@ -226,7 +224,7 @@ def _factors(topic: TopicDescription) -> str:
     return f"{min(found)} to {max(found)}" if len(found) > 1 else str(topic.replication_factor)
 
 
-def _marks(row: Mapping[str, Any]) -> str:
+def _marks(row: Mapping[str, Any], at_min_isr: bool) -> str:
     """What is not as it should be, in words that people search for."""
     marks = []
     if row["offline"]:
@@ -237,7 +235,7 @@ def _marks(row: Mapping[str, Any]) -> str:
         marks.append("under-replicated")
     if row["under_min_isr"]:
         marks.append("under min ISR")
-    elif row["at_min_isr"] and row["under_replicated"]:
+    elif row["at_min_isr"] and (at_min_isr or row["under_replicated"]):
         marks.append("at min ISR")
     if row["offline_replicas"]:
         marks.append(f"offline replicas {','.join(map(str, row['offline_replicas']))}")

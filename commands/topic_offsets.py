@@ -10,7 +10,7 @@ import typer
 from kctl.commands import output
 from kctl.commands.invocation import invocation, more_formats
 from kctl.commands.output import Column, Table, jsonable
-from kctl.commands.topic_options import ALL_NAMES, INTERNAL, MATCH
+from kctl.commands.topic_options import ALL_NAMES, INTERNAL, MATCH, PARTITION
 from kctl.commands.views import told_if_incomplete
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def offsets(
     ctx: typer.Context,
     names: Annotated[list[str] | None, ALL_NAMES] = None,
     match: Annotated[list[str] | None, MATCH] = None,
-    partitions: Annotated[str | None, typer.Option(metavar="0,3-5", help="Only these partitions.")] = None,
+    partition: Annotated[list[str] | None, PARTITION] = None,
     time: Annotated[
         str,
         typer.Option(
@@ -40,11 +40,11 @@ def offsets(
     """
     from kctl.topics.choose import choose, chosen_partitions, not_seen
     from kctl.topics.offsets import offset_rows, parse_place
-    from kctl.topics.partition_numbers import parse_numbers
+    from kctl.topics.partition_numbers import parse_each
 
     inv = invocation(ctx)
     place = parse_place(time)
-    wanted = parse_numbers(partitions) if partitions is not None else None
+    wanted = parse_each(partition)
     with inv.connect() as client:
         state, chosen = choose(client, names or (), match or (), internal=internal)
         tps = chosen_partitions(chosen, wanted)

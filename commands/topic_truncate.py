@@ -12,7 +12,7 @@ from kctl.commands import output
 from kctl.commands.expect import EXPECT, check_pattern
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.commands.topic_options import MATCH, NAMES
+from kctl.commands.topic_options import MATCH, NAMES, PARTITION
 from kctl.errors import OperationFailed, UsageError
 from kctl.text import counted
 
@@ -36,7 +36,7 @@ def truncate(
         Path | None,
         typer.Option("-f", "--offset-json-file", help="Offsets by partition, as kafka-delete-records takes them."),
     ] = None,
-    partitions: Annotated[str | None, typer.Option(metavar="0,3-5", help="Only these partitions.")] = None,
+    partition: Annotated[list[str] | None, PARTITION] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would go, delete nothing.")] = False,
 ) -> None:
     """Delete records from the beginning of topics' logs, up to an offset or a time, and read back where they begin.
@@ -51,13 +51,13 @@ def truncate(
     inv = invocation(ctx)
     if [before_offset is not None, before_time is not None, all_, file is not None].count(True) != 1:
         raise UsageError("give one of --before-offset, --before-time, --all and -f FILE")
-    if file is not None and (names or match or partitions is not None):
-        raise UsageError("-f FILE already says which partitions", hint="leave the names and --partitions out")
+    if file is not None and (names or match or partition):
+        raise UsageError("-f FILE already says which partitions", hint="leave the names and --partition out")
     with inv.connect() as client:
         state, wanted = (
             _of_file(client, file)
             if file is not None
-            else _of_options(client, names or (), match or (), partitions, before_offset, before_time)
+            else _of_options(client, names or (), match or (), partition, before_offset, before_time)
         )
         plan = plan_truncate(client, state, wanted)
         todo = [row for row in plan if row.result == "would delete"]
@@ -99,17 +99,17 @@ def _of_options(
     client: ClusterClient,
     names: Sequence[str],
     match: Sequence[str],
-    partitions: str | None,
+    partition: Sequence[str] | None,
     before_offset: int | None,
     before_time: str | None,
 ) -> tuple[ClusterState, dict[TopicPartition, int]]:
     from kctl.moments import parse_moment
     from kctl.topics.choose import choose_to_change, chosen_partitions
-    from kctl.topics.partition_numbers import parse_numbers
+    from kctl.topics.partition_numbers import parse_each
     from kctl.topics.truncate import HIGH_WATERMARK, offsets_at
 
     time_ms = parse_moment(before_time) if before_time is not None else None
-    numbers = parse_numbers(partitions) if partitions is not None else None
+    numbers = parse_each(partition)
     state, chosen = choose_to_change(client, names, match)
     tps = chosen_partitions(chosen, numbers)
     if time_ms is not None:

@@ -10,6 +10,7 @@ import typer
 from kctl.commands import output
 from kctl.commands.invocation import CommandGroup, invocation
 from kctl.commands.output import Column, Table, jsonable
+from kctl.commands.topic_options import PARTITION
 from kctl.errors import KctlError, NotFound, NotHealthy, OperationFailed, UsageError
 from kctl.text import counted
 from kctl.units import format_duration
@@ -45,7 +46,14 @@ def list_(
     Example: kctl transaction list --state Ongoing --duration-filter 5m
     """
     from kctl.name_patterns import matches, parse_patterns
-    from kctl.transactions.listing import NEEDS_ALL, STATES_TOPIC, all_can_be_listed, list_transactions, parse_states
+    from kctl.transactions.listing import (
+        NEEDS_ALL,
+        STATES_TOPIC,
+        TransactionListing,
+        all_can_be_listed,
+        list_transactions,
+        parse_states,
+    )
     from kctl.units import parse_duration_ms
 
     inv = invocation(ctx)
@@ -65,7 +73,7 @@ def list_(
         Column("producer_id", align="right"),
         Column("state"),
     ]
-    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty="no such transactions")])
+    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty="no such transactions")], row_type=TransactionListing)
     if not complete:
         output.warn(f"there may be more: not every transactional id may be described; {NEEDS_ALL}")
     unseen = failed.pop(STATES_TOPIC, None)
@@ -123,8 +131,10 @@ def describe(ctx: typer.Context, ids: Annotated[list[str], typer.Argument(metava
 def producers(
     ctx: typer.Context,
     topic: Annotated[str, typer.Argument(metavar="TOPIC")],
-    partition: Annotated[list[int] | None, typer.Option(help="Only this partition; repeatable.")] = None,
-    broker_id: Annotated[int | None, typer.Option(help="Ask this replica instead of the leaders.")] = None,
+    partition: Annotated[list[str] | None, PARTITION] = None,
+    broker: Annotated[
+        int | None, typer.Option("--broker", "--broker-id", metavar="ID", help="Ask this replica, not the leaders.")
+    ] = None,
 ) -> None:
     """Show which producers a topic's partitions know, and where their open transactions begin.
 
@@ -133,12 +143,14 @@ def producers(
 
     Example: kctl transaction producers orders --partition 0
     """
-    from kctl.transactions.producers import describe_producers
+    from kctl.topics.partition_numbers import parse_each
+    from kctl.transactions.producers import Producer, describe_producers
 
     inv = invocation(ctx)
+    numbers = parse_each(partition)
     with inv.connect() as client:
-        wanted = partitions_of(client, topic, partition)
-        rows, failed = describe_producers(client, wanted, broker_id=broker_id)
+        wanted = partitions_of(client, topic, numbers)
+        rows, failed = describe_producers(client, wanted, broker_id=broker)
     if failed and len(failed) == len(wanted):
         raise next(iter(failed.values()))
     columns = [
@@ -151,13 +163,15 @@ def producers(
         Column("coordinator_epoch", align="right", wide=True),
         Column("current_transaction_start_offset", "TRANSACTION FROM", align="right"),
     ]
-    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty=f"no producers of {topic} are known")])
+    empty = f"no producers of {topic} are known"
+    inv.emit(rows, lambda: [Table(columns, jsonable(rows), empty=empty)], row_type=Producer)
     _raise_unseen(failed, "partition")
 
 
 def partitions_of(client: ClusterClient, topic: str, numbers: Iterable[int] | None) -> list[PartitionState]:
     """A topic's partitions, all or those of the numbers. Raises NotFound."""
     from kctl.name_patterns import select
+    from kctl.topics.partition_numbers import no_partition
 
     known = client.metadata([topic]).topics
     if topic not in known:
@@ -165,10 +179,7 @@ def partitions_of(client: ClusterClient, topic: str, numbers: Iterable[int] | No
     by_number = {state.partition: state for state in known[topic].partitions} if topic in known else {}
     missing = [number for number in numbers or () if number not in by_number]
     if missing or not by_number:
-        raise NotFound(
-            f"topic {topic} has no partition {', '.join(map(str, missing))}",
-            hint=f"it has {counted(len(by_number), 'partition')}, from 0",
-        )
+        raise no_partition(topic, missing, len(by_number))
     return [by_number[number] for number in (sorted(set(numbers)) if numbers else sorted(by_number))]
 
 
@@ -176,8 +187,11 @@ def partitions_of(client: ClusterClient, topic: str, numbers: Iterable[int] | No
 def hanging(
     ctx: typer.Context,
     topic: Annotated[str | None, typer.Option(metavar="TOPIC", help="Only of this topic; all without.")] = None,
-    partition: Annotated[list[int] | None, typer.Option(help="Only of this partition of --topic; repeatable.")] = None,
-    broker_id: Annotated[int | None, typer.Option(help="Only of partitions that this broker leads.")] = None,
+    partition: Annotated[list[str] | None, PARTITION] = None,
+    broker: Annotated[
+        int | None,
+        typer.Option("--broker", "--broker-id", metavar="ID", help="Only of partitions that this broker leads."),
+    ] = None,
     max_transaction_timeout: Annotated[
         str, typer.Option(metavar="DURATION", help="The brokers' transaction.max.timeout.ms: none lasts longer.")
     ] = "15m",
@@ -191,16 +205,18 @@ def hanging(
     from datetime import datetime, timezone
 
     from kctl.cluster_rights import may_describe_all_topics
-    from kctl.transactions.hanging import find_hanging, old_transactions
+    from kctl.topics.partition_numbers import parse_each
+    from kctl.transactions.hanging import Hanging, find_hanging, old_transactions
     from kctl.transactions.producers import describe_producers
     from kctl.units import parse_duration_ms
 
     inv = invocation(ctx)
     if partition and topic is None:
         raise UsageError("--partition is of a --topic")
+    numbers = parse_each(partition)
     limit_ms = parse_duration_ms(max_transaction_timeout)
     with inv.connect() as client:
-        wanted = _searched(client, topic, partition, broker_id)
+        wanted = _searched(client, topic, numbers, broker)
         known, failed = describe_producers(client, wanted)
         if failed and len(failed) == len(wanted):
             raise next(iter(failed.values()))
@@ -219,7 +235,7 @@ def hanging(
         Column("duration_ms", "FOR", show=format_duration, align="right"),
     ]
     empty = "no hanging transactions" if whole and not failed else "no hanging transactions in what could be seen"
-    inv.emit(found, lambda: [Table(columns, jsonable(found), empty=empty)])
+    inv.emit(found, lambda: [Table(columns, jsonable(found), empty=empty)], row_type=Hanging)
     _raise_unseen(failed, "partition")
     if not whole:
         raise OperationFailed(

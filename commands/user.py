@@ -35,7 +35,7 @@ def list_(
 
     Example: kctl user list -o json
     """
-    from kctl.access.users import list_users
+    from kctl.access.users import ScramUser, list_users
 
     inv = invocation(ctx)
     with inv.connect() as client:
@@ -44,7 +44,7 @@ def list_(
     if missing:
         raise NotFound(f"no user of SCRAM is called {', '.join(missing)}", hint="kctl user list shows all")
     columns = [Column("user", name=True), Column("mechanism"), Column("iterations", align="right")]
-    inv.emit(users, lambda: [Table(columns, jsonable(users), empty="no users of SCRAM")])
+    inv.emit(users, lambda: [Table(columns, jsonable(users), empty="no users of SCRAM")], row_type=ScramUser)
 
 
 @app.command()
@@ -83,6 +83,8 @@ def add(
         replaced = [str(row.mechanism) for row in plan if row.result == "would replace"]
         if replaced and not dry_run:
             inv.confirm(f"Replace the password of {name} ({', '.join(replaced)})?", target=client.target)
+        elif not dry_run:
+            inv.confirm_protected(f"Add user {name} to {client.target.name}?", target=client.target)
         _finish(inv, plan if dry_run else carry_out(client, plan, password))
 
 

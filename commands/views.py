@@ -58,6 +58,16 @@ def apart(found: Mapping[_Key, _Value | KctlError]) -> tuple[dict[_Key, _Value],
     return good, [each.message for each in failures]
 
 
+def warn_if_overruled(name: str) -> None:
+    """Where a context has become the current one: say that KCTL_CONTEXT comes first, when it names another."""
+    from kctl.context import list_contexts, overruled_by
+
+    override = overruled_by(name)
+    if override:
+        go = f"commands go to {override}" if override in list_contexts() else f"there is no context {override}"
+        output.warn(f"{go}: KCTL_CONTEXT={override} in the environment wins; `unset KCTL_CONTEXT`")
+
+
 def ranges(numbers: Sequence[int]) -> str:
     """Sorted numbers as people write them: «0-3,7»."""
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans(numbers))
@@ -106,6 +116,13 @@ def rows_of(report: LagReport, by: By) -> Sequence[Any]:
     if by is By.TOPIC:
         return by_topic(report.rows)
     return by_group(report.rows) if by is By.GROUP else report.rows
+
+
+def row_type(by: By) -> type:
+    """What `rows_of` gives."""
+    from kctl.lag.rules import GroupLag, LagRow, TopicLag
+
+    return {By.PARTITION: LagRow, By.TOPIC: TopicLag, By.GROUP: GroupLag}[by]
 
 
 def lag_table(rows: Sequence[Any], by: By, *, members: bool) -> Table:

@@ -188,6 +188,12 @@ def current_context() -> str | None:
     return os.environ.get("KCTL_CONTEXT") or config.read().current_context
 
 
+def overruled_by(name: str) -> str | None:
+    """What KCTL_CONTEXT names instead, so that commands do not go to `name` though it is the current one."""
+    override = os.environ.get("KCTL_CONTEXT")
+    return override if override and override != name else None
+
+
 def get_context(name: str) -> Context:
     """One entry. Raises NotFound with the known names."""
     return _find(list_contexts(), name)
@@ -199,8 +205,13 @@ def _find(contexts: dict[str, Context], name: str, *, source: str = "") -> Conte
         from kctl.suggestions import did_you_mean
 
         known = f"known: {', '.join(contexts)}" if contexts else "none are known; see `kctl context add --help`"
-        chosen = ", which KCTL_CONTEXT names," if source == name else ""
-        raise NotFound(f"context {name!r}{chosen} does not exist", hint=did_you_mean(name, contexts) or known)
+        meant = did_you_mean(name, contexts) or known
+        if source != name:
+            raise NotFound(f"context {name!r} does not exist", hint=meant)
+        raise NotFound(
+            f"context {name!r}, which KCTL_CONTEXT names, does not exist",
+            hint=f"`unset KCTL_CONTEXT`, and the current context is used; {meant}",
+        )
     return contexts[name]
 
 

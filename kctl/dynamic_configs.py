@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kctl.configs.resources import BROKER_RESOURCE, QUOTA_KINDS, Resource
+from kctl.configs.resources import BROKER_RESOURCE, QUOTA_KINDS, Resource, right_hint
 from kctl.errors import ConnectionFailed, KctlError, OperationFailed
 from kctl.topics.configs import ConfigSource, fetch_topic_configs
 
@@ -214,7 +214,9 @@ def _errors(answer: Any, asked: Sequence[Resource]) -> dict[Resource, KctlError]
         known = codes.get((resource.type_code, resource.name))
         code, message = known or (-1, "the broker's answer does not name it")
         if code:
-            failed[resource] = error_for(code, message, subject=f"configs of {resource}")
+            failed[resource] = error_for(
+                code, message, subject=f"configs of {resource}", hint=right_hint("AlterConfigs", resource, code)
+            )
     return failed
 
 

@@ -48,7 +48,7 @@ def _hint(text: str) -> str:
         duration = ""
     if _AGO.fullmatch(f"-{duration}"):
         return f"for so long ago write -{duration} or '{duration} ago'"
-    return "write 2024-05-01T12:00:00Z, 2024-05-01, milliseconds, now, or -90m for so long ago"
+    return "write 2024-05-01T12:00:00Z, 2024-05-01, milliseconds, now, or for so long ago -90m or '90m ago'"
 
 
 def moment_text(ms: int) -> str | None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from kctl import paths
 from kctl.deadline import Deadline
-from kctl.errors import KctlError
+from kctl.errors import KctlError, Refused
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -52,17 +52,34 @@ def groups(client: ClusterClient) -> list[str]:
     return list(list_groups(client, pauses_s=()).groups)  # who presses TAB again asks again
 
 
-def topic_configs(client: ClusterClient) -> list[str]:
-    """The keys that a topic has; none while there is no topic to ask about."""
-    return _config_keys(client, 2, next(iter(client.metadata(None).topics), None))
+def topic_settings(client: ClusterClient) -> list[str]:
+    """What a topic can have, as `_settings` has it; nothing while there is no topic to ask about."""
+    return _settings(client, 2, next(iter(client.metadata(None).topics), None))
 
 
-def broker_configs(client: ClusterClient) -> list[str]:
-    """The keys that a broker has."""
-    return _config_keys(client, 4, next(iter(brokers(client)), None))
+def broker_settings(client: ClusterClient) -> list[str]:
+    """What a broker can have."""
+    return _settings(client, 4, next(iter(brokers(client)), None))
 
 
-def _config_keys(client: ClusterClient, kind: int, name: str | None) -> list[str]:
+def group_settings(client: ClusterClient) -> list[str]:
+    """What a group can have (brokers ≥ 3.8): asked of a group that need not be there."""
+    return _settings(client, 32, "kctl")
+
+
+# What Kafka takes for these keys is not told by DescribeConfigs (TopicConfig, LogConfig, GroupConfig).
+_FEW = {
+    "cleanup.policy": ("delete", "compact", "compact,delete"),
+    "compression.type": ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
+    "message.timestamp.type": ("CreateTime", "LogAppendTime"),
+    "share.auto.offset.reset": ("earliest", "latest"),
+    "share.isolation.level": ("read_uncommitted", "read_committed"),
+}
+_BOOLEAN = 1  # ConfigEntry.ConfigType
+
+
+def _settings(client: ClusterClient, kind: int, name: str | None) -> list[str]:
+    """KEY=VALUE for each value of keys that have few, KEY= of the others."""
     from kafka.protocol.admin import DescribeConfigsRequest
 
     if name is None:
@@ -72,15 +89,84 @@ def _config_keys(client: ClusterClient, kind: int, name: str | None) -> list[str
     )
     node = int(name) if kind == 4 else None
     answer = client.send(DescribeConfigsRequest(resources=[resource]), node_id=node)
-    return [entry.name for result in answer.results if not result.error_code for entry in result.configs]
+    return [
+        f"{entry.name}={value}"
+        for result in answer.results
+        if not result.error_code
+        for entry in result.configs
+        for value in (("true", "false") if entry.config_type == _BOOLEAN else _few(entry.name))
+    ]
+
+
+def _few(key: str) -> tuple[str, ...]:
+    # A broker's default for topics has the prefix.
+    return _FEW.get(key) or _FEW.get(key.removeprefix("log.")) or ("",)
+
+
+def users(client: ClusterClient) -> list[str]:
+    """Users of SCRAM."""
+    from kctl.access.users import list_users
+
+    return [user.user for user in list_users(client)]
+
+
+def principals(client: ClusterClient) -> list[str]:
+    """Users of SCRAM and the principals of ACLs, in words. Whoever may see only one of both gets that."""
+    from kctl.access.acls import list_acls
+    from kctl.access.words import principal_words
+
+    found = _if_told(lambda: [principal_words(acl.principal) for acl in list_acls(client)])
+    return [*_if_told(lambda: users(client)), *found]
+
+
+def _if_told(names: Callable[[], list[str]]) -> list[str]:
+    try:
+        return names()
+    except Refused:
+        return []
+
+
+def _quota_entities(part: str) -> Fetch:
+    def fetch(client: ClusterClient) -> list[str]:
+        from kctl.access.quotas import DEFAULT, list_quotas
+
+        named = {getattr(entity, part) for entity in list_quotas(client)}
+        others = _if_told(lambda: users(client)) if part == "user" else []
+        return [*(name for name in named if name not in {None, DEFAULT}), *others]
+
+    return fetch
+
+
+def loggers(client: ClusterClient) -> list[str]:
+    """Of one broker, which all others have too."""
+    from kctl.broker.loggers import fetch_loggers
+
+    one = [int(broker) for broker in brokers(client)[:1]]
+    return [name for levels in fetch_loggers(client, one).values() if isinstance(levels, dict) for name in levels]
+
+
+def transactional_ids(client: ClusterClient) -> list[str]:
+    """Of all coordinators that answer."""
+    from kctl.transactions.listing import list_transactions
+
+    rows, _ = list_transactions(client)
+    return [row.transactional_id for row in rows]
 
 
 FETCHES: dict[str, Fetch] = {
     "topics": topics,
     "brokers": brokers,
     "groups": groups,
-    "topic-configs": topic_configs,
-    "broker-configs": broker_configs,
+    "topic-settings": topic_settings,
+    "broker-settings": broker_settings,
+    "group-settings": group_settings,
+    "users": users,
+    "principals": principals,
+    "quota-users": _quota_entities("user"),
+    "quota-clients": _quota_entities("client_id"),
+    "quota-addresses": _quota_entities("ip"),
+    "loggers": loggers,
+    "transactional-ids": transactional_ids,
 }
 
 
@@ -109,7 +195,7 @@ def _fetch(kind: str, target: Target) -> list[str]:
 
     deadline = Deadline(BUDGET_S)
     with connect(target, timeout_s=BUDGET_S) as client, client.ending_by(deadline):
-        return sorted(FETCHES[kind](client))[:MAX_NAMES]
+        return sorted(set(FETCHES[kind](client)))[:MAX_NAMES]
 
 
 def _usable(kept: dict[str, Any], now: float) -> list[str]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from kctl.errors import NotFound, UsageError
 from kctl.suggestions import did_you_mean
+
+_NAMED = 5
 
 
 def parse_patterns(option: str, patterns: Iterable[str]) -> list[re.Pattern[str]]:
@@ -16,7 +18,9 @@ def parse_patterns(option: str, patterns: Iterable[str]) -> list[re.Pattern[str]
         try:
             found.append(re.compile(pattern, re.DOTALL))
         except (re.error, OverflowError, RecursionError) as exc:
-            raise UsageError(f"{option} {pattern!r} is no regular expression: {exc}") from None
+            raise UsageError(
+                f"{option} {pattern!r} is no regular expression: {exc}", hint=_meant_as_glob(pattern)
+            ) from None
     return found
 
 
@@ -42,14 +46,42 @@ def select(
     names = set(known)
     unknown = sorted(set(exact) - names)
     if unknown:
-        do = "does" if len(unknown) == 1 else "do"
-        raise NotFound(
-            f"{noun}{'' if len(unknown) == 1 else 's'} {', '.join(unknown)} {do} not exist",
-            hint=did_you_mean(unknown[0], names) or f"`kctl {listed_by or f'{noun} list'}` shows what there is",
-        )
+        raise not_there(unknown, names, noun=noun, listed_by=listed_by)
     if not exact and not patterns:
         return sorted(names)
     chosen = set(exact) | {name for name in names if matches(name, patterns)}
     if not chosen:
-        raise NotFound(f"no {noun} matches {' or '.join(pattern.pattern for pattern in patterns)}")
+        raise NotFound(
+            f"no {noun} matches {' or '.join(pattern.pattern for pattern in patterns)}",
+            hint=next((hint for hint in (_meant_as_glob(each.pattern) for each in patterns) if hint), None),
+        )
     return sorted(chosen)
+
+
+def _meant_as_glob(pattern: str) -> str | None:
+    """What to say of «ord*», which as a regular expression is «or» and any number of «d»."""
+    regex = as_regex(pattern)
+    return f"it is a regular expression for the whole name: did you mean {regex!r}?" if regex else None
+
+
+def as_regex(glob: str) -> str | None:
+    """The regular expression of a shell's pattern, when it reads like one: «ord*» is «ord.*»; else None."""
+    if not re.fullmatch(r"[\w.*-]*\*[\w.*-]*", glob) or re.search(r"\.\*|\*\*", glob):
+        return None
+    return glob.replace(".", r"\.").replace("*", ".*")
+
+
+def not_there(
+    missing: Sequence[str],
+    known: Iterable[str],
+    *,
+    noun: str = "topic",
+    listed_by: str | None = None,
+    show: Callable[[str], str] = str,
+) -> NotFound:
+    """The error for names that are not known, with what was probably meant. show: a name that can be any text."""
+    named = ", ".join(map(show, missing[:_NAMED]))
+    more = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
+    what = f"{noun} {named} does not exist" if len(missing) == 1 else f"{noun}s {named}{more} do not exist"
+    hint = did_you_mean(missing[0], known) or f"`kctl {listed_by or f'{noun} list'}` shows what there is"
+    return NotFound(what, hint=hint)

@@ -68,8 +68,8 @@ def kind_word(resource_type: str) -> str:
     return resource_type.lower().replace("_", "-")
 
 
-_KINDS = {kind_word(name): name for name in RESOURCE_TYPES}
-_OPERATION_WORDS = {kind_word(name): name for name in OPERATIONS}
+KIND_WORDS = {kind_word(name): name for name in RESOURCE_TYPES}
+OPERATION_WORDS = {kind_word(name): name for name in OPERATIONS}
 
 
 # --- writing --------------------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def parse_principal(text: str) -> str:
 def parse_resource(text: str) -> tuple[str, str | None, str | None]:
     """«topic», «topic orders», «topic orders*» → type, name and pattern type; without a name: all of the type."""
     reader = _Reader(text)
-    if len(reader.tokens) == 1 and (kind := _KINDS.get(reader.tokens[0].word.lower().replace("_", "-"))):
+    if len(reader.tokens) == 1 and (kind := KIND_WORDS.get(reader.tokens[0].word.lower().replace("_", "-"))):
         return kind, None, None
     found = _resource(reader)
     reader.end()
@@ -187,10 +187,10 @@ def broker_host(text: str) -> str:
 
 def parse_operation(text: str) -> str:
     """«read» → READ. Raises UsageError."""
-    found = _OPERATION_WORDS.get(text.lower().replace("_", "-"))
+    found = OPERATION_WORDS.get(text.lower().replace("_", "-"))
     if found is None:
-        near = did_you_mean(text.lower(), _OPERATION_WORDS)
-        raise UsageError(f"{text!r} is no operation", hint=near or f"one of {', '.join(_OPERATION_WORDS)}")
+        near = did_you_mean(text.lower(), OPERATION_WORDS)
+        raise UsageError(f"{text!r} is no operation", hint=near or f"one of {', '.join(OPERATION_WORDS)}")
     return found
 
 
@@ -337,7 +337,7 @@ def _principal(reader: _Reader) -> str:
 
 
 def _operations(reader: _Reader) -> list[tuple[_Token, str]]:
-    known = {**_OPERATION_WORDS, **{role: role for role in _ROLES}}
+    known = {**OPERATION_WORDS, **{role: role for role in _ROLES}}
     return [(token, reader.known(token, "an operation", known)) for token in reader.take_list("an operation")]
 
 
@@ -356,7 +356,7 @@ def _expanded(reader: _Reader, token: _Token, word: str, resource_type: str, *, 
 
 
 def _resource(reader: _Reader) -> tuple[str, str, str]:
-    kind = reader.one_of("a resource", _KINDS)
+    kind = reader.one_of("a resource", KIND_WORDS)
     if kind == "CLUSTER":
         return kind, CLUSTER_NAME, "LITERAL"
     token = reader.take(f"the name of a {kind_word(kind)}")

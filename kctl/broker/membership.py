@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kctl.errors import KctlError, NotSupported
+from kctl.errors import KctlError, NotFound, NotSupported
 from kctl.model import Broker
 
 if TYPE_CHECKING:
@@ -34,6 +34,30 @@ def read_views(client: ClusterClient, brokers: Collection[int]) -> dict[int, Bro
             known = None if answer.controller_id < 0 else answer.controller_id
             found[node] = BrokerView(tuple(sorted(b.node_id for b in answer.brokers)), known)
     return found
+
+
+def down_brokers(client: ClusterClient) -> list[int]:
+    """Brokers that are not alive, and that replicas or a KRaft controller know.
+
+    Of what this user may see: where fenced brokers are not told, replicas are what is left. Raises ConnectionFailed's
+    subclasses.
+    """
+    state = client.metadata()
+    fenced = fenced_brokers(client)
+    registered = set() if isinstance(fenced, KctlError) else set(fenced)
+    holding = {node for topic in state.topics.values() for p in topic.partitions for node in p.replicas}
+    return sorted((holding | registered) - state.brokers.keys())
+
+
+def told_apart(client: ClusterClient, node: int, error: KctlError) -> KctlError:
+    """`error` of a request to a broker; that it is down, where it is not in the cluster though replicas are on it."""
+    if not isinstance(error, NotFound):
+        return error
+    try:
+        known = down_brokers(client)
+    except KctlError:
+        return error
+    return NotFound(f"broker {node} is down", hint=error.hint) if node in known else error
 
 
 def fenced_brokers(client: ClusterClient) -> dict[int, Broker] | KctlError:

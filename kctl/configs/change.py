@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from kctl.configs.describe import OWN_SOURCE, Config, by_name, describe, describe_brokers_on_each, describe_each
 from kctl.configs.keys import find_key, unknown
-from kctl.configs.other_units import HAS_OTHER_UNIT, values_of_brokers
+from kctl.configs.other_units import values_behind
 from kctl.configs.resources import Resource
 from kctl.configs.values import fault_of, items, number_for, same
 from kctl.deadline import Deadline
@@ -98,13 +98,9 @@ def _with_brokers_values(
     client: ClusterClient, resource: Resource, edits: Sequence[Edit], before: Mapping[str, Config]
 ) -> dict[str, Config]:
     """The configs that shall be unset and whose chain does not say what will hold then, with what a broker says."""
-    names = [
-        edit.name
-        for edit in edits
-        if resource.kind == "topic" and edit.operation == "unset" and edit.name in HAS_OTHER_UNIT
-        and len(before[edit.name].synonyms) == 1 and before[edit.name].own(resource.kind) is not None
-    ]  # fmt: skip
-    behind = values_of_brokers(client, names) if names else {}
+    if resource.kind != "topic":
+        return {}
+    behind = values_behind(client, [before[edit.name] for edit in edits if edit.operation == "unset"])
     return {name: replace(before[name], synonyms=(*before[name].synonyms, synonym)) for name, synonym in behind.items()}
 
 

@@ -10,9 +10,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from kctl.broker.membership import told_apart
 from kctl.configs.html import plain
 from kctl.configs.quota_configs import read_quotas
-from kctl.configs.resources import BROKER_RESOURCE, QUOTA_KINDS, TOPIC_RESOURCE, Kind, Resource
+from kctl.configs.resources import BROKER_RESOURCE, QUOTA_KINDS, TOPIC_RESOURCE, Kind, Resource, right_hint
 from kctl.errors import ConnectionFailed, KctlError, NotFound, OperationFailed
 from kctl.suggestions import did_you_mean
 from kctl.topics.configs import KAFKAS_DEFAULTS, ConfigSource, topic_source
@@ -133,6 +134,9 @@ def describe_each(
     if brokers:
         requests = {int(r.name): _request([r], keys, documentation) for r in brokers}
         answers = client.send_each(requests)
+        for node, answer in answers.items():
+            if isinstance(answer, KctlError):
+                answers[node] = told_apart(client, node, answer)
         found.update((r, _configs_of(r, answers[int(r.name)], keys)) for r in brokers)
     if any(r.kind == "brokers" for r in resources):
         try:
@@ -151,7 +155,21 @@ def describe_each(
             found.update(dict.fromkeys(others[start:], exc))
             break
         found.update((r, _configs_of(r, answer, keys)) for r in chunk)
-    return found
+    return found | _missing_topics(client, found)
+
+
+def _missing_topics(
+    client: ClusterClient, found: Mapping[Resource, list[Config] | KctlError]
+) -> dict[Resource, NotFound]:
+    """The topics that are not there, with what was probably meant."""
+    from kctl.name_patterns import not_there
+
+    missing = [r for r, error in found.items() if r.kind == "topic" and isinstance(error, NotFound)]
+    try:
+        known = client.metadata().topics if missing else {}
+    except KctlError:
+        known = {}
+    return {r: not_there([r.name], known) for r in missing}
 
 
 def describe_brokers_on_each(client: ClusterClient, names: Collection[str]) -> dict[int, list[Config] | KctlError]:
@@ -215,9 +233,11 @@ def _configs_of(resource: Resource, answer: Any, keys: list[str] | None) -> list
         if (row.resource_type, row.resource_name) != (resource.type_code, resource.name):
             continue
         if row.error_code == 3:
-            return NotFound(f"{resource} does not exist", hint="kctl topic list shows what is there")
+            return NotFound(f"{resource} does not exist")
         if row.error_code:
-            hint = _OLD if row.error_code == _INVALID_REQUEST and resource.type_code > BROKER_RESOURCE else None
+            hint = right_hint("DescribeConfigs", resource, row.error_code)
+            if row.error_code == _INVALID_REQUEST and resource.type_code > BROKER_RESOURCE:
+                hint = _OLD
             return error_for(row.error_code, row.error_message, subject=f"configs of {resource}", hint=hint)
         configs = {c.name: _config(c) for c in row.configs}
         if resource.kind == "topic":
@@ -227,7 +247,10 @@ def _configs_of(resource: Resource, answer: Any, keys: list[str] | None) -> list
         return sorted(configs.values(), key=lambda config: config.name)
     # Left out silently when it may not be described.
     code = {TOPIC_RESOURCE: 29, BROKER_RESOURCE: 31}.get(resource.type_code, 31)
-    return error_for(code, "they were not described", subject=f"configs of {resource}")
+    return error_for(
+        code, "they were not described", subject=f"configs of {resource}",
+        hint=right_hint("DescribeConfigs", resource, code),
+    )  # fmt: skip
 
 
 def _of_topic(config: Config) -> Config:

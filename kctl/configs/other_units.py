@@ -26,6 +26,20 @@ _ON_BROKERS: Mapping[str, Mapping[str, int]] = {
 HAS_OTHER_UNIT = frozenset(_ON_BROKERS)
 
 
+def hides_what_is_behind(config: Config) -> bool:
+    """Whether a topic's config has a value of its own, and brokers leave out what would hold without it. Pure."""
+    return config.name in HAS_OTHER_UNIT and len(config.synonyms) == 1 and config.own("topic") is not None
+
+
+def values_behind(client: ClusterClient, configs: Collection[Config]) -> dict[str, Synonym]:
+    """By name, what holds without the topics' own values, for those of `configs` whose chain does not say so.
+
+    One request to one broker, and none where all is told. Empty when no broker tells.
+    """
+    names = {config.name for config in configs if hides_what_is_behind(config)}
+    return values_of_brokers(client, names) if names else {}
+
+
 def values_of_brokers(client: ClusterClient, names: Collection[str]) -> dict[str, Synonym]:
     """What holds for topics that have no value of their own, by the topic's name of the config, as one broker has it.
 

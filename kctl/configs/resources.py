@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from kctl.errors import UsageError
+from kctl.suggestions import did_you_mean
 
 Kind = Literal[
     "topic", "broker", "brokers", "client-metrics", "group", "user", "users", "client-id", "clients", "ip", "ips"
@@ -19,6 +20,7 @@ RESOURCE_TYPES: dict[Kind, int] = {
     "client-metrics": 16,
     "group": 32,
 }
+_NOT_AUTHORIZED = frozenset({29, 30, 31})  # of the topic, the group, the cluster
 # What has quotas and no other configs; those of all that have none of their own.
 QUOTA_KINDS: frozenset[Kind] = frozenset({"user", "users", "client-id", "clients", "ip", "ips"})
 _OF_ALL: dict[str, Kind] = {"brokers": "brokers", "users": "users", "clients": "clients", "ips": "ips"}
@@ -63,15 +65,24 @@ class Resource(NamedTuple):
         return cls("brokers", "")
 
 
+def right_hint(operation: str, resource: Resource, error_code: int) -> str | None:
+    """Which ACL is missing, after an error that says that one is; None after others."""
+    if error_code not in _NOT_AUTHORIZED:
+        return None
+    whose = f"{resource.kind} {resource.name}" if resource.kind in ("topic", "group") else "the cluster"
+    return f"ask for the ACL operation {operation} on {whose}"
+
+
 def parse_resource(text: str) -> Resource:
     """«topic/NAME», «broker/ID», «brokers», «group/NAME», «user/NAME», «users» … Raises UsageError."""
-    from kctl.topics.names import check_name
+    from kctl.topics.names import check_name, fault_of
 
     kind, slash, name = text.partition("/")
     if text in _OF_ALL:
         return Resource(_OF_ALL[text], "")
     if not slash or not name:
-        raise UsageError(f"{text!r} is not something that has configs", hint=_HINT)
+        meant = "" if slash or fault_of(text) else f"did you mean topic/{text}? "
+        raise UsageError(f"{text!r} is not something that has configs", hint=meant + _HINT)
     if kind == "topic":
         check_name(name)
         return Resource.topic(name)
@@ -81,4 +92,5 @@ def parse_resource(text: str) -> Resource:
         return Resource.broker(int(name))
     if kind in _NAMED:
         return Resource(_NAMED[kind], name)
-    raise UsageError(f"{text!r}: {kind!r} is not something that has configs", hint=_HINT)
+    near = did_you_mean(kind, ("topic", "broker", *_NAMED))
+    raise UsageError(f"{text!r}: {kind!r} is not something that has configs", hint=f"{near} {_HINT}" if near else _HINT)

@@ -1,7 +1,7 @@
 """Which settings a broker knows, and what a value must look like: found before a broker refuses to start.
 
 broker_settings.json is taken from the jars (`kafka.server.KafkaConfig.configDef()`, Kafka 3.9.2): type, default,
-range and allowed values of each.
+range and allowed values of each. Authorizers have settings of their own.
 """
 
 from __future__ import annotations
@@ -59,11 +59,22 @@ class Setting:
     ignore_case: bool = False
 
 
+# Of AclAuthorizer and StandardAuthorizer, which read them beside KafkaConfig (AclAuthorizer.configure, Kafka 3.9).
+OF_AUTHORIZERS = (
+    Setting("super.users", "string"),
+    Setting("allow.everyone.if.no.acl.found", "boolean", "false"),
+    Setting("authorizer.zookeeper.url", "string"),
+    Setting("authorizer.zookeeper.connection.timeout.ms", "int"),
+    Setting("authorizer.zookeeper.session.timeout.ms", "int"),
+    Setting("authorizer.zookeeper.max.in.flight.requests", "int", min=1),
+)
+
+
 @lru_cache(maxsize=1)
 def known_settings() -> Mapping[str, Setting]:
     """All settings by name."""
     document = json.loads(Path(__file__).with_name("broker_settings.json").read_text(encoding="utf-8"))
-    return settings_in(document["settings"])
+    return {setting.name: setting for setting in OF_AUTHORIZERS} | settings_in(document["settings"])
 
 
 def settings_in(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, Setting]:

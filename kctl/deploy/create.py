@@ -57,7 +57,7 @@ def check_new(host: Host, name: str) -> None:
     if context is not None and context.cluster_dir is None:
         raise AlreadyExists(
             f"context {name} exists and names another cluster",
-            hint="choose another name, or remove the context",
+            hint=f"choose another name, or remove the context: kctl context remove {name}",
         )
 
 

@@ -25,6 +25,7 @@ from kctl import paths
 from kctl.deploy.host import Host
 from kctl.deploy.layout import BrokerNode, ClusterSpec, ZooKeeperNode, check_name, spec_to_json
 from kctl.errors import Busy, InvalidFile, KctlError, NotFound, OperationFailed
+from kctl.suggestions import did_you_mean
 
 SPEC_FILE = "cluster.json"
 _FORMAT = 1
@@ -61,9 +62,9 @@ def load(host: Host, name: str) -> ClusterSpec:
     """The description of a cluster. Raises NotFound with the names there are, InvalidFile when it cannot be read."""
     entry = entry_path(name)
     if not os.path.lexists(entry):
-        known = ", ".join(c.name for c in list_clusters(host))
-        hint = f"known: {known}" if known else f"kctl cluster create {name} --layout single makes it"
-        raise NotFound(f"cluster {name} does not exist", hint=hint)
+        known = [c.name for c in list_clusters(host)]
+        hint = f"known: {', '.join(known)}" if known else "there is no cluster here; `kctl cluster list` shows them"
+        raise NotFound(f"cluster {name} does not exist", hint=did_you_mean(name, known) or hint)
     directory = Path(os.path.realpath(entry))
     data = host.read_file(spec_path(directory), max_bytes=_MAX_SPEC_BYTES)
     if data is None:

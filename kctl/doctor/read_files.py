@@ -16,8 +16,6 @@ from kctl.health.rule import Releases, parse_releases
 from kctl.health.rule_facts import FileFacts, RuleFacts, Settings
 from kctl.suggestions import closest
 
-# Read by authorizers and listeners, not by KafkaConfig.
-_PLUGINS = frozenset({"super.users", "allow.everyone.if.no.acl.found"})
 _OF_NO_SETTING = "${"  # a config provider's variable (KIP-297): what it stands for is not known here
 ROLES = ("producer", "consumer")
 
@@ -77,9 +75,7 @@ def read_broker_file(file: str, releases: Releases | None = None) -> PropertiesF
     """A server.properties. Raises UsageError, InvalidFile (not a .properties file, a key twice)."""
     values = read_properties(file)
     known = known_settings()
-    unknown = [
-        key for key in values if base_name(key) not in known and base_name(key) not in _PLUGINS and key not in _newer()
-    ]
+    unknown = [key for key in values if base_name(key) not in known and key not in _newer()]
     facts = _facts(file, values, unknown, {**known}, base=True)
     return PropertiesFile(_settings(file, values, known, releases), facts)
 

@@ -100,16 +100,13 @@ def missing_groups(client: ClusterClient, names: Sequence[str]) -> NotFound:
     """The error for groups that are not there, with what was probably meant."""
     from kctl.errors import KctlError
     from kctl.groups.describe import list_groups
-    from kctl.suggestions import did_you_mean
+    from kctl.name_patterns import not_there
 
     try:
         known = list(list_groups(client).groups)
     except KctlError:
         known = []
-    hint = did_you_mean(names[0], known) or "`kctl group list` shows the groups"
-    named = ", ".join(repr(name) for name in names)
-    text = f"group {named} does not exist" if len(names) == 1 else f"groups {named} do not exist"
-    return NotFound(text, hint=hint)
+    return not_there(names, known, noun="group", show=repr)
 
 
 def describe_existing(client: ClusterClient, names: Sequence[str]) -> dict[str, Group]:

@@ -15,10 +15,11 @@ from kctl.model import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class InternalTopic:
-    """A topic that the brokers make for a topology. partitions, replication_factor: None where it leaves them open."""
+    """A topic that the brokers make for a topology. partition_count, replication_factor: None where it leaves them
+    open."""
 
-    name: str
-    partitions: int | None
+    topic: str
+    partition_count: int | None
     replication_factor: int | None
     configs: Mapping[str, str]
 
@@ -76,7 +77,7 @@ class StreamsMember:
 def sources(topology: Topology | None, member: StreamsMember) -> tuple[TopicPartition, ...]:
     """The partitions that a member's active tasks read; some may not exist, where topics differ in their number."""
     read = {
-        each.subtopology_id: (*each.source_topics, *(topic.name for topic in each.repartition_source_topics))
+        each.subtopology_id: (*each.source_topics, *(internal.topic for internal in each.repartition_source_topics))
         for each in (topology.subtopologies if topology else None) or ()
     }
     return tuple(

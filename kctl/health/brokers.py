@@ -133,7 +133,10 @@ def check_replicas(facts: Facts, limits: Limits) -> Check:
     off = sorted(node for node, count in counts.items() if abs(count - mean) > allowed)
     if not counts:
         return Check("replicas", Status.OK, "no brokers")
-    spread = f"{min(counts.values()):,} to {max(counts.values()):,} on a broker, {mean:,.4g} on average"
+    least, most = min(counts.values()), max(counts.values())
+    spread = (
+        f"{most:,} on each broker" if least == most else f"{least:,} to {most:,} on a broker, {mean:,.4g} on average"
+    )
     if off:
         return Check("replicas", Status.WARNING, spread, tuple(f"broker {node}" for node in off))
     return Check("replicas", Status.OK, spread)

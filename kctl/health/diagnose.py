@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kctl.broker.membership import fenced_brokers
 from kctl.errors import KctlError
 from kctl.health.causes import Suspect, find_suspects, troubled
-from kctl.health.collect import adding_replicas
+from kctl.health.collect import adding_replicas, min_isr_of
 from kctl.health.held_back import HeldBack, find_held_back
 from kctl.health.hidden import hidden_line, hidden_topics
 from kctl.health.isr_changes import IsrChanges
-from kctl.health.partitions import adding_unknown
+from kctl.health.partitions import adding_unknown, under_min_isr
 from kctl.log_dirs import LogDir, fetch_log_dirs
-from kctl.model import ClusterState, TopicPartition
+from kctl.model import ClusterState, PartitionState, TopicPartition
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -23,14 +23,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """partitions: how many there are. offline, under_replicated: «orders-3», each in one of them only. held_back: what
-    lies behind the high watermark. watched_ms: how long ISRs were watched, None when they were not; isr_changes: what
-    changed meanwhile. failures: what could not be read, and why.
+    """partitions: how many there are. offline, under_replicated: «orders-3», each in one of them only. under_min_isr:
+    of the under-replicated those that refuse acks=all. held_back: what lies behind the high watermark. watched_ms: how
+    long ISRs were watched, None when they were not; isr_changes: what changed meanwhile. failures: what could not be
+    read, and why.
     """
 
     partition_count: int
     offline: tuple[str, ...]
     under_replicated: tuple[str, ...]
+    under_min_isr: tuple[str, ...]
     suspects: tuple[Suspect, ...]
     held_back: tuple[HeldBack, ...]
     watched_ms: int | None
@@ -58,12 +60,14 @@ def diagnose(
         problems = troubled(state, adding)
         log_dirs = fetch_log_dirs(client, state.brokers)
         fenced = fenced_brokers(client) if problems else {}
+        min_isr = min_isr_of(client, {p.topic for p in problems if not p.offline}, state.brokers)
         held_back, failures = find_held_back(client, state)
         hidden = hidden_topics(client, state, log_dirs)
     failures += [found.message for found in log_dirs.values() if isinstance(found, KctlError)]
     if isinstance(fenced, KctlError):
         failures.append(fenced.message)
         fenced = {}
+    failures += [found.message for found in min_isr.values() if isinstance(found, KctlError)]
     unknown = adding_unknown(adding) if any(not p.offline for p in problems) else None
     failures += [unknown] if unknown else []
     if isinstance(hidden, KctlError):
@@ -75,12 +79,20 @@ def diagnose(
         partition_count=sum(len(topic.partitions) for topic in state.topics.values()),
         offline=tuple(str(p.tp) for p in problems if p.offline),
         under_replicated=tuple(str(p.tp) for p in problems if not p.offline),
+        under_min_isr=tuple(_refusing(problems, min_isr)),
         suspects=tuple(find_suspects(state, places, adding, fenced)),
         held_back=tuple(held_back),
         watched_ms=watched_ms,
         isr_changes=tuple(changes),
         failures=tuple(dict.fromkeys(failures)),
     )
+
+
+def _refusing(problems: Iterable[PartitionState], min_isr: Mapping[str, int | KctlError]) -> Iterator[str]:
+    for p in problems:
+        least = min_isr.get(p.topic)
+        if isinstance(least, int) and not p.offline and under_min_isr(p, least):
+            yield str(p.tp)
 
 
 def replica_places(

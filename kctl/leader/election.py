@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kctl.deadline import Deadline
-from kctl.errors import KctlError, NotFound, OutcomeUnknown, Refused
+from kctl.errors import KctlError, OutcomeUnknown, Refused
 from kctl.leader.elect import elect_leaders
 from kctl.leader.status import not_preferred
 from kctl.model import ClusterState, PartitionState, TopicPartition
 from kctl.partition_requests import PER_REQUEST
+from kctl.topics.partition_numbers import no_partition
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -58,10 +59,7 @@ def choose(
     for name, topic in state.topics.items():
         missing = wanted - {p.partition for p in topic.partitions}
         if missing:
-            raise NotFound(
-                f"topic {name} has no partition {', '.join(map(str, sorted(missing)))}",
-                hint=f"it has {len(topic.partitions)}, counted from 0",
-            )
+            raise no_partition(name, missing, len(topic.partitions))
     return state, [p for p in chosen if p.partition in wanted]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from kctl.errors import Refused
+from kctl.errors import KctlError, Refused
 from kctl.reassign.cluster import NONE, PlanCluster
 from kctl.reassign.goals import Goals, Roles
 from kctl.reassign.loads import BrokerLoad, Change
@@ -124,6 +124,34 @@ def about_lower_factor(cluster: PlanCluster, goals: Goals, changes: Sequence[Cha
     ids = ",".join(map(str, receiving))
     avoid = f"--exclude-broker {ids}, or a larger --tolerance," if len(receiving) <= 5 else "a larger --tolerance"
     return [f"{made}; {avoid} needs fewer"]
+
+
+def lowered_topics(topics: Sequence[str], topic_of: Sequence[int], changes: Sequence[Change]) -> dict[str, int]:
+    """Topics that have fewer replicas afterwards → how many their partitions have at least."""
+    found: dict[str, int] = {}
+    for change in changes:
+        if change.fewer:
+            name = topics[topic_of[change.partition]]
+            found[name] = min(len(change.after), found.get(name, len(change.after)))
+    return found
+
+
+def about_min_isr(lowered: Mapping[str, int], min_isr: Mapping[str, int | KctlError]) -> list[str]:
+    """Topics that take acks=all only while all of the replicas that they will have are in sync.
+
+    lowered: topic → its replicas afterwards; min_isr: its min.insync.replicas, or why it could not be read.
+    """
+    lines = []
+    for topic, replicas in sorted(lowered.items()):
+        least = min_isr.get(topic)
+        if isinstance(least, KctlError):
+            lines.append(
+                f"whether {topic} has enough replicas for its min.insync.replicas is not known: {least.message}"
+            )
+        elif least is not None and 1 < least >= replicas:
+            with_ = f"{counted(replicas, 'replica')} and min.insync.replicas={least}"
+            lines.append(f"{topic} will have {with_}: while one broker of them is down, acks=all is refused")
+    return lines
 
 
 def warnings_of(cluster: PlanCluster, goals: Goals, roles: Roles) -> list[str]:

@@ -17,6 +17,7 @@ from kctl.errors import InvalidFile, KctlError, NotFound, UsageError
 from kctl.input_file import read_input
 from kctl.log_dirs import LogDir, fetch_log_dirs
 from kctl.model import ClusterState, TopicPartition
+from kctl.name_patterns import not_there
 from kctl.reassign.cluster import PlanCluster, from_export, from_state
 from kctl.reassign.disks import log_dirs_of_export
 from kctl.topics.reassignments import ongoing_reassignments
@@ -104,9 +105,7 @@ def select_topics(snapshot: Snapshot, names: Collection[str], pattern: re.Patter
     known = set(snapshot.cluster.topics)
     missing = sorted(set(names) - known)
     if missing:
-        what = "topic {} does not exist" if len(missing) == 1 else "topics {} do not exist"
-        shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
-        raise NotFound(what.format(shown), hint="`kctl topic list --internal` has all names")
+        raise not_there(missing, known, listed_by="topic list --internal")
     wanted = set(names)
     if pattern is not None:
         matching = {name for name in known if pattern.fullmatch(name)}

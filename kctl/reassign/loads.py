@@ -22,6 +22,11 @@ class Change(NamedTuple):
     log_dirs_before: list[str | None] | None = None
     log_dirs: list[str | None] | None = None
 
+    @property
+    def fewer(self) -> int:
+        """How many replicas the partition has less than before."""
+        return max(0, len(self.before) - len(self.after))
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerLoad:

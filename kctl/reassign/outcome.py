@@ -152,9 +152,19 @@ def end(run: Run) -> None:
     run.write(Step.END, outcome=outcome, result={**_entry(found, brokers), "moves": moves, "bytes": size})
 
 
+# Of a journal's last entry: its keys → fields of Reached. Journals are a format: their keys stay.
+_COUNTS = {
+    "partitions": "partition_count",
+    "reached": "reached",
+    "in_flight": "in_flight",
+    "as_before": "as_before",
+    "elsewhere": "elsewhere",
+}
+
+
 def _entry(found: Reached, brokers: Sequence[BrokerLeft]) -> dict[str, object]:
     """What the journal keeps of the result; short, however much failed."""
-    counts = {name: getattr(found, name) for name in ("partitions", "reached", "in_flight", "as_before", "elsewhere")}
+    counts = {key: getattr(found, name) for key, name in _COUNTS.items()}
     failures = [[f.topic, f.partition, f.standing, f.reason[:500]] for f in found.failures[:100]]
     left = [[b.broker, b.replica_count, b.partitions[:5], b.without_leader] for b in brokers[:20]]
     return {**counts, "failures": failures, "brokers_left": left}
@@ -268,7 +278,7 @@ def throttles_left(state: RunState) -> list[str]:
 
 def _from_entry(state: RunState) -> tuple[Reached, list[BrokerLeft]]:
     said = (state.end or {}).get("result") or {}
-    counts = {n: int(said.get(n, 0)) for n in ("partitions", "reached", "in_flight", "as_before", "elsewhere")}
+    counts = {name: int(said.get(key, 0)) for key, name in _COUNTS.items()}
     failures = [NotReached(*row) for row in said.get("failures", ())]
     return Reached(**counts, failures=failures), [BrokerLeft(*row) for row in said.get("brokers_left", ())]
 

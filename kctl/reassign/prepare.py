@@ -52,7 +52,9 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a run will do. duration_ms: at least, at the throttle; None without one."""
+    """What a run will do. removed_replicas: how many partitions have less than before. duration_ms: at least, at the
+    throttle; None without one.
+    """
 
     kind: str
     cluster: str
@@ -62,6 +64,7 @@ class Preview:
     bytes: int
     unknown_sizes: int
     reorders: int
+    removed_replicas: int
     batches: int
     throttle_bytes: int | None
     duration_ms: int | None
@@ -172,6 +175,7 @@ def preview(prepared: Prepared) -> Preview:
         bytes=sum(map(copy_bytes, todo)),
         unknown_sizes=sum(1 for r in todo if r.size_bytes is None and copies_to(r)),
         reorders=sum(1 for r in todo if not copies_to(r)),
+        removed_replicas=sum(max(0, len(r.before) - len(r.after)) for r in todo if r.before is not None),
         batches=len(plan.batches),
         throttle_bytes=rate,
         duration_ms=estimated_ms(plan.reassignments, plan.batches, rate, prepared.leaders) if rate else None,

@@ -16,6 +16,7 @@ from kctl.records.batches import decode
 from kctl.records.fetcher import Fetcher
 from kctl.records.options import ConsumeOptions
 from kctl.topics.describe import hidden, known_topics
+from kctl.topics.partition_numbers import no_partition
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -71,10 +72,10 @@ def _partitions(state: ClusterState, topics: Sequence[str], options: ConsumeOpti
     for topic in topics:
         count = len(state.topics[topic].partitions)
         wanted = range(count) if options.partitions is None else sorted(set(options.partitions))
-        for number in wanted:
-            if number >= count:
-                raise NotFound(f"topic {topic} has no partition {number}", hint=f"it has 0 to {count - 1}")
-            yield TopicPartition(topic, number)
+        missing = [number for number in wanted if number >= count]
+        if missing:
+            raise no_partition(topic, missing, count)
+        yield from (TopicPartition(topic, number) for number in wanted)
 
 
 def log_offsets(

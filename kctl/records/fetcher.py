@@ -27,6 +27,7 @@ from kctl.records.batches import next_offset
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
+_DENIED = 29  # TOPIC_AUTHORIZATION_FAILED
 OFFSET_OUT_OF_RANGE = 1
 _NO_LEADER = -1
 _PATIENCE_MS = 500
@@ -192,7 +193,8 @@ class Fetcher:
                     self._unread.discard(tp)
                     yield Fetched(tp, position, position, b"", (), -1, row.error_code)
                 elif row.error_code:
-                    raise _final(error_for(row.error_code, None, subject=f"partition {tp}"))
+                    hint = "ask for the ACL operation Read on the topic" if row.error_code == _DENIED else None
+                    raise _final(error_for(row.error_code, None, subject=f"partition {tp}", hint=hint))
                 else:
                     self._failing.pop(tp, None)
                     self._unread.discard(tp)

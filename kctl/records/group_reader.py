@@ -166,8 +166,8 @@ class GroupReader:
         if time.monotonic() - self._started > _ASSIGNED_S and not self._consumer.assignment():
             self._waiting_told = True
             self._sink.warn(
-                f"group {self._options.group} has assigned nothing yet: it waits for its other members,"
-                " and for the session of one that died to end"
+                f"group {self._options.group} has assigned nothing yet: its coordinator may just have begun,"
+                " or waits for other members, or for the session of one that died to end"
             )
 
     def _first_offsets(self, partitions: Collection[TopicPartition]) -> None:

@@ -78,7 +78,10 @@ def _bytes(text: Any, encoding: Any, what: str) -> bytes | None:
     if text is None:
         return None
     if not isinstance(text, str):
-        raise Unfit(f"has a {what} that is neither a string nor null", hint="JSON in a value is written as a string")
+        raise Unfit(
+            f"has a {what} that is neither a string nor null",
+            hint="JSON in a value is written as a string, as `kctl consume -o json` without a decoder does",
+        )
     if encoding in (None, UTF8):
         try:
             return text.encode("utf-8")

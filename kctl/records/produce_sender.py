@@ -185,10 +185,12 @@ class Sender:
                 self._give_up(lane, self._no_progress(lane))
 
     def _no_progress(self, lane: Lane) -> KctlError:
-        why = f"partition {self._options.topic}-{lane.partition} took nothing for {self._options.timeout_s:g} s"
+        place = f"partition {self._options.topic}-{lane.partition}"
+        why = f"{place} took nothing for {self._options.timeout_s:g} s"
         if self._leaders.trouble is None:
             return OperationFailed(why, hint="is its leader up? --timeout waits longer")
-        return OperationFailed(f"{why}: {self._leaders.trouble.message}", hint=self._leaders.trouble.hint)
+        reason = self._leaders.trouble.message.removeprefix(f"{place}: ")
+        return OperationFailed(f"{why}: {reason}", hint=self._leaders.trouble.hint)
 
     def _most(self, lane: Lane) -> int:
         """One at a time until a first one is acknowledged, also behind an error: a broker that knows nothing of this

@@ -21,6 +21,7 @@ from kctl.errors import UsageError
 
 MAX_RANDOM = 64 << 20
 _PART = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]|[^{}]+")
+_PLACEHOLDER = re.compile(r"(\{(?:n|uuid|now|random:[0-9]+|int:-?[0-9]+:-?[0-9]+)\})")
 _HINT = "placeholders are {n}, {uuid}, {now}, {random:100} and {int:1:6}; {{ is a brace"
 
 Render = Callable[[int], bytes]
@@ -28,7 +29,10 @@ Render = Callable[[int], bytes]
 
 def template(text: str) -> Render:
     """What makes the payload of a record from its number. Raises UsageError."""
-    parts = [_part(match) for match in _PART.finditer(text)]
+    try:
+        parts = [_part(match) for match in _PART.finditer(text)]
+    except UsageError as exc:
+        raise UsageError(exc.message, hint=f"{_doubled(text)}{_HINT}") from None
     if len(parts) == 1:
         return parts[0]
     return lambda number: b"".join([part(number) for part in parts])
@@ -42,12 +46,21 @@ def random_text(size: int) -> Render:
     return lambda _number: b64encode(os.urandom(raw))[:size]
 
 
+def _doubled(text: str) -> str:
+    """What to write instead of JSON as it is: its braces doubled, but those of placeholders. "" where it was tried."""
+    if "{{" in text or len(text) > 200:
+        return ""
+    pieces = _PLACEHOLDER.split(text)
+    pieces[::2] = [piece.replace("{", "{{").replace("}", "}}") for piece in pieces[::2]]
+    return f"braces of JSON are doubled: {''.join(pieces)}; "
+
+
 def _part(match: re.Match[str]) -> Render:
     text = match.group()
     if match.group(1) is not None:
         return _placeholder(match.group(1))
     if text in ("{", "}"):
-        raise UsageError(f"the template has a lone {text}", hint=_HINT)
+        raise UsageError(f"the template has a lone {text}")
     literal = text.replace("{{", "{").replace("}}", "}").encode("utf-8", "surrogateescape")
     return lambda _number: literal
 
@@ -63,7 +76,7 @@ def _placeholder(text: str) -> Render:
         if name == "int" and len(numbers) == 2 and numbers[0] <= numbers[1]:
             low, high = numbers
             return lambda _number: b"%d" % random.randint(low, high)  # noqa: S311 - no secret
-    raise UsageError(f"the template has {{{text}}}, which is no placeholder", hint=_HINT)
+    raise UsageError(f"the template has {{{text}}}, which is no placeholder")
 
 
 def _uuid(_number: int) -> bytes:

@@ -111,9 +111,12 @@ def _of_group(now: GroupStatus, partitions: Sequence[PartitionStatus]) -> Iterat
         yield f"{_VERDICTS['REWIND']}, and since then it {verdict}"
     elif now.status in {State.ERR, State.WARN}:
         yield verdict
+    elif now.status == State.OK:
+        yield "status OK"  # what it loses is why it is here
     if now.lag:
         age = now.time_lag_at_least_ms
-        yield f"{counted(now.lag, 'message')} behind{f' ({format_duration(age)})' if age else ''}"
+        more = ">" if now.time_lag_ms is None else ""
+        yield f"{counted(now.lag, 'message')} behind{f' ({more}{format_duration(age)})' if age else ''}"
     if now.lost:
         yield f"{counted(now.lost, 'message')} deleted before they were read"
     if now.loss_ms is not None:

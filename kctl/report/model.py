@@ -126,7 +126,10 @@ class TopicReport:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """How much there is of each. Groups are counted by the status that counts; of partitions, all are."""
+    """How much there is of each. Groups are counted by the status that counts; of partitions, all are.
+
+    time_lag_at_least_ms: the longest; time_lag_ms: the same, None where it is only known to be longer.
+    """
 
     group_count: int
     groups_ok: int
@@ -137,6 +140,7 @@ class Overview:
     lag: int | None
     lost: int | None
     time_lag_ms: int | None
+    time_lag_at_least_ms: int | None
     next_loss_ms: int | None
     broker_count: int
     log_dir_count: int

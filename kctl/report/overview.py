@@ -17,6 +17,8 @@ def overview(
     """groups: each, and whether it is gone: then it counts in `groups` alone. What is not known is left out of sums."""
     there = [group for group, gone in groups if not gone]
     by_state = [State[group.status] if group.status else State.UNKNOWN for group in there]
+    longest = _most(group.time_lag_at_least_ms for group in there)
+    exact = _most(group.time_lag_ms for group in there)
     return Overview(
         group_count=len(groups),
         groups_ok=by_state.count(State.OK),
@@ -26,7 +28,8 @@ def overview(
         partition_count=sum(group.partition_count for group in there),
         lag=_sum(group.lag for group in there),
         lost=_sum(group.lost for group in there),
-        time_lag_ms=_most(group.time_lag_at_least_ms for group in there),
+        time_lag_ms=longest if exact == longest else None,
+        time_lag_at_least_ms=longest,
         next_loss_ms=_least(group.loss_ms for group in there),
         broker_count=len({row.now.broker for row in log_dirs}),
         log_dir_count=len(log_dirs),

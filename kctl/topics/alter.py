@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from kctl.configs.change import ChangedConfig, Edit, check
-from kctl.configs.describe import OWN_SOURCE, Config, by_name, describe_each
+from kctl.configs.describe import OWN_SOURCE, Config, Synonym, by_name, describe_each
 from kctl.configs.keys import unknown
+from kctl.configs.other_units import hides_what_is_behind, values_behind
 from kctl.configs.resources import Resource
 from kctl.deadline import Deadline
 from kctl.dynamic_configs import alter_dynamic
@@ -74,7 +75,8 @@ def plan_alter(client: ClusterClient, state: ClusterState, changes: Sequence[Top
     for change in changes:
         _check_partitions(state.topics[change.name], change, state.brokers)
     before = _read_configs(client, changes)
-    rows = [_planned(state.topics[change.name], change, before.get(change.name, {})) for change in changes]
+    behind = values_behind(client, [before[c.name][k] for c in changes for k, v in c.configs.items() if v is None])
+    rows = [_planned(state.topics[change.name], change, before.get(change.name, {}), behind) for change in changes]
     todo = _todo(rows, changes)
     failed = alter_dynamic(client, _config_changes(todo, rows), validate_only=True)
     for error in failed.values():
@@ -113,25 +115,37 @@ def _read_configs(client: ClusterClient, changes: Sequence[TopicChange]) -> dict
     return found
 
 
-def _planned(topic: TopicState, change: TopicChange, before: Mapping[str, Config]) -> AlteredTopic:
-    configs = tuple(_planned_config(change.name, key, value, before[key]) for key, value in change.configs.items())
+def _planned(
+    topic: TopicState, change: TopicChange, before: Mapping[str, Config], behind: Mapping[str, Synonym]
+) -> AlteredTopic:
+    configs = tuple(
+        _planned_config(change.name, key, value, before[key], behind.get(key)) for key, value in change.configs.items()
+    )
     count = len(topic.partitions)
     after = change.partitions if change.partitions is not None else count
     changes = after != count or any(row.result != "unchanged" for row in configs)
     return AlteredTopic(topic.name, "would alter" if changes else "unchanged", count, after, configs)
 
 
-def _planned_config(topic: str, name: str, value: str | None, config: Config) -> ChangedConfig:
+def _planned_config(topic: str, name: str, value: str | None, config: Config, behind: Synonym | None) -> ChangedConfig:
+    """behind: what holds without the topic's own value, where the config's chain leaves it out. Pure."""
     path = Resource.topic(topic).path
     own = config.own("topic")
     source = config.source.value if config.source else None
     if value is None and own is not None:
-        below = next((s for s in config.synonyms if s != own), None)
-        after = (below.value, below.source.value) if below else (config.default, ConfigSource.DEFAULT.value)
+        after = _after_unset(config, own, behind)
         return ChangedConfig(path, name, "would unset", config.value, source, *after, config.sensitive)
     if value is None or (own is not None and own.value == value and not config.sensitive):
         return ChangedConfig(path, name, "unchanged", config.value, source, config.value, source, config.sensitive)
     return ChangedConfig(path, name, "would set", config.value, source, value, _OWN, config.sensitive)
+
+
+def _after_unset(config: Config, own: Synonym, behind: Synonym | None) -> tuple[str | None, str | None]:
+    """The value that will hold, None when nobody tells it, and where it is set."""
+    if hides_what_is_behind(config):  # Kafka's default would say 7 days where log.retention.hours says one
+        return (behind.value, behind.source.value) if behind else (None, None)
+    below = next((s for s in config.synonyms if s != own), None)
+    return (below.value, below.source.value) if below else (config.default, ConfigSource.DEFAULT.value)
 
 
 def _todo(rows: Sequence[AlteredTopic], changes: Sequence[TopicChange]) -> list[TopicChange]:

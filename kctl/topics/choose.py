@@ -6,11 +6,12 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kctl.cluster_rights import NEED_ALL_TOPICS, may_describe_all_topics
-from kctl.errors import NotFound, Refused, UsageError
+from kctl.errors import Refused, UsageError
 from kctl.model import ClusterState, TopicPartition, TopicState
 from kctl.name_patterns import parse_patterns, select
 from kctl.topics.describe import hidden, known_topics
 from kctl.topics.names import check_name
+from kctl.topics.partition_numbers import no_partition
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -71,6 +72,6 @@ def chosen_partitions(topics: Iterable[TopicState], numbers: Collection[int] | N
     for topic in topics:
         missing = set(numbers or ()) - {p.partition for p in topic.partitions}
         if missing:
-            raise NotFound(f"topic {topic.name} has no partition {', '.join(map(str, sorted(missing)))}")
+            raise no_partition(topic.name, missing, len(topic.partitions))
         found += [p.tp for p in topic.partitions if numbers is None or p.partition in numbers]
     return found

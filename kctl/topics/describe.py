@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kctl.errors import KctlError, NotFound
 from kctl.health.partitions import at_min_isr, under_min_isr, under_replicated
 from kctl.model import ClusterState, PartitionState, TopicPartition, TopicState
-from kctl.suggestions import did_you_mean
+from kctl.name_patterns import not_there
 from kctl.topics.configs import ConfigEntry, ConfigSource, fetch_topic_configs, min_isr_in
 from kctl.topics.names import check_name, is_internal
 from kctl.topics.offsets import LogSpan
@@ -118,9 +118,7 @@ def known_topics(client: ClusterClient, names: Collection[str]) -> ClusterState:
 
 def unknown_topics(client: ClusterClient, missing: Sequence[str]) -> NotFound:
     """The error for topics that do not exist, with what was probably meant."""
-    what = f"topic {missing[0]} does not exist" if len(missing) == 1 else f"topics {', '.join(missing)} do not exist"
-    meant = did_you_mean(missing[0], client.metadata().topics)
-    return NotFound(what, hint=meant or "`kctl topic list` shows the topics")
+    return not_there(missing, client.metadata().topics)
 
 
 def describe_topics(

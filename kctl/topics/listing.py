@@ -10,7 +10,7 @@ from kctl.health.collect import adding_replicas
 from kctl.health.model import Adding
 from kctl.health.partitions import adding_of, adding_unknown, under_replicated
 from kctl.model import ClusterState, TopicState
-from kctl.topics.describe import hidden
+from kctl.topics.describe import NEEDS_CONFIGS, Problem, describe_chosen, hidden, only
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -58,6 +58,24 @@ def summaries(topics: Iterable[TopicState], adding: Adding) -> list[TopicSummary
         )
         for topic in topics
     ]
+
+
+def having(
+    client: ClusterClient, state: ClusterState, rows: Sequence[TopicSummary], problems: Collection[Problem]
+) -> tuple[list[TopicSummary], list[str]]:
+    """Those of `rows` that have a partition with one of `problems`; and why that is not known of others. Configs are
+    asked for only where they are needed."""
+    by_configs = NEEDS_CONFIGS.intersection(problems)
+    described = describe_chosen(client, state, [state.topics[row.topic] for row in rows]) if by_configs else []
+    names = {topic.topic for topic in described if only(topic, by_configs).partitions}
+    kept = [
+        row
+        for row in rows
+        if row.topic in names
+        or (row.under_replicated_partitions and Problem.UNDER_REPLICATED in problems)
+        or (row.offline_partitions and Problem.UNAVAILABLE in problems)
+    ]
+    return kept, [topic.configs_error for topic in described if topic.configs_error]
 
 
 def with_sizes(

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 
 from kctl.errors import UsageError
+from kctl.name_patterns import as_regex
 
 MAX_NAME_LENGTH = 249
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
@@ -34,7 +35,10 @@ def check_name(name: str) -> str:
     fault = fault_of(name)
     if fault:
         shown = name if len(name) <= 60 else name[:57] + "…"
-        raise UsageError(f"{shown!r} is not a topic name: {fault}", hint="for example orders, or billing.orders-v2")
+        regex = as_regex(name)
+        pattern = f"a pattern is --match {regex!r}, where the command has it; " if regex else ""
+        hint = f"{pattern}for example orders, or billing.orders-v2"
+        raise UsageError(f"{shown!r} is not a topic name: {fault}", hint=hint)
     return name
 
 

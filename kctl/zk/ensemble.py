@@ -25,9 +25,10 @@ _ANY_HOST = {"0.0.0.0", "::", "0:0:0:0:0:0:0:0"}  # noqa: S104 - nothing is boun
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A server of the ensemble. client: where it takes clients; None where the configuration leaves that to it."""
+    """A server of the ensemble, with its number (myid). client: where it takes clients; None where the configuration
+    leaves that to it."""
 
-    id: int
+    server_id: int
     host: str
     client: Address | None
 
@@ -114,7 +115,7 @@ def read_ensemble(named: Sequence[Address], limit_s: float, security: Security) 
     servers += ask_each(more, rest, security)
     doubt = None
     if len(members) > len(servers):
-        hosts = ", ".join(f"{each.id} on {each.host}" for each in members)
+        hosts = ", ".join(f"{each.server_id} on {each.host}" for each in members)
         doubt = (
             f"the ensemble has {len(members)} servers ({hosts}), and only {len(servers)} shown here: it does not tell "
             "where the others take clients, so name each in --zookeeper or the context"

@@ -139,7 +139,8 @@ def _number(text: str | None) -> int | None:
 
 def problems(servers: Sequence[Server]) -> list[str]:
     """What is not as it should be in an ensemble, a line each. Pure."""
-    found = [f"{each.server}: {each.problem}" for each in servers if each.problem]
+    told = [(each.server, each.problem) for each in servers if each.problem]
+    found = [problem if server in problem else f"{server}: {problem}" for server, problem in told]
     leaders = [each.server for each in servers if each.mode == "leader"]
     followers = [each for each in servers if each.mode in ("follower", "observer")]
     if len(leaders) > 1:

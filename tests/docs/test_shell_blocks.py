@@ -28,6 +28,12 @@ def test_there_are_documents() -> None:
     assert ROOT / "README.md" in DOCUMENTS
 
 
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_no_page_leaves_a_cluster_in_the_environment(document: Path) -> None:
+    """KCTL_CONTEXT comes before the current context: whoever reads on would be sent to a cluster that is gone."""
+    assert "\neval " not in f"\n{script(document)}"
+
+
 def _parameter(document: Path) -> Any:
     name = str(document.relative_to(ROOT))
     return pytest.param(document, id=name, marks=[pytest.mark.long] if name in LONG else [])

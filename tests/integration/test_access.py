@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kctl_testing import Kctl, TestCluster
+from kctl_testing import Kctl, TestCluster, within
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,9 @@ def test_quotas(kctl: Kctl, cluster: TestCluster) -> None:
         (10_000_000.0, None, "unset"), (2000.0, None, "unset"),
     ]  # fmt: skip
     assert kctl.json("quota", "list", "--user", "access-uma") == []
-    assert "unchanged" in kctl.ok("quota", "unset", *who, "producer_byte_rate").out
+    again = kctl("quota", "unset", *who, "producer_byte_rate", "--yes")
+    assert (again.code, "no producer_byte_rate is set for user" in again.err) == (4, True)
+    assert "unchanged" in kctl.ok("quota", "unset", *who, "producer_byte_rate", "--if-exists").out
 
 
 @pytest.mark.parametrize(
@@ -73,3 +75,18 @@ def test_bad_quotas(kctl: Kctl, cluster: TestCluster, command: list[str], says: 
     result = kctl("quota", *command)
     assert (result.code, result.out) == (2, ""), str(result)
     assert says in result.err
+
+
+@pytest.mark.parametrize("command", [["user", "list"], ["quota", "list"], ["acl", "list"], ["context", "test"]])
+def test_a_bootstrap_server_that_is_down(kctl: Kctl, cluster: TestCluster, command: list[str]) -> None:
+    """The others of the list are asked, and `context test` tells which one it is."""
+    one_dead = ("--bootstrap-server", f"127.0.0.1:1,{cluster.bootstrap}")
+    result, usual = kctl(*command, *one_dead), kctl(*command)
+    assert result.seconds < within(5)
+    if command[0] == "context":
+        assert (result.code, "127.0.0.1:1" in result.err) == (1, True), str(result)
+    else:
+        warned = f"warning: 127.0.0.1:1 refused the connection\n{usual.err}"
+        assert (result.code, result.out, result.err) == (usual.code, usual.out, warned), str(result)
+    none = kctl(*command, "--bootstrap-server", "127.0.0.1:1")
+    assert (none.code, none.out, none.seconds < within(5)) == (3, "", True), str(none)

@@ -26,8 +26,8 @@ def test_list_and_describe(kctl: Kctl, cluster: TestCluster, topic: Callable[...
     mine = topic(partitions=3, replication_factor=2)
     rows = kctl.json("broker", "list")
     assert list(rows[0]) == [
-        "id", "host", "port", "rack", "state", "controller", "leaders", "replicas", "not_in_sync", "size_bytes",
-        "used_percent", "log_dirs", "offline_log_dirs", "release", "error",
+        "broker", "host", "port", "rack", "state", "is_controller", "leaders", "replica_count", "not_in_sync",
+        "size_bytes", "used_percent", "log_dir_count", "offline_log_dirs", "release", "error",
     ]  # fmt: skip
     assert [row["broker"] for row in rows] == list(cluster.broker_ids)
     assert [f"{row['host']}:{row['port']}" for row in rows] == cluster.bootstrap.split(",")
@@ -37,7 +37,7 @@ def test_list_and_describe(kctl: Kctl, cluster: TestCluster, topic: Callable[...
 
     (described,) = kctl.json("broker", "describe", "2")
     assert list(described) == [
-        "id", "host", "port", "rack", "state", "controller", "leaders", "preferred", "replicas",
+        "broker", "host", "port", "rack", "state", "is_controller", "leaders", "preferred", "replica_count",
         "partitions_not_in_sync", "release", "log_dirs", "error",
     ]  # fmt: skip
     assert sum(found["replica_count"] for found in described["log_dirs"]) > 0
@@ -76,8 +76,8 @@ def test_log_dirs_as_kafkas_own_tool(
     assert len(java) == 6
     dirs = kctl.json("broker", "log-dirs", "1", "2", "--topic", mine)
     assert list(dirs[0]) == [
-        "broker", "log_dir", "replicas", "future_replicas", "size_bytes", "usable_bytes", "total_bytes", "used_percent",
-        "error",
+        "broker", "log_dir", "replica_count", "future_replicas", "size_bytes", "usable_bytes", "total_bytes",
+        "used_percent", "error",
     ]  # fmt: skip
     assert {(row["broker"], row["log_dir"]) for row in dirs} == {
         (broker["broker"], log_dir["logDir"]) for broker in found["brokers"] for log_dir in broker["logDirs"]
@@ -106,8 +106,8 @@ def test_api_versions_as_kafkas_own_tool(kctl: Kctl, cluster: TestCluster, kafka
 def test_controller(kctl: Kctl, cluster: TestCluster) -> None:
     found = kctl.json("controller")
     assert list(found) == [
-        "metadata", "id", "host", "port", "epoch", "since", "high_watermark", "named_by", "voters", "observers",
-        "failures",
+        "metadata", "controller_id", "host", "port", "epoch", "since", "high_watermark", "named_by", "voters",
+        "observers", "failures",
     ]  # fmt: skip
     assert found["metadata"] == "zookeeper"
     assert found["named_by"] == {str(node): found["controller_id"] for node in cluster.broker_ids}
@@ -245,7 +245,8 @@ def test_diagnose_finds_nothing_on_a_healthy_cluster(
     result = kctl("cluster", "diagnose", "--watch-for", "2s", "-o", "json")
     found = json.loads(result.out)
     assert list(found) == [
-        "partitions", "offline", "under_replicated", "suspects", "held_back", "watched_ms", "isr_changes", "failures",
+        "partition_count", "offline", "under_replicated", "suspects", "held_back", "watched_ms", "isr_changes",
+        "failures",
     ]  # fmt: skip
     assert found["watched_ms"] == 2000
     assert not [row for row in found["held_back"] if row["topic"] == mine]

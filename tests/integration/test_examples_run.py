@@ -12,7 +12,7 @@ import pytest
 
 from command_tree import every_command, example_of
 from kctl_testing import SCRIPT, Kctl, TestCluster
-from secure_cluster import SecureCluster
+from secure_cluster import SecureCluster, remove_acls
 
 # Examples that need more than a cluster with a topic and a group: what they need, or where they are run.
 ELSEWHERE = {
@@ -83,6 +83,7 @@ def prepared(
     own.ok("context", "import", secure.admin, "--name", "secure", "--bootstrap-server", secure.bootstrap)
     own.ok("user", "add", "alice", "--password-env", "ALICE_PASSWORD", "--context", "secure")
     own.ok("acl", "add", "allow alice read topic orders*", "--context", "secure")
+    own.ok("quota", "set", "--user", "alice", "producer_byte_rate=1MB", "--yes", "--context", "secure")
     own("topic", "delete", "orders", "--yes", "--if-exists")
     own.ok(*shlex.split(dict(_every_example())["topic create"])[1:])
     (folder / "topics.yaml").write_text(own.ok("topic", "export", "orders").out)
@@ -90,7 +91,7 @@ def prepared(
     own.ok("consume", "orders", "--group", "billing", "--from-beginning", "--exit-eof")
     (folder / "offsets.json").write_text(own.ok("group", "export", "billing", "-o", "json").out)
     yield own, folder
-    own("acl", "remove", "--principal", "alice", "--yes", "--context", "secure")
+    remove_acls(own, "alice", "--context", "secure")
     own("group", "delete", "billing", "--yes")
     own("topic", "delete", "orders", "--yes")
 

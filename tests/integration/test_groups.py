@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -214,6 +215,7 @@ def test_export_and_import(kctl: Kctl, cluster: TestCluster, group: str, filled:
     assert kctl("group", "export", group, "--out", str(files["json"])).code == 4, "never over a file unasked"
     for form in ("yaml", "csv"):
         files[form].write_text(kctl.ok("group", "export", group, "-o", form).out)
+    assert json.loads(kctl.ok("group", "export", group).out) == rows, "as with `> FILE`"
     kctl.ok("group", "reset-offsets", group, "--all-topics", "--to-earliest", "--yes")
     for file in files.values():
         kctl.ok("group", "import", str(file), "--yes")
@@ -305,7 +307,7 @@ def test_delete_offsets(kctl: Kctl, group: str, filled: str) -> None:
 
 def test_members_and_their_removal(kctl: Kctl, admin: Admin, group: str, filled: str) -> None:
     with admin.member(group, filled, client_id="\x1b[31mstatic", instance_id="node-1"):
-        (row,) = kctl.json("group", "members", group)
+        (row,) = kctl.json("group", "members", "--match", re.escape(group))
         assert list(row) == [
             "group", "assignor", "member_id", "group_instance_id", "client_id", "host", "rack", "type", "member_epoch",
             "partition_count", "subscribed_topics", "subscribed_topics_regex", "assignments", "target_assignments",
@@ -323,6 +325,8 @@ def test_members_and_their_removal(kctl: Kctl, admin: Admin, group: str, filled:
         assert "has no member 'nobody'" in wrong.err
         assert kctl("group", "remove-member", group, "--all").code == 4
         assert kctl.json("group", "members", group) == [row], "refused: nothing changed"
+        (described,) = kctl.json("group", "describe", "--match", re.escape(group), "--type", "classic")
+        assert [member["member_id"] for member in described["members"]] == [row["member_id"]]
         (gone,) = kctl.json("group", "remove-member", group, "--instance", "node-1", "--yes")
         assert (gone["member_id"], gone["result"]) == (row["member_id"], "removed")
         assert row["member_id"] not in {each["member_id"] for each in kctl.json("group", "members", group)}

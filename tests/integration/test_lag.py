@@ -61,12 +61,12 @@ def test_sums(kctl: Kctl, admin: Admin, filled: str) -> None:
     admin.cut(filled, 2, 6)
     (by_topic,) = kctl.json("lag", group, "--by", "topic")
     assert by_topic == {
-        "group": group, "state": "Empty", "topic": filled, "partitions": 3, "lag": 10, "max_lag": 6, "lost": 5,
+        "group": group, "state": "Empty", "topic": filled, "partition_count": 3, "lag": 10, "max_lag": 6, "lost": 5,
         "not_committed": 0, "unknown": 0,
     }  # fmt: skip
     (by_group,) = kctl.json("lag", group, "--by", "group")
     assert by_group == {
-        "group": group, "state": "Empty", "topics": 1, "partitions": 3, "lag": 10, "max_lag": 6, "lost": 5,
+        "group": group, "state": "Empty", "topic_count": 1, "partition_count": 3, "lag": 10, "max_lag": 6, "lost": 5,
         "not_committed": 0, "unknown": 0,
     }  # fmt: skip
 
@@ -117,7 +117,7 @@ def test_members(kctl: Kctl, admin: Admin, filled: str) -> None:
     assert member["client_id"] == "worker-7"
     assert member["assignments"] == [{"topic": filled, "partitions": [0, 1, 2]}]
     assert described["offsets"] == rows
-    assert list(listed) == ["group", "state", "protocol_type", "type", "coordinator", "members"]
+    assert list(listed) == ["group", "state", "protocol_type", "type", "coordinator", "member_count"]
     assert (listed["state"], listed["member_count"], listed["protocol_type"]) == ("Stable", 1, "consumer")
 
 

@@ -54,7 +54,7 @@ def test_status(kctl: Kctl, skewed: str) -> None:
     assert unhealthy.code == 1
     body = json.loads(unhealthy.out)
     assert list(body) == [
-        "partitions", "preferred", "preferred_percent", "leaderless", "auto_rebalance", "imbalance_limit_percent",
+        "partition_count", "preferred", "preferred_percent", "leaderless", "auto_rebalance", "imbalance_limit_percent",
         "brokers", "not_preferred", "idle_brokers", "empty_brokers",
     ]  # fmt: skip
     assert (body["partition_count"], body["preferred"], body["leaderless"]) == (6, 4, 0)

@@ -326,17 +326,19 @@ def test_dry_run(kctl: Kctl, empty: str) -> None:
     assert result.code == 2, str(result)
     assert "2 lines can be no record; the first: line 3 has no key separator" in json.loads(result.err)["message"]
     assert list(body) == [
-        "topic", "records", "bytes", "tombstones", "largest_bytes", "any_partition", "partitions", "bad", "bad_lines",
-        "max_batch_bytes",
+        "topic", "records", "bytes", "tombstone_count", "largest_bytes", "any_partition_count", "partitions",
+        "bad_line_count", "bad_lines", "max_batch_bytes",
     ]  # fmt: skip
-    counted = ("records", "bytes", "tombstones", "largest_bytes", "any_partition", "partitions", "bad")
-    assert [body[key] for key in counted] == [4, 7, 1, 2, 0, {"0": 4}, 2]
+    counted = (
+        "records", "bytes", "tombstone_count", "largest_bytes", "any_partition_count", "partitions", "bad_line_count",
+    )  # fmt: skip
+    assert [body[key] for key in counted] == [4, 7, 1, 2, 0, [{"partition": 0, "records": 4}], 2]
     assert body["max_batch_bytes"] == 1048588, "Kafka's default, which nobody set"
     assert body["bad_lines"][1].startswith("line 5 is too large")
     skipped = kctl(*arguments, "--on-bad-line", "skip", stdin=lines)
     assert (skipped.code, "2 lines can be no record" in skipped.err) == (0, True)
     made = kctl.json("produce", empty, "--dry-run", "--size", "10", "--count", "3", stdin="")
-    assert (made["records"], made["any_partition"], made["bytes"]) == (3, 3, 30)
+    assert (made["records"], made["any_partition_count"], made["bytes"]) == (3, 3, 30)
     endless = kctl("produce", empty, "--dry-run", "--size", "10", stdin="")
     assert (endless.code, "needs an end" in endless.err) == (2, True)
 

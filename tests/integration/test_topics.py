@@ -26,7 +26,7 @@ def test_create_describe_delete(kctl: Kctl, name: str) -> None:
     options = ("--partitions", "3", "--replication-factor", "2", "--config", "retention.ms=60000")
     planned = kctl.json("topic", "create", name, *options, "--dry-run")
     assert planned == [
-        {"name": name, "result": "would create", "partitions": 3, "replication_factor": 2,
+        {"topic": name, "result": "would create", "partition_count": 3, "replication_factor": 2,
          "configs": {"retention.ms": "60000"}, "differs": None, "error": None}
     ]  # fmt: skip
     assert kctl("topic", "describe", name).code == 4, "a dry run creates nothing"
@@ -80,7 +80,7 @@ def test_list(kctl: Kctl, topic: Callable[..., str]) -> None:
     mine = topic(partitions=4, replication_factor=3)
     rows = {row["topic"]: row for row in kctl.json("topic", "list")}
     assert rows[mine] == {
-        "name": mine, "partitions": 4, "replication_factor": 3, "internal": False,
+        "topic": mine, "partition_count": 4, "replication_factor": 3, "internal": False,
         "under_replicated_partitions": 0, "offline_partitions": 0, "size_bytes": None, "leader_size_bytes": None,
         "messages": None,
     }  # fmt: skip
@@ -135,7 +135,7 @@ def test_several_names(kctl: Kctl, name: str) -> None:
         (("create", "bad-rf", "--replication-factor", "4"), 4, "larger than available brokers: 3"),
         (("create", "bad-config", "--config", "no.such=1"), 4, "Unknown topic config name: no.such"),
         (("create", "bad-config", "--config", "retention.ms=soon"), 4, "Invalid value soon"),
-        (("create", "bad-config", "--config", "retention.ms"), 2, "is not key=value"),
+        (("create", "bad-config", "--config", "retention.ms"), 2, "a config is given as KEY=VALUE"),
         (("create", "bad-count", "--partitions", "0"), 2, "0 is not in the range"),
         (("create", "bad-count", "--partitions", "200000000"), 2, "is not in the range"),
         (("create", "bad-brokers", "--replica-assignment", "1:2,2:99"), 4, "brokers that are not there: 99"),

@@ -76,6 +76,8 @@ def test_filters_as_kafka_topics_has_them(kctl: Kctl, cluster: TestCluster, kafk
     table = kctl.ok("topic", "describe", "--match", OURS, "--at-min-isr").out.splitlines()
     assert table[0].split() == ["TOPIC", "PARTITION", "LEADER", "REPLICAS", "ISR", "MARKS"], "one table for all topics"
     assert [line.split()[0] for line in table[1:]] == [EMPTY, FULL, FULL, SINGLE]
+    listed = kctl.json("topic", "list", "--match", OURS, "--at-min-isr", "--under-min-isr")
+    assert [row["topic"] for row in listed] == sorted(topic["topic"] for topic in at)
     none = kctl("topic", "describe", "--match", OURS, "--under-replicated", "--unavailable", "--under-min-isr")
     assert (none.code, none.out) == (0, "")
     assert "no partition is under-replicated or unavailable or under-min-isr" in none.err

@@ -17,7 +17,7 @@ from kctl.client import connect
 from kctl.command_config import read_command_config
 from kctl.context import Target
 from kctl_testing import Kctl, TestCluster
-from secure_cluster import SecureCluster
+from secure_cluster import SecureCluster, remove_acls
 
 Row: TypeAlias = dict[str, object]
 TOOL = "org.apache.kafka.tools.TransactionsCommand"
@@ -232,5 +232,5 @@ def test_without_rights(own_kctl: Kctl, secure: SecureCluster) -> None:
         own_kctl.ok("acl", "add", "allow nobody cluster-action cluster", *admin)
         own_kctl.ok("transaction", "abort", *where, *nobody)
     finally:
-        own_kctl.ok("acl", "remove", "--principal", "nobody", "--yes", *admin)
+        remove_acls(own_kctl, "nobody", *admin)
         own_kctl.ok("topic", "delete", "hidden-orders", "--yes", *admin)

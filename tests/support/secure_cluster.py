@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kctl_testing import free_ports
+from kctl_testing import Kctl, free_ports
 from kraft_process import KraftProcess
 
 PASSWORDS: Mapping[str, str] = {"admin": "admin-staple-61b0", "nobody": "nobody-battery-0f3e"}
@@ -50,6 +50,13 @@ class SecureCluster:
             f'username="{name}" password="{password}";\n'
         )
         return str(path)
+
+
+def remove_acls(kctl: Kctl, principal: str, *options: str) -> None:
+    """All of one principal, when a test is over."""
+    words = [row["acl"] for row in kctl.json("acl", "list", "--principal", principal, *options)]
+    if words:
+        kctl.ok("acl", "remove", *words, "--yes", *options)
 
 
 def _process(folder: Path, java: Path, libs: Path, ports: tuple[int, int, int]) -> KraftProcess:

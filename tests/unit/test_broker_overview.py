@@ -12,8 +12,8 @@ from health_testing import partition, state
 from kctl.broker import membership, overview
 from kctl.broker.quorum import Quorum
 from kctl.commands.broker_tables import description_tables
-from kctl.errors import ConnectionRefused, KctlError, NotAuthorized
-from kctl.model import ClusterState
+from kctl.errors import ConnectionRefused, KctlError, NotAuthorized, NotFound
+from kctl.model import Broker, ClusterState
 
 THREE = state([partition("123", "123")])
 
@@ -99,3 +99,16 @@ def test_fenced_brokers_that_are_not_told() -> None:
     assert isinstance(membership.fenced_brokers(client), NotAuthorized)
     silent: Any = SimpleNamespace(send=_answering(0))
     assert membership.fenced_brokers(silent) == {}
+
+
+def test_a_broker_that_is_down_is_not_told_to_be_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cluster lists brokers 1 and 3; replicas are on 2, and 4 is registered."""
+    monkeypatch.setattr(membership, "fenced_brokers", lambda _: {4: Broker(4, "h", 1)})
+    client: Any = SimpleNamespace(metadata=lambda: state([partition("12", "1"), partition("23", "3")], alive="13"))
+    assert membership.down_brokers(client) == [2, 4]
+    absent = NotFound("broker 2 is not in the cluster", hint="the brokers now: 1, 3")
+    told = membership.told_apart(client, 2, absent)
+    assert (told.message, told.hint, told.exit_code) == ("broker 2 is down", absent.hint, 4)
+    refused = NotAuthorized("no")
+    assert membership.told_apart(client, 5, absent) is absent
+    assert membership.told_apart(client, 2, refused) is refused

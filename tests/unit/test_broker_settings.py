@@ -19,6 +19,8 @@ GOOD = [
     ("log.cleaner.min.cleanable.ratio", "0.25"),
     ("authorizer.class.name", "kafka.security.authorizer.AclAuthorizer"),
     ("authorizer.class.name", ""),
+    ("super.users", "User:ANONYMOUS;User:admin"),
+    ("allow.everyone.if.no.acl.found", "true"),
     ("principal.builder.class", "a.B$C"),
     ("listener.name.external.ssl.client.auth", "required"),
     ("listener.name.external.scram-sha-512.sasl.jaas.config", "x"),
@@ -33,6 +35,8 @@ def test_good(key: str, value: str) -> None:
 
 BAD = [
     ("log.retention.mz", "1", "no setting 'log.retention.mz'", "log.retention.ms"),
+    ("allow.everyone.if.no.acl.found", "yes", "true or false", "default is false"),
+    ("super.user", "User:a", "no setting 'super.user'", "super.users"),
     ("whatever", "1", "no setting 'whatever'", "documentation"),
     ("num.io.threads", "many", "'many' is not a whole number", "default is 8"),
     ("num.io.threads", "1.5", "whole number", None),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kctl.commands.cluster_view import _show
 from kctl.deploy.host import LocalHost
 from kctl.deploy.layout import ClusterSpec, LayoutRequest, build_spec
 from kctl.deploy.logs import Follower, compile_pattern, log_excerpt, merged, parse_entries
@@ -112,3 +113,9 @@ def test_why_it_ended(spec: ClusterSpec) -> None:
     with spec.log_path(broker).open("a") as file:
         file.write(line(31, "Fatal error", "ERROR") + "Caused by: it\n" + line(32, "shut down"))
     assert "Fatal error" in log_excerpt(HOST, spec, broker, since=len(old))[0]
+
+
+def test_tabs_of_stack_traces_are_spaces(capsys: pytest.CaptureFixture[str]) -> None:
+    """Elsewhere a tab is escaped: a cell of a table is one line."""
+    _show(parse_entries("broker-3", [line(1, "one").rstrip(), "\tat z\x1b"]), None, 10)
+    assert capsys.readouterr().out.splitlines()[1] == "broker-3            at z\\x1b"

@@ -21,7 +21,7 @@ KEYS = {
     StopResult: "name stopped killed already_stopped duration_ms",
     RestartResult: "name stopped started",
     DestroyResult: "name directory killed kept current_context",
-    FaultResult: "cluster node id pid state",
+    FaultResult: "cluster node node_id pid state",
     ConfigFile: "path text",
     LogEntry: "time node level text",
 }

@@ -258,3 +258,15 @@ def test_a_create_interrupted_at_any_line_leaves_nothing() -> None:
         else:
             assert set(_names(paths.clusters_dir())) <= {".ports.lock", ".dev.lock"}, f"line {moments}"
     assert moments > 100
+
+
+def test_a_cluster_that_is_not_there_is_not_offered_to_be_made() -> None:
+    """Whoever destroys or starts one meant another."""
+    with pytest.raises(NotFound) as caught:
+        destroy_plan(HOST, "nope")
+    assert caught.value.hint == "there is no cluster here; `kctl cluster list` shows them"
+    make("shop")
+    for name, hint in (("shpo", "did you mean shop?"), ("nope", "known: shop")):
+        with pytest.raises(NotFound) as caught:
+            store.load(HOST, name)
+        assert caught.value.hint == hint

@@ -2,40 +2,9 @@
 
 from __future__ import annotations
 
-from command_tree import every_command, example_of
+from command_tree import READING, WRITING_WITHOUT_DRY_RUN, every_command, example_of
 from kctl.commands.invocation import KctlCommand
 from kctl.commands.output import FORMATS
-
-# Commands that change nothing of a cluster, a file of the user's or a context; all others have --dry-run.
-READING = {
-    "cluster status", "cluster list", "cluster logs", "cluster env", "cluster health", "cluster diagnose",
-    "context list", "context show", "context test",
-    "topic list", "topic describe", "topic offsets", "topic export", "topic watch",
-    "topic reassign show", "topic reassign status", "topic reassign verify",
-    "config get", "config explain", "config diff",
-    "zk ls", "zk get", "zk tree", "zk stat", "zk acl", "zk watch",
-    "leader status",
-    "broker list", "broker describe", "broker config", "broker log-dirs", "broker api-versions", "broker features",
-    "broker loggers list", "controller",
-    "group list", "group describe", "group members", "lag",
-    "acl list", "acl explain", "user list", "quota list",
-    "transaction list", "transaction describe", "transaction producers", "transaction hanging",
-    "segment dump", "segment find", "segment stats", "segment diff",
-    "spark lag", "spark retention", "spark trends", "spark report",
-    "runtime list", "runtime verify", "completion",
-}  # fmt: skip
-WRITING_WITHOUT_DRY_RUN = {
-    "cluster warm": "fills a cache",
-    "spark warm": "fills a cache",
-    "cluster export": "writes the file that it is told to, and replaces none unasked",
-    "group export": "writes the file that it is told to, and replaces none unasked",
-    "spark bundle": "writes the file that it is told to, and replaces none unasked",
-    "topic reassign plan": "is the dry run of topic reassign apply",
-    "spark snapshot": "adds to a store of its own",
-    "produce": "adds the records that it reads; what it would send is what it is given",
-    "consume": "commits only for the group that it is told to join",
-    "demo": "makes a cluster of its own and destroys it",
-}
 
 
 def test_every_command_has_an_example() -> None:

@@ -538,3 +538,18 @@ def test_a_default_of_hours_is_of_server_properties() -> None:
     }
     entries = fetch_topic_configs(client, ["t"], [1])["t"]
     assert entries == [ConfigEntry("retention.ms", "86400000", ConfigSource.STATIC_BROKER)]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("orders", "did you mean topic/orders? write topic/NAME"),
+        ("topics/orders", "did you mean topic? write topic/NAME"),
+        ("a b", "write topic/NAME"),
+        ("xyz/1", "write topic/NAME"),
+    ],
+)
+def test_what_has_no_configs_tells_what_was_meant(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match="is not something that has configs") as caught:
+        parse_resource(text)
+    assert (caught.value.hint or "").startswith(said)

@@ -124,6 +124,23 @@ def test_unknown_context(two: Path) -> None:
     assert caught.value.exit_code == 4
 
 
+def test_a_variable_that_names_a_context_that_is_gone(two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after `eval "$(kctl cluster env trio)"` and the end of trio."""
+    monkeypatch.setenv("KCTL_CONTEXT", "trio")
+    with pytest.raises(NotFound, match="'trio', which KCTL_CONTEXT names, does not exist") as caught:
+        resolve_target()
+    assert caught.value.hint == "`unset KCTL_CONTEXT`, and the current context is used; known: dev, prod"
+
+
+@pytest.mark.parametrize(("variable", "other"), [(None, None), ("", None), ("dev", None), ("trio", "trio")])
+def test_what_the_variable_names_instead(
+    variable: str | None, other: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if variable is not None:
+        monkeypatch.setenv("KCTL_CONTEXT", variable)
+    assert context.overruled_by("dev") == other
+
+
 def test_no_context_at_all() -> None:
     with pytest.raises(UsageError, match="no cluster") as caught:
         resolve_target()

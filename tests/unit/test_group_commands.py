@@ -37,6 +37,7 @@ pytestmark = pytest.mark.usefixtures("one_command_tree")
         ("import FILE --topic t:x", "is no partition"),
         ("reset-offsets g --from-file FILE", "is not a whole number"),
         ("export g --out .", "is a folder"),
+        ("export g --out o.yaml -o yaml", "--out writes JSON, not yaml"),
     ],
 )
 def test_bad_input(arguments: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

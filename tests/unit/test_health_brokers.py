@@ -207,6 +207,13 @@ def test_replicas(counts: tuple[int, ...], status: Status) -> None:
     assert check_replicas(facts(state(rows)), Limits()).status is status
 
 
+@pytest.mark.parametrize(("isr", "said"), [("12", "2 on each broker"), ("1", "1 to 3 on a broker, 2 on average")])
+def test_how_many_replicas_brokers_have(isr: str, said: str) -> None:
+    rows = [partition("12", "12"), partition(isr, isr, number=1), partition("1", "1", number=2)]
+    rows = rows[:2] if isr == "12" else rows
+    assert check_replicas(facts(state(rows, alive="12")), Limits()).summary == said
+
+
 def test_warnings_are_healthy_and_unknown_is_not() -> None:
     off: ClusterState = state([partition("12", "12", leader=2, number=n) for n in range(3)])
     found = assess(facts(off))

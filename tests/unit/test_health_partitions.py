@@ -220,10 +220,33 @@ def test_a_diagnosis_says_what_it_was_not_told(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(diagnosis, "fenced_brokers", lambda *_: NotAuthorized("fenced brokers: no"))
     monkeypatch.setattr(diagnosis, "fetch_log_dirs", lambda *_: {})
     monkeypatch.setattr(diagnosis, "find_held_back", lambda *_: ([], []))
+    monkeypatch.setattr(diagnosis, "min_isr_of", lambda *_: {"t": 3})
     client: Any = SimpleNamespace(asking_silent_brokers_once=nullcontext)
     found = diagnosis.diagnose(client, state([partition("123", "12")]))
     assert found.under_replicated == ("t-0",)
     first, second = found.failures
     assert first == "fenced brokers: no"
     assert "reassignments: no" in second
+    assert found.under_min_isr == ("t-0",)
     assert diagnosis.diagnose(client, state([partition("123", "123")])).failures == ()
+
+
+@pytest.mark.parametrize(
+    ("least", "refusing", "failures"), [(2, ("t-1",), ()), (1, (), ()), (NotAuthorized("t: no"), (), ("t: no",))]
+)
+def test_a_diagnosis_says_where_writers_are_refused(
+    least: int | NotAuthorized, refusing: tuple[str, ...], failures: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, answer in (
+        ("adding_replicas", {}),
+        ("fenced_brokers", {}),
+        ("fetch_log_dirs", {}),
+        ("hidden_topics", ()),
+    ):
+        monkeypatch.setattr(diagnosis, name, lambda *_, answer=answer: answer)
+    monkeypatch.setattr(diagnosis, "find_held_back", lambda *_: ([], []))
+    monkeypatch.setattr(diagnosis, "min_isr_of", lambda *_: {"t": least})
+    client: Any = SimpleNamespace(asking_silent_brokers_once=nullcontext)
+    rows = [partition("123", "12"), partition("123", "1", number=1), partition("12", "2", leader=-1, number=2)]
+    found = diagnosis.diagnose(client, state(rows))
+    assert (found.under_replicated, found.under_min_isr, found.failures) == (("t-0", "t-1"), refusing, failures)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kctl.errors import NotFound, UsageError
-from kctl.name_patterns import parse_patterns, select
+from kctl.name_patterns import not_there, parse_patterns, select
 from kctl.suggestions import closest, did_you_mean
 
 KNOWN = ["orders", "orders-v2", "payments"]
@@ -43,6 +43,20 @@ def test_several_unknown_names() -> None:
         select(KNOWN, exact=["b", "a", "orders"])
 
 
+@pytest.mark.parametrize(
+    ("missing", "message", "hint"),
+    [
+        (["ordres"], "group 'ordres' does not exist", "did you mean orders or orders-v2?"),
+        (["z", "y"], "groups 'z', 'y' do not exist", "`kctl group list` shows what there is"),
+        (list("abcdefg"), "groups 'a', 'b', 'c', 'd', 'e' and 2 more do not exist", None),
+    ],
+)
+def test_what_is_not_there(missing: list[str], message: str, hint: str | None) -> None:
+    error = not_there(missing, KNOWN, noun="group", show=repr)
+    assert error.message == message
+    assert hint in {None, error.hint}
+
+
 def test_no_regular_expression() -> None:
     with pytest.raises(UsageError, match=r"--match '\[' is no regular expression"):
         parse_patterns("--match", ["["])
@@ -62,3 +76,24 @@ def test_any_character_is_any() -> None:
 
 def test_what_was_meant_is_told_in_one_line() -> None:
     assert did_you_mean("bilng", ["bil\n\x1bing"]) == "did you mean bil\\n\\x1bing?"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "hint"),
+    [
+        ("ord*", "it is a regular expression for the whole name: did you mean 'ord.*'?"),
+        ("*", None),  # no regular expression at all: refused before
+        ("a.b-*", "it is a regular expression for the whole name: did you mean 'a\\\\.b-.*'?"),
+        ("ord.*x", None),
+        ("ord", None),
+    ],
+)
+def test_a_shells_pattern_that_finds_nothing(pattern: str, hint: str | None) -> None:
+    if pattern == "*":
+        with pytest.raises(UsageError) as refused:
+            parse_patterns("--match", [pattern])
+        assert "did you mean '.*'?" in (refused.value.hint or "")
+        return
+    with pytest.raises(NotFound) as caught:
+        select(KNOWN, patterns=parse_patterns("--match", [pattern]))
+    assert caught.value.hint == hint

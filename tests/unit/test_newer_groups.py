@@ -64,7 +64,7 @@ def test_the_partitions_that_a_members_tasks_read() -> None:
     assert found.topology is not None
     assert found.topology.subtopologies is not None
     changelog = found.topology.subtopologies[1].state_changelog_topics[0]
-    assert (changelog.partitions, changelog.replication_factor) == (None, None), "0 is the brokers' own choice"
+    assert (changelog.partition_count, changelog.replication_factor) == (None, None), "0 is the brokers' own choice"
     assert changelog.configs == {"cleanup.policy": "compact"}
 
 

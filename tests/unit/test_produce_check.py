@@ -5,11 +5,17 @@ from __future__ import annotations
 import os
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
+import pytest
+
+from kctl.commands.invocation import Invocation
+from kctl.commands.produce_report import report_check
+from kctl.errors import KctlError, NotHealthy, UsageError
 from kctl.records.destination import Destination
 from kctl.records.outgoing import Outgoing, Unfit
-from kctl.records.produce_check import check_lines
+from kctl.records.produce_check import PartitionRecords, ProduceCheck, check_lines
 from kctl.records.produce_input import Endless, Lines
 from kctl.records.produce_options import ProduceOptions
 from produce_fakes import state
@@ -27,9 +33,9 @@ def test_every_line_is_looked_at(tmp_path: Path) -> None:
     two.write_bytes(b"\xff\xfe\n" + b"bad\n" * 30 + b"z" + b"y" * 2000)
     supply = Lines([one, two], 10_000)
     found = check_lines(Destination(state(3), 1000), ProduceOptions("t"), supply, _parse)
-    assert (found.records, found.bytes, found.tombstones, found.largest_bytes) == (3, 5, 1, 2)
-    assert sum(found.partitions.values()) == 3
-    assert (found.bad, len(found.bad_lines)) == (32, 20)
+    assert (found.records, found.bytes, found.tombstone_count, found.largest_bytes) == (3, 5, 1, 2)
+    assert sum(each.records for each in found.partitions) == 3
+    assert (found.bad_line_count, len(found.bad_lines)) == (32, 20)
     assert found.bad_lines[:2] == [f"{one} line 2 is bad; mend it", f"{two} line 2 is bad; mend it"]
 
 
@@ -43,14 +49,34 @@ def test_a_partition_that_the_topic_has_not(tmp_path: Path) -> None:
         Lines([file], 10),
         lambda line, _: Outgoing(b"k", line, (), None, int(line)),
     )
-    assert found.partitions == {0: 1, 2: 1}
+    assert found.partitions == [PartitionRecords(0, 1), PartitionRecords(2, 1)]
     assert "line 3 names partition 3, and topic t has 0 to 2" in found.bad_lines[0]
+
+
+def test_lines_that_are_values_are_counted_as_fast_as_they_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes(b"abc\n\n" + b"x" * 2000 + b"\nde")
+    told: list[int] = []
+    for partition in (None, 1):
+        options = ProduceOptions("t", partition=partition)
+        supply = Lines([file], 1000)
+        found = check_lines(
+            Destination(state(3), 1000), options, supply, None, progress=lambda it: told.append(it.records)
+        )
+        assert (found.records, found.bytes, found.largest_bytes, found.bad_line_count) == (3, 5, 3, 1)
+        assert (found.any_partition_count, found.partitions) == (
+            (3, []) if partition is None else (0, [PartitionRecords(1, 3)])
+        )
+        assert "line 3 is too large" in found.bad_lines[0]
+    assert told[-1] == 2, "the last line, without an end, is taken behind it"
+    few = check_lines(Destination(state(3), None), ProduceOptions("t", count=2), Lines([file], 1000), None)
+    assert (few.records, few.bytes) == (2, 3)
 
 
 def test_it_ends_at_the_count() -> None:
     options = ProduceOptions("t", count=2500)
     found = check_lines(Destination(state(1), None), options, Endless(), lambda _line, n: Outgoing(None, b"%d" % n))
-    assert (found.records, found.any_partition, found.largest_bytes) == (2500, 2500, 4)
+    assert (found.records, found.any_partition_count, found.largest_bytes) == (2500, 2500, 4)
 
 
 def test_a_pipes_writer_is_waited_for(tmp_path: Path) -> None:
@@ -72,3 +98,25 @@ def test_a_pipes_writer_is_waited_for(tmp_path: Path) -> None:
     thread.join()
     assert (found.records, found.bytes) == (2, 3)
     assert time.process_time() - began < 0.2, "it waits, and does not try again and again"
+
+
+class _Shown(Invocation):
+    def emit(self, result: object, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("bad", "skip", "shortage", "raised"),
+    [
+        (0, False, None, None),
+        (1, False, None, UsageError),
+        (1, True, None, None),
+        (1, False, "partitions without a leader: 0", UsageError),
+        (0, False, "partitions without a leader: 0", NotHealthy),
+        (1, True, "partitions without a leader: 0", NotHealthy),
+    ],
+)
+def test_what_ends_a_dry_run(bad: int, skip: bool, shortage: str | None, raised: type[KctlError] | None) -> None:
+    found = ProduceCheck("t", bad_line_count=bad, bad_lines=["line 1 is bad"] * bad, max_batch_bytes=1000)
+    with pytest.raises(raised) if raised else nullcontext():
+        report_check(_Shown(), found, ProduceOptions("t", skip_bad_lines=skip), shortage)

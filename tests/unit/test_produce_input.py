@@ -195,6 +195,19 @@ def test_what_is_kept_can_be_given_back(record: Outgoing) -> None:
     assert {"line": 7, "outcome": "failed", "topic": "t"}.items() <= json.loads(text).items()
 
 
+def test_json_as_a_template_is_shown_as_it_has_to_be() -> None:
+    """Nobody's first template has doubled braces."""
+    given = '{"id":{n},"in":{"ref":"{uuid}"}}'
+    with pytest.raises(UsageError) as caught:
+        template(given)
+    shown = '{{"id":{n},"in":{{"ref":"{uuid}"}}}}'
+    assert (caught.value.hint or "").startswith(f"braces of JSON are doubled: {shown}; placeholders are")
+    assert b'{"id":7,"in":{"ref":"' in template(shown)(7)
+    with pytest.raises(UsageError) as again:
+        template("{{ {x}")
+    assert (again.value.hint or "").startswith("placeholders are")
+
+
 def test_template() -> None:
     made = template("order {n} {{x}} {uuid} {now} {random:12} {int:-2:3}")(7).decode()
     assert re.fullmatch(

@@ -214,6 +214,7 @@ class _Shown(Invocation):
         result: Any,
         tables: Sequence[Table] | Callable[[], Sequence[Table]],
         csv_rows: Callable[[], Sequence[Any]] | None = None,
+        row_type: type | None = None,
     ) -> None:
         self.shown = result
 
@@ -292,3 +293,13 @@ def test_what_brokers_take_of_nobody_is_refused_before_a_line_is_read(monkeypatc
     with pytest.raises(Refused, match="topic t is Kafka's own") as refused:
         check_topic(cast(ClusterClient, FakeClient(internal)), ProduceOptions("t"))
     assert refused.value.exit_code == 4
+
+
+@pytest.mark.parametrize(("kept", "said"), [(None, True), ("lost.jsonl", False)])
+def test_how_to_keep_what_is_lost_is_said_to_who_did_not(kept: str | None, said: bool) -> None:
+    result = ProduceResult("t", "all", sent=2, unknown=1, acknowledged=1, not_acknowledged=[2], failed_file=kept)
+    with pytest.raises(OperationFailed) as failed:
+        report(_Shown(), result, OperationFailed("silent"), None, None)
+    assert failed.value.hint
+    assert failed.value.hint.startswith("no line behind 2 was read")
+    assert ("--failed-file" in failed.value.hint) is said

@@ -6,13 +6,14 @@ import struct
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from kctl.client import ClusterClient
 from kctl.connection import Connection
-from kctl.errors import ConnectionFailed, KctlError, NotSupported
+from kctl.errors import ConnectionFailed, KctlError, NotSupported, OperationFailed
 from kctl.records import produce_sender
 from kctl.records.background import Background
 from kctl.records.outgoing import Outgoing
@@ -255,6 +256,14 @@ def test_a_quota_of_old_brokers_was_waited_for_by_them(rig: Callable[..., Rig]) 
     assert link.has_room
     link.close()
     broker.close()
+
+
+def test_a_partition_that_takes_nothing_is_named_once(rig: Callable[..., Rig]) -> None:
+    """Answers name the partition, too."""
+    sender = rig(timeout_s=4.0).sender
+    sender._leaders.trouble = OperationFailed("partition t-0: fewer replicas are in sync", hint="wait")
+    found = sender._no_progress(cast(Any, SimpleNamespace(partition=0)))
+    assert found.message == "partition t-0 took nothing for 4 s: fewer replicas are in sync"
 
 
 def test_a_silent_broker_is_named(rig: Callable[..., Rig]) -> None:

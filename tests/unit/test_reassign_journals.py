@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from kctl import journal
 from kctl.errors import Busy, Refused
-from kctl.reassign import journals
+from kctl.reassign import journals, outcome
 from kctl.reassign.assignment import Reassignment
 from kctl.reassign.begin import RunPlan
 from kctl.reassign.journals import Request
-from kctl.reassign.steps import replay
+from kctl.reassign.outcome import BrokerLeft, NotReached, Reached
+from kctl.reassign.steps import RunState, replay
 
 ROW = Reassignment("t", 0, after=(2,), before=(1,))
 
@@ -106,3 +110,13 @@ def test_two_that_begin_at_once(state: Path) -> None:
     ]
     said = sorted(process.communicate("go\n", timeout=60)[0].strip() for process in many)
     assert said == ["began", "refused", "refused", "refused"]
+
+
+def test_the_result_that_a_journal_keeps_is_read_again() -> None:
+    """Its keys are those of earlier releases, whatever the fields are called now."""
+    found = Reached(4, 1, 1, 1, 1, [NotReached("t", 0, "before", "…")])
+    left = [BrokerLeft(3, 2, ["t-0"], 1)]
+    entry = outcome._entry(found, left)
+    assert [entry[key] for key in ("partitions", "reached", "in_flight", "as_before", "elsewhere")] == [4, 1, 1, 1, 1]
+    state = cast(RunState, SimpleNamespace(end={"result": json.loads(json.dumps(entry))}))
+    assert outcome._from_entry(state) == (found, left)

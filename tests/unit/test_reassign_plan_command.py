@@ -12,11 +12,11 @@ import pytest
 from kctl.commands.app import main
 from kctl.commands.bars import change_bar
 from kctl.commands.reassign_plan_tables import certificate, common_folder
-from kctl.errors import InvalidFile
-from kctl.reassign.cautions import about_leaders
+from kctl.errors import InvalidFile, NotAuthorized
+from kctl.reassign.cautions import about_leaders, about_min_isr, lowered_topics
 from kctl.reassign.cluster import from_export
 from kctl.reassign.goals import Balance, Goals
-from kctl.reassign.loads import BrokerLoad
+from kctl.reassign.loads import BrokerLoad, Change
 from kctl.reassign.plan_file import parse_plan
 
 pytestmark = pytest.mark.usefixtures("one_command_tree")
@@ -72,6 +72,32 @@ def test_the_plan_is_shown_with_its_proof(plan: Callable[..., tuple[int, str, st
     assert "replicas" in out
     assert max(map(len, lines)) <= 80
     assert err == "to carry it out, save it with --out FILE; then `kctl topic reassign apply FILE`\n"
+
+
+def test_fewer_replicas_are_said(plan: Callable[..., tuple[int, str, str]]) -> None:
+    """«0 moves, no data is copied» is not all that a lower replication factor does."""
+    code, out, err = plan("--topic", "t", "--replication-factor", "1", "--tolerance", "0.9")
+    assert (code, "6 replicas are removed\n" in out) == (0, True), out + err
+
+
+_REFUSED = "min.insync.replicas=2: while one broker of them is down, acks=all is refused"
+
+
+@pytest.mark.parametrize(
+    ("replicas", "least", "said"),
+    [
+        (2, 2, [f"t will have 2 replicas and {_REFUSED}"]),
+        (1, 2, [f"t will have 1 replica and {_REFUSED}"]),
+        (2, 1, []),
+        (1, 1, []),
+        (2, NotAuthorized("no"),
+         ["whether t has enough replicas for its min.insync.replicas is not known: no"]),
+    ],
+)  # fmt: skip
+def test_fewer_replicas_than_acks_all_needs(replicas: int, least: int | NotAuthorized, said: list[str]) -> None:
+    lowered = lowered_topics(["s", "t"], [0, 1, 1], [Change(2, [1, 2, 3], [1, 2, 3][:replicas]), Change(0, [1], [2])])
+    assert lowered == {"t": replicas}
+    assert about_min_isr(lowered, {"t": least}) == said
 
 
 def test_json_is_the_plan_file(plan: Callable[..., tuple[int, str, str]]) -> None:

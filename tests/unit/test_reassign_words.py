@@ -8,7 +8,16 @@ import pytest
 
 from kctl.commands import output
 from kctl.commands.reassign_run import refuse_second_rollback
-from kctl.commands.reassign_tables import progress_line, question, rest_line, stays, ways_on, would_cancel, would_pause
+from kctl.commands.reassign_tables import (
+    progress_line,
+    question,
+    rest_line,
+    sentences,
+    stays,
+    ways_on,
+    would_cancel,
+    would_pause,
+)
 from kctl.commands.reassign_verify import _tables as verification_tables
 from kctl.errors import Refused
 from kctl.reassign.assignment import Reassignment
@@ -20,7 +29,7 @@ from kctl.reassign.run_status import RunOverview
 from kctl.reassign.steps import Mode, RunState
 from kctl.reassign.verify import ThrottleLeft, Verification
 
-PREVIEW = Preview("apply", "newc", 4, 0, 12, 1_700_000, 0, 0, 2, None, None, [])
+PREVIEW = Preview("apply", "newc", 4, 0, 12, 1_700_000, 0, 0, 0, 2, None, None, [])
 PLAN = RunPlan("apply", "p.json", "d", "c1", "newc", (Reassignment("t", 0, after=(2,), before=(1,)),), ((0,),))
 FOUND = Verification(False, 3, 0, 0, 0, 0, [NotReached("t", 0, "before", "…")], [], [])
 
@@ -31,11 +40,36 @@ FOUND = Verification(False, 3, 0, 0, 0, 0, [NotReached("t", 0, "before", "…")]
         (PREVIEW, "p.json", "Move 12 replicas (1.7 MB) on newc?"),
         (replace(PREVIEW, unknown_sizes=1), "p.json", "Move 12 replicas (1.7 MB and more) on newc?"),
         (replace(PREVIEW, moves=0), "p.json", "Move the replicas of 4 partitions on newc, without a copy?"),
+        (
+            replace(PREVIEW, moves=0, removed_replicas=4),
+            "p.json",
+            "Remove 4 replicas of 4 partitions on newc, and copy none?",
+        ),
+        (replace(PREVIEW, removed_replicas=1), "p.json", "Move 12 replicas (1.7 MB) and remove 1 on newc?"),
+        (
+            replace(PREVIEW, kind="rollback", moves=0, removed_replicas=1),
+            "p.json",
+            "Roll back p.json: remove 1 replica of 4 partitions on newc, and copy none?",
+        ),
         (replace(PREVIEW, kind="rollback", moves=1), "p.json", "Roll back p.json: move 1 replica (1.7 MB) on newc?"),
     ],
 )
 def test_questions_have_figures(shown: Preview, source: str, asked: str) -> None:
     assert question(shown, source) == asked
+
+
+@pytest.mark.parametrize(
+    ("shown", "said"),
+    [
+        (PREVIEW, ["4 partitions in 2 batches: 12 replicas are copied, 1.7 MB"]),
+        (replace(PREVIEW, reorders=1),
+         ["4 partitions in 2 batches: 12 replicas are copied, 1.7 MB; nothing to copy for 1 partition"]),
+        (replace(PREVIEW, moves=0, reorders=4, removed_replicas=4),
+         ["4 partitions in 2 batches: nothing is copied", "4 replicas are removed: their partitions have fewer then"]),
+    ],
+)  # fmt: skip
+def test_what_a_run_will_do(shown: Preview, said: list[str]) -> None:
+    assert sentences(shown)[: len(said)] == said
 
 
 def test_a_rollback_is_not_rolled_back_by_accident() -> None:

@@ -85,7 +85,12 @@ def test_which_groups_are_named(row: GroupReport, severity: State | None, due_ms
             "WARN",
             "falls behind, 1,000 messages behind, 5 messages deleted before they were read, will lose more",
         ),
-        (group(State.OK, lag=7, loss_ms=0), "OK", "7 messages behind, will lose messages"),
+        (group(State.OK, lag=7, loss_ms=0), "OK", "status OK, 7 messages behind, will lose messages"),
+        (
+            group(State.OK, lag=7, loss_ms=0, time_lag_ms=None, time_lag_at_least_ms=4_000),
+            "OK",
+            "status OK, 7 messages behind (>4s), will lose messages",
+        ),
     ],
 )
 def test_what_is_said_of_a_group(row: GroupReport, partition: str, what: str) -> None:

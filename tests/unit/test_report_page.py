@@ -181,7 +181,8 @@ REPORT_KEYS: dict[type, list[str]] = {
     model.TopicReport: ["now", "size_over_time"],
     model.Overview: [
         "group_count", "groups_ok", "groups_warn", "groups_err", "groups_unknown", "partition_count", "lag", "lost",
-        "time_lag_ms", "next_loss_ms", "broker_count", "log_dir_count", "offline_log_dirs", "topic_count",
+        "time_lag_ms", "time_lag_at_least_ms", "next_loss_ms", "broker_count", "log_dir_count", "offline_log_dirs",
+        "topic_count",
         "replicas_bytes", "growth_bytes_per_hour", "next_full_ms",
     ],
 }  # fmt: skip

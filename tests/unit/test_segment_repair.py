@@ -426,7 +426,7 @@ def test_findings_as_json_and_csv(tmp_path: Path, capsys: pytest.CaptureFixture[
         "paths", "deep", "checked", "errors", "warnings", "infos", "denied", "findings", "omitted",
     ]  # fmt: skip
     assert list(result["checked"]) == [
-        "log_dirs", "partitions", "segments", "files", "batches", "records", "size_bytes",
+        "log_dir_count", "partition_count", "segments", "files", "batches", "records", "size_bytes",
     ]  # fmt: skip
     assert result["findings"] == [
         {

@@ -57,7 +57,9 @@ def test_a_failure_is_told_when_it_begins_and_when_it_ends(capsys: pytest.Captur
 
 def test_numbers_are_counted_in_words_that_fit(capsys: pytest.CaptureFixture[str]) -> None:
     why = "writing to the disk of the store took 4s in the pass before"
-    out, err = shown(capsys, a_report(groups=1, partitions=1200, storing_ms=1100, missed=1, missed_because=why))
+    out, err = shown(
+        capsys, a_report(group_count=1, partition_count=1200, storing_ms=1100, missed=1, missed_because=why)
+    )
     assert "1 group, 0 commits, 1,200 partitions, 10 B in 2s" in out
     assert f"1 pass was left out before it: {why}" in err
 

@@ -38,7 +38,7 @@ ONE = state([partition("12", "12")])
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """The client that commands get. Its metadata is ONE."""
-    found = SimpleNamespace(metadata=lambda *_: ONE, target=SimpleNamespace(name="c"))
+    found = SimpleNamespace(metadata=lambda *_: ONE, target=SimpleNamespace(name="c", protected=False))
     monkeypatch.setattr(Invocation, "connect", lambda _self, **_: nullcontext(found))
     return found
 

@@ -96,3 +96,12 @@ def test_assignment(text: str, expected: tuple[tuple[int, ...], ...]) -> None:
 def test_bad_assignment(text: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         parse_assignment(text)
+
+
+def test_a_pattern_in_the_place_of_a_name() -> None:
+    with pytest.raises(UsageError) as caught:
+        check_name("ord*")
+    assert (
+        caught.value.hint
+        == "a pattern is --match 'ord.*', where the command has it; for example orders, or billing.orders-v2"
+    )

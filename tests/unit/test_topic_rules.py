@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from types import SimpleNamespace as Answer
 from typing import Any, cast
@@ -28,7 +28,7 @@ from kctl.topics.configs import ConfigEntry, ConfigSource
 from kctl.topics.describe import Problem, describe, describe_chosen, has_problem, only
 from kctl.topics.listing import summaries
 from kctl.topics.offsets import failure_lines, parse_place
-from kctl.topics.partition_numbers import parse_numbers
+from kctl.topics.partition_numbers import no_partition, parse_each, parse_numbers
 from kctl.topics.rates import Ends, rates
 from kctl.topics.reassignments import Moving
 from kctl.topics.sizes import Size, fetch_sizes, size_of
@@ -199,6 +199,26 @@ def test_partition_numbers(text: str, numbers: set[int]) -> None:
 def test_bad_partition_numbers(text: str) -> None:
     with pytest.raises(UsageError, match="is no list of partitions"):
         parse_numbers(text)
+
+
+@pytest.mark.parametrize(
+    ("texts", "numbers"), [(None, None), ([], None), (["3", "0-1"], [0, 1, 3]), (["1", "0-1"], [0, 1])]
+)
+def test_partition_numbers_of_several_options(texts: list[str] | None, numbers: list[int] | None) -> None:
+    assert parse_each(texts) == numbers
+
+
+@pytest.mark.parametrize(
+    ("missing", "count", "message", "hint"),
+    [
+        ({3}, 3, "topic t has no partition 3", "it has 0 to 2"),
+        ({2, 1}, 1, "topic t has no partition 1, 2", "it has 0 alone"),
+        (range(1, 1001), 1, "topic t has no partition 1, 2, 3, 4, 5 and 995 more", "it has 0 alone"),
+    ],
+)
+def test_partitions_that_are_not_there(missing: Collection[int], count: int, message: str, hint: str) -> None:
+    error = no_partition("t", missing, count)
+    assert (error.message, error.hint) == (message, hint)
 
 
 def test_failures_are_a_line_for_each_reason() -> None:

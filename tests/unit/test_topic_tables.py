@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from kctl.commands.topic_describe import tables
-from kctl.model import PartitionState, TopicState
-from kctl.topics.describe import describe
+from kctl.commands.app import main
+from kctl.commands.invocation import Invocation
+from kctl.commands.topic_describe import _Found, _tables, tables
+from kctl.model import Broker, ClusterState, PartitionState, TopicState
+from kctl.topics import choose, listing
+from kctl.topics import describe as describing
+from kctl.topics.configs import ConfigEntry, ConfigSource
+from kctl.topics.describe import Problem, describe
 
 
 @pytest.mark.parametrize(
@@ -29,3 +38,37 @@ def test_no_room_for_marks_when_there_are_none(isr: tuple[int, ...], marks: bool
     topic = describe(TopicState("t", False, None, (PartitionState("t", 0, 1, 0, (1, 2), isr),)), [], None)
     sized = replace(topic, partitions=tuple(replace(p, size_bytes=1) for p in topic.partitions))
     assert ("marks" in [column.key for column in tables(sized)[0].columns]) is marks
+
+
+@pytest.mark.parametrize(("asked", "mark"), [([Problem.AT_MIN_ISR], "at min ISR"), ([], "")])
+def test_all_in_sync_and_at_the_minimum_is_marked_when_it_was_asked_for(asked: list[Problem], mark: str) -> None:
+    """As a topic of two replicas and min.insync.replicas=2 always is: elsewhere no mark."""
+    least = ConfigEntry("min.insync.replicas", "2", ConfigSource.TOPIC)
+    topic = describe(TopicState("t", False, None, (PartitionState("t", 0, 1, 0, (1, 2), (1, 2)),)), [least], None)
+    table, *_ = _tables(_Found([topic], [], []), asked)
+    assert [row["marks"] for row in table.rows] == [mark]
+
+
+@pytest.mark.usefixtures("one_command_tree")
+@pytest.mark.parametrize(("options", "shown"), [(["--under-replicated"], ["__consumer_offsets"]), ([], ["t"])])
+@pytest.mark.parametrize("command", ["describe", "list"])
+def test_filters_by_health_take_kafkas_own_topics(
+    command: str,
+    options: list[str],
+    shown: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As kafka-topics does: «none is under-replicated» would be wrong while the offsets of groups are."""
+    own = PartitionState("__consumer_offsets", 0, 1, 0, (1, 2), (1,))
+    fine = PartitionState("t", 0, 1, 0, (1,), (1,))
+    topics = {p.topic: TopicState(p.topic, p is own, None, (p,)) for p in (own, fine)}
+    state = ClusterState("c", 1, {1: Broker(1, "h", 1)}, topics)
+    client: Any = SimpleNamespace(metadata=lambda *_: state)
+    monkeypatch.setattr(describing, "fetch_topic_configs", lambda _, names, *__: {name: [] for name in names})
+    monkeypatch.setattr(describing, "reassignments_if_told", lambda *_: {})
+    monkeypatch.setattr(choose, "may_describe_all_topics", lambda *_: True)
+    monkeypatch.setattr(listing, "adding_replicas", lambda *_: {})
+    monkeypatch.setattr(Invocation, "connect", lambda _: nullcontext(client))
+    assert main(["topic", command, *options, "--bootstrap-server", "h:1", "-o", "json"]) == 0
+    assert [row["topic"] for row in json.loads(capsys.readouterr().out)] == shown

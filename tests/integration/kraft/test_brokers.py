@@ -34,7 +34,7 @@ def test_controller_as_kafkas_own_tool(own_kctl: Kctl, kraft: str, libs: Path) -
     assert 0 < found["high_watermark"] <= int(java["HighWatermark"])
     (voter,) = found["voters"]
     assert list(voter) == [
-        "id", "role", "directory_id", "host", "port", "log_end_offset", "lag", "last_fetch", "last_caught_up",
+        "node_id", "role", "directory_id", "host", "port", "log_end_offset", "lag", "last_fetch", "last_caught_up",
     ]  # fmt: skip
     assert (voter["node_id"], voter["role"], voter["lag"]) == (1, "leader", 0)
     assert f'"endpoints": ["CONTROLLER://{voter["host"]}:{voter["port"]}"]' in java["CurrentVoters"]

@@ -70,7 +70,7 @@ def test_described_with_topology_and_tasks(kctl: Kctl, topics: tuple[str, str], 
     read = [(row["topic"], row["partition"], row["client_id"]) for row in found["offsets"]]
     assert read == [(topics[0], 0, "kctl"), (topics[0], 1, "kctl"), (topics[0], 2, "kctl"), (topics[1], 0, "kctl")]
     (row,) = kctl.json("group", "members", GROUP)
-    assert (row["partitions"], row["streams"]["tasks"]) == (None, tasks)
+    assert (row["partition_count"], row["streams"]["tasks"]) == (None, tasks)
     shown = kctl.ok("group", "describe", GROUP)
     assert "active 0:0-2" in shown.out
     assert "topology of epoch 0" in shown.out

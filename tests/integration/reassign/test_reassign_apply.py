@@ -17,8 +17,8 @@ RESULT = [
     "journal",
 ]  # fmt: skip
 PREVIEW = [
-    "kind", "cluster", "partition_count", "reached", "moves", "bytes", "unknown_sizes", "reorders", "batches",
-    "throttle_bytes", "duration_ms", "remove_brokers",
+    "kind", "cluster", "partition_count", "reached", "moves", "bytes", "unknown_sizes", "reorders",
+    "removed_replicas", "batches", "throttle_bytes", "duration_ms", "remove_brokers",
 ]  # fmt: skip
 RUN = [
     "kind", "state", "alive", "pid", "journal", "source", "began_at", "last_at", "batches", "batches_done",

@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from in_process import InProcess
 from java_tools import java_tool
 from kctl_testing import SCRIPT, Kctl, eventually
+from protected_cases import SECURE
 from secure_cluster import PASSWORDS, SecureCluster
 
 
 @pytest.fixture
-def admin(own_kctl: Kctl, secure: SecureCluster) -> Kctl:
+def admin(own_kctl: Kctl, secure: SecureCluster) -> InProcess:
     """A kctl whose current context is the cluster, as its super user."""
     security = {
         "protocol": "SASL_PLAINTEXT",
@@ -24,7 +27,7 @@ def admin(own_kctl: Kctl, secure: SecureCluster) -> Kctl:
         "sasl_username": "admin",
         "sasl_password_env": "ADMIN_PASSWORD",
     }
-    kctl = own_kctl.with_environment(ADMIN_PASSWORD=PASSWORDS["admin"])
+    kctl = InProcess(own_kctl.home, {**own_kctl.environment, "ADMIN_PASSWORD": PASSWORDS["admin"]})
     folder = kctl.home / ".config" / "kctl"
     folder.mkdir(parents=True, exist_ok=True)
     context = {"bootstrap_servers": [secure.bootstrap], "security": security}
@@ -70,13 +73,16 @@ def test_acls_are_added_listed_and_removed(admin: Kctl) -> None:
 
     refused = admin("acl", "remove", "--principal", "lara")
     assert (refused.code, "- deny lara all group" in refused.err) == (4, True), str(refused)
+    for expect, says in (([], "the options choose 3"), (["--expect", "2"], "the options choose 3, not 2")):
+        blind = admin("acl", "remove", "--principal", "lara", *expect, "--yes")
+        assert (blind.code, blind.out, says in blind.err) == (4, "", True), str(blind)
     assert len(_words(admin, "--principal", "lara")) == 3
     wrong = admin("acl", "remove", words[0], "allow lora read topic lara-orders*", "--yes")
     assert (wrong.code, "did you mean allow lara read topic lara-orders*" in wrong.err) == (4, True), str(wrong)
     assert len(_words(admin, "--principal", "lara")) == 3
     gone = admin.json("acl", "remove", words[0], "allow lara read topic lara-never", "--if-exists", "--yes")
     assert [row["result"] for row in gone] == ["removed", "removed", "not there"]
-    admin.ok("acl", "remove", "--principal", "lara", "--yes")
+    admin.ok("acl", "remove", "--principal", "lara", "--expect", "1", "--yes")
     admin.ok("acl", "remove", words[2], "--yes")
     for absent in ([words[2]], ["--principal", "lara"]):
         assert admin("acl", "remove", *absent, "--yes").code == 4
@@ -93,6 +99,7 @@ def test_acls_are_added_listed_and_removed(admin: Kctl) -> None:
         ["add", "allow lara write group x"],
         ["remove"],
         ["remove", "allow lara read topic x", "--principal", "lara"],
+        ["remove", "allow lara read topic x", "--expect", "1"],
         ["list", "--covering", "topic x*"],
         ["explain", "User:"],
         ["explain", "lara", "--resource", "topic"],
@@ -133,13 +140,13 @@ def test_explain_is_what_brokers_do(admin: Kctl, secure: SecureCluster, tmp_path
     listed = {row["topic"] for row in admin.json("topic", "list", *ella)}
     assert listed & set(may) == {name for name, operations in may.items() if "DESCRIBE" in operations}
     for name in ("ella-1", "ella-2"):
-        admin.ok("produce", name, stdin="line\n")
+        Kctl(admin.home, admin.environment).ok("produce", name, stdin="line\n")
     assert admin.ok("consume", "ella-1", "--from-beginning", "--exit-eof", *ella).out == "line\n"
     denied = admin("consume", "ella-2", "--from-beginning", "--exit-eof", *ella)
     assert (denied.code, denied.out) == (4, ""), str(denied)
     assert "not authorized" in denied.err.lower(), str(denied)
 
-    admin.ok("acl", "remove", "--principal", "ella", "--yes")
+    admin.ok("acl", "remove", "--principal", "ella", "--expect", "2", "--yes")
     admin.ok("acl", "remove", "deny * describe topic ella-3", "--yes")
     admin.ok("topic", "delete", "ella-1", "ella-2", "ella-3", "--yes")
     admin.ok("user", "remove", "ella", "--yes")
@@ -205,6 +212,17 @@ def test_passwords_that_are_refused(admin: Kctl, tmp_path: Path) -> None:
         assert (result.code, says in result.err) == (2, True), str(result)
         assert "secret-open" not in result.err
     assert admin("user", "list", "nemo").code == 4
+
+
+def test_debug_shows_where_and_no_password(admin: Kctl, secure: SecureCluster) -> None:
+    options = ("--debug", "-v", *secure.options(secure.nobody))
+    result = admin("user", "add", "nemo", "--password-file", "-", *options, stdin="secret-of-nemo")
+    assert (result.code, "Traceback (most recent call last)" in result.err) == (4, True), str(result)
+    for secret in ("secret-of-nemo", PASSWORDS["nobody"]):
+        assert secret not in result.out + result.err
+    wrong = secure.options(secure.user("nemo", "secret-of-nemo"))
+    refused = admin("user", "list", "--debug", "-v", *wrong)
+    assert (refused.code, "secret-of-nemo" in refused.err) == (3, False), str(refused)
 
 
 def test_a_password_typed_on_a_terminal_is_not_shown(admin: Kctl) -> None:
@@ -287,8 +305,8 @@ def test_kafkas_tools_see_the_same(admin: Kctl, secure: SecureCluster, kafka_hom
     )
     assert {row["result"] for row in mine} == {"already there"}
     assert len(_words(admin, "--principal", "jan2")) == len(mine) == 5
-    for name in ("jan", "jan2"):
-        admin.ok("acl", "remove", "--principal", name, "--yes")
+    for name, count in (("jan", "2"), ("jan2", "5")):
+        admin.ok("acl", "remove", "--principal", name, "--expect", count, "--yes")
 
     admin.ok("user", "add", "jan", "--password-file", "-", stdin="secret-of-jan")
     admin.ok("quota", "set", "--user", "jan", "producer_byte_rate=1048576", "request_percentage=12.5", "--yes")
@@ -316,7 +334,7 @@ def test_kafkas_tools_see_the_same(admin: Kctl, secure: SecureCluster, kafka_hom
 )
 def test_without_rights(own_kctl: Kctl, secure: SecureCluster, command: list[str], needs: str) -> None:
     """It is said, and never shown as if there were none."""
-    result = own_kctl(*command, *secure.options(secure.nobody), stdin="secret")
+    result = InProcess(own_kctl.home, own_kctl.environment)(*command, *secure.options(secure.nobody), stdin="secret")
     assert (result.code, result.out) == (4, ""), str(result)
     assert "CLUSTER_AUTHORIZATION_FAILED" in result.err
     assert f"it needs an ACL for {needs} on the cluster" in result.err
@@ -340,7 +358,7 @@ def test_with_the_right_to_look_and_not_to_change(admin: Kctl, secure: SecureClu
         assert len(_words(admin, "--principal", "nobody")) == 2
         admin.ok("topic", "list", *nobody)
     finally:
-        admin.ok("acl", "remove", "--principal", "nobody", "--yes")
+        admin.ok("acl", "remove", "--principal", "nobody", "--expect", "2", "--yes")
 
 
 def test_addresses_of_ipv6_are_as_brokers_write_them(admin: Kctl, secure: SecureCluster) -> None:
@@ -354,31 +372,40 @@ def test_addresses_of_ipv6_are_as_brokers_write_them(admin: Kctl, secure: Secure
     (right,) = admin.json("acl", "explain", "ipa", "--host", "2001:db8::1")["rights"]
     assert right["denied_operations"] == ["READ", "DESCRIBE"]
     assert admin.json("acl", "remove", words, "--yes")[0]["result"] == "removed"
-    admin.ok("acl", "remove", "--principal", "ipa", "--yes")
+    admin.ok("acl", "remove", "--principal", "ipa", "--expect", "1", "--yes")
 
 
 def test_a_protected_context_asks_for_its_name(admin: Kctl) -> None:
-    config = admin.home / ".config" / "kctl" / "config.yaml"
-    contexts = json.loads(config.read_text())
-    contexts["contexts"]["it"]["protected"] = True
-    config.write_text(json.dumps(contexts))
-    for command in (
-        ["acl", "add", "allow pia read topic pia"],
-        ["acl", "add", "deny pia read topic pia"],
-        ["quota", "set", "--user", "pia", "producer_byte_rate=1000"],
-    ):
-        refused = admin(*command, "--yes")
-        assert (refused.code, "give --confirm-cluster it" in refused.err) == (4, True), str(refused)
-    assert (_words(admin, "--principal", "pia"), admin.json("quota", "list", "--user", "pia")) == ([], [])
-    admin.ok("acl", "add", "allow pia read topic pia", "--confirm-cluster", "it")
-    admin.ok("acl", "remove", "--principal", "pia", "--confirm-cluster", "it")
+    file = admin.home / ".config" / "kctl" / "config.yaml"
+    admin.ok("acl", "add", "allow alice read topic alice")
+    admin.ok("user", "add", "alice", "--password-file", "-", stdin="secret-of-alice")
+    admin.ok("quota", "set", "--user", "alice", "producer_byte_rate=2000", "--yes")
+    (admin.home / "access.yaml").write_text("acls: [allow pia read topic pia]\n")
+    before = _everything(admin)
+    config = json.loads(file.read_text())
+    config["contexts"]["it"]["protected"] = True
+    file.write_text(json.dumps(config))
+    for path, line in SECURE.items():
+        argv = [*path.split(), *shlex.split(line.replace("FOLDER", str(admin.home)))]
+        refused = admin(*argv, "--yes")
+        assert (refused.code, refused.out, "--confirm-cluster it" in refused.err) == (4, "", True), str(refused)
+        wrong = admin(*argv, "--confirm-cluster", "dev")
+        assert (wrong.code, wrong.out, "would act on 'it'" in wrong.err) == (2, "", True), str(wrong)
+    assert _everything(admin) == before
+    admin.ok("acl", "remove", "--principal", "alice", "--confirm-cluster", "it", "--expect", "1")
+    admin.ok("user", "remove", "alice", "--confirm-cluster", "it")
+    admin.ok("quota", "unset", "--user", "alice", "producer_byte_rate", "--confirm-cluster", "it")
+
+
+def _everything(admin: Kctl) -> list[str]:
+    return [admin.ok(what, "list", "-o", "json").out for what in ("acl", "user", "quota")]
 
 
 def test_the_cluster_is_a_resource_to_explain(admin: Kctl) -> None:
     admin.ok("acl", "add", "allow carla alter cluster", "allow carla read topic carla")
     (right,) = admin.json("acl", "explain", "carla", "--resource", "cluster")["rights"]
     assert (right["resource"], right["operations"]) == ("cluster", ["ALTER"])
-    admin.ok("acl", "remove", "--principal", "carla", "--yes")
+    admin.ok("acl", "remove", "--principal", "carla", "--expect", "2", "--yes")
 
 
 @pytest.mark.parametrize("group", ["a\x1b[31m \u202e*", "a\u202eb", "a\x9bb"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from kctl_testing import Kctl
@@ -28,5 +30,6 @@ def test_what_may_not_be_seen_or_changed_is_said(
     result = own_kctl("config", *arguments, *secure.options(secure.nobody))
     assert result.code == 4, str(result)
     assert "AUTHORIZATION_FAILED" in result.err
+    assert re.search(r"ACL (operation|for) DescribeConfigs on ", result.err), "which right is missing"
     assert "does not exist" not in result.err
     assert result.out == ""

@@ -44,6 +44,7 @@ def test_described_but_not_read(own_kctl: Kctl, secure: SecureCluster, secret: s
     result = own_kctl("consume", secret, *READ, *nobody)
     assert (result.code, result.out) == (4, ""), str(result)
     assert "not authorized" in result.err
+    assert "ask for the ACL operation Read on the topic" in result.err
     _allow(secure, READ_RECORDS, secret)
     assert own_kctl.ok("consume", secret, *READ, *nobody).out == "hidden\n"
     result = own_kctl("consume", secret, *READ, "--group", "not-mine", *nobody)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kctl_testing import Kctl
-from secure_cluster import SecureCluster
+from secure_cluster import SecureCluster, remove_acls
 
 TOPIC, GROUP = "rights-groups", "rights-groups-reader"
 
@@ -74,7 +74,7 @@ def some_topics(kctl_of_rights: Kctl, secure: SecureCluster) -> Iterator[str]:
     kctl_of_rights.ok("group", "reset-offsets", group, *both, "--to-latest", "--create", "--yes", *admin)
     kctl_of_rights.ok("acl", "add", f"allow nobody all group {group}*", f"allow nobody read topic {TOPIC}", *admin)
     yield group
-    kctl_of_rights.ok("acl", "remove", "--principal", "nobody", "--yes", *admin)
+    remove_acls(kctl_of_rights, "nobody", *admin)
 
 
 def test_hidden_commits_are_told_or_refused(kctl_of_rights: Kctl, secure: SecureCluster, some_topics: str) -> None:
@@ -114,3 +114,23 @@ def test_hidden_groups_are_told_where_groups_match(
     )
     assert (matched.code, some_topics in matched.out, reader in matched.out) == (0, True, False)
     assert "only groups that this user may describe are shown" in matched.err
+
+
+def test_who_may_only_look_changes_nothing(kctl_of_rights: Kctl, secure: SecureCluster, reader: str) -> None:
+    """Describe on the group and its topic: plans can be made, and the coordinator refuses to carry them out."""
+    admin, nobody = secure.options(secure.admin), secure.options(secure.nobody)
+    kctl_of_rights.ok("acl", "add", f"allow nobody describe group {reader}", *admin)
+    kctl_of_rights.ok("acl", "add", f"allow nobody describe topic {TOPIC}", *admin)
+    try:
+        for args in (
+            ("reset-offsets", reader, "--topic", TOPIC, "--to-earliest"),
+            ("delete-offsets", reader, "--topic", TOPIC),
+            ("delete", reader),
+        ):
+            refused = kctl_of_rights("group", *args, "--yes", "-o", "json", *nobody)
+            assert (refused.code, [row["result"] for row in json.loads(refused.out)]) == (4, ["failed"]), str(refused)
+            assert json.loads(refused.err.splitlines()[-1])["code"] == "not_authorized"
+        (row,) = kctl_of_rights.json("group", "export", reader, "--topic", TOPIC, *nobody)
+        assert row["committed_offset"] == 2
+    finally:
+        kctl_of_rights.ok("acl", "remove", "--principal", "nobody", "--expect", "2", "--yes", *admin)

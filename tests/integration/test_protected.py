@@ -1,0 +1,104 @@
+"""Each command that changes a cluster asks for its name when the context is protected, and changes nothing before."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from group_admin import Admin
+from in_process import InProcess
+from kctl.client import connect
+from kctl.model import TopicPartition
+from kctl.reassign.alter import alter_reassignments
+from kctl_testing import Kctl, TestCluster
+from protected_cases import CLUSTER
+
+WORDS = {
+    "TOPIC": "protected-topic", "SECOND": "protected-second", "NEW": "protected-new", "GROUP": "protected-group",
+    "MEMBERS": "protected-members",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def run(cluster: TestCluster, kctl: Kctl, tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
+    """kctl with the cluster as the protected context prod, with what the cases name; open is the same unprotected."""
+    home = tmp_path_factory.mktemp("protected")
+    servers = {"bootstrap_servers": cluster.bootstrap.split(",")}
+    contexts = {"prod": {**servers, "protected": True}, "open": servers}
+    (home / "config.yaml").write_text(json.dumps({"current_context": "prod", "contexts": contexts}))
+    run = InProcess(home, {**kctl.environment, "HOME": str(home), "KCTL_CONFIG": str(home / "config.yaml")})
+    with ExitStack() as stack:
+        stack.callback(_remove, run)
+        _prepare(run, cluster, home, stack)
+        yield run
+
+
+def _prepare(run: InProcess, cluster: TestCluster, home: Path, stack: ExitStack) -> None:
+    topic, second, group = WORDS["TOPIC"], WORDS["SECOND"], WORDS["GROUP"]
+    assignment = ("--replica-assignment", "1:2,1:2,1:2")
+    configs = ("--config", "retention.ms=86400000", "--config", "leader.replication.throttled.replicas=0:1")
+    run.ok("topic", "create", topic, *assignment, *configs, "--context", "open")
+    run.ok("topic", "create", second, "--partitions", "1", "--context", "open")
+    admin = Admin(cluster.bootstrap)
+    admin.fill(topic, partitions=3, records=2)
+    place = ("--topic", f"{topic}:0", "--to-offset", "1", "--create")
+    run.ok("group", "reset-offsets", group, *place, "--yes", "--context", "open")
+    (home / "new.yaml").write_text(f"topics:\n  - name: {WORDS['NEW']}\n    partitions: 1\n    replication_factor: 1\n")
+    exported = run.ok("group", "export", group, "--context", "open", "-o", "json").out
+    (home / "offsets.json").write_text(exported.replace(f'"{group}"', f'"{group}-imported"'))
+    with connect(admin.target) as client:  # the leader stays, and is not the preferred one any more
+        assert alter_reassignments(client, {TopicPartition(topic, 0): (2, 1)}) == {}
+    plan = run("topic", "reassign", "plan", "--topic", topic, "--brokers", "2,3", "-o", "json", "--context", "open")
+    (home / "plan.json").write_text(plan.out)
+    there, wanted = json.loads(plan.out)["current"]["partitions"], json.loads(plan.out)["partitions"]
+    (home / "done.json").write_text(json.dumps({"partitions": there, "current": {"partitions": wanted}}))
+    client = stack.enter_context(connect(admin.target))
+    producer = client.producer(transactional_id="protected-transaction", transaction_timeout_ms=600_000)
+    stack.callback(producer.close)
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send(second, b"v", partition=0).get(timeout=60)
+    stack.callback(producer.abort_transaction)
+    stack.enter_context(admin.member(WORDS["MEMBERS"], second))
+
+
+def _remove(run: InProcess) -> None:
+    for name in (WORDS["TOPIC"], WORDS["SECOND"]):
+        run("topic", "delete", name, "--yes", "--context", "open")
+    for name in (WORDS["GROUP"], WORDS["MEMBERS"]):
+        run("group", "delete", name, "--yes", "--context", "open")
+
+
+def argv(run: InProcess, path: str) -> list[str]:
+    names = {**WORDS, "FOLDER": str(run.home)}
+    line = re.sub(r"\b(" + "|".join(names) + r")\b", lambda found: names[found[0]], CLUSTER[path])
+    return [*path.split(), *shlex.split(line)]
+
+
+@pytest.mark.parametrize("path", CLUSTER)
+def test_it_asks_for_the_name(run: InProcess, path: str) -> None:
+    result = run(*argv(run, path), "--yes", stdin="line\n")
+    assert (result.code, result.out) == (4, ""), str(result)
+    assert "--confirm-cluster prod" in result.err, str(result)
+    wrong = run(*argv(run, path), "--yes", "--confirm-cluster", "dev", stdin="line\n")
+    assert (wrong.code, wrong.out, "would act on 'prod'" in wrong.err) == (2, "", True), str(wrong)
+
+
+def test_nothing_was_changed(run: InProcess) -> None:
+    """After all of the above."""
+    (topic,) = json.loads(run.ok("topic", "describe", WORDS["TOPIC"], "-o", "json").out)
+    assert [(p["replicas"], p["leader"]) for p in topic["partitions"]] == [([2, 1], 1), ([1, 2], 1), ([1, 2], 1)]
+    offsets = json.loads(run.ok("topic", "offsets", WORDS["TOPIC"], "-o", "json").out)
+    assert [row["offset"] for row in offsets] == [2, 2, 2]
+    (row,) = json.loads(run.ok("lag", WORDS["GROUP"], "--topic", WORDS["TOPIC"], "-o", "json").out)[:1]
+    assert row["committed_offset"] == 1
+    assert run("topic", "describe", WORDS["NEW"]).code == 4
+    assert run("group", "describe", f"{WORDS['GROUP']}-imported").code == 4
+    assert len(json.loads(run.ok("group", "members", WORDS["MEMBERS"], "-o", "json").out)) == 1
+    assert run("transaction", "describe", "protected-transaction").code == 0

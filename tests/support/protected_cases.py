@@ -1,0 +1,60 @@
+"""A line for each command that changes a cluster, which asks for the cluster's name when the context is protected.
+
+TOPIC has three partitions with records, on brokers 1 and 2, and retention.ms of its own; its first partition is not led
+by the preferred leader. SECOND is open in a transaction from offset 0. GROUP has committed, MEMBERS has a member.
+FOLDER has new.yaml (a topic that is not there), offsets.json (a group's offsets), plan.json (a reassignment) and
+done.json (one that was carried out).
+"""
+
+from __future__ import annotations
+
+CLUSTER: dict[str, str] = {
+    "topic create": "NEW",
+    "topic alter": "TOPIC --partitions 4",
+    "topic delete": "TOPIC",
+    "topic truncate": "TOPIC --all",
+    "topic clone": "TOPIC NEW",
+    "topic apply": "-f FOLDER/new.yaml",
+    "topic reassign apply": "FOLDER/plan.json",
+    "topic reassign rollback": "FOLDER/done.json",
+    "topic reassign cancel": "--plan FOLDER/plan.json",
+    "config set": "topic/TOPIC retention.ms=1000",
+    "config unset": "topic/TOPIC retention.ms",
+    "leader elect": "--preferred --topic TOPIC",
+    "leader balance": "--topic TOPIC",
+    "broker loggers set": "kafka.controller.KafkaController=DEBUG --broker 1",
+    "produce": "TOPIC",
+    "consume": "TOPIC --group GROUP --exit-eof",
+    "group reset-offsets": "GROUP --all-topics --to-latest",
+    "group import": "FOLDER/offsets.json",
+    "group delete": "GROUP",
+    "group delete-offsets": "GROUP --topic TOPIC",
+    "group remove-member": "MEMBERS --all",
+    "transaction abort": "SECOND --partition 0 --start-offset 0 --force",
+}
+# With an authorizer. alice has an ACL, a quota and a password.
+SECURE: dict[str, str] = {
+    "acl add": "'allow pia read topic pia'",
+    "acl remove": "'allow alice read topic alice'",
+    "acl apply": "-f FOLDER/access.yaml",
+    "user add": "pia --password-env ADMIN_PASSWORD",
+    "user remove": "alice",
+    "quota set": "--user pia producer_byte_rate=1000",
+    "quota unset": "--user alice producer_byte_rate",
+}
+ELSEWHERE: dict[str, str] = {
+    **dict.fromkeys(
+        ("cluster create", "cluster start", "cluster warm"), "makes or starts processes of this machine's own clusters"
+    ),
+    **dict.fromkeys(
+        ("cluster stop", "cluster restart", "cluster kill", "cluster pause", "cluster unpause", "cluster destroy"),
+        "asks by the name of a cluster on this machine: test_protected_contexts.py",
+    ),
+    "cluster export": "reads", "group export": "reads", "topic reassign plan": "reads", "spark snapshot": "reads",
+    **dict.fromkeys(("context use", "context add", "context import", "context remove"), "changes kctl's own config"),
+    "topic reassign pause": "stops what was begun and confirmed",
+    "topic reassign resume": "needs a run that was interrupted: test_protected_contexts.py reads how it asks",
+    **dict.fromkeys(("segment verify", "spark warm", "spark bundle"), "changes files of this machine alone"),
+    **dict.fromkeys(("runtime install", "runtime remove"), "changes files of this machine alone"),
+    "demo": "makes a cluster of its own and destroys it",
+}  # fmt: skip
