@@ -18,7 +18,7 @@ from kctl.text import counted
 if TYPE_CHECKING:
     from kctl.doctor.report import DoctorReport
 
-_NAMED = 5
+_NAMED = 3
 _STYLES = {"error": "red", "warning": "yellow"}
 
 

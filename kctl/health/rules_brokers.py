@@ -198,13 +198,13 @@ RULES = (
         per_broker(_auto_create),
     ),
     Rule(
-        "default-replication-factor", Severity.WARNING, "New topics get one replica", _B,
+        "default-replicas", Severity.WARNING, "New topics get one replica", _B,
         "A topic made without a number of replicas is on one broker only, and gone with its disk.",
         "Kafka's documentation, default.replication.factor", "default.replication.factor=3 in server.properties.",
         _per_broker_with_count(_default_replicas),
     ),
     Rule(
-        "default-replication-factor-too-high", Severity.ERROR, "New topics cannot be made", ("brokers", "broker_count"),
+        "default-replicas-too-many", Severity.ERROR, "New topics cannot be made", ("brokers", "broker_count"),
         "More replicas than brokers are refused (INVALID_REPLICATION_FACTOR).",
         "org.apache.kafka.admin.AdminUtils", "Lower default.replication.factor, or add brokers.", _default_rf_too_high,
     ),
@@ -301,20 +301,20 @@ RULES = (
         per_broker(_offsets_retention),
     ),
     Rule(
-        "protocol-version-left-behind", Severity.WARNING, "An upgrade was not finished", _B,
+        "protocol-version", Severity.WARNING, "An upgrade was not finished", _B,
         "Brokers speak an old version with each other, and features of the release stay off.",
         "Kafka's documentation, «Upgrading»", "When no downgrade is wanted any more: remove "
         "inter.broker.protocol.version, and restart broker by broker.",
         per_broker(_protocol_version), _WITH_ZOOKEEPER,
     ),
     Rule(
-        "message-format-left-behind", Severity.WARNING, "Records are kept in an old format", _B,
+        "message-format", Severity.WARNING, "Records are kept in an old format", _B,
         "Every batch is converted on its way; there are no headers, no idempotence and no transactions before 0.11.",
         "KIP-724 (ignored when inter.broker.protocol.version is 3.0 or newer)", "Remove log.message.format.version.",
         per_broker(_message_format), Versions(since=(0, 10), before=(4, 0)),
     ),
     Rule(
-        "metadata-version-left-behind", Severity.INFO, "An upgrade of a KRaft cluster was not finished", ("features",),
+        "metadata-version", Severity.INFO, "An upgrade of a KRaft cluster was not finished", ("features",),
         "What newer releases write into the metadata stays off until its version is raised.",
         "KIP-778", "When no downgrade is wanted any more: kafka-features.sh upgrade --release-version.",
         _metadata_version, Versions(since=(3, 3)),

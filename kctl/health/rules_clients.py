@@ -60,7 +60,7 @@ RULES = (
         "Kafka's documentation, security.protocol", "security.protocol=SSL or SASL_SSL.", _per_client(_plaintext),
     ),
     Rule(
-        "client-password-in-the-clear", Severity.ERROR, "The client's password travels in the clear", _C,
+        "client-password", Severity.ERROR, "The client's password travels in the clear", _C,
         "SASL/PLAIN sends the password itself, and there is no TLS.",
         "Kafka's documentation, «Authentication using SASL/PLAIN»", "SASL_SSL, or SCRAM.", _per_client(_password),
     ),

@@ -168,7 +168,7 @@ RULES = (
         _per_consumer(_auto_commit),
     ),
     Rule(
-        "consumer-auto-commit-without-group", Severity.ERROR, "Commits without a group", _C,
+        "consumer-commit-no-group", Severity.ERROR, "Commits without a group", _C,
         "Without group.id there is nowhere to commit to: InvalidConfigurationException.",
         "KIP-289", "Set group.id, or enable.auto.commit=false.", _per_consumer(_no_group), Versions(since=(2, 2)),
     ),

@@ -115,7 +115,7 @@ RULES = (
         per_broker(_plaintext),
     ),
     Rule(
-        "passwords-in-the-clear", Severity.ERROR, "Passwords travel in the clear", _B,
+        "clear-passwords", Severity.ERROR, "Passwords travel in the clear", _B,
         "SASL/PLAIN sends the password itself, and the listener has no TLS.",
         "Kafka's documentation, «Authentication using SASL/PLAIN»", "SASL_SSL, or SCRAM.",
         per_broker(_passwords_in_the_clear), Versions(since=(0, 10)),

@@ -167,21 +167,21 @@ RULES = (
         per_broker(_large_messages),
     ),
     Rule(
-        "request-smaller-than-message", Severity.ERROR, "The largest messages cannot be sent", _B,
+        "request-size", Severity.ERROR, "The largest messages cannot be sent", _B,
         "A broker closes the connection of a request above socket.request.max.bytes: producers see a disconnect, "
         "not a message that is too large.",
         "org.apache.kafka.common.network.NetworkReceive", "socket.request.max.bytes above message.max.bytes.",
         per_broker(_request_too_small),
     ),
     Rule(
-        "retention-bytes-below-segment", Severity.INFO, "A size limit smaller than a segment", _B,
+        "size-limit", Severity.INFO, "A size limit smaller than a segment", _B,
         "Whole segments are deleted: a partition keeps up to log.retention.bytes and one segment. Plan disks with "
         "partitions × (retention.bytes + a segment) × replicas.",
         "kafka.log.UnifiedLog.deleteRetentionSizeBreachedSegments", "A smaller log.segment.bytes, or count it in.",
         per_broker(_retention_bytes),
     ),
     Rule(
-        "retention-below-roll", Severity.INFO, "Records live longer than the retention", _B,
+        "retention", Severity.INFO, "Records live longer than the retention", _B,
         "A segment goes when its newest record is old enough. While a quiet topic is written to, its segment is only "
         "closed when it is full or rolled, so the oldest record lives up to roll and retention together. (The active "
         "segment is rolled and deleted, too, once all of it is old: measured on 3.9.)",

@@ -183,7 +183,7 @@ RULES = (
         _each(_blocks),
     ),
     Rule(
-        "topic-min-isr-over-replicas", Severity.INFO, "min.insync.replicas is more than there are replicas", _BOTH,
+        "topic-min-isr-over", Severity.INFO, "min.insync.replicas is more than there are replicas", _BOTH,
         "It counts as the number of replicas: with all in sync acks=all is taken, with one down refused.",
         "KIP-966, kafka.cluster.Partition.effectiveMinIsr", "More replicas, or a smaller min.insync.replicas.",
         _each(_over), Versions(since=(3, 7)),
@@ -214,7 +214,7 @@ RULES = (
         "`kctl topic describe`", "`kctl topic reassign plan --replication-factor N --topic NAME`", _mixed_factors,
     ),
     Rule(
-        "topic-retention-below-roll", Severity.INFO, "Records live longer than the topic's retention", _BOTH,
+        "topic-retention", Severity.INFO, "Records live longer than the topic's retention", _BOTH,
         "A segment goes when its newest record is old enough; it is closed when it is full, or after segment.ms. The "
         "oldest "
         "record lives up to both together: it matters where data must be gone in time.",
@@ -222,7 +222,7 @@ RULES = (
         Versions(since=(0, 10, 1)),
     ),
     Rule(
-        "topic-retention-bytes-below-segment", Severity.INFO, "A topic's size limit is smaller than a segment", _BOTH,
+        "topic-size-limit", Severity.INFO, "A topic's size limit is smaller than a segment", _BOTH,
         "Whole segments are deleted: a partition keeps up to retention.bytes and one segment.",
         "kafka.log.UnifiedLog.deleteRetentionSizeBreachedSegments", "A smaller segment.bytes, or count it in.",
         _retention_bytes,

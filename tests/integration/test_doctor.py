@@ -28,9 +28,9 @@ def test_a_cluster_as_kctl_makes_it(kctl: Kctl, cluster: TestCluster) -> None:
     assert (found["broker_count"], found["releases"], found["unknown"], found["notes"]) == (3, ["3.9"], [], [])
     outcomes = {each["rule"]: each["outcome"] for each in found["rules"]}
     fine = {
-        "unclean-election", "auto-create-topics", "default-replication-factor", "default-min-isr", "flush-settings",
+        "unclean-election", "auto-create-topics", "default-replicas", "default-min-isr", "flush-settings",
         "internal-topics-settings", "log-cleaner", "mixed-broker-settings", "replica-fetch-size", "zookeeper-servers",
-        "zookeeper-even", "zookeeper-credentials", "internal-topic-replicas", "protocol-version-left-behind",
+        "zookeeper-even", "zookeeper-credentials", "internal-topic-replicas", "protocol-version",
     }  # fmt: skip
     assert {rule: outcomes[rule] for rule in fine} == dict.fromkeys(fine, "ok")
     seen = {"no-authorizer", "advertised-listeners", "zookeeper-open", "zookeeper-single", "zookeeper-ends"}
@@ -56,12 +56,12 @@ def test_topics(kctl: Kctl, topic: Callable[..., str]) -> None:
     single = topic(2, 1)
     blocked = topic(1, 3, min_insync_replicas="3", retention_ms="3600000", segment_ms="86400000", flush_messages="1")
     rules = ("topic-unclean-election", "topic-min-isr", "topic-one-replica", "topic-min-isr-blocks")
-    more = ("topic-min-isr-over-replicas", "topic-retention-below-roll", "topic-flush")
+    more = ("topic-min-isr-over", "topic-retention", "topic-flush")
     found = _doctor(kctl, *rules, *more)
     assert unclean in _subjects(found, "topic-unclean-election")
     assert unclean in _subjects(found, "topic-min-isr")
-    assert single in _subjects(found, "topic-one-replica") & _subjects(found, "topic-min-isr-over-replicas")
-    own = ("topic-min-isr-blocks", "topic-retention-below-roll", "topic-flush")
+    assert single in _subjects(found, "topic-one-replica") & _subjects(found, "topic-min-isr-over")
+    own = ("topic-min-isr-blocks", "topic-retention", "topic-flush")
     assert all(blocked in _subjects(found, rule) for rule in own)
     assert not {single, blocked} & _subjects(found, "topic-unclean-election")
     failed = kctl("doctor", "--rule", "topic-unclean-election")

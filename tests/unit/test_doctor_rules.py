@@ -41,7 +41,7 @@ from kctl.log_dirs import LogDir
 BROKER_FILES: dict[str, tuple[str, str, str | None]] = {
     "unclean-election": ("unclean.leader.election.enable=true", "", None),
     "auto-create-topics": ("", "auto.create.topics.enable=false", None),
-    "default-replication-factor": ("", "default.replication.factor=3", None),
+    "default-replicas": ("", "default.replication.factor=3", None),
     "default-min-isr": ("default.replication.factor=3", "default.replication.factor=3;min.insync.replicas=2", None),
     "default-min-isr-blocks": (
         "default.replication.factor=3;min.insync.replicas=3",
@@ -60,19 +60,19 @@ BROKER_FILES: dict[str, tuple[str, str, str | None]] = {
     "delete-topic": ("delete.topic.enable=false", "", None),
     "log-cleaner": ("log.cleaner.enable=false", "", None),
     "offsets-retention": ("offsets.retention.minutes=1440", "", None),
-    "protocol-version-left-behind": (
+    "protocol-version": (
         "zookeeper.connect=zk:2181;inter.broker.protocol.version=2.8", "zookeeper.connect=zk:2181", "3.9",
     ),
-    "message-format-left-behind": (
+    "message-format": (
         "log.message.format.version=0.10.2;inter.broker.protocol.version=2.8",
         "log.message.format.version=0.10.2", None,
     ),
     "replica-fetch-size": ("message.max.bytes=2000000", "", "3.9"),
     "replica-fetch-size-hard": ("message.max.bytes=2000000", "", "0.10.0"),
     "large-messages": ("message.max.bytes=50000000", "", None),
-    "request-smaller-than-message": ("message.max.bytes=200000000", "", None),
-    "retention-bytes-below-segment": ("log.retention.bytes=1000000", "log.retention.bytes=2000000000", None),
-    "retention-below-roll": ("log.retention.hours=24", "log.retention.minutes=20160", None),
+    "request-size": ("message.max.bytes=200000000", "", None),
+    "size-limit": ("log.retention.bytes=1000000", "log.retention.bytes=2000000000", None),
+    "retention": ("log.retention.hours=24", "log.retention.minutes=20160", None),
     "io-threads": ("num.io.threads=2;log.dirs=/a,/b,/c", "log.dirs=/a,/b,/c", None),
     "mixed-listeners": (
         "listeners=A://:1,B://:2;advertised.listeners=A://localhost:1,B://k.example.com:2",
@@ -82,7 +82,7 @@ BROKER_FILES: dict[str, tuple[str, str, str | None]] = {
         "listeners=PLAINTEXT://:9092;advertised.listeners=PLAINTEXT://localhost:9092",  # bound to all addresses
         "listeners=PLAINTEXT://127.0.0.1:9092,SSL://:9093", None,
     ),
-    "passwords-in-the-clear": (
+    "clear-passwords": (
         "listeners=SASL_PLAINTEXT://:9092;sasl.enabled.mechanisms=PLAIN",
         "listeners=SASL_SSL://:9092;sasl.enabled.mechanisms=PLAIN", None,
     ),
@@ -114,7 +114,7 @@ BROKER_FILES: dict[str, tuple[str, str, str | None]] = {
 # Of a producer's or consumer's file, in the same way.
 CLIENT_FILES: dict[str, tuple[str, str, str | None]] = {
     "client-plaintext": ("bootstrap.servers=k1:9092", "bootstrap.servers=localhost:9092", None),
-    "client-password-in-the-clear": (
+    "client-password": (
         "security.protocol=SASL_PLAINTEXT;sasl.mechanism=PLAIN",
         "security.protocol=SASL_SSL;sasl.mechanism=PLAIN", None,
     ),
@@ -142,7 +142,7 @@ CLIENT_FILES: dict[str, tuple[str, str, str | None]] = {
     "consumer-poll-interval": ("max.poll.interval.ms=30000", "", None),
     "consumer-poll-records": ("max.poll.records=100000", "", None),
     "consumer-auto-commit": ("", "enable.auto.commit=false", None),
-    "consumer-auto-commit-without-group": ("enable.auto.commit=true", "enable.auto.commit=true;group.id=g", None),
+    "consumer-commit-no-group": ("enable.auto.commit=true", "enable.auto.commit=true;group.id=g", None),
     "consumer-offset-reset": ("", "auto.offset.reset=earliest", None),
     "consumer-isolation": ("", "isolation.level=read_committed", None),
     "consumer-fetch-size": ("max.partition.fetch.bytes=1000", "", None),
@@ -178,11 +178,11 @@ def _others() -> dict[str, tuple[RuleFacts, RuleFacts]]:
         "disks": (of_health(log_dirs={1: [full]}), of_health()),
         "preferred-leaders": (of_health(leaders), of_health()),
         "replicas": (of_health(heavy), of_health()),
-        "default-replication-factor-too-high": (
+        "default-replicas-too-many": (
             of_brokers(broker(default_replication_factor="3"), broker_count=1),
             of_brokers(broker(default_replication_factor="3"), broker_count=3),
         ),
-        "metadata-version-left-behind": (
+        "metadata-version": (
             RuleFacts(features={"broker 1": (_LEVEL,)}),
             RuleFacts(features={"broker 1": (_LEVEL,), "broker 2": (Feature("metadata.version", 1, 20, 20),)}),
         ),
@@ -213,7 +213,7 @@ def _others() -> dict[str, tuple[RuleFacts, RuleFacts]]:
             of_topics(state([partition("12", "12")]), {"t": {"min.insync.replicas": "1"}}), of_topics(_T),
         ),
         "topic-min-isr-blocks": (of_topics(state([partition("12", "12")])), of_topics(_T)),
-        "topic-min-isr-over-replicas": (of_topics(_ONE), of_topics(_T)),
+        "topic-min-isr-over": (of_topics(_ONE), of_topics(_T)),
         "topic-min-isr-refuses": (of_topics(_ONE, version="3.6"), of_topics(_ONE, version="3.7")),
         "internal-topic-replicas": (
             of_topics(state([partition("12", "12", topic="__consumer_offsets")])),
@@ -226,11 +226,11 @@ def _others() -> dict[str, tuple[RuleFacts, RuleFacts]]:
         "topic-mixed-replicas": (
             of_topics(state([partition("12", "12"), partition("1", "1", number=1)])), of_topics(_T),
         ),
-        "topic-retention-below-roll": (
+        "topic-retention": (
             of_topics(_T, {"t": {"retention.ms": "3600000", "segment.ms": "86400000"}}),
             of_topics(_T, {"t": {"retention.ms": "-1", "segment.ms": "86400000"}}),
         ),
-        "topic-retention-bytes-below-segment": (
+        "topic-size-limit": (
             of_topics(_T, {"t": {"retention.bytes": "1000", "segment.bytes": "2000"}}),
             of_topics(_T, {"t": {"retention.bytes": "1000", "segment.bytes": "2000", "cleanup.policy": "compact"}}),
         ),
@@ -365,7 +365,7 @@ def test_commands_that_fixes_name_exist() -> None:
 
 
 def test_versions() -> None:
-    since, before = BY_ID["topic-min-isr-over-replicas"].versions, BY_ID["topic-min-isr-refuses"].versions
+    since, before = BY_ID["topic-min-isr-over"].versions, BY_ID["topic-min-isr-refuses"].versions
     for text, new, old in (
         ("3.9", True, False),
         ("3.6", False, True),

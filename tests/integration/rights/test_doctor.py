@@ -8,7 +8,7 @@ from kctl_testing import Kctl
 from secure_cluster import SecureCluster
 
 # What metadata and ApiVersions tell everybody.
-OPEN = {"brokers", "advertised-listeners", "metadata-version-left-behind"}
+OPEN = {"brokers", "advertised-listeners", "metadata-version"}
 
 
 def test_unknown_is_never_fine(own_kctl: Kctl, secure: SecureCluster) -> None:
