@@ -95,6 +95,11 @@ def _of_files(chosen: Any, brokers: list[str], clients: list[str], version: str 
         for each in client_files
         if not each.roles
     ]
+    notes += [
+        f"{each.facts.path}: not known, a config provider has it: {', '.join(each.facts.variables)}"
+        for each in (*broker_files, *client_files)
+        if each.facts.variables
+    ]
     return report_of(chosen, file_facts(broker_files, client_files), notes)
 
 
@@ -104,7 +109,7 @@ def _of_cluster(inv: Invocation, chosen: Any, watch_for: str | None) -> DoctorRe
     from kctl.units import parse_duration_ms
 
     watch_s = parse_duration_ms(watch_for) / 1000 if watch_for else 0.0
-    with inv.connect() as client:
+    with inv.connect() as client, output.progress("watching groups" if watch_s else "looking"):
         facts, notes = collect(client, inv.target(), parts_of(chosen), watch_s=watch_s)
     return report_of(chosen, facts, notes)
 

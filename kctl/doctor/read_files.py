@@ -141,7 +141,8 @@ def _facts(
             wrong[name] = f"{name}: {shown} is not {problem}"
     secrets = tuple(name for name, value in values.items() if _holds_secret(name, value, known))
     mode = Path(file).expanduser().stat().st_mode & 0o777
-    return FileFacts(file, {name: closest(name, known) for name in unknown}, wrong, mode, secrets)
+    variables = tuple(name for name, value in values.items() if _OF_NO_SETTING in value)
+    return FileFacts(file, {name: closest(name, known) for name in unknown}, wrong, mode, secrets, variables)
 
 
 def _holds_secret(name: str, value: str, known: Mapping[str, Setting]) -> bool:

@@ -96,13 +96,15 @@ class ZooKeeperFacts:
 @dataclass(frozen=True, slots=True)
 class FileFacts:
     """A .properties file as it stands. unknown: key → names that were probably meant. wrong: key → what its value is
-    not. mode: permission bits. secrets: keys that hold a password."""
+    not. mode: permission bits. secrets: keys that hold a password. variables: keys of which a
+    config provider has the value."""
 
     path: str
     unknown: Mapping[str, Sequence[str]] = field(default_factory=dict)
     wrong: Mapping[str, str] = field(default_factory=dict)
     mode: int = 0o600
     secrets: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

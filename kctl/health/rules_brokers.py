@@ -7,6 +7,7 @@ from collections.abc import Callable
 from kctl.health.rule import Evaluate, Found, Rule, Severity, Versions, grouped_by_message, parse_releases
 from kctl.health.rule_facts import RuleFacts, Settings, read_brokers, with_zookeeper
 from kctl.health.rules_sizes import per_broker
+from kctl.model import ClusterState
 
 _FEW = 3  # replicas that internal topics should have, as Kafka's defaults ask for
 
@@ -33,13 +34,19 @@ def _auto_create(settings: Settings) -> str | None:
     return f"auto.create.topics.enable=true, with default.replication.factor={_default_rf(settings)}"
 
 
-def _default_rf(settings: Settings) -> int:
-    return settings.number("default.replication.factor") or 1
+def _default_rf(settings: Settings) -> int | None:
+    return settings.number("default.replication.factor")
+
+
+def _defaults(settings: Settings) -> tuple[int, int] | None:
+    """default.replication.factor and min.insync.replicas; None when one of them is not known."""
+    factor, least = _default_rf(settings), settings.number("min.insync.replicas")
+    return None if factor is None or least is None else (factor, least)
 
 
 def _default_replicas(settings: Settings, enough: int) -> str | None:
     factor = _default_rf(settings)
-    return f"default.replication.factor={factor}" if factor < min(enough, 2) else None
+    return f"default.replication.factor={factor}" if factor is not None and factor < min(enough, 2) else None
 
 
 def _default_rf_too_high(facts: RuleFacts) -> list[Found]:
@@ -48,7 +55,7 @@ def _default_rf_too_high(facts: RuleFacts) -> list[Found]:
         (
             each.where,
             f"default.replication.factor={_default_rf(each)}, and there are {count} brokers"
-            if _default_rf(each) > count
+            if (_default_rf(each) or 0) > count
             else None,
         )
         for each in read_brokers(facts)
@@ -56,23 +63,42 @@ def _default_rf_too_high(facts: RuleFacts) -> list[Found]:
 
 
 def _default_min_isr(settings: Settings) -> str | None:
-    factor, least = _default_rf(settings), settings.number("min.insync.replicas") or 1
-    if factor >= _FEW and least < 2:
-        return f"default.replication.factor={factor}, min.insync.replicas={least}"
-    return None
+    known = _defaults(settings)
+    if known is None or known[0] < _FEW or known[1] >= 2:
+        return None
+    return f"default.replication.factor={known[0]}, min.insync.replicas={known[1]}"
 
 
 def _min_isr_blocks(settings: Settings) -> str | None:
-    factor, least = _default_rf(settings), settings.number("min.insync.replicas") or 1
-    if factor > 1 and least >= factor:
-        return f"min.insync.replicas={least}, default.replication.factor={factor}"
-    return None
+    known = _defaults(settings)
+    if known is None or known[0] < 2 or known[1] < known[0]:
+        return None
+    return f"min.insync.replicas={known[1]}, default.replication.factor={known[0]}"
 
 
 def _internal_topics(settings: Settings, enough: int) -> str | None:
     names = ("offsets.topic.replication.factor", "transaction.state.log.replication.factor")
     low = [f"{name}={value}" for name in names if (value := settings.number(name)) is not None and value < enough]
     return ", ".join(low) or None
+
+
+def _internal_topics_too_many(facts: RuleFacts) -> list[Found]:
+    """They count when the topic is made: one that is there is not looked at."""
+    assert isinstance(facts.state, ClusterState)
+    there, count = facts.state.topics, facts.broker_count or 0
+    names = {
+        "__consumer_offsets": "offsets.topic.replication.factor",
+        "__transaction_state": "transaction.state.log.replication.factor",
+    }
+    wanted = [name for topic, name in names.items() if topic not in there]
+
+    def said(settings: Settings) -> str | None:
+        over = [f"{name}={settings.number(name)}" for name in wanted if (settings.number(name) or 0) > count]
+        return (
+            f"{', '.join(over)}, and there {'is 1 broker' if count == 1 else f'are {count} brokers'}" if over else None
+        )
+
+    return grouped_by_message((each.where, said(each)) for each in read_brokers(facts))
 
 
 def _transaction_min_isr(settings: Settings) -> str | None:
@@ -230,6 +256,17 @@ RULES = (
         "Kafka's documentation, offsets.topic.replication.factor",
         "3 in server.properties; for topics that exist `kctl topic reassign plan --replication-factor 3`.",
         _per_broker_with_count(_internal_topics),
+    ),
+    Rule(
+        "internal-topics-too-many",
+        Severity.ERROR,
+        "Groups, or transactions, cannot begin",
+        ("brokers", "broker_count", "state", "topics"),
+        "Kafka makes its own topics with the first group or transaction, and cannot with fewer brokers than replicas: "
+        "consumers wait for ever (COORDINATOR_NOT_AVAILABLE).",
+        "Kafka's documentation, offsets.topic.replication.factor",
+        "Lower it in server.properties, or add brokers.",
+        _internal_topics_too_many,
     ),
     Rule(
         "transaction-min-isr", Severity.WARNING, "Transactions have too few, or too many, replicas to wait for", _B,

@@ -169,6 +169,19 @@ def _same_ids(facts: RuleFacts) -> list[Found]:
     return [Found(f"id {node} in {len(names)} files", tuple(names)) for node, names in files.items() if len(names) > 1]
 
 
+def _shared_log_dirs(facts: RuleFacts) -> list[Found]:
+    """Files that may be of one machine: with the same port they cannot be."""
+    files = list(facts.broker_files or ())
+    found = []
+    for number, one in enumerate(files):
+        for other in files[number + 1 :]:
+            ports = {each.port for each in listeners_of(one)} & {each.port for each in listeners_of(other)}
+            same = sorted(set(one.items("log.dirs")) & set(other.items("log.dirs")))
+            if same and not ports:
+                found.append(Found(f"log.dirs: {', '.join(same)} in both", (one.where, other.where)))
+    return found
+
+
 def _gone(settings: Settings) -> str | None:
     names = sorted(name for name in settings.given if name in _GONE_IN_4 or name.startswith(_GONE_PREFIXES))
     return ", ".join(names) or None
@@ -218,7 +231,6 @@ RULES = (
         "A broker does not start, or starts as something else than was meant.",
         "kafka.server.KafkaConfig.validateValues; KIP-866 for migrations", "Decide on one of them.",
         _per_problem(_roles),
-        Versions(before=(4, 0)),
     ),
     Rule(
         "combined-roles", Severity.INFO, "One process is broker and controller", ("brokers",),
@@ -231,6 +243,16 @@ RULES = (
         "same-broker-ids", Severity.ERROR, "Several brokers have one id", _F,
         "The second does not start, or takes the first one's place.",
         "kafka.zk.KafkaZkClient.registerBroker", "An id of its own for each.", _same_ids,
+    ),
+    Rule(
+        "shared-log-dirs",
+        Severity.ERROR,
+        "Two brokers of one machine share a log dir",
+        _F,
+        "The second does not start: the log dir is locked. (Files with a port in common are of different machines.)",
+        "kafka.log.LogManager.lockLogDirs",
+        "A folder of its own for each broker.",
+        _shared_log_dirs,
     ),
     Rule(
         "gone-in-4", Severity.INFO, "Settings that Kafka 4 does not have", _F,

@@ -19,17 +19,23 @@ def _per_producer(judge: Callable[[Settings], str | None]) -> Evaluate:
     return evaluate
 
 
+def _asked(settings: Settings) -> bool:
+    """Whether idempotence was asked for: then the defaults of the rest follow it."""
+    written = "enable.idempotence" in settings.given
+    return (written and bool(settings.truth("enable.idempotence"))) or bool(settings.text("transactional.id"))
+
+
 def _acks(settings: Settings) -> str:
     written = (settings.text("acks") or "").strip().lower()
-    return "all" if written == "-1" else written
+    return "all" if written == "-1" or ("acks" not in settings.given and _asked(settings)) else written
 
 
 def idempotent(settings: Settings) -> bool:
     """Whether the producer is idempotent: since 3.0 by default, unless other settings silently switch it off."""
+    if _asked(settings):
+        return True
     if not settings.truth("enable.idempotence"):
         return False
-    if "enable.idempotence" in settings.given:
-        return True
     return _acks(settings) == "all" and settings.number("retries") != 0 and (settings.number(_IN_FLIGHT) or 0) <= 5
 
 
@@ -43,10 +49,10 @@ def _leader_acks(settings: Settings) -> str | None:
 
 def _refused(settings: Settings) -> str | None:
     """Combinations with which KafkaProducer throws a ConfigException."""
-    asked = "enable.idempotence" in settings.given and settings.truth("enable.idempotence")
-    if settings.text("transactional.id") and settings.truth("enable.idempotence") is False:
+    written = "enable.idempotence" in settings.given
+    if settings.text("transactional.id") and written and settings.truth("enable.idempotence") is False:
         return "transactional.id with enable.idempotence=false"
-    if not asked and not settings.text("transactional.id"):
+    if not _asked(settings):
         return None
     wrong = []
     if _acks(settings) != "all":
@@ -55,7 +61,7 @@ def _refused(settings: Settings) -> str | None:
         wrong.append("retries=0")
     if (settings.number(_IN_FLIGHT) or 0) > 5:
         wrong.append(f"{_IN_FLIGHT}={settings.number(_IN_FLIGHT)}")
-    first = "enable.idempotence=true" if asked else "transactional.id"
+    first = "enable.idempotence=true" if written else "transactional.id"
     return f"{first} with {', '.join(wrong)}" if wrong else None
 
 

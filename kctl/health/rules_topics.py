@@ -36,8 +36,9 @@ def _each(judge: Callable[[int, int], str | None]) -> Callable[[RuleFacts], list
 
     def evaluate(facts: RuleFacts) -> list[Found]:
         return grouped_by_message(
-            (topic.name, judge(topic.replication_factor, settings.number("min.insync.replicas") or 1))
+            (topic.name, judge(topic.replication_factor, least))
             for topic, settings in _own(facts)
+            if (least := settings.number("min.insync.replicas")) is not None
         )
 
     return evaluate
@@ -84,6 +85,15 @@ def _internal(facts: RuleFacts) -> list[Found]:
         for name, factor in rows
         if 0 < factor < enough
     ]
+
+
+def _internal_min_isr(facts: RuleFacts) -> list[Found]:
+    known = {topic.name: topic.replication_factor for topic in _topics(facts)}
+    return grouped_by_message(
+        (name, _leader_alone(known[name], least) or _blocks(known[name], least))
+        for name, settings in read_topics(facts)
+        if name in (OFFSETS, TRANSACTIONS) and (least := settings.number("min.insync.replicas")) is not None
+    )
 
 
 def _not_compacted(facts: RuleFacts) -> list[Found]:
@@ -200,6 +210,17 @@ RULES = (
         "skipped.",
         "Kafka's documentation, offsets.topic.replication.factor",
         "`kctl topic reassign plan --replication-factor 3 --topic __consumer_offsets`", _internal,
+    ),
+    Rule(
+        "internal-topic-min-isr",
+        Severity.WARNING,
+        "Kafka's own topics wait for too few replicas, or for all",
+        _BOTH,
+        "With 1 a commit, or the state of a transaction, can be lost with its leader; with all of them one broker down "
+        "stops groups or transactions.",
+        "Kafka's documentation, min.insync.replicas, transaction.state.log.min.isr",
+        "`kctl config set topic/__consumer_offsets min.insync.replicas=2`",
+        _internal_min_isr,
     ),
     Rule(
         "internal-topic-policy", Severity.ERROR, "Kafka's own topics are not compacted", _T,

@@ -153,6 +153,7 @@ CLIENT_FILES: dict[str, tuple[str, str, str | None]] = {
 
 _T = state([partition("123", "123")])
 _ONE = state([partition("1", "1")])
+_MIN_1 = {"min.insync.replicas": "1"}
 _LEVEL = Feature("metadata.version", 1, 25, 20)
 
 
@@ -181,6 +182,10 @@ def _others() -> dict[str, tuple[RuleFacts, RuleFacts]]:
         "default-replicas-too-many": (
             of_brokers(broker(default_replication_factor="3"), broker_count=1),
             of_brokers(broker(default_replication_factor="3"), broker_count=3),
+        ),
+        "internal-topics-too-many": (
+            of_brokers(broker(offsets_topic_replication_factor="3"), broker_count=1, state=_T, topics={}),
+            of_brokers(broker(offsets_topic_replication_factor="3"), broker_count=3, state=_T, topics={}),
         ),
         "metadata-version": (
             RuleFacts(features={"broker 1": (_LEVEL,)}),
@@ -217,6 +222,10 @@ def _others() -> dict[str, tuple[RuleFacts, RuleFacts]]:
         "topic-min-isr-refuses": (of_topics(_ONE, version="3.6"), of_topics(_ONE, version="3.7")),
         "internal-topic-replicas": (
             of_topics(state([partition("12", "12", topic="__consumer_offsets")])),
+            of_topics(state([partition("123", "123", topic="__consumer_offsets")])),
+        ),
+        "internal-topic-min-isr": (
+            of_topics(state([partition("123", "123", topic="__consumer_offsets")]), {"__consumer_offsets": _MIN_1}),
             of_topics(state([partition("123", "123", topic="__consumer_offsets")])),
         ),
         "internal-topic-policy": (
@@ -274,7 +283,7 @@ def _local() -> Any:
 
 
 OTHERS = _others()
-MORE = {"readable-secrets", "same-broker-ids"}  # tests of their own below
+MORE = {"readable-secrets", "same-broker-ids", "shared-log-dirs"}  # tests of their own below
 
 
 def test_every_rule_has_a_case() -> None:
@@ -331,6 +340,42 @@ def test_two_files_with_one_id(tmp_path: Path) -> None:
     (found,) = found_by("same-broker-ids", both(one, two, three))
     assert found.subjects == (str(tmp_path / "one.properties"), str(tmp_path / "two.properties"))
     assert found_by("same-broker-ids", both(one, three)) == []
+
+
+def test_two_files_with_one_log_dir(tmp_path: Path) -> None:
+    text = "log.dirs=/data\nlisteners=PLAINTEXT://:{}\n"
+    one = of_broker_file(tmp_path, text.format(9092), name="one.properties").broker_files
+    two = of_broker_file(tmp_path, text.format(9093), name="two.properties").broker_files
+    elsewhere = of_broker_file(tmp_path, text.format(9092), name="three.properties").broker_files
+    (found,) = found_by("shared-log-dirs", RuleFacts(broker_files=[*(one or ()), *(two or ())]))
+    assert found.message == "log.dirs: /data in both"
+    assert found_by("shared-log-dirs", RuleFacts(broker_files=[*(one or ()), *(elsewhere or ())])) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "rules"),
+    [
+        ("acks=1", "3.9", {"producer-acks-leader", "producer-order", "producer-duplicates"}),
+        ("transactional.id=t", "2.8", set()),  # which makes acks=all and idempotence of the old defaults
+        ("enable.idempotence=true", "2.8", set()),
+        ("transactional.id=t\nacks=1", "3.9", {"producer-acks-leader", "producer-refuses-settings"}),
+        ("transactional.id=t\nenable.idempotence=false", "3.9", {"producer-refuses-settings"}),
+        ("max.in.flight.requests.per.connection=6", "3.9", {"producer-order", "producer-duplicates"}),
+        ("enable.idempotence=false\nmax.in.flight.requests.per.connection=1", "3.9", {"producer-duplicates"}),
+    ],
+)
+def test_idempotence(text: str, version: str, rules: set[str], tmp_path: Path) -> None:
+    facts = of_client_file(tmp_path, "producer.properties", f"bootstrap.servers=localhost:9092\n{text}\n", version)
+    of_producers = [rule.id for rule in SUBJECTS["producers"]]
+    assert {rule for rule in of_producers if found_by(rule, facts)} == rules
+
+
+def test_what_a_config_provider_has_is_not_judged(tmp_path: Path) -> None:
+    text = "default.replication.factor=3\nmin.insync.replicas=${env:MIN}\nmessage.max.bytes=${env:SIZE}\n"
+    facts = of_broker_file(tmp_path, text)
+    assert found_by("default-min-isr", facts) == found_by("wrong-value", facts) == []
+    (file,) = facts.files or ()
+    assert file.variables == ("min.insync.replicas", "message.max.bytes")
 
 
 # --- the table itself ---------------------------------------------------------------------------------------------
