@@ -22,6 +22,7 @@ from kctl.errors import ExitCode, KctlError, OperationFailed, UsageError
 # name → (module, help). A module has `app`, a CommandGroup, or for a single command `command`, a function.
 GROUPS: dict[str, tuple[str, str]] = {
     "cluster": ("kctl.commands.cluster", "Set up clusters on this machine; check the health of any."),
+    "doctor": ("kctl.commands.doctor", "Look for what is wrong, or will hurt, in a cluster or in config files."),
     "context": ("kctl.commands.context", "Choose between named clusters."),
     "topic": ("kctl.commands.topic", "List, describe, create, alter, truncate, copy and delete topics."),
     "config": ("kctl.commands.config", "Read, explain, change and compare configs of topics, brokers and groups."),

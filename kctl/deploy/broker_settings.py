@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from kctl.errors import InvalidFile, NotFound, UsageError
 from kctl.properties import parse_properties
@@ -73,12 +74,17 @@ OF_AUTHORIZERS = (
 def known_settings() -> Mapping[str, Setting]:
     """All settings by name."""
     document = json.loads(Path(__file__).with_name("broker_settings.json").read_text(encoding="utf-8"))
-    return {setting.name: setting for setting in OF_AUTHORIZERS} | {
+    return {setting.name: setting for setting in OF_AUTHORIZERS} | settings_in(document["settings"])
+
+
+def settings_in(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, Setting]:
+    """Settings as such a file has them, by name. Pure."""
+    return {
         name: Setting(
             name, entry["type"], entry.get("default"), entry.get("min"), entry.get("max"),
             tuple(entry.get("values", ())), entry.get("ignore_case", False),
         )
-        for name, entry in document["settings"].items()
+        for name, entry in entries.items()
     }  # fmt: skip
 
 
@@ -121,14 +127,15 @@ def _read_file(path: Path) -> dict[str, str]:
         raise InvalidFile(f"--config-file {path} is not UTF-8 text") from None
 
 
-def _base_name(key: str) -> str:
+def base_name(key: str) -> str:
+    """The setting that a listener's own one is of: «ssl.key.password» of «listener.name.x.ssl.key.password»."""
     match = _LISTENER.fullmatch(key)
     return match.group(1) if match else key
 
 
 def is_secret(key: str) -> bool:
     """Is its value one that nobody should see (type PASSWORD, or a JAAS line)."""
-    setting = known_settings().get(_base_name(key))
+    setting = known_settings().get(base_name(key))
     return setting is not None and setting.type == "password"
 
 
@@ -136,17 +143,17 @@ def check_setting(key: str, value: str) -> None:
     """Raises UsageError when a broker does not know `key`, cannot have `value`, or kctl decides it itself."""
     if key in OWNED:
         raise UsageError(f"{key} is set by kctl itself", hint=OWNED[key])
-    setting = known_settings().get(_base_name(key))
+    setting = known_settings().get(base_name(key))
     if setting is None:
         hint = did_you_mean(key, known_settings()) or "see https://kafka.apache.org/documentation/#brokerconfigs"
         raise UsageError(f"a broker has no setting {key!r}", hint=hint)
-    problem = _problem(setting, value)
+    problem = problem_of(setting, value)
     if problem:
         shown = "its value" if is_secret(key) else repr(value)
         raise UsageError(f"{key}: {shown} is not {problem}", hint=_range_hint(setting))
 
 
-def _problem(setting: Setting, value: str) -> str | None:
+def problem_of(setting: Setting, value: str) -> str | None:
     """What `value` is not; None when it is fine (ConfigDef.parseType)."""
     if setting.type == "boolean":
         return None if value.lower() in {"true", "false"} else "true or false"

@@ -27,7 +27,7 @@ LOGS = Path(__file__).resolve().parents[1] / "data" / "segments"
 
 CASES: dict[str, str] = {
     "context list": "", "context show": "", "context test": "",
-    "cluster health": "", "cluster diagnose": "", "controller": "",
+    "cluster health": "", "doctor": "", "cluster diagnose": "", "controller": "",
     "topic list": "--size --count", "topic describe": f"{TOPIC} --size --offsets", "topic offsets": TOPIC,
     "topic export": TOPIC,
     "topic reassign status": "",
@@ -52,7 +52,14 @@ ELSEWHERE = {
     "spark report",
     "runtime list", "runtime verify", "completion",
 }  # fmt: skip
-FOUND = {"cluster health", "cluster diagnose", "config diff", "leader status", "lag"}  # exit 1: something was found
+FOUND = {
+    "cluster health",
+    "doctor",
+    "cluster diagnose",
+    "config diff",
+    "leader status",
+    "lag",
+}  # exit 1: something was found
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from typing import Any
 
 # Commands that change nothing of a cluster, a file of the user's or a context; all others have --dry-run.
 READING = {
-    "cluster status", "cluster list", "cluster logs", "cluster env", "cluster health", "cluster diagnose",
+    "cluster status", "cluster list", "cluster logs", "cluster env", "cluster health", "doctor", "cluster diagnose",
     "context list", "context show", "context test",
     "topic list", "topic describe", "topic offsets", "topic export", "topic watch",
     "topic reassign show", "topic reassign status", "topic reassign verify",

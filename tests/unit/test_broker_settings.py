@@ -72,11 +72,11 @@ def test_what_kctl_owns(key: str) -> None:
 
 @pytest.mark.parametrize("setting", known_settings().values(), ids=lambda s: s.name)
 def test_every_default_passes_its_own_check(setting: object) -> None:
-    from kctl.deploy.broker_settings import Setting, _problem
+    from kctl.deploy.broker_settings import Setting, problem_of
 
     assert isinstance(setting, Setting)
     if setting.default is not None:
-        assert _problem(setting, setting.default) is None
+        assert problem_of(setting, setting.default) is None
 
 
 def test_the_file_then_the_options(tmp_path: Path) -> None:

@@ -1,0 +1,188 @@
+"""kctl doctor: everything that the rules have to say, about a cluster or about files. Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kctl.commands import output
+from kctl.commands.invocation import Invocation, invocation
+from kctl.commands.output import Column, Table, jsonable
+from kctl.commands.views import told_if_incomplete
+from kctl.errors import NotHealthy, UsageError
+from kctl.text import counted
+
+if TYPE_CHECKING:
+    from kctl.doctor.report import DoctorReport
+
+_NAMED = 3
+_STYLES = {"error": "red", "warning": "yellow"}
+
+
+class FailOn(str, Enum):
+    """The least severity of a finding that makes the exit code 1."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+    NEVER = "never"
+
+
+def command(
+    ctx: typer.Context,
+    config_file: Annotated[
+        list[str] | None, typer.Option(metavar="FILE", help="Check a broker's server.properties, offline; repeatable.")
+    ] = None,
+    client_config: Annotated[
+        list[str] | None, typer.Option(metavar="FILE", help="Check a producer's or consumer's file; repeatable.")
+    ] = None,
+    kafka_version: Annotated[
+        str | None, typer.Option(metavar="VERSION", help="Of what reads the files; all rules apply without.")
+    ] = None,
+    rule: Annotated[list[str] | None, typer.Option(metavar="ID", help="Only this rule; repeatable.")] = None,
+    ignore: Annotated[list[str] | None, typer.Option(metavar="ID", help="Not this rule; repeatable.")] = None,
+    fail_on: Annotated[FailOn, typer.Option(help="Exit with 1 when a finding is as bad, or worse.")] = FailOn.ERROR,
+    watch_for: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="Watch groups for so long, and count rebalances.")
+    ] = None,
+    rules: Annotated[bool, typer.Option("--rules", help="List the rules, with why and fix; asks no cluster.")] = False,
+) -> None:
+    """Look for what is wrong, or will hurt: health, settings, topics, groups, ZooKeeper. Changes nothing.
+
+    Each finding has its reason, its source and its fix: -o wide, or json. What could not be read is told, and exit code
+    5 then; 1 when there is an error.
+
+    Example: kctl doctor --fail-on never
+    """
+    from kctl.doctor.report import choose, rule_rows
+
+    inv = invocation(ctx)
+    chosen = choose(rule or (), ignore or ())
+    if rules:
+        rows = rule_rows(chosen)
+        inv.emit(rows, lambda: [_rules_table(jsonable(rows))])
+        return
+    files = bool(config_file or client_config)
+    if files and watch_for:
+        raise UsageError("--watch-for watches a cluster, and files are checked without one")
+    if kafka_version and not files:
+        raise UsageError(
+            "--kafka-version is for --config-file and --client-config", hint="of brokers it is asked of themselves"
+        )
+    if files:
+        found = _of_files(chosen, config_file or [], client_config or [], kafka_version)
+    else:
+        found = _of_cluster(inv, chosen, watch_for)
+    inv.emit(found, lambda: _tables(found), lambda: found.findings)
+    for line in found.notes:
+        output.note(line)
+    with told_if_incomplete(found.unknown):
+        _judge(found, fail_on)
+
+
+def _of_files(chosen: Any, brokers: list[str], clients: list[str], version: str | None) -> DoctorReport:
+    from kctl.doctor.read_files import file_facts, read_broker_file, read_client_file, releases_named
+    from kctl.doctor.report import report_of
+
+    releases = releases_named(version)
+    broker_files = [read_broker_file(file, releases) for file in brokers]
+    client_files = [read_client_file(file, releases) for file in clients]
+    notes = [
+        f"{each.settings.where} has no setting of a producer or consumer alone: only the connection was checked"
+        for each in client_files
+        if not each.roles
+    ]
+    notes += [
+        f"{each.facts.path}: not known, a config provider has it: {', '.join(each.facts.variables)}"
+        for each in (*broker_files, *client_files)
+        if each.facts.variables
+    ]
+    return report_of(chosen, file_facts(broker_files, client_files), notes)
+
+
+def _of_cluster(inv: Invocation, chosen: Any, watch_for: str | None) -> DoctorReport:
+    from kctl.doctor.collect import collect
+    from kctl.doctor.report import parts_of, report_of
+    from kctl.units import parse_duration_ms
+
+    watch_s = parse_duration_ms(watch_for) / 1000 if watch_for else 0.0
+    with inv.connect() as client, output.progress("watching groups" if watch_s else "looking"):
+        facts, notes = collect(client, inv.target(), parts_of(chosen), watch_s=watch_s)
+    return report_of(chosen, facts, notes)
+
+
+def _judge(found: DoctorReport, fail_on: FailOn) -> None:
+    """Raise NotHealthy for findings that are bad enough."""
+    from kctl.health.rule import Severity
+
+    if fail_on is FailOn.NEVER:
+        return
+    bad = found.at_least(Severity(fail_on.value))
+    if not bad:
+        return
+    more = f", and {counted(len(bad) - 1, 'other finding')}" if len(bad) > 1 else ""
+    raise NotHealthy(
+        f"{bad[0].rule}: {bad[0].message}{more}",
+        hint=bad[0].fix,
+        details={"rules_found": list(dict.fromkeys(each.rule for each in bad))},
+    )
+
+
+def _tables(found: DoctorReport) -> list[Table]:
+    """What was found; and for each rule, once, what to do."""
+    findings = [
+        Column("severity", style=_style),
+        Column("rule", name=True),
+        Column("message", "FOUND"),
+        Column("subjects", "WHERE", show=_some),
+    ]
+    fixes = [
+        Column("rule", name=True),
+        Column("fix", "WHAT TO DO"),
+        Column("why", wide=True),
+        Column("source", wide=True),
+        Column("versions", wide=True),
+    ]
+    rows = jsonable(found.findings)
+    by_rule = {row["rule"]: row for row in rows}
+    return [
+        Table(findings, rows, title=_title(found), empty=f"{_title(found)}: nothing found"),
+        Table(fixes, list(by_rule.values())),
+    ]
+
+
+def _title(found: DoctorReport) -> str:
+    outcomes = [each.outcome.value for each in found.rules]
+    looked = f"{counted(len(outcomes) - outcomes.count('skipped'), 'rule')} applied"
+    if outcomes.count("unknown"):
+        looked += f", {outcomes.count('unknown')} without an answer"
+    if found.files:
+        return f"{', '.join(found.files)}: {looked}"
+    release = f" of Kafka {', '.join(found.releases)}" if found.releases else ""
+    return f"cluster {found.cluster_id}: {counted(found.broker_count, 'broker')}{release}, {looked}"
+
+
+def _rules_table(rows: list[Mapping[str, Any]]) -> Table:
+    columns = [
+        Column("rule", name=True),
+        Column("severity", style=_style),
+        Column("versions"),
+        Column("title"),
+        Column("subject", wide=True),
+        Column("why", wide=True),
+        Column("fix", wide=True),
+        Column("source", wide=True),
+    ]
+    return Table(columns, rows)
+
+
+def _style(row: Mapping[str, Any]) -> str | None:
+    return _STYLES.get(row["severity"])
+
+
+def _some(subjects: list[str]) -> str:
+    more = f" and {len(subjects) - _NAMED:,} more" if len(subjects) > _NAMED else ""
+    return ", ".join(subjects[:_NAMED]) + more

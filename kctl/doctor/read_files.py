@@ -1,0 +1,151 @@
+"""server.properties and clients' .properties for the rules. No value of a secret leaves this module."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from kctl.command_config import read_properties
+from kctl.deploy.broker_settings import Setting, base_name, known_settings, problem_of, settings_in
+from kctl.doctor.defaults import default_of
+from kctl.errors import UsageError
+from kctl.health.rule import Releases, parse_releases
+from kctl.health.rule_facts import FileFacts, RuleFacts, Settings
+from kctl.suggestions import closest
+
+_OF_NO_SETTING = "${"  # a config provider's variable (KIP-297): what it stands for is not known here
+ROLES = ("producer", "consumer")
+
+
+@dataclass(frozen=True, slots=True)
+class PropertiesFile:
+    """A file as the rules see it. roles: what a client's file is for; nothing when it says nothing of that."""
+
+    settings: Settings
+    facts: FileFacts
+    roles: tuple[str, ...] = ()
+
+
+def file_facts(brokers: Sequence[PropertiesFile], clients: Sequence[PropertiesFile]) -> RuleFacts:
+    """The facts of files. Pure."""
+    every = (*brokers, *clients)
+    return RuleFacts(
+        brokers={each.settings.where: each.settings for each in brokers} if brokers else None,
+        broker_files=[each.settings for each in brokers] if brokers else None,
+        files=[each.facts for each in every],
+        clients=[each.settings for each in clients] if clients else None,
+        producers=_for(clients, "producer"),
+        consumers=_for(clients, "consumer"),
+        releases={each.settings.where: each.settings.releases for each in every},
+    )
+
+
+def _for(clients: Sequence[PropertiesFile], role: str) -> list[Settings] | None:
+    return [each.settings for each in clients if role in each.roles] or None
+
+
+def releases_named(text: str | None) -> Releases | None:
+    """What --kafka-version says. Raises UsageError."""
+    if text is None:
+        return None
+    found = parse_releases(text)
+    if found is None:
+        raise UsageError(f"{text!r} is not a version of Kafka", hint="write it as 3.9 or 3.9.2")
+    return found
+
+
+@lru_cache(maxsize=1)
+def _clients() -> dict[str, dict[str, Setting]]:
+    """client_settings.json: what producers, consumers and admin clients of 3.9.2 know, from their ConfigDef."""
+    document = json.loads(Path(__file__).with_name("client_settings.json").read_text(encoding="utf-8"))
+    return {kind: settings_in(document[kind]) for kind in (*ROLES, "admin")}
+
+
+@lru_cache(maxsize=1)
+def _newer() -> frozenset[str]:
+    """newer_broker_settings.json: names that brokers of 4.3.1 describe and 3.9.2 does not know."""
+    document = json.loads(Path(__file__).with_name("newer_broker_settings.json").read_text(encoding="utf-8"))
+    return frozenset(document["names"])
+
+
+def read_broker_file(file: str, releases: Releases | None = None) -> PropertiesFile:
+    """A server.properties. Raises UsageError, InvalidFile (not a .properties file, a key twice)."""
+    values = read_properties(file)
+    known = known_settings()
+    unknown = [key for key in values if base_name(key) not in known and key not in _newer()]
+    facts = _facts(file, values, unknown, {**known}, base=True)
+    return PropertiesFile(_settings(file, values, known, releases), facts)
+
+
+def read_client_file(file: str, releases: Releases | None = None) -> PropertiesFile:
+    """The .properties of a producer or consumer. Raises UsageError, InvalidFile."""
+    values = read_properties(file)
+    kinds = _clients()
+    known: dict[str, Setting] = {}
+    for each in kinds.values():
+        known |= each
+    roles = roles_of(file, values)
+    for role in roles:
+        known |= kinds[role]
+    unknown = [key for key in values if key not in known]
+    defaults = {name: setting for role in roles for name, setting in kinds[role].items()} or kinds["admin"]
+    return PropertiesFile(
+        _settings(file, values, defaults, releases), _facts(file, values, unknown, known, base=False), roles
+    )
+
+
+def roles_of(file: str, keys: Iterable[str]) -> tuple[str, ...]:
+    """Producer or consumer, or both, by settings that only one of them has; else by the file's name. Pure."""
+    kinds = _clients()
+    given = set(keys)
+    own = {
+        role: kinds[role].keys() - {name for kind, each in kinds.items() if kind != role for name in each}
+        for role in ROLES
+    }
+    found = tuple(role for role in ROLES if given & own[role])
+    return found or tuple(role for role in ROLES if role in Path(file).name)
+
+
+def _settings(
+    file: str, values: Mapping[str, str], known: Mapping[str, Setting], releases: Releases | None
+) -> Settings:
+    """With defaults; without secrets, and without variables."""
+    merged: dict[str, str | None] = {
+        name: default_of(name, setting.default, releases) for name, setting in known.items()
+    }
+    for name, value in values.items():
+        hidden = _is_secret(name, known) or _OF_NO_SETTING in value
+        merged[name] = None if hidden else value.strip()
+    return Settings(file, merged, frozenset(values), releases)
+
+
+def _is_secret(name: str, known: Mapping[str, Setting]) -> bool:
+    setting = known.get(base_name(name))
+    return (setting is not None and setting.type == "password") or "password" in name.lower()
+
+
+def _facts(
+    file: str, values: Mapping[str, str], unknown: Iterable[str], known: Mapping[str, Setting], *, base: bool
+) -> FileFacts:
+    wrong = {}
+    for name, value in values.items():
+        setting = known.get(base_name(name) if base else name)
+        if setting is None or _OF_NO_SETTING in value:
+            continue
+        problem = problem_of(setting, value.strip())
+        if problem:
+            shown = "its value" if _is_secret(name, known) else repr(value.strip())
+            wrong[name] = f"{name}: {shown} is not {problem}"
+    secrets = tuple(name for name, value in values.items() if _holds_secret(name, value, known))
+    mode = Path(file).expanduser().stat().st_mode & 0o777
+    variables = tuple(name for name, value in values.items() if _OF_NO_SETTING in value)
+    return FileFacts(file, {name: closest(name, known) for name in unknown}, wrong, mode, secrets, variables)
+
+
+def _holds_secret(name: str, value: str, known: Mapping[str, Setting]) -> bool:
+    if not value.strip() or _OF_NO_SETTING in value or not _is_secret(name, known):
+        return False
+    return not name.endswith("sasl.jaas.config") or "password" in value

@@ -1,0 +1,74 @@
+"""Listeners as brokers' settings write them (kafka.server.KafkaConfig, EndPoint)."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import NamedTuple
+
+from kctl.health.rule_facts import Settings
+
+_LISTENER = re.compile(r"([A-Za-z0-9_.-]+)://(?:\[([^\]]*)\]|([^:\[\]]*)):(-?\d+)")
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+class Listener(NamedTuple):
+    """One of «listeners» or «advertised.listeners». host: empty for every address."""
+
+    name: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.name}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+
+def parse_listener(text: str) -> Listener | None:
+    """«PLAINTEXT://host:9092»; None for what a broker would refuse. Pure."""
+    match = _LISTENER.fullmatch(text)
+    return Listener(match[1].upper(), match[2] or match[3] or "", int(match[4])) if match else None
+
+
+def listeners_of(settings: Settings, name: str = "listeners") -> list[Listener]:
+    """Those that can be understood."""
+    return [found for text in settings.items(name) if (found := parse_listener(text))]
+
+
+def client_listeners(settings: Settings) -> list[Listener]:
+    """Where clients and other brokers are to connect: what is advertised, else the listeners, without controllers'."""
+    controllers = {name.upper() for name in settings.items("controller.listener.names")}
+    found = listeners_of(settings, "advertised.listeners") or listeners_of(settings)
+    return [each for each in found if each.name not in controllers]
+
+
+def protocol_of(settings: Settings, listener: str) -> str | None:
+    """The security protocol of a listener; None when the map has none."""
+    pairs = (item.partition(":") for item in settings.items("listener.security.protocol.map"))
+    known = {name.strip().upper(): protocol.strip().upper() for name, _, protocol in pairs}
+    return known.get(listener, listener if listener in PROTOCOLS and not known else None)
+
+
+def is_wildcard(host: str) -> bool:
+    """«0.0.0.0», «::»: every address, and none that a client could go to."""
+    return host in {"0.0.0.0", "::"} or bool(re.fullmatch(r"0*(:0*){2,7}", host))  # noqa: S104 - nothing is bound
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine itself reaches it."""
+    if host.lower() in {"localhost", "localhost.localdomain"}:
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def open_listeners(settings: Settings, *protocols: str) -> list[Listener]:
+    """Listeners of these protocols that are bound to addresses other than this machine's own. What is advertised is no
+    filter."""
+    controllers = {name.upper() for name in settings.items("controller.listener.names")}
+    return [
+        each
+        for each in listeners_of(settings)
+        if each.name not in controllers and protocol_of(settings, each.name) in protocols and not is_loopback(each.host)
+    ]

@@ -1,0 +1,263 @@
+"""Rules about what stands in .properties files: names, values, and what contradicts what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import PurePosixPath
+
+from kctl.health.listeners import is_wildcard, listeners_of, parse_listener, protocol_of
+from kctl.health.rule import Evaluate, Found, Rule, Severity, Versions, grouped_by_message
+from kctl.health.rule_facts import RuleFacts, Settings
+from kctl.health.rules_sizes import per_broker
+
+_GONE_IN_4 = frozenset(
+    {
+        "broker.id.generation.enable", "control.plane.listener.name", "delegation.token.master.key",
+        "auto.include.jmx.reporter", "controlled.shutdown.max.retries", "controlled.shutdown.retry.backoff.ms",
+        "inter.broker.protocol.version", "log.message.format.version", "log.message.downconversion.enable",
+        "log.message.timestamp.difference.max.ms", "offsets.commit.required.acks", "reserved.broker.max.id",
+    }
+)  # fmt: skip
+_GONE_PREFIXES = ("zookeeper.", "password.encoder.")
+_TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 - nothing is written there
+
+
+def _per_file(judge: Callable[[Settings], str | None]) -> Evaluate:
+    def evaluate(facts: RuleFacts) -> list[Found]:
+        return grouped_by_message((each.where, judge(each)) for each in facts.broker_files or ())
+
+    return evaluate
+
+
+def _per_problem(judge: Callable[[Settings], Iterator[str]]) -> Evaluate:
+    """Several things can be said of one file."""
+
+    def evaluate(facts: RuleFacts) -> list[Found]:
+        return grouped_by_message((each.where, said) for each in facts.broker_files or () for said in judge(each))
+
+    return evaluate
+
+
+def _unknown(facts: RuleFacts) -> list[Found]:
+    return [
+        Found(f"{name}: did you mean {' or '.join(meant)}?" if meant else name, (each.path,))
+        for each in facts.files or ()
+        for name, meant in each.unknown.items()
+    ]
+
+
+def _wrong(facts: RuleFacts) -> list[Found]:
+    return [Found(said, (each.path,)) for each in facts.files or () for said in each.wrong.values()]
+
+
+def _readable(facts: RuleFacts) -> list[Found]:
+    return [
+        Found(f"mode {each.mode:04o}, with {', '.join(each.secrets)}", (each.path,))
+        for each in facts.files or ()
+        if each.secrets and each.mode & 0o044
+    ]
+
+
+def _listeners(settings: Settings) -> Iterator[str]:
+    for name in ("listeners", "advertised.listeners"):
+        yield from (f"{name}: {text!r} is no listener" for text in settings.items(name) if not parse_listener(text))
+        found = listeners_of(settings, name)
+        names = [each.name for each in found]
+        yield from (f"{name}: {each} twice" for each in sorted({n for n in names if names.count(n) > 1}))
+        yield from (
+            f"{name}: the map of security protocols has no {each.name}"
+            for each in found
+            if protocol_of(settings, each.name) is None
+        )
+    bound = listeners_of(settings)
+    ports = [each.port for each in bound if each.port > 0]
+    hosts = {port: [each.host for each in bound if each.port == port] for port in ports}
+    yield from (f"listeners: port {port} twice" for port, own in hosts.items() if len(set(own)) < len(own))
+    yield from _advertised(settings)
+    yield from _between_brokers(settings)
+
+
+def _advertised(settings: Settings) -> Iterator[str]:
+    bound = {each.name: each for each in listeners_of(settings)}
+    controllers = {name.upper() for name in settings.items("controller.listener.names")}
+    told = listeners_of(settings, "advertised.listeners")
+    yield from (f"advertised.listeners: {each.name} is not among listeners" for each in told if each.name not in bound)
+    wild = [each for each in told if is_wildcard(each.host)]
+    yield from (f"advertised.listeners: {each} is an address that clients cannot use" for each in wild)
+    if not told:
+        yield from (
+            f"listeners: {each} is advertised as it is, and clients cannot use that address"
+            for each in bound.values()
+            if is_wildcard(each.host) and each.name not in controllers
+        )
+
+
+def _between_brokers(settings: Settings) -> Iterator[str]:
+    name = settings.text("inter.broker.listener.name")
+    names = {each.name for each in listeners_of(settings, "advertised.listeners") or listeners_of(settings)}
+    if name and "security.inter.broker.protocol" in settings.given:
+        yield "inter.broker.listener.name and security.inter.broker.protocol: only one of them may be set"
+    controller_only = settings.items("process.roles") == ["controller"]
+    if name and name.upper() not in names and not controller_only:
+        yield f"inter.broker.listener.name={name} is not among the listeners"
+
+
+def _log_dirs(settings: Settings) -> Iterator[str]:
+    dirs = [str(PurePosixPath(each)) for each in settings.items("log.dirs") or settings.items("log.dir")]
+    yield from (f"log.dirs: {each} twice" for each in sorted({d for d in dirs if dirs.count(d) > 1}))
+    for inner in sorted(set(dirs)):
+        yield from (f"log.dirs: {inner} lies in {outer}" for outer in sorted(set(dirs)) if _within(inner, outer))
+    if "log.dir" in settings.given and "log.dirs" in settings.given:
+        yield "log.dir and log.dirs: only log.dirs counts"
+
+
+def _within(inner: str, outer: str) -> bool:
+    return PurePosixPath(outer) in PurePosixPath(inner).parents
+
+
+def _temporary(settings: Settings) -> str | None:
+    dirs = settings.items("log.dirs") or settings.items("log.dir")
+    found = [each for each in dirs if any(each == root or _within(each, root) for root in _TEMPORARY)]
+    return f"log dirs in {', '.join(found)}" if found else None
+
+
+def _roles(settings: Settings) -> Iterator[str]:
+    """KRaft and ZooKeeper, and what each of them needs."""
+    roles, connect = settings.items("process.roles"), settings.text("zookeeper.connect")
+    migrating = settings.truth("zookeeper.metadata.migration.enable")
+    if roles and connect and not migrating:
+        yield "process.roles and zookeeper.connect, without zookeeper.metadata.migration.enable=true"
+    if not roles and not connect:
+        yield "neither process.roles nor zookeeper.connect"
+    authorizer = settings.text("authorizer.class.name") or ""
+    if roles and authorizer.endswith("AclAuthorizer"):
+        yield f"authorizer.class.name={authorizer} needs ZooKeeper; with KRaft it is StandardAuthorizer"
+    if connect and not roles and not migrating and authorizer.endswith(".StandardAuthorizer"):
+        yield f"authorizer.class.name={authorizer} needs KRaft; with ZooKeeper it is AclAuthorizer"
+    if roles:
+        yield from _kraft(settings, roles)
+    node, broker = settings.number("node.id"), settings.number("broker.id")
+    if {"node.id", "broker.id"} <= settings.given and node != broker:
+        yield f"node.id={node}, broker.id={broker}: they have to be the same"
+
+
+def _kraft(settings: Settings, roles: list[str]) -> Iterator[str]:
+    if not {"node.id", "broker.id"} & settings.given:
+        yield "process.roles needs node.id"
+    if not settings.text("controller.quorum.voters") and not settings.text("controller.quorum.bootstrap.servers"):
+        yield "process.roles needs controller.quorum.voters or controller.quorum.bootstrap.servers"
+    names = [name.upper() for name in settings.items("controller.listener.names")]
+    if not names:
+        yield "process.roles needs controller.listener.names"
+    bound = {each.name for each in listeners_of(settings)}
+    if "controller" in roles and names and not bound & set(names):
+        yield f"listeners has none of controller.listener.names={','.join(names)}"
+    if roles == ["broker"] and bound & set(names):
+        yield f"listeners has the controllers' {', '.join(sorted(bound & set(names)))}, and this is no controller"
+
+
+def _combined(settings: Settings) -> str | None:
+    return "process.roles=broker,controller" if len(settings.items("process.roles")) > 1 else None
+
+
+def _same_ids(facts: RuleFacts) -> list[Found]:
+    files: dict[int, list[str]] = {}
+    for each in facts.broker_files or ():
+        node = each.number("node.id") if "node.id" in each.given else each.number("broker.id")
+        if node is not None and node >= 0:
+            files.setdefault(node, []).append(each.where)
+    return [Found(f"id {node} in {len(names)} files", tuple(names)) for node, names in files.items() if len(names) > 1]
+
+
+def _shared_log_dirs(facts: RuleFacts) -> list[Found]:
+    """Files that may be of one machine: with the same port they cannot be."""
+    files = list(facts.broker_files or ())
+    found = []
+    for number, one in enumerate(files):
+        for other in files[number + 1 :]:
+            ports = {each.port for each in listeners_of(one)} & {each.port for each in listeners_of(other)}
+            same = sorted(set(one.items("log.dirs")) & set(other.items("log.dirs")))
+            if same and not ports:
+                found.append(Found(f"log.dirs: {', '.join(same)} in both", (one.where, other.where)))
+    return found
+
+
+def _gone(settings: Settings) -> str | None:
+    names = sorted(name for name in settings.given if name in _GONE_IN_4 or name.startswith(_GONE_PREFIXES))
+    return ", ".join(names) or None
+
+
+_F = ("broker_files",)
+
+RULES = (
+    Rule(
+        "unknown-setting", Severity.WARNING, "A name that Kafka does not know", ("files",),
+        "Kafka logs a line at start and goes on without it: the setting that was meant keeps its default. (Plugins "
+        "have "
+        "names of their own; those of 3.9.2 are known here.)",
+        "org.apache.kafka.common.config.AbstractConfig.logUnused", "Correct the name, or leave it to its plugin.",
+        _unknown,
+    ),
+    Rule(
+        "wrong-value", Severity.ERROR, "A value that Kafka does not take", ("files",),
+        "A broker or client does not start with it: ConfigException.",
+        "org.apache.kafka.common.config.ConfigDef (3.9.2)", "Correct the value.", _wrong,
+    ),
+    Rule(
+        "readable-secrets", Severity.ERROR, "Others can read a file with passwords", ("files",),
+        "Everybody who has an account on that machine has the password.",
+        "The file's mode", "chmod 600 FILE; or take passwords from elsewhere (KIP-297, config providers).", _readable,
+    ),
+    Rule(
+        "listener-contradictions", Severity.ERROR, "Listeners contradict each other", _F,
+        "A broker does not start with them, or clients are given an address that leads nowhere.",
+        "kafka.server.KafkaConfig.validateValues",
+        "Give every listener a protocol in the map, and an address that clients can use; name only those in "
+        "inter.broker.listener.name and advertised.listeners.",
+        _per_problem(_listeners),
+    ),
+    Rule(
+        "log-dirs-contradictions", Severity.ERROR, "Log dirs contradict each other", _F,
+        "Each is locked by its broker, and a log dir within another looks like a damaged partition.",
+        "kafka.log.LogManager", "One path for each disk, beside each other.", _per_problem(_log_dirs),
+    ),
+    Rule(
+        "temporary-log-dirs", Severity.ERROR, "Data in a folder that is cleared", ("brokers",),
+        "The default is /tmp/kafka-logs: machines clear /tmp at a restart, or while they run.",
+        "Kafka's documentation, log.dir", "log.dirs on disks of their own.", per_broker(_temporary),
+    ),
+    Rule(
+        "role-contradictions", Severity.ERROR, "KRaft and ZooKeeper are mixed up", _F,
+        "A broker does not start, or starts as something else than was meant.",
+        "kafka.server.KafkaConfig.validateValues; KIP-866 for migrations", "Decide on one of them.",
+        _per_problem(_roles),
+    ),
+    Rule(
+        "combined-roles", Severity.INFO, "One process is broker and controller", ("brokers",),
+        "Load of the broker slows the quorum down, and neither can be restarted or upgraded alone: for development.",
+        "Kafka's documentation, «KRaft, Process Roles»", "Controllers of their own in production.",
+        per_broker(_combined),
+        Versions(since=(3, 0)),
+    ),
+    Rule(
+        "same-broker-ids", Severity.ERROR, "Several brokers have one id", _F,
+        "The second does not start, or takes the first one's place.",
+        "kafka.zk.KafkaZkClient.registerBroker", "An id of its own for each.", _same_ids,
+    ),
+    Rule(
+        "shared-log-dirs",
+        Severity.ERROR,
+        "Two brokers of one machine share a log dir",
+        _F,
+        "The second does not start: the log dir is locked. (Files with a port in common are of different machines.)",
+        "kafka.log.LogManager.lockLogDirs",
+        "A folder of its own for each broker.",
+        _shared_log_dirs,
+    ),
+    Rule(
+        "gone-in-4", Severity.INFO, "Settings that Kafka 4 does not have", _F,
+        "4.3.1 has none of them: what they set is ignored there.",
+        "3.9.2 and 4.3.1 compared", "Remove them with the upgrade.", _per_file(_gone),
+        Versions(since=(3, 5)),
+    ),
+)  # fmt: skip

@@ -1,0 +1,109 @@
+"""What the doctor makes of brokers' answers: groups that are watched, settings, what nobody may read."""
+
+from __future__ import annotations
+
+import pytest
+
+from kctl.configs.describe import Config
+from kctl.doctor.collect import settings_of, topic_settings
+from kctl.doctor.collect_groups import count_rebalances, group_state
+from kctl.doctor.defaults import default_of
+from kctl.errors import NotAuthorized
+from kctl.groups.model import Group, Member
+from kctl.health.listeners import is_loopback, is_wildcard, parse_listener
+from kctl.health.rule import parse_releases
+from kctl.health.rule_facts import RuleFacts, Settings, unread
+from kctl.model import TopicPartition
+from kctl.topics.configs import ConfigEntry, ConfigSource
+
+
+def _group(state: str = "Stable", members: str = "a", epoch: int | None = None, *, type_: str = "classic") -> Group:
+    """Each member has the partition of its place."""
+    each = tuple(
+        Member(name, None, "c", "/h", (TopicPartition("t", number),), topics=("t",))
+        for number, name in enumerate(members)
+    )
+    return Group("g", state, "consumer", type_, 1, members=each, epoch=epoch)
+
+
+@pytest.mark.parametrize(
+    ("looks", "count"),
+    [
+        ([], 0),
+        ([_group(), _group()], 0),
+        ([_group(), _group("PreparingRebalance"), _group()], 1),
+        ([_group(), _group("PreparingRebalance"), _group("CompletingRebalance"), _group(members="ab")], 1),
+        ([_group(), _group(members="ab")], 1),  # between two looks
+        ([_group(), _group(members="ab"), _group()], 2),
+        ([_group("PreparingRebalance"), _group("PreparingRebalance"), _group()], 0),  # it had begun before
+        ([_group("PreparingRebalance"), _group(), _group("PreparingRebalance")], 1),
+        ([_group(epoch=4, type_="consumer"), _group(epoch=9, members="ab", type_="consumer")], 5),
+    ],
+)
+def test_rebalances_are_counted(looks: list[Group], count: int) -> None:
+    assert count_rebalances(looks) == count
+
+
+def test_a_group_as_rules_see_it() -> None:
+    found = group_state(_group(members="ab"), 3)
+    assert found.members == {"a": 1, "b": 1}
+    assert found.subscribed == {"t"}
+    assert found.rebalances == 3
+    untold = Group("g", "Stable", "consumer", "classic", 1)
+    assert group_state(untold).members is None
+    assert group_state(Group("g", "Empty", "consumer", "classic", 1)).members == {}
+
+
+def test_settings_know_what_was_set() -> None:
+    made = [
+        Config("num.io.threads", "8", ConfigSource.DEFAULT, "8", "int", False, False, ()),
+        Config("log.dirs", "/a,/b", ConfigSource.STATIC_BROKER, None, "string", False, True, ()),
+        Config("super.users", None, ConfigSource.STATIC_BROKER, None, "unknown", True, True, ()),
+    ]
+    found = settings_of("broker 1", made, parse_releases("3.9"))
+    assert found.given == {"log.dirs", "super.users"}
+    assert (found.number("num.io.threads"), found.items("log.dirs"), found.text("super.users")) == (
+        8,
+        ["/a", "/b"],
+        None,
+    )
+    own = topic_settings(
+        "t",
+        [
+            ConfigEntry("min.insync.replicas", "2", ConfigSource.STATIC_BROKER),
+            ConfigEntry("segment.ms", "5", ConfigSource.TOPIC),
+        ],
+    )
+    assert own.given == {"segment.ms"}
+    assert own.number("min.insync.replicas") == 2
+
+
+def test_what_cannot_be_read_is_told_once() -> None:
+    denied = NotAuthorized("not authorized")
+    facts = RuleFacts(brokers={"broker 1": denied, "broker 2": denied, "broker 3": Settings("broker 3", {})})
+    assert unread(facts, ("brokers",)) == ["not authorized"]
+    assert unread(RuleFacts(groups=denied), ("groups", "state")) == ["not authorized"]
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "value"),
+    [
+        ("acks", "2.8", "1"), ("acks", "3.0", "all"), ("acks", None, "all"), ("acks", "2.8 to 3.1", "all"),
+        ("linger.ms", "4.3+", "5"), ("linger.ms", "3.9", "all"),
+    ],
+)  # fmt: skip
+def test_defaults_of_other_releases(name: str, version: str | None, value: str) -> None:
+    assert default_of(name, "all", parse_releases(version)) == value
+
+
+def test_listeners() -> None:
+    found = parse_listener("external://[2001:db8::1]:9093")
+    assert found is not None
+    assert (found.name, found.host, found.port, str(found)) == (
+        "EXTERNAL", "2001:db8::1", 9093, "EXTERNAL://[2001:db8::1]:9093",
+    )  # fmt: skip
+    assert parse_listener("kafka:9092") is None
+    assert [is_loopback(host) for host in ("127.0.0.2", "::1", "localhost", "10.0.0.1", "k")] == [True] * 3 + [
+        False
+    ] * 2
+    assert [is_wildcard(host) for host in ("0.0.0.0", "::", "0:0:0:0:0:0:0:0", "127.0.0.1")] == [True] * 3 + [False]

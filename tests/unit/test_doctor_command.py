@@ -1,0 +1,213 @@
+"""kctl doctor as a command: files, rules, exit codes, and what it never prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from doctor_testing import of_health, of_topics
+from health_testing import partition, state
+from kctl.commands import app
+from kctl.commands.invocation import Invocation
+from kctl.doctor import collect as collecting
+from kctl.errors import NotAuthorized
+from kctl.health.rule_facts import RuleFacts
+from kctl.health.rule_table import RULES
+
+pytestmark = pytest.mark.usefixtures("one_command_tree")
+
+# As brokers and clients have them in the field; each with its slips.
+SERVER = """\
+# from a wiki
+broker.id=1
+listeners=INTERNAL://0.0.0.0:9092,EXTERNAL://0.0.0.0:9093
+advertised.listeners=INTERNAL://kafka1.internal:9092,EXTERNAL://kafka1.example.com:9093
+listener.security.protocol.map=INTERNAL:SASL_SSL,EXTERNAL:SASL_SSL
+inter.broker.listener.name=INTERNAL
+sasl.enabled.mechanisms=SCRAM-SHA-512
+listener.name.external.ssl.keystore.password=hunter2
+log.dirs=/data/1,/data/2
+zookeeper.connect=zk1:2181,zk2:2181,zk3:2181/kafka
+zookeeper.set.acl=true
+authorizer.class.name=kafka.security.authorizer.AclAuthorizer
+super.users=User:admin
+auto.create.topics.enable=false
+default.replication.factor=3
+min.insync.replicas=2
+num.recovery.threads.per.data.dirs=4
+log.retention.hours=forever
+"""
+GOOD_PRODUCER = "bootstrap.servers=k1:9093,k2:9093\nsecurity.protocol=SSL\nacks=all\n"
+BAD_CONSUMER = """\
+bootstrap.servers=k1:9093,k2:9093
+security.protocol=SASL_SSL
+sasl.mechanism=SCRAM-SHA-512
+sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required username="a" password="hunter2";
+group.id=billing
+session.timeout.ms=10000
+heartbeat.interval.ms=9000
+enable.auto.comit=false
+"""
+
+
+def _file(folder: Path, name: str, text: str, mode: int = 0o600) -> str:
+    path = folder / name
+    path.write_text(text)
+    path.chmod(mode)
+    return str(path)
+
+
+def test_a_brokers_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = _file(tmp_path, "server.properties", SERVER)
+    assert app.main(["doctor", "--config-file", file, "--kafka-version", "3.9", "-o", "json"]) == 1
+    done = capsys.readouterr()
+    found = json.loads(done.out)
+    assert {each["rule"]: each["message"] for each in found["findings"]} == {
+        "wrong-value": "log.retention.hours: 'forever' is not a whole number",
+        "unknown-setting": "num.recovery.threads.per.data.dirs: did you mean num.recovery.threads.per.data.dir?",
+        "zookeeper-ends": "the metadata is in ZooKeeper",
+        "gone-in-4": "zookeeper.connect, zookeeper.set.acl",
+    }
+    assert json.loads(done.err)["rules_found"] == ["wrong-value"]
+    assert (found["error_count"], found["warning_count"], found["info_count"]) == (1, 1, 2)
+
+
+def test_keys_are_an_interface(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    app.main(["doctor", "--config-file", _file(tmp_path, "server.properties", SERVER), "-o", "json"])
+    found = json.loads(capsys.readouterr().out)
+    assert list(found) == [
+        "cluster_id", "broker_count", "topic_count", "group_count", "releases", "files", "error_count", "warning_count",
+        "info_count", "findings", "rules", "unknown", "notes",
+    ]  # fmt: skip
+    assert list(found["findings"][0]) == [
+        "rule", "severity", "title", "message", "subjects", "why", "fix", "source", "versions", "version_known",
+    ]  # fmt: skip
+    assert list(found["rules"][0]) == ["rule", "outcome", "reasons"]
+    assert len(found["rules"]) == len(RULES)
+    (note,) = found["notes"]
+    assert note.startswith(f"which release it is cannot be told of {tmp_path}/server.properties")
+    assert note.endswith("--kafka-version says it")
+    by_rule = {each["rule"]: each for each in found["findings"]}
+    assert by_rule["wrong-value"]["version_known"]  # it holds for all
+    assert not by_rule["zookeeper-ends"]["version_known"]
+
+
+def test_clients_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    producer = _file(tmp_path, "app.properties", GOOD_PRODUCER)
+    assert app.main(["doctor", "--client-config", producer, "--kafka-version", "3.9", "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["findings"] == []
+    consumer = _file(tmp_path, "other.properties", BAD_CONSUMER, 0o644)
+    assert app.main(["doctor", "--client-config", consumer, "--kafka-version", "3.9", "-o", "json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    rules = [each["rule"] for each in found["findings"]]
+    assert rules[0] == "readable-secrets"
+    assert {"consumer-heartbeat", "consumer-session-short", "consumer-auto-commit", "unknown-setting"} <= set(rules)
+    assert not [rule for rule in rules if rule.startswith("producer")]
+
+
+@pytest.mark.parametrize("how", ["table", "wide", "json", "yaml", "csv"])
+def test_secrets_are_never_printed(how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    broker = _file(tmp_path, "server.properties", f"{SERVER}ssl.key.pasword=hunter2\n")
+    client = _file(tmp_path, "client.properties", f"{BAD_CONSUMER}ssl.keystore.passwort=hunter2\n", 0o644)
+    app.main(["doctor", "--config-file", broker, "--client-config", client, "--debug", "-o", how])
+    done = capsys.readouterr()
+    assert "hunter2" not in done.out + done.err
+    assert "sasl.jaas.config" in done.out
+
+
+def test_a_file_that_says_nothing_of_its_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = _file(tmp_path, "client.properties", "bootstrap.servers=localhost:9092\n")
+    assert app.main(["doctor", "--client-config", file]) == 0
+    assert "no setting of a producer or consumer alone" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ([], 1),
+        (["--fail-on", "never"], 0),
+        (["--fail-on", "warning"], 1),
+        (["--ignore", "wrong-value"], 0),
+        (["--ignore", "wrong-value", "--fail-on", "warning"], 1),
+        (["--ignore", "wrong-value", "--ignore", "unknown-setting", "--fail-on", "warning"], 0),
+        (["--ignore", "wrong-value", "--ignore", "unknown-setting", "--fail-on", "info"], 1),
+        (["--rule", "zookeeper-ends"], 0),
+        (["--rule", "zookeeper-ends", "--fail-on", "info"], 1),
+        (["--rule", "zookeeper-end"], 2),
+        (["--ignore", "nothing"], 2),
+        (["--watch-for", "5s"], 2),
+        (["--kafka-version", "new"], 2),
+    ],
+)
+def test_exit_codes(options: list[str], code: int, tmp_path: Path) -> None:
+    file = _file(tmp_path, "server.properties", SERVER)
+    assert app.main(["doctor", "--config-file", file, *options]) == code
+
+
+def test_bad_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.main(["doctor", "--config-file", str(tmp_path / "none")]) == 2
+    assert app.main(["doctor", "--config-file", _file(tmp_path, "a", "broker.id=1\nbroker.id=2\n")]) == 2
+    assert app.main(["doctor", "--kafka-version", "3.9"]) == 2
+    assert "line 2: broker.id is given twice" in capsys.readouterr().err
+
+
+def test_defaults_are_those_of_the_release(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = _file(tmp_path, "producer.properties", "bootstrap.servers=localhost:9092\n")
+
+    def rules(version: str) -> set[str]:
+        app.main(["doctor", "--client-config", file, "--kafka-version", version, "--fail-on", "never", "-o", "json"])
+        return {each["rule"] for each in json.loads(capsys.readouterr().out)["findings"]}
+
+    assert rules("2.8") == {"producer-acks-leader", "producer-order", "producer-duplicates"}
+    assert rules("3.9") == set()
+
+
+def test_the_table_of_rules_needs_no_cluster(capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.main(["doctor", "--rules", "-o", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["rule"] for row in rows] == [rule.id for rule in RULES]
+    assert list(rows[0]) == ["rule", "subject", "severity", "title", "versions", "why", "fix", "source"]
+    assert app.main(["doctor", "--rules", "--rule", "unclean-election"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Facts instead of a cluster; what brokers say is tested on real ones (tests/integration/test_doctor.py)."""
+    box = SimpleNamespace(facts=RuleFacts())
+
+    @contextmanager
+    def connect(_self: Invocation, **_kwargs: Any) -> Iterator[None]:
+        yield None
+
+    monkeypatch.setattr(Invocation, "connect", connect)
+    monkeypatch.setattr(Invocation, "target", lambda _self: None)
+    monkeypatch.setattr(collecting, "collect", lambda *_args, **_kwargs: (box.facts, ["ZooKeeper was not looked at"]))
+    return box
+
+
+def test_what_could_not_be_read_is_5(seen: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    hidden = NotAuthorized("configs of topic t: not authorized")
+    seen.facts = of_topics(state([partition("123", "123")]), {"t": hidden})
+    assert app.main(["doctor", "--fail-on", "never"]) == 5
+    done = capsys.readouterr()
+    assert hidden.message in done.err
+    assert "ZooKeeper was not looked at" in done.err
+    assert "nothing found" in done.err
+
+
+def test_an_error_counts_for_more_than_what_is_unknown(seen: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    seen.facts = of_health(state([partition("12", "2", leader=-1)]), hidden=("secret",))
+    assert app.main(["doctor"]) == 1
+    assert "the result is not complete: 1 topic" in capsys.readouterr().err
+
+
+def test_a_healthy_cluster(seen: Any) -> None:
+    seen.facts = of_health()
+    assert app.main(["doctor", "--fail-on", "info"]) == 0

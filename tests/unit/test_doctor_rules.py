@@ -1,0 +1,455 @@
+"""Each rule of the doctor has a case in which it finds something, and one in which it does not."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from command_tree import every_command
+from doctor_testing import (
+    ANYBODY,
+    BY_ID,
+    CLOSED,
+    READERS,
+    broker,
+    found_by,
+    group,
+    log_dir,
+    of_broker_file,
+    of_brokers,
+    of_client_file,
+    of_groups,
+    of_health,
+    of_topics,
+    of_zookeeper,
+    row,
+)
+from health_testing import partition, state
+from kctl.broker.api_versions import Feature
+from kctl.configs.diff import Difference, Value
+from kctl.errors import NotAuthorized
+from kctl.health.rule import Severity, parse_releases
+from kctl.health.rule_facts import RuleFacts
+from kctl.health.rule_table import RULES, SUBJECTS
+from kctl.log_dirs import LogDir
+
+# Of a server.properties: id → (text with a finding, text without, version). All ends of lines are ; here.
+BROKER_FILES: dict[str, tuple[str, str, str | None]] = {
+    "unclean-election": ("unclean.leader.election.enable=true", "", None),
+    "auto-create-topics": ("", "auto.create.topics.enable=false", None),
+    "default-replicas": ("", "default.replication.factor=3", None),
+    "default-min-isr": ("default.replication.factor=3", "default.replication.factor=3;min.insync.replicas=2", None),
+    "default-min-isr-blocks": (
+        "default.replication.factor=3;min.insync.replicas=3",
+        "default.replication.factor=3;min.insync.replicas=2", None,
+    ),
+    "internal-topics-settings": ("offsets.topic.replication.factor=1", "", None),
+    "transaction-min-isr": ("transaction.state.log.min.isr=3", "", None),
+    "flush-settings": ("log.flush.interval.messages=1", "", None),
+    "replica-lag-time": ("replica.lag.time.max.ms=5000", "", "3.9"),
+    "replica-lag-time-long": ("replica.lag.time.max.ms=300000", "", None),
+    "zookeeper-session-timeout": (
+        "zookeeper.connect=zk:2181;zookeeper.session.timeout.ms=2000", "zookeeper.connect=zk:2181", None,
+    ),
+    "controlled-shutdown": ("controlled.shutdown.enable=false", "", None),
+    "auto-leader-rebalance": ("auto.leader.rebalance.enable=false", "", None),
+    "delete-topic": ("delete.topic.enable=false", "", None),
+    "log-cleaner": ("log.cleaner.enable=false", "", None),
+    "offsets-retention": ("offsets.retention.minutes=1440", "", None),
+    "protocol-version": (
+        "zookeeper.connect=zk:2181;inter.broker.protocol.version=2.8", "zookeeper.connect=zk:2181", "3.9",
+    ),
+    "message-format": (
+        "log.message.format.version=0.10.2;inter.broker.protocol.version=2.8",
+        "log.message.format.version=0.10.2", None,
+    ),
+    "replica-fetch-size": ("message.max.bytes=2000000", "", "3.9"),
+    "replica-fetch-size-hard": ("message.max.bytes=2000000", "", "0.10.0"),
+    "large-messages": ("message.max.bytes=50000000", "", None),
+    "request-size": ("message.max.bytes=200000000", "", None),
+    "size-limit": ("log.retention.bytes=1000000", "log.retention.bytes=2000000000", None),
+    "retention": ("log.retention.hours=24", "log.retention.minutes=20160", None),
+    "io-threads": ("num.io.threads=2;log.dirs=/a,/b,/c", "log.dirs=/a,/b,/c", None),
+    "mixed-listeners": (
+        "listeners=A://:1,B://:2;advertised.listeners=A://localhost:1,B://k.example.com:2",
+        "listeners=A://:1,B://:2;advertised.listeners=A://k:1,B://k.example.com:2", None,
+    ),
+    "plaintext-listeners": (
+        "listeners=PLAINTEXT://:9092;advertised.listeners=PLAINTEXT://localhost:9092",  # bound to all addresses
+        "listeners=PLAINTEXT://127.0.0.1:9092,SSL://:9093", None,
+    ),
+    "clear-passwords": (
+        "listeners=SASL_PLAINTEXT://:9092;sasl.enabled.mechanisms=PLAIN",
+        "listeners=SASL_SSL://:9092;sasl.enabled.mechanisms=PLAIN", None,
+    ),
+    "no-authorizer": ("", "authorizer.class.name=kafka.security.authorizer.AclAuthorizer", None),
+    "no-super-users": (
+        "authorizer.class.name=kafka.security.authorizer.AclAuthorizer",
+        "authorizer.class.name=kafka.security.authorizer.AclAuthorizer;super.users=User:admin", None,
+    ),
+    "anonymous-super-user": ("super.users=User:admin;User:ANONYMOUS", "super.users=User:admin", None),
+    "allow-everyone": ("allow.everyone.if.no.acl.found=true", "allow.everyone.if.no.acl.found=false", None),
+    "zookeeper-set-acl": (
+        "zookeeper.connect=zk:2181;sasl.enabled.mechanisms=SCRAM-SHA-512",
+        "zookeeper.connect=zk:2181;sasl.enabled.mechanisms=SCRAM-SHA-512;zookeeper.set.acl=true", None,
+    ),
+    "zookeeper-ends": ("zookeeper.connect=zk:2181", "process.roles=broker", None),
+    "unknown-setting": ("num.partitons=3", "num.partitions=3;group.share.assignors=simple;super.users=User:a", None),
+    "wrong-value": ("num.partitions=three", "num.partitions=3;log.dirs=${env:DIRS}", None),
+    "listener-contradictions": (
+        "listeners=PLAINTEXT://0.0.0.0:9092", "listeners=PLAINTEXT://0.0.0.0:9092;advertised.listeners=PLAINTEXT://k:9092",
+        None,
+    ),
+    "log-dirs-contradictions": ("log.dirs=/data/a,/data/a/b", "log.dirs=/data/a,/data/ab", None),
+    "temporary-log-dirs": ("", "log.dirs=/var/lib/kafka", None),
+    "role-contradictions": ("process.roles=broker;zookeeper.connect=zk:2181", "zookeeper.connect=zk:2181", None),
+    "combined-roles": ("process.roles=broker,controller", "process.roles=broker", None),
+    "gone-in-4": ("zookeeper.connect=zk:2181", "process.roles=broker", None),
+}  # fmt: skip
+
+# Of a producer's or consumer's file, in the same way.
+CLIENT_FILES: dict[str, tuple[str, str, str | None]] = {
+    "client-plaintext": ("bootstrap.servers=k1:9092", "bootstrap.servers=localhost:9092", None),
+    "client-password": (
+        "security.protocol=SASL_PLAINTEXT;sasl.mechanism=PLAIN",
+        "security.protocol=SASL_SSL;sasl.mechanism=PLAIN", None,
+    ),
+    "client-host-names": (
+        "security.protocol=SSL;ssl.endpoint.identification.algorithm=", "security.protocol=SSL", None,
+    ),
+    "client-one-server": ("bootstrap.servers=k1:9092", "bootstrap.servers=k1:9092,k2:9092", None),
+    "producer-acks-none": ("acks=0", "acks=-1", None),
+    "producer-acks-leader": ("acks=1", "", None),
+    "producer-refuses-settings": ("enable.idempotence=true;acks=1", "acks=1", None),
+    "producer-order": ("enable.idempotence=false", "max.in.flight.requests.per.connection=5", None),
+    "producer-duplicates": ("acks=1", "acks=all", None),
+    "producer-no-retries": ("retries=0", "retries=3", None),
+    "producer-delivery-timeout": (
+        "delivery.timeout.ms=30000;linger.ms=5", "delivery.timeout.ms=30005;linger.ms=5", None,
+    ),
+    "producer-gives-up-soon": ("delivery.timeout.ms=10000;request.timeout.ms=5000", "delivery.timeout.ms=60000", None),
+    "producer-batches": ("batch.size=100000", "batch.size=100000;linger.ms=10", None),
+    "producer-request-size": ("max.request.size=5000000", "", None),
+    "producer-buffer": ("buffer.memory=20000", "", None),
+    "consumer-heartbeat-refused": ("heartbeat.interval.ms=45000", "", None),
+    "consumer-heartbeat": ("heartbeat.interval.ms=20000", "heartbeat.interval.ms=15000", None),
+    "consumer-session-range": ("session.timeout.ms=5000", "session.timeout.ms=6000", None),
+    "consumer-session-short": ("session.timeout.ms=10000", "", None),
+    "consumer-poll-interval": ("max.poll.interval.ms=30000", "", None),
+    "consumer-poll-records": ("max.poll.records=100000", "", None),
+    "consumer-auto-commit": ("", "enable.auto.commit=false", None),
+    "consumer-commit-no-group": ("enable.auto.commit=true", "enable.auto.commit=true;group.id=g", None),
+    "consumer-offset-reset": ("", "auto.offset.reset=earliest", None),
+    "consumer-isolation": ("", "isolation.level=read_committed", None),
+    "consumer-fetch-size": ("max.partition.fetch.bytes=1000", "", None),
+    "consumer-fetch-size-hard": ("max.partition.fetch.bytes=1000", "", "0.10.0"),
+    "consumer-fetch-wait": ("fetch.max.wait.ms=30000", "", None),
+    "consumer-mixed-protocols": ("group.protocol=consumer;session.timeout.ms=20000", "group.protocol=consumer", "4.0"),
+}  # fmt: skip
+
+_T = state([partition("123", "123")])
+_ONE = state([partition("1", "1")])
+_MIN_1 = {"min.insync.replicas": "1"}
+_LEVEL = Feature("metadata.version", 1, 25, 20)
+
+
+def _others() -> dict[str, tuple[RuleFacts, RuleFacts]]:
+    """id → facts with a finding, facts without."""
+    view = SimpleNamespace
+    full = LogDir("/data", 100, 5, [])
+    offline = LogDir("/data", None, None, [], "an I/O error")
+    leaders = state([partition("123", "123", leader=2, number=n) for n in range(10)])
+    heavy = state([partition("12", "12", number=n) for n in range(100)])
+    many = state([partition("1", "1", number=n) for n in range(4_001)])
+    zookeeper = {"zookeeper_connect": "zk:2181"}
+    alone = view(value="3", source="static broker", resources=["broker 1"])
+    other = view(value=None, source=None, resources=["broker 2"])
+    mixed = Difference("num.io.threads", False, [Value(**vars(alone)), Value(**vars(other))])
+    return {
+        "brokers": (of_health(state([partition("12", "1")], alive="1")), of_health()),
+        "controller": (of_health(quorum=view(leader_id=None, voters=())), of_health()),
+        "offline-partitions": (of_health(state([partition("12", "2", leader=-1)])), of_health()),
+        "under-min-isr-partitions": (of_health(state([partition("12", "1")]), min_isr={"t": 2}), of_health()),
+        "under-replicated-partitions": (of_health(state([partition("123", "12")])), of_health()),
+        "log-dirs": (of_health(log_dirs={1: [offline]}), of_health()),
+        "disks": (of_health(log_dirs={1: [full]}), of_health()),
+        "preferred-leaders": (of_health(leaders), of_health()),
+        "replicas": (of_health(heavy), of_health()),
+        "default-replicas-too-many": (
+            of_brokers(broker(default_replication_factor="3"), broker_count=1),
+            of_brokers(broker(default_replication_factor="3"), broker_count=3),
+        ),
+        "internal-topics-too-many": (
+            of_brokers(broker(offsets_topic_replication_factor="3"), broker_count=1, state=_T, topics={}),
+            of_brokers(broker(offsets_topic_replication_factor="3"), broker_count=3, state=_T, topics={}),
+        ),
+        "metadata-version": (
+            RuleFacts(features={"broker 1": (_LEVEL,)}),
+            RuleFacts(features={"broker 1": (_LEVEL,), "broker 2": (Feature("metadata.version", 1, 20, 20),)}),
+        ),
+        "mixed-broker-settings": (
+            of_brokers(broker(), differences=[mixed]), of_brokers(broker(), differences=[]),
+        ),
+        "partitions-per-broker": (
+            of_brokers(broker(**zookeeper), state=many, topics={}),
+            of_brokers(broker(**zookeeper), state=_T, topics={}),
+        ),
+        "disk-headroom": (
+            RuleFacts(log_dirs={1: [log_dir(100, 50)], 2: [log_dir(10, 90)]}),
+            RuleFacts(log_dirs={1: [log_dir(100, 50)], 2: [log_dir(10, 100)]}),
+        ),
+        "large-partitions": (
+            RuleFacts(log_dirs={1: [log_dir(26 * 10**9, None)]}), RuleFacts(log_dirs={1: [log_dir(24 * 10**9, None)]}),
+        ),
+        "advertised-listeners": (
+            RuleFacts(state=_local(), reached="kafka.example.com"), RuleFacts(state=_T, reached="kafka.example.com"),
+        ),
+        "topic-unclean-election": (
+            of_topics(_T, {"t": {"unclean.leader.election.enable": "true"}}),
+            of_topics(_T, {"t": {"unclean.leader.election.enable": "false"}}),
+        ),
+        "topic-one-replica": (of_topics(_ONE), of_topics(_T)),
+        "topic-min-isr": (of_topics(_T, {"t": {"min.insync.replicas": "1"}}), of_topics(_T)),
+        "topic-two-replicas": (
+            of_topics(state([partition("12", "12")]), {"t": {"min.insync.replicas": "1"}}), of_topics(_T),
+        ),
+        "topic-min-isr-blocks": (of_topics(state([partition("12", "12")])), of_topics(_T)),
+        "topic-min-isr-over": (of_topics(_ONE), of_topics(_T)),
+        "topic-min-isr-refuses": (of_topics(_ONE, version="3.6"), of_topics(_ONE, version="3.7")),
+        "internal-topic-replicas": (
+            of_topics(state([partition("12", "12", topic="__consumer_offsets")])),
+            of_topics(state([partition("123", "123", topic="__consumer_offsets")])),
+        ),
+        "internal-topic-min-isr": (
+            of_topics(state([partition("123", "123", topic="__consumer_offsets")]), {"__consumer_offsets": _MIN_1}),
+            of_topics(state([partition("123", "123", topic="__consumer_offsets")])),
+        ),
+        "internal-topic-policy": (
+            of_topics(_T, {"__consumer_offsets": {}}),
+            of_topics(_T, {"__consumer_offsets": {"cleanup.policy": "compact"}}),
+        ),
+        "topic-mixed-replicas": (
+            of_topics(state([partition("12", "12"), partition("1", "1", number=1)])), of_topics(_T),
+        ),
+        "topic-retention": (
+            of_topics(_T, {"t": {"retention.ms": "3600000", "segment.ms": "86400000"}}),
+            of_topics(_T, {"t": {"retention.ms": "-1", "segment.ms": "86400000"}}),
+        ),
+        "topic-size-limit": (
+            of_topics(_T, {"t": {"retention.bytes": "1000", "segment.bytes": "2000"}}),
+            of_topics(_T, {"t": {"retention.bytes": "1000", "segment.bytes": "2000", "cleanup.policy": "compact"}}),
+        ),
+        "topic-flush": (of_topics(_T, {"t": {"flush.messages": "1"}}), of_topics(_T)),
+        "topic-large-messages": (
+            of_topics(_T, {"t": {"max.message.bytes": "50000000"}}),
+            of_topics(_T, {"t": {"max.message.bytes": "2000000"}}),
+        ),
+        "group-rebalancing": (of_groups(group(state_="PreparingRebalance")), of_groups(group())),
+        "group-rebalances-often": (
+            of_groups(group(rebalances=2), watched_ms=10_000), of_groups(group(rebalances=1), watched_ms=10_000),
+        ),
+        "group-more-members": (
+            of_groups(group(members={"a": 1, "b": 1, "c": 0})), of_groups(group(members={"a": 1, "b": 1})),
+        ),
+        "group-idle-members": (of_groups(group(members={"a": 2, "b": 0})), of_groups(group(members={"a": 1, "b": 1}))),
+        "group-abandoned": (
+            of_groups(group(state_="Empty", members={}), rows=[row(5)]), of_groups(group(), rows=[row(5, client="c")]),
+        ),
+        "group-lost-records": (of_groups(group(), rows=[row(5, lost=3)]), of_groups(group(), rows=[row(5)])),
+        "group-unassigned": (of_groups(group(), rows=[row(5)]), of_groups(group(), rows=[row(5, client="c")])),
+        "zookeeper-servers": (of_zookeeper(("leader", "follower", None)), of_zookeeper()),
+        "zookeeper-single": (of_zookeeper(("standalone",)), of_zookeeper()),
+        "zookeeper-even": (
+            of_zookeeper(("leader", "follower")), of_zookeeper(("leader", "follower", "follower", "observer")),
+        ),
+        "zookeeper-credentials": (
+            of_zookeeper(grants={"/config/users": READERS, "/config/users/a": READERS}, users=1),
+            of_zookeeper(grants={"/config/users": CLOSED, "/config/users/a": None}, users=1),
+        ),
+        "zookeeper-open": (of_zookeeper(grants={"/config": ANYBODY}), of_zookeeper(grants={"/config": READERS})),
+    }  # fmt: skip
+
+
+def _local() -> Any:
+    cluster = state([partition("1", "1")], alive="1")
+    from kctl.model import Broker
+
+    cluster.brokers[1] = Broker(1, "localhost", 9092)
+    return cluster
+
+
+OTHERS = _others()
+MORE = {"readable-secrets", "same-broker-ids", "shared-log-dirs"}  # tests of their own below
+
+
+def test_every_rule_has_a_case() -> None:
+    cases = [*BROKER_FILES, *CLIENT_FILES, *OTHERS, *MORE]
+    assert len(cases) == len(set(cases))
+    assert set(cases) == {rule.id for rule in RULES}
+
+
+def _lines(text: str) -> str:
+    return text if text.startswith("super.users") else text.replace(";", "\n")
+
+
+@pytest.mark.parametrize("rule", BROKER_FILES)
+def test_a_brokers_file(rule: str, tmp_path: Path) -> None:
+    bad, good, version = BROKER_FILES[rule]
+    found = found_by(rule, of_broker_file(tmp_path, _lines(bad), version))
+    assert found
+    assert all(each.subjects[0] == str(tmp_path / "server.properties") for each in found)
+    assert found_by(rule, of_broker_file(tmp_path, _lines(good), version)) == []
+
+
+@pytest.mark.parametrize("rule", CLIENT_FILES)
+def test_a_clients_file(rule: str, tmp_path: Path) -> None:
+    bad, good, version = CLIENT_FILES[rule]
+    name = "consumer.properties" if rule.startswith("consumer") else "producer.properties"
+    assert found_by(rule, of_client_file(tmp_path, name, _lines(bad), version))
+    assert found_by(rule, of_client_file(tmp_path, name, _lines(good), version)) == []
+
+
+@pytest.mark.parametrize("rule", OTHERS)
+def test_a_cluster(rule: str) -> None:
+    bad, good = OTHERS[rule]
+    assert found_by(rule, bad)
+    assert found_by(rule, good) == []
+
+
+def test_secrets_that_others_can_read(tmp_path: Path) -> None:
+    text = 'sasl.jaas.config=x required password="hunter2";\n'
+    (found,) = found_by("readable-secrets", of_client_file(tmp_path, "a.properties", text, mode=0o644))
+    assert found.message == "mode 0644, with sasl.jaas.config"
+    assert found_by("readable-secrets", of_client_file(tmp_path, "a.properties", text, mode=0o600)) == []
+    variable = "ssl.key.password=${file:/run/secrets:key}\n"
+    assert found_by("readable-secrets", of_client_file(tmp_path, "a.properties", variable, mode=0o644)) == []
+
+
+def test_two_files_with_one_id(tmp_path: Path) -> None:
+    one = of_broker_file(tmp_path, "broker.id=1\n", name="one.properties")
+    two = of_broker_file(tmp_path, "broker.id=1\n", name="two.properties")
+    three = of_broker_file(tmp_path, "node.id=3\n", name="three.properties")
+
+    def both(*facts: RuleFacts) -> RuleFacts:
+        return RuleFacts(broker_files=[settings for each in facts for settings in each.broker_files or ()])
+
+    (found,) = found_by("same-broker-ids", both(one, two, three))
+    assert found.subjects == (str(tmp_path / "one.properties"), str(tmp_path / "two.properties"))
+    assert found_by("same-broker-ids", both(one, three)) == []
+
+
+def test_two_files_with_one_log_dir(tmp_path: Path) -> None:
+    text = "log.dirs=/data\nlisteners=PLAINTEXT://:{}\n"
+    one = of_broker_file(tmp_path, text.format(9092), name="one.properties").broker_files
+    two = of_broker_file(tmp_path, text.format(9093), name="two.properties").broker_files
+    elsewhere = of_broker_file(tmp_path, text.format(9092), name="three.properties").broker_files
+    (found,) = found_by("shared-log-dirs", RuleFacts(broker_files=[*(one or ()), *(two or ())]))
+    assert found.message == "log.dirs: /data in both"
+    assert found_by("shared-log-dirs", RuleFacts(broker_files=[*(one or ()), *(elsewhere or ())])) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "rules"),
+    [
+        ("acks=1", "3.9", {"producer-acks-leader", "producer-order", "producer-duplicates"}),
+        ("transactional.id=t", "2.8", set()),  # which makes acks=all and idempotence of the old defaults
+        ("enable.idempotence=true", "2.8", set()),
+        ("transactional.id=t\nacks=1", "3.9", {"producer-acks-leader", "producer-refuses-settings"}),
+        ("transactional.id=t\nenable.idempotence=false", "3.9", {"producer-refuses-settings"}),
+        ("max.in.flight.requests.per.connection=6", "3.9", {"producer-order", "producer-duplicates"}),
+        ("enable.idempotence=false\nmax.in.flight.requests.per.connection=1", "3.9", {"producer-duplicates"}),
+    ],
+)
+def test_idempotence(text: str, version: str, rules: set[str], tmp_path: Path) -> None:
+    facts = of_client_file(tmp_path, "producer.properties", f"bootstrap.servers=localhost:9092\n{text}\n", version)
+    of_producers = [rule.id for rule in SUBJECTS["producers"]]
+    assert {rule for rule in of_producers if found_by(rule, facts)} == rules
+
+
+def test_what_a_config_provider_has_is_not_judged(tmp_path: Path) -> None:
+    text = "default.replication.factor=3\nmin.insync.replicas=${env:MIN}\nmessage.max.bytes=${env:SIZE}\n"
+    facts = of_broker_file(tmp_path, text)
+    assert found_by("default-min-isr", facts) == found_by("wrong-value", facts) == []
+    (file,) = facts.files or ()
+    assert file.variables == ("min.insync.replicas", "message.max.bytes")
+
+
+# --- the table itself ---------------------------------------------------------------------------------------------
+
+
+def test_ids_are_unique_and_readable() -> None:
+    assert len(BY_ID) == len(RULES)
+    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", rule.id) for rule in RULES)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_a_rule_says_all_that_its_reader_needs(rule: Any) -> None:
+    fields = RuleFacts.__dataclass_fields__
+    assert rule.needs
+    assert set(rule.needs) <= set(fields)
+    assert rule.title[0].isupper() or rule.title.startswith(("acks", "delivery", "min."))
+    assert not rule.title.endswith(".")
+    assert rule.why.endswith((".", ")"))
+    assert len(rule.source) > 5
+    assert len(rule.fix) > 5
+
+
+def test_commands_that_fixes_name_exist() -> None:
+    known = {path for path, _ in every_command()}
+    named = [
+        command
+        for rule in RULES
+        for command in re.findall(r"kctl ([a-z-]+(?: [a-z-]+)*)", f"{rule.fix} {rule.why} {rule.source}")
+    ]
+    assert len(named) > 20
+    assert [each for each in named if not any(each == path or each.startswith(f"{path} ") for path in known)] == []
+
+
+def test_versions() -> None:
+    since, before = BY_ID["topic-min-isr-over"].versions, BY_ID["topic-min-isr-refuses"].versions
+    for text, new, old in (
+        ("3.9", True, False),
+        ("3.6", False, True),
+        ("3.5 to 3.8", True, True),
+        ("4.3+", True, False),
+    ):
+        release = parse_releases(text)
+        assert release is not None
+        assert (since.holds_for(release), before.holds_for(release)) == (new, old), text
+    assert (str(since), str(before)) == ("since 3.7", "before 3.7")
+    assert parse_releases("new") is None
+    assert str(parse_releases("3.9-IV0")) == "3.9"
+
+
+def test_subjects_hold_all_rules() -> None:
+    assert sum(len(rules) for rules in SUBJECTS.values()) == len(RULES)
+    assert {rule.severity for rule in RULES} == set(Severity)
+
+
+def test_a_single_broker_is_told_and_no_more() -> None:
+    (found,) = found_by("topic-one-replica", of_topics(state([partition("1", "1")], alive="1")))
+    assert found.severity is Severity.INFO
+
+
+def test_loopback_through_loopback_is_told_and_no_more() -> None:
+    (found,) = found_by("advertised-listeners", RuleFacts(state=_local(), reached="127.0.0.1"))
+    assert found.severity is Severity.INFO
+
+
+def test_what_a_user_may_not_see_is_unknown() -> None:
+    from kctl.health.examine import Outcome, examine
+
+    hidden = NotAuthorized("3 topics may not be described")
+    facts = of_topics(_T, {"(hidden)": hidden})
+    (outcome,) = examine([BY_ID["topic-one-replica"]], facts).rules
+    assert (outcome.outcome, outcome.reasons) == (Outcome.UNKNOWN, (hidden.message,))
+    (outcome,) = examine([BY_ID["offline-partitions"]], of_health(hidden=("secret",))).rules
+    assert outcome.outcome is Outcome.UNKNOWN
+    (outcome,) = examine([BY_ID["group-abandoned"]], RuleFacts(groups=hidden)).rules
+    assert outcome.outcome is Outcome.UNKNOWN
+    (outcome,) = examine([BY_ID["zookeeper-open"]], RuleFacts()).rules
+    assert outcome.outcome is Outcome.SKIPPED
