@@ -87,21 +87,17 @@ def quorum_blocker(quorum: Quorum, down: Collection[int]) -> Blocker | None:
     return Blocker(None, None, f"the metadata quorum would have {left} of {len(voters)} voters, and needs {needed}")
 
 
-def unsettled(
-    state: ClusterState, adding: Adding, brokers: Collection[int], *, awaited: Collection[int] | None = None
-) -> list[TopicPartition]:
+def unsettled(state: ClusterState, adding: Adding, brokers: Collection[int]) -> list[TopicPartition]:
     """Partitions with a replica that is to come back into the ISR and is not there yet.
 
     brokers: those that are restarted. What only brokers lack that are down, and are none of these, is not counted:
-    nothing in a restart brings it back. awaited: those of them that should be in sync now; None for all.
+    nothing in a restart brings it back.
     """
     waited_for = set(state.brokers) | set(brokers)
-    if awaited is not None:
-        waited_for -= set(brokers).difference(awaited) - set(state.brokers)
     found = []
     for p in partitions_of(state):
         missing = set(p.replicas).difference(p.isr, adding_of(p, adding))
-        if missing & waited_for or (p.offline and set(p.replicas) & set(state.brokers) & set(p.isr)):
+        if missing & waited_for or (p.offline and waited_for.intersection(p.isr)):
             found.append(p.tp)
     return found
 

@@ -124,9 +124,8 @@ def check_brokers(hooks: Hooks, brokers: Mapping[int, Broker], acts: tuple[Act, 
 def _check_keys(found: YamlMap, known: tuple[str, ...]) -> None:
     for key in found:
         if key not in known:
-            raise InvalidFile(
-                f"{found.where(key)}: {key!r} is not known", hint=did_you_mean(str(key), known) or f"known: {', '.join(known)}"
-            )
+            hint = did_you_mean(str(key), known) or f"known: {', '.join(known)}"
+            raise InvalidFile(f"{found.where(key)}: {key!r} is not known", hint=hint)
 
 
 def _map(document: YamlMap, key: str) -> YamlMap | dict[Any, Any]:

@@ -32,7 +32,7 @@ def next_batch(
     if max_unavailable == 1:
         return (min(others),)
     first = ordered[0]
-    batch = (first,)
+    batch: tuple[int, ...] = (first,)
     for broker in ordered[1:]:
         if len(batch) == max_unavailable or racks.get(first) is None:
             break
