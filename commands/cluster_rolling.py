@@ -13,19 +13,17 @@ from kctl.commands.cluster import confirm_interruption
 from kctl.commands.cluster_rolling_tables import plan_tables, question, result_tables, said_before, said_plan
 from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.invocation import Invocation
-from kctl.errors import KctlError, NotFound, NotHealthy, Refused
+from kctl.errors import KctlError, NotFound, NotHealthy
 from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.context import Target
-    from kctl.journal import Journal
     from kctl.model import Broker
     from kctl.restart.control import BrokerControl
     from kctl.restart.hooks import Hooks
     from kctl.restart.look import LiveCluster
     from kctl.restart.plan import RestartPlan
     from kctl.restart.run import Options, Run
-    from kctl.restart.steps import RunState
 
 _LINES_EVERY_S = 15.0
 
@@ -42,8 +40,9 @@ class Wanted:
 
 def restart_rolling(inv: Invocation, wanted: Wanted, *, dry_run: bool) -> None:
     """Begin, or go on with what has not ended."""
+    from kctl.restart.journals import begin_or_go_on
     from kctl.restart.plan import choose, make_plan, read_unfinished, refuse_blocked, unfinished_run
-    from kctl.restart.run import RealClock
+    from kctl.restart.run import RealClock, Run, Silent
 
     hooks, target = _hooks(wanted), _target(inv, wanted)
     with _cluster(target) as cluster:
@@ -68,9 +67,9 @@ def restart_rolling(inv: Invocation, wanted: Wanted, *, dry_run: bool) -> None:
         for line in said_plan(plan):
             output.note(line)
         _confirm(inv, wanted, target, question(plan))
-        journal, fresh = _journal(plan, path, brokers)
+        journal, at = begin_or_go_on(plan.cluster, plan.cluster_id, list(brokers.values()), path)
         with journal:
-            _carry_out(inv, wanted, cluster, control, journal, fresh, plan)
+            _carry_out(inv, Run(cluster, control, journal, at, wanted.options, Silent(), RealClock()), plan)
 
 
 def abandon_run(inv: Invocation, wanted: Wanted, *, dry_run: bool) -> None:
@@ -156,22 +155,6 @@ def _confirm(inv: Invocation, wanted: Wanted, target: Target, asked: str) -> Non
 # --- carrying out -----------------------------------------------------------------------------------------------------
 
 
-def _journal(plan: RestartPlan, path: Path | None, brokers: Mapping[int, Broker]) -> tuple[Journal, RunState]:
-    from kctl.restart import journals
-    from kctl.restart.steps import Step, follow, replay
-
-    if path is None:
-        held = journals.begin(plan.cluster, plan.cluster_id, list(brokers.values()))
-        return held, replay(held.entries, name=str(held.path))
-    held, state = journals.take_up(path)
-    if state.outcome is not None:
-        held.close()
-        raise Refused("the rolling restart that was to be gone on with has ended meanwhile")
-    held.append(Step.RESUME.value)
-    follow(state, Step.RESUME, held.entries[-1])
-    return held, state
-
-
 class _Terminal:
     """Shows a run's progress: one bar, and a line for each broker."""
 
@@ -185,22 +168,14 @@ class _Terminal:
         output.note(line)
 
 
-def _carry_out(
-    inv: Invocation,
-    wanted: Wanted,
-    cluster: LiveCluster,
-    control: BrokerControl,
-    journal: Journal,
-    state: RunState,
-    plan: RestartPlan,
-) -> None:
+def _carry_out(inv: Invocation, run: Run, plan: RestartPlan) -> None:
     from kctl.restart.plan import result_of
-    from kctl.restart.run import RealClock, Run, carry_out
+    from kctl.restart.run import carry_out
 
     failure: KctlError | None = None
+    began = run.clock.now()
     with undone_when_terminated(), output.progress("restarting", lines_every_s=_LINES_EVERY_S) as bar:
-        run = Run(cluster, control, journal, state, wanted.options, _Terminal(bar), RealClock())
-        began = run.clock.now()
+        run.told = _Terminal(bar)
         with _interruptible(run):
             try:
                 carry_out(run)
@@ -210,6 +185,8 @@ def _carry_out(
     inv.emit(result, lambda: result_tables(result))
     if failure is not None:
         raise failure
+    if result.elected:
+        output.note(f"{counted(result.elected, 'partition')} led by the preferred replica again")
     if result.not_elected:
         raise NotHealthy(
             f"restarted, but {counted(len(result.not_elected), 'partition')} not led by the preferred replica: "
@@ -221,12 +198,12 @@ def _carry_out(
 @contextmanager
 def _interruptible(run: Run) -> Iterator[None]:
     """Ctrl-C says which broker is in which state, and how to go on."""
-    from kctl.restart.run import WAYS_ON, situation
+    from kctl.restart.run import WAYS_ON, where_it_stands
 
     try:
         yield
     except KeyboardInterrupt:
         if run.state.outcome is None:
-            output.note(situation(run.state))
+            output.note(where_it_stands(run))
             output.note(WAYS_ON)
         raise

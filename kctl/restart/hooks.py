@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,7 +110,8 @@ def parse_hooks(data: bytes | str, *, source: str) -> Hooks:
 
 
 def check_brokers(hooks: Hooks, brokers: Mapping[int, Broker], acts: tuple[Act, ...]) -> None:
-    """Can each of `acts` be said for each broker? Raises NotFound for brokers that only the file has, Refused."""
+    """Can each of `acts` be done to each broker, as far as this machine can tell? Raises Refused, and NotFound for
+    brokers that only the file has and commands that are not here."""
     unknown = sorted(hooks.brokers.keys() - brokers.keys())
     if unknown:
         raise NotFound(
@@ -118,7 +120,9 @@ def check_brokers(hooks: Hooks, brokers: Mapping[int, Broker], acts: tuple[Act, 
         )
     for broker in brokers.values():
         for act in acts:
-            hooks.argv(act, broker)
+            command = hooks.argv(act, broker)[0]
+            if shutil.which(command) is None:
+                raise NotFound(f"cannot run {printable(command)}: it is not there", hint=f"{hooks.source} names it")
 
 
 def _check_keys(found: YamlMap, known: tuple[str, ...]) -> None:

@@ -10,7 +10,7 @@ from kctl import journal, paths, run_files
 from kctl.errors import Busy, Refused
 from kctl.journal import Journal
 from kctl.model import Broker
-from kctl.restart.steps import RunState, Step, begin_entry, replay
+from kctl.restart.steps import RunState, Step, begin_entry, follow, replay
 
 _KIND = "restarts"
 
@@ -58,6 +58,25 @@ def take_up(path: Path) -> tuple[Journal, RunState]:
     held = journal.resume(path)
     try:
         state = replay(held.entries, name=str(path))
+    except BaseException:
+        held.close()
+        raise
+    return held, state
+
+
+def begin_or_go_on(
+    cluster: str, cluster_id: str, brokers: Sequence[Broker], path: Path | None
+) -> tuple[Journal, RunState]:
+    """A held journal and what it says: of a new run, or of the unfinished one of `path`. Raises Refused (Busy)."""
+    if path is None:
+        held = begin(cluster, cluster_id, brokers)
+        return held, replay(held.entries, name=str(held.path))
+    held, state = take_up(path)
+    try:
+        if state.outcome is not None:
+            raise Refused("the rolling restart that was to be gone on with has ended meanwhile")
+        held.append(Step.RESUME.value, pid=os.getpid())
+        follow(state, Step.RESUME, held.entries[-1])
     except BaseException:
         held.close()
         raise

@@ -62,6 +62,16 @@ class Told(Protocol):
     def update(self, message: str, done: float | None = None, total: float | None = None) -> None: ...
 
 
+class Silent:
+    """Nobody."""
+
+    def note(self, line: str) -> None:
+        pass
+
+    def update(self, message: str, done: float | None = None, total: float | None = None) -> None:
+        pass
+
+
 class NotFinished(OperationFailed):
     """A rolling restart has begun and stands still: its journal says where."""
 
@@ -313,7 +323,7 @@ def _elect(run: Run) -> None:
 
 
 def _not_finished(run: Run, cause: KctlError) -> NotFinished:
-    lines = [cause.hint, situation(run.state), WAYS_ON]
+    lines = [cause.hint, where_it_stands(run), WAYS_ON]
     return NotFinished(
         f"the rolling restart stopped: {cause.message}",
         hint="\n".join(line for line in lines if line),
@@ -324,9 +334,21 @@ def _not_finished(run: Run, cause: KctlError) -> NotFinished:
 WAYS_ON = "the same command again goes on where it stopped; with --abandon it forgets the run"
 
 
-def situation(state: RunState) -> str:
-    """Which broker is in which state, in one line."""
-    rows = [f"broker {node} is {row.phase.value}" for node, row in state.brokers.items() if row.open]
+def where_it_stands(run: Run) -> str:
+    """`situation`, after a look at who is there now: a start that failed was taken back."""
+    try:
+        return situation(run.state, run.cluster.registered())
+    except KctlError:
+        return situation(run.state)
+
+
+def situation(state: RunState, there: Collection[int] | None = None) -> str:
+    """Which broker is in which state, in one line. there: the brokers that are up now, where that is known."""
+    rows = []
+    for node, row in state.brokers.items():
+        if row.open:
+            now = "" if there is None else ", and up now" if node in there else ", and down now"
+            rows.append(f"broker {node} is {row.phase.value}{now}")
     done = [node for node, row in state.brokers.items() if row.phase is Phase.DONE]
     if done:
         rows.append(f"restarted: {_ids(done)}")

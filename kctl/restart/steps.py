@@ -37,9 +37,9 @@ class Phase(str, Enum):
     """
 
     PENDING = "not restarted"
-    STOPPING = "being stopped"
+    STOPPING = "in its stop"
     STOPPED = "stopped"
-    STARTING = "being started"
+    STARTING = "in its start"
     STARTED = "started, not in sync yet"
     DONE = "restarted"
 

@@ -8,7 +8,7 @@ from health_testing import partition, state
 from kctl.broker.quorum import Quorum, QuorumReplica
 from kctl.errors import NotAuthorized
 from kctl.model import TopicPartition
-from kctl.restart.gate import blockers, fits_together, quorum_blocker, unprotected, unsettled
+from kctl.restart.gate import MinIsr, blockers, fits_together, quorum_blocker, unprotected, unsettled
 from kctl.restart.look import Lacking, lacking
 from kctl.restart.order import next_batch, whole_order
 
@@ -40,10 +40,10 @@ def test_what_blocks(replicas: str, isr: str, min_isr: int, down: tuple[int, ...
 
 def test_offline_moving_and_unknown_partitions_block() -> None:
     cluster = state([
-        partition("123", "1", leader=-1), partition("123", "123", topic="moving"), partition("123", "123", topic="kept"),
-        partition("1", "1", leader=-1, topic="alone"),
+        partition("123", "1", leader=-1), partition("123", "123", topic="moving"),
+        partition("123", "123", topic="kept"), partition("1", "1", leader=-1, topic="alone"),
     ])  # fmt: skip
-    least = {"t": 1, "moving": 1, "kept": NotAuthorized("configs of topic kept: no"), "alone": 1}
+    least: MinIsr = {"t": 1, "moving": 1, "kept": NotAuthorized("configs of topic kept: no"), "alone": 1}
     found = blockers(cluster, least, [2], {TopicPartition("moving", 0): ()})
     assert [str(each) for each in found] == [
         "kept-0 has a min.insync.replicas that is not known: configs of topic kept: no",
