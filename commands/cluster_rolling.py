@@ -77,19 +77,14 @@ def abandon_run(inv: Invocation, wanted: Wanted, *, dry_run: bool) -> None:
     from kctl.restart import journals
     from kctl.restart.plan import read_unfinished, unfinished_run
     from kctl.restart.run import situation
-    from kctl.restart.steps import Step
 
     target = _target(inv, wanted)
     with _cluster(target) as cluster:
         _, path = unfinished_run(cluster, target.name)
     if path is None:
         raise NotFound(f"no rolling restart of {target.name} that was begun on this machine is unfinished")
-    state = read_unfinished(path, None)
+    state = read_unfinished(path, None) if dry_run else journals.abandon(path)
     row = {"cluster": state.cluster, "journal": path, "result": "would be forgotten" if dry_run else "forgotten"}
-    if not dry_run:
-        held, _ = journals.take_up(path)
-        with held:
-            held.append(Step.END.value, outcome="abandoned")
     inv.emit(row, lambda: [output.Table([output.Column("cluster"), output.Column("result")], [output.jsonable(row)])])
     if state.open:
         output.warn(f"{situation(state)}: this run does not bring it back any more")

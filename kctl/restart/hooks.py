@@ -40,16 +40,16 @@ Commands = Mapping[Act, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """source: the file. commands: for brokers that are not in `brokers`, and for what those do not say themselves."""
+    """source: the file. commands: for brokers that are not in `single`, and for what those do not say themselves."""
 
     source: str
     commands: Commands
-    brokers: Mapping[int, Commands]
+    single: Mapping[int, Commands]
     timeout_s: float = DEFAULT_TIMEOUT_S
 
     def template(self, act: Act, broker: int) -> tuple[str, ...] | None:
         """The command as it is written; None when there is none."""
-        return self.brokers.get(broker, {}).get(act) or self.commands.get(act)
+        return self.single.get(broker, {}).get(act) or self.commands.get(act)
 
     def argv(self, act: Act, broker: Broker) -> tuple[str, ...]:
         """The command for one broker. Raises Refused when there is none, or the broker does not tell what it needs."""
@@ -112,7 +112,7 @@ def parse_hooks(data: bytes | str, *, source: str) -> Hooks:
 def check_brokers(hooks: Hooks, brokers: Mapping[int, Broker], acts: tuple[Act, ...]) -> None:
     """Can each of `acts` be done to each broker, as far as this machine can tell? Raises Refused, and NotFound for
     brokers that only the file has and commands that are not here."""
-    unknown = sorted(hooks.brokers.keys() - brokers.keys())
+    unknown = sorted(hooks.single.keys() - brokers.keys())
     if unknown:
         raise NotFound(
             f"{hooks.source} has commands for broker {', '.join(map(str, unknown))}, which the cluster has not got",

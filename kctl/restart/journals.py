@@ -10,7 +10,7 @@ from kctl import journal, paths, run_files
 from kctl.errors import Busy, Refused
 from kctl.journal import Journal
 from kctl.model import Broker
-from kctl.restart.steps import RunState, Step, begin_entry, follow, replay
+from kctl.restart.steps import RestartState, Step, begin_entry, follow, replay
 
 _KIND = "restarts"
 
@@ -52,7 +52,7 @@ def begin(cluster: str, cluster_id: str, brokers: Sequence[Broker]) -> Journal:
     return held
 
 
-def take_up(path: Path) -> tuple[Journal, RunState]:
+def take_up(path: Path) -> tuple[Journal, RestartState]:
     """Hold an unfinished run's journal. Raises Busy."""
     refuse_while_held(path)
     held = journal.resume(path)
@@ -66,7 +66,7 @@ def take_up(path: Path) -> tuple[Journal, RunState]:
 
 def begin_or_go_on(
     cluster: str, cluster_id: str, brokers: Sequence[Broker], path: Path | None
-) -> tuple[Journal, RunState]:
+) -> tuple[Journal, RestartState]:
     """A held journal and what it says: of a new run, or of the unfinished one of `path`. Raises Refused (Busy)."""
     if path is None:
         held = begin(cluster, cluster_id, brokers)
@@ -81,6 +81,14 @@ def begin_or_go_on(
         held.close()
         raise
     return held, state
+
+
+def abandon(path: Path) -> RestartState:
+    """End an unfinished run where it stands; what it was. Raises Busy."""
+    held, state = take_up(path)
+    with held:
+        held.append(Step.END.value, outcome="abandoned")
+    return state
 
 
 def refuse_while_held(path: Path) -> None:

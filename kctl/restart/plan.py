@@ -14,7 +14,7 @@ from kctl.restart.gate import Blocker, Unprotected, fits_together, unprotected
 from kctl.restart.look import Cluster
 from kctl.restart.order import whole_order
 from kctl.restart.run import Clock, Options, Run, gate, said
-from kctl.restart.steps import RunState, replay
+from kctl.restart.steps import RestartState, replay
 
 _PATIENCE_S = 10.0  # a cluster that has just been started settles within that
 _POLL_S = 1.0
@@ -96,7 +96,7 @@ def unfinished_run(cluster: Cluster, name: str) -> tuple[str | None, Path | None
     return found, journals.unfinished(found)
 
 
-def read_unfinished(path: Path, wanted: Collection[int] | None) -> RunState:
+def read_unfinished(path: Path, wanted: Collection[int] | None) -> RestartState:
     """What the run is. Raises Refused when other brokers are asked for now; Busy while a process works on it."""
     journals.refuse_while_held(path)
     state = replay(journal.read(path), name=str(path))
@@ -127,7 +127,7 @@ def make_plan(
     *,
     clock: Clock,
     resumes: Path | None = None,
-    state: RunState | None = None,
+    state: RestartState | None = None,
 ) -> RestartPlan:
     """Look for at most ten seconds, until nothing blocks. state: of the run that is gone on with.
 
@@ -170,7 +170,7 @@ def _plan(
     controller: int | None,
     there: Collection[int],
     resumes: Path | None,
-    state: RunState | None,
+    state: RestartState | None,
 ) -> RestartPlan:
     rows = [
         PlannedBroker(

@@ -17,7 +17,7 @@ from kctl.restart.control import BrokerControl
 from kctl.restart.gate import Blocker, blockers, fits_together, quorum_blocker, unsettled
 from kctl.restart.look import Cluster, Seen
 from kctl.restart.order import next_batch
-from kctl.restart.steps import Phase, RunState, Step, follow
+from kctl.restart.steps import Phase, RestartState, Step, follow
 from kctl.text import counted
 
 _POLL_S = 0.25
@@ -85,7 +85,7 @@ class Run:
     cluster: Cluster
     control: BrokerControl
     journal: Journal
-    state: RunState
+    state: RestartState
     options: Options
     told: Told
     clock: Clock
@@ -342,7 +342,7 @@ def where_it_stands(run: Run) -> str:
         return situation(run.state)
 
 
-def situation(state: RunState, there: Collection[int] | None = None) -> str:
+def situation(state: RestartState, there: Collection[int] | None = None) -> str:
     """Which broker is in which state, in one line. there: the brokers that are up now, where that is known."""
     rows = []
     for node, row in state.brokers.items():

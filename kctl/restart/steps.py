@@ -71,7 +71,7 @@ class BrokerState:
 
 
 @dataclass
-class RunState:
+class RestartState:
     """Where a run is. cluster: the target's name, cluster_id: the cluster's own. outcome: «done», «abandoned» or None.
 
     elected: the election at the end was made, or was not to be made.
@@ -102,9 +102,9 @@ def begin_entry(cluster: str, cluster_id: str, brokers: Sequence[Broker]) -> dic
     return {"cluster": cluster, "cluster_id": cluster_id, "brokers": rows}
 
 
-def replay(entries: Iterable[Mapping[str, Any]], *, name: str) -> RunState:
+def replay(entries: Iterable[Mapping[str, Any]], *, name: str) -> RestartState:
     """Raises InvalidFile when the journal is none of a rolling restart. name: for the message."""
-    state: RunState | None = None
+    state: RestartState | None = None
     try:
         for entry in entries:
             step = Step(entry["step"])
@@ -123,7 +123,7 @@ def replay(entries: Iterable[Mapping[str, Any]], *, name: str) -> RunState:
     return state
 
 
-def follow(state: RunState, step: Step, entry: Mapping[str, Any]) -> None:
+def follow(state: RestartState, step: Step, entry: Mapping[str, Any]) -> None:
     """What an entry changes."""
     if step is Step.RESUME:
         state.resumed += 1
@@ -139,9 +139,9 @@ def follow(state: RunState, step: Step, entry: Mapping[str, Any]) -> None:
         state.outcome = str(entry["outcome"])
 
 
-def _begun(entry: Mapping[str, Any]) -> RunState:
+def _begun(entry: Mapping[str, Any]) -> RestartState:
     brokers = [Broker(int(b["broker"]), str(b["host"]), int(b["port"]), b["rack"]) for b in entry["brokers"]]
-    return RunState(
+    return RestartState(
         cluster=str(entry["cluster"]),
         cluster_id=str(entry["cluster_id"]),
         began_at=str(entry.get("at", "")),
