@@ -170,19 +170,20 @@ def start(ctx: typer.Context, name: Name, node: Nodes = None, dry_run: DryRun = 
     inv = invocation(ctx)
     if dry_run:
         running = lifecycle.running_nodes(lifecycle.load_cluster(name), node)
-        chosen = _chosen(name, node)
-        _emit_nodes(inv, {}, {"would start": [n for n in chosen if n not in running], "runs": running})
+        chosen = chosen_nodes(name, node)
+        emit_nodes(inv, {}, {"would start": [n for n in chosen if n not in running], "runs": running})
         return
     with undone_when_terminated(), output.progress(f"starting {name}") as progress:
         result = lifecycle.start_cluster(
             name, nodes=node, timeout_s=inv.timeout_s(DEFAULT_TIMEOUT_S), progress=progress
         )
-    _emit_nodes(
+    emit_nodes(
         inv, result, {"started": result.started, "goes on": result.resumed, "runs already": result.already_running}
     )
 
 
-def _chosen(name: str, nodes: list[str] | None) -> list[str]:
+def chosen_nodes(name: str, nodes: list[str] | None) -> list[str]:
+    """Names of the nodes that --node chose, in the order of the description."""
     from kctl.deploy import lifecycle
 
     spec = lifecycle.load_cluster(name)
@@ -190,7 +191,7 @@ def _chosen(name: str, nodes: list[str] | None) -> list[str]:
     return [n.name for n in spec.nodes if only is None or n.name in only]
 
 
-def _emit_nodes(inv: Invocation, result: Any, groups: Mapping[str, Sequence[str]]) -> None:
+def emit_nodes(inv: Invocation, result: Any, groups: Mapping[str, Sequence[str]]) -> None:
     """What happened to each node, one row each."""
     rows = [{"node": node, "result": what} for what, nodes in groups.items() for node in nodes]
     inv.emit(result or rows, lambda: [Table([Column("node"), Column("result")], rows)])
@@ -210,7 +211,7 @@ def stop(ctx: typer.Context, name: Name, node: Nodes = None, force: Force = Fals
     inv = invocation(ctx)
     running = lifecycle.running_nodes(lifecycle.load_cluster(name), node)
     if dry_run:
-        _emit_nodes(inv, {}, {"would stop": running})
+        emit_nodes(inv, {}, {"would stop": running})
         return
     if running:
         confirm_interruption(inv, name, f"stop {', '.join(running)} of cluster {name}?")
@@ -219,34 +220,7 @@ def stop(ctx: typer.Context, name: Name, node: Nodes = None, force: Force = Fals
             name, nodes=node, timeout_s=inv.timeout_s(DEFAULT_TIMEOUT_S), force=force, progress=progress
         )
     groups = {"stopped": result.stopped, "killed": result.killed, "did not run": result.already_stopped}
-    _emit_nodes(inv, result, groups)
-
-
-@app.command("restart")
-def restart(ctx: typer.Context, name: Name, node: Nodes = None, force: Force = False, dry_run: DryRun = False) -> None:
-    """Stop and start, the whole or one node.
-
-    Edited config files take effect then.
-
-    Example: kctl cluster restart dev --node 2 --yes
-    """
-    from kctl.deploy import lifecycle
-    from kctl.deploy.start import DEFAULT_TIMEOUT_S
-
-    inv = invocation(ctx)
-    running = lifecycle.running_nodes(lifecycle.load_cluster(name), node)
-    if dry_run:
-        _emit_nodes(
-            inv, {}, {"would restart": running, "would start": [n for n in _chosen(name, node) if n not in running]}
-        )
-        return
-    if running:
-        confirm_interruption(inv, name, f"restart {', '.join(running)} of cluster {name}?")
-    with undone_when_terminated(), output.progress(f"restarting {name}") as progress:
-        result = lifecycle.restart_cluster(
-            name, nodes=node, timeout_s=inv.timeout_s(DEFAULT_TIMEOUT_S), force=force, progress=progress
-        )
-    _emit_nodes(inv, result, {"restarted": result.started.started, "runs already": result.started.already_running})
+    emit_nodes(inv, result, groups)
 
 
 @app.command("warm")
@@ -294,7 +268,7 @@ def destroy(ctx: typer.Context, name: Name, dry_run: DryRun = False) -> None:
     host = LocalHost()
     plan = library.destroy_plan(host, name)
     if dry_run:
-        _emit_nodes(inv, {}, {"would be killed": plan.killed, "would be removed": plan.removed})
+        emit_nodes(inv, {}, {"would be killed": plan.killed, "would be removed": plan.removed})
         return
     question = f"this removes cluster {name} with all its data: {plan.directory}"
     if inv.confirm_cluster is not None or _is_protected(name) or not inv.yes:
@@ -316,6 +290,7 @@ def _is_protected(name: str) -> bool:
     return context is not None and context.protected
 
 
+app.command_of("restart", "kctl.commands.cluster_restart")
 app.command("status")(cluster_view.status)
 app.command("list")(cluster_view.list_)
 app.command("logs")(cluster_view.logs)

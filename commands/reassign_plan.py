@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kctl.commands import output
+from kctl.commands.broker_ids import broker_ids
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.out_file import ask_to_replace, write_whole
 from kctl.errors import NotHealthy, UsageError
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from kctl.reassign.plan import Plan
     from kctl.reassign.plan_document import Execution
 
-_MAX_ID = 2**31 - 1
 _BROKERS = "N,…"
 
 
@@ -92,10 +92,10 @@ def plan(
     """
     inv = invocation(ctx)
     goals = Goals(
-        remove_brokers=_ids("--remove-broker", remove_broker),
-        add_brokers=_ids("--add-broker", add_broker),
-        brokers=_ids("--brokers", brokers) if brokers else None,
-        exclude_brokers=_ids("--exclude-broker", exclude_broker),
+        remove_brokers=broker_ids("--remove-broker", remove_broker),
+        add_brokers=broker_ids("--add-broker", add_broker),
+        brokers=broker_ids("--brokers", brokers) if brokers else None,
+        exclude_brokers=broker_ids("--exclude-broker", exclude_broker),
         replication_factor=replication_factor,
         fix_racks=fix_racks,
         balance=frozenset(balance or ()),
@@ -124,15 +124,6 @@ def plan(
 
 
 # --- options ----------------------------------------------------------------------------------------------------------
-
-
-def _ids(option: str, values: Sequence[str] | None) -> frozenset[int]:
-    found = set()
-    for part in (part.strip() for value in values or () for part in value.split(",")):
-        if not (part.isascii() and part.isdigit() and len(part) <= 10 and int(part) <= _MAX_ID):
-            raise UsageError(f"{option}: {part!r} is not a broker id", hint=f"for example {option} 3 or {option} 3,4")
-        found.add(int(part))
-    return frozenset(found)
 
 
 def _tolerance(text: str | None) -> float:

@@ -6,24 +6,16 @@ wants something of the run, `….request` holds one word for the process that ca
 
 from __future__ import annotations
 
-import fcntl
 import os
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import datetime, timezone
 from enum import Enum
-from hashlib import sha256
 from pathlib import Path
 
-from kctl import journal, paths
+from kctl import journal, run_files
 from kctl.errors import Busy, InvalidFile, OperationFailed, Refused
 from kctl.journal import Journal
 from kctl.reassign.begin import RunPlan, begin_entry
 from kctl.reassign.steps import Step, replay
 
-_TAIL = 256 << 10  # the last entry of a finished run is shorter
-_SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _WAYS_OUT = "`kctl topic reassign resume` goes on with it, `cancel` takes back what is in flight, `status` shows it"
 _WHILE_RUNNING = "`kctl topic reassign status` watches it, `pause` or `cancel` stops it"
 
@@ -41,18 +33,12 @@ class Request(str, Enum):
 
 def folder(cluster_id: str) -> Path:
     """Where the journals of a cluster are; it need not exist."""
-    name = cluster_id if _SAFE_ID.fullmatch(cluster_id) else sha256(cluster_id.encode()).hexdigest()[:32]
-    return paths.state_dir() / "reassignments" / name
+    return run_files.folder("reassignments", cluster_id)
 
 
 def runs(cluster_id: str) -> list[Path]:
     """The journals of a cluster that say anything, the newest first."""
-    found = []
-    for path in folder(cluster_id).glob("*.jsonl"):
-        with _reading(path) as fd:
-            if _last_line(fd):
-                found.append(path)
-    return sorted(found, reverse=True)
+    return run_files.runs(folder(cluster_id))
 
 
 def unfinished(cluster_id: str) -> Path | None:
@@ -62,19 +48,16 @@ def unfinished(cluster_id: str) -> Path | None:
 
 def finished(path: Path) -> bool:
     """Is its last entry the end of the run? Reads only the end of the file."""
-    with _reading(path) as fd:
-        return _last_line(fd).startswith(b'{"step":"%s"' % Step.END.value.encode())
+    return run_files.ended(path, Step.END.value)
 
 
 def begin(plan: RunPlan) -> Journal:
     """A new journal that says what is to be done, held. Raises Refused while another run has not ended."""
-    with _one_at_a_time(folder(plan.cluster_id)):
+    with run_files.one_at_a_time(folder(plan.cluster_id)):
         other = unfinished(plan.cluster_id)
         if other is not None:
             refuse_second(other)
-        now = datetime.now(timezone.utc)
-        name = f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}Z-{os.getpid()}.jsonl"  # sorts by time
-        held = journal.create(folder(plan.cluster_id) / name)
+        held = journal.create(folder(plan.cluster_id) / run_files.new_name())
         try:
             held.append(Step.BEGIN.value, **begin_entry(plan), pid=os.getpid())
         except BaseException:
@@ -131,45 +114,3 @@ def withdraw(path: Path) -> None:
 
 def _request_file(path: Path) -> Path:
     return path.with_suffix(".request")
-
-
-# --- files ------------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _one_at_a_time(where: Path) -> Iterator[None]:
-    """Two that begin at the same moment must not both find that nobody has begun."""
-    try:
-        where.mkdir(parents=True, exist_ok=True, mode=0o700)
-        fd = os.open(where / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as exc:
-        raise OperationFailed(f"cannot write into {where}: {exc.strerror}") from exc
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(fd)
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[int]:
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError as exc:
-        raise OperationFailed(f"cannot read the journal {path}: {exc.strerror}") from exc
-    try:
-        yield fd
-    finally:
-        os.close(fd)
-
-
-def _last_line(fd: int) -> bytes:
-    """The last whole line, or the end of it when it is long; b"" when there is none (killed while it began)."""
-    size = os.fstat(fd).st_size
-    start = max(0, size - _TAIL)
-    tail = os.pread(fd, size - start, start)
-    end = tail.rfind(b"\n")
-    if end < 0:
-        # A torn line longer than the tail: what stands before it counts, and it is no end.
-        return b"..." if start and b"\n" in os.pread(fd, min(size, journal.MAX_BYTES), 0) else b""
-    return tail[tail.rfind(b"\n", 0, end) + 1 : end]

@@ -1,0 +1,71 @@
+"""BrokerControl of a cluster that kctl set up: signals to its processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
+
+from kctl.deadline import Deadline
+from kctl.deploy import faults, lifecycle
+from kctl.deploy.host import Host, LocalHost
+from kctl.errors import Busy, NotFound
+from kctl.restart.control import Act
+from kctl.restart.hooks import ACTS
+
+if TYPE_CHECKING:
+    from kctl.deploy.waiting import Progress
+
+_BUSY_S = 20.0  # each try waits for the lock by itself
+
+
+class LocalControl:
+    """By the cluster's name. Each act holds the cluster's lock while it lasts: between them other commands can."""
+
+    acts: Collection[Act] = ACTS
+
+    def __init__(self, cluster: str, *, progress: Progress | None = None, host: Host | None = None) -> None:
+        self._cluster, self._progress, self._host = cluster, progress, host or LocalHost()
+        self._names = {node.id: node.name for node in lifecycle.load_cluster(cluster, self._host).brokers}
+
+    def stop(self, broker: int, *, timeout_s: float) -> None:
+        """A controlled shutdown. Raises TimedOut when the process has not ended by then; it is not killed."""
+        self._unless_busy(lifecycle.stop_cluster, broker, timeout_s)
+
+    def start(self, broker: int, *, timeout_s: float) -> None:
+        """Raises OperationFailed with the end of the broker's log, or TimedOut; what was started is stopped then."""
+        self._unless_busy(lifecycle.start_cluster, broker, timeout_s)
+
+    def _unless_busy(self, act: Callable[..., object], broker: int, timeout_s: float) -> None:
+        """Another kctl that holds the cluster for a moment is no reason to leave a broker down."""
+        deadline = Deadline(timeout_s)
+        patience = deadline.at_most(_BUSY_S)
+        while True:
+            try:
+                act(
+                    self._cluster, nodes=[self._name(broker)], timeout_s=max(1.0, deadline.left_s),
+                    progress=self._progress, host=self._host,
+                )  # fmt: skip
+                return
+            except Busy:
+                if patience.expired:
+                    raise
+
+    def kill(self, broker: int) -> None:
+        self._inflict(broker, "kill")
+
+    def pause(self, broker: int) -> None:
+        self._inflict(broker, "pause")
+
+    def unpause(self, broker: int) -> None:
+        self._inflict(broker, "unpause")
+
+    def _inflict(self, broker: int, fault: faults.Fault) -> None:
+        spec = lifecycle.load_cluster(self._cluster, self._host)
+        chosen = faults.choose(self._host, spec, self._name(broker))
+        lifecycle.inflict_fault(self._cluster, chosen, fault, host=self._host)
+
+    def _name(self, broker: int) -> str:
+        if broker not in self._names:
+            known = ", ".join(map(str, sorted(self._names)))
+            raise NotFound(f"cluster {self._cluster} has no broker {broker}", hint=f"it has {known}")
+        return self._names[broker]

@@ -1,0 +1,148 @@
+"""Whether brokers may be taken down now, and what is left without protection while they are. Pure.
+
+A partition keeps taking acks=all as long as min.insync.replicas of its replicas are in sync. So brokers may go when for
+every partition that they host |ISR − brokers| is at least that. Where there are no more replicas than that (one alone,
+or a replication factor of min.insync.replicas) no order of restarts helps: those are told before, and not waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from kctl.broker.quorum import Quorum
+from kctl.errors import KctlError
+from kctl.health.model import Adding
+from kctl.health.partitions import adding_of, effective_min_isr, partitions_of
+from kctl.model import ClusterState, PartitionState, TopicPartition
+
+# A voter that fetched within this time of the leader's own is alive: controller.quorum.fetch.timeout.ms is 2 s.
+_FETCHES_WITHIN_MS = 10_000
+
+MinIsr = Mapping[str, int | KctlError]
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """What keeps brokers from being taken down. topic, partition: None for what is not about one partition."""
+
+    topic: str | None
+    partition: int | None
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason if self.topic is None else f"{self.topic}-{self.partition} {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Unprotected:
+    """A topic that stops taking acks=all, or is not there at all, while a broker is down that hosts it."""
+
+    topic: str
+    partition_count: int
+    replication_factor: int
+    min_insync_replicas: int
+    consequence: str
+
+
+def blockers(state: ClusterState, min_isr: MinIsr, down: Collection[int], adding: Adding = None) -> list[Blocker]:
+    """Why the brokers of `down` may not go, all at once, now: [] when they may.
+
+    min_isr: of each topic that they host at least. adding: running reassignments, as kctl.health has them.
+    """
+    found = []
+    for p in _hosted(state, down):
+        least = min_isr.get(p.topic)
+        if not isinstance(least, int):
+            why = least.message if isinstance(least, KctlError) else "it was not told"
+            found.append(Blocker(p.topic, p.partition, f"has a min.insync.replicas that is not known: {why}"))
+        elif isinstance(adding, Mapping) and p.tp in adding:
+            found.append(Blocker(p.topic, p.partition, "is being reassigned"))
+        elif not _protectable(p, least):
+            continue
+        elif p.offline:
+            found.append(Blocker(p.topic, p.partition, "has no leader"))
+        elif len(set(p.isr).difference(down)) < effective_min_isr(p, least):
+            found.append(Blocker(p.topic, p.partition, _too_few(p, least, down)))
+    return found
+
+
+def quorum_blocker(quorum: Quorum, down: Collection[int]) -> Blocker | None:
+    """KRaft brokers that are voters as well: the others that fetch must be a majority."""
+    voters = {voter.id: voter for voter in quorum.voters}
+    if not voters.keys() & set(down) or len(voters) == 1:  # a single one can only be without
+        return None
+    leader = voters.get(-1 if quorum.leader_id is None else quorum.leader_id)
+    now = leader.last_fetch_timestamp_ms if leader else None
+    alive = {
+        voter.id
+        for voter in quorum.voters
+        if voter is leader
+        or now is None  # brokers before 3.3 do not tell
+        or (voter.last_fetch_timestamp_ms is not None and now - voter.last_fetch_timestamp_ms <= _FETCHES_WITHIN_MS)
+    }
+    left, needed = len(alive.difference(down)), len(voters) // 2 + 1
+    if left >= needed:
+        return None
+    return Blocker(None, None, f"the metadata quorum would have {left} of {len(voters)} voters, and needs {needed}")
+
+
+def unsettled(state: ClusterState, adding: Adding, brokers: Collection[int]) -> list[TopicPartition]:
+    """Partitions with a replica that is to come back into the ISR and is not there yet.
+
+    brokers: those that are restarted. What only brokers lack that are down, and are none of these, is not counted:
+    nothing in a restart brings it back.
+    """
+    waited_for = set(state.brokers) | set(brokers)
+    found = []
+    for p in partitions_of(state):
+        missing = set(p.replicas).difference(p.isr, adding_of(p, adding))
+        if missing & waited_for or (p.offline and waited_for.intersection(p.isr)):
+            found.append(p.tp)
+    return found
+
+
+def unprotected(state: ClusterState, min_isr: MinIsr, brokers: Collection[int]) -> list[Unprotected]:
+    """The topics of which partitions on `brokers` cannot be protected, by name."""
+    rows: dict[tuple[str, int, int], int] = {}
+    for p in _hosted(state, brokers):
+        least = min_isr.get(p.topic)
+        if isinstance(least, int) and not _protectable(p, least):
+            key = p.topic, len(p.replicas), least
+            rows[key] = rows.get(key, 0) + 1
+    return [
+        Unprotected(topic, count, factor, least, _consequence(factor)) for (topic, factor, least), count in rows.items()
+    ]
+
+
+def fits_together(state: ClusterState, min_isr: MinIsr, brokers: Collection[int]) -> bool:
+    """Could these go at the same time when everything is in sync? Not asked of what cannot be protected anyway."""
+    for p in _hosted(state, brokers):
+        least = min_isr.get(p.topic)
+        if isinstance(least, int) and _protectable(p, least):
+            if len(set(p.replicas).difference(brokers)) < effective_min_isr(p, least):
+                return False
+        elif len(set(p.replicas).intersection(brokers)) > 1 and len(set(p.replicas).difference(brokers)) == 0:
+            return False  # one after the other there is a replica at least
+    return True
+
+
+def _hosted(state: ClusterState, brokers: Collection[int]) -> Iterator[PartitionState]:
+    wanted = set(brokers)
+    return (p for p in partitions_of(state) if wanted.intersection(p.replicas))
+
+
+def _protectable(p: PartitionState, min_isr: int) -> bool:
+    return effective_min_isr(p, min_isr) < len(p.replicas)
+
+
+def _too_few(p: PartitionState, min_isr: int, down: Collection[int]) -> str:
+    isr = ", ".join(map(str, p.isr)) or "no replica"
+    left = len(set(p.isr).difference(down))
+    return f"has {isr} in sync: {left} would be left, and min.insync.replicas is {min_isr}"
+
+
+def _consequence(factor: int) -> str:
+    if factor == 1:
+        return "no reads and writes while its broker is down"
+    return "no writes with acks=all while one of its brokers is down"

@@ -1,0 +1,213 @@
+"""What a rolling restart sees of the cluster, whichever of its brokers is down at the moment."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
+
+from kctl.broker.controller import read_controller
+from kctl.broker.membership import BrokerView, read_views
+from kctl.broker.quorum import Quorum, describe_quorum
+from kctl.client import connect
+from kctl.context import Target
+from kctl.errors import ConnectionFailed, KctlError, NotAuthorized
+from kctl.health.collect import adding_replicas, min_isr_of
+from kctl.health.model import Adding
+from kctl.health.partitions import partitions_of
+from kctl.model import Broker, ClusterState, TopicPartition
+from kctl.restart.gate import MinIsr
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+_ASK_S = 10.0
+_WATCH_S = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One look, as far as the gate needs it. quorum: None with ZooKeeper, and where it may not be described."""
+
+    state: ClusterState
+    min_isr: MinIsr
+    adding: Adding
+    quorum: Quorum | None = None
+
+
+class Cluster(Protocol):
+    """The cluster under restart. Raises ConnectionFailed's subclasses when no broker answers, unless it says else."""
+
+    def look(self, brokers: Collection[int]) -> Seen:
+        """All that the gate needs of what these host."""
+
+    def registered(self) -> frozenset[int]:
+        """The brokers that are there; none when the only one does not answer."""
+
+    def answers(self, broker: int) -> bool:
+        """It answers itself, knows a controller and every other broker that is there."""
+
+    def controller(self) -> int | None:
+        """The broker that is controller; None when none is, or nobody tells."""
+
+    def elect(self) -> Elected:
+        """Preferred leaders, where another leads."""
+
+    def watch(self, brokers: Collection[int]) -> Watch:
+        """Begin to watch what these host."""
+
+
+class Watch(Protocol):
+    def end(self) -> int | None:
+        """The longest time in ms that one partition lacked a replica in its ISR; None when it could not be seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Elected:
+    """The election at the end. elected: partitions; left: «topic-partition: why not», for those that are not led by
+    their preferred replica."""
+
+    elected: int
+    left: tuple[str, ...] = ()
+
+
+class LiveCluster:
+    """Over a connection that is made again, to whichever broker is up. `with` closes it."""
+
+    def __init__(self, target: Target, brokers: Collection[Broker] = ()) -> None:
+        known = [f"{b.host}:{b.port}" for b in brokers]
+        servers = tuple(dict.fromkeys((*target.bootstrap_servers, *known)))
+        self._target = replace(target, bootstrap_servers=servers)
+        self._client: ClusterClient | None = None
+        self._last: frozenset[int] = frozenset()
+
+    def __enter__(self) -> LiveCluster:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def client(self) -> ClusterClient:
+        """The one that is there, or a new one."""
+        if self._client is None:
+            self._client = connect(self._target, timeout_s=_ASK_S)
+        return self._client
+
+    def look(self, brokers: Collection[int]) -> Seen:
+        client = self.client()
+        state = client.metadata()
+        wanted = set(brokers)
+        topics = {p.topic for p in partitions_of(state) if wanted.intersection(p.replicas)}
+        quorum: Quorum | None = None
+        with suppress(NotAuthorized):
+            quorum = describe_quorum(client)
+        return Seen(state, min_isr_of(client, topics, state.brokers), adding_replicas(client, state), quorum)
+
+    def registered(self) -> frozenset[int]:
+        try:
+            found = frozenset(self.client().metadata(()).brokers)
+        except ConnectionFailed:
+            if len(self._last) > 1:  # another one is there, and only does not answer now
+                raise
+            return frozenset()
+        self._last = found
+        return found
+
+    def answers(self, broker: int) -> bool:
+        try:
+            client = self.client()
+            there = set(client.metadata(()).brokers)
+            view = read_views(client, [broker]).get(broker)
+        except KctlError:
+            return False
+        known = isinstance(view, BrokerView) and view.controller_id is not None and there <= set(view.brokers)
+        return known and broker in there
+
+    def controller(self) -> int | None:
+        try:
+            return read_controller(self.client()).controller_id
+        except KctlError:
+            return None
+
+    def elect(self) -> Elected:
+        from kctl.leader.election import carry_out, choose, plan_preferred
+
+        client = self.client()
+        state, chosen = choose(client, None, None)
+        rows = carry_out(client, plan_preferred(state, chosen))
+        left = [f"{row.tp}: {row.reason}" for row in rows if row.result != "elected"]
+        return Elected(sum(row.result == "elected" for row in rows), tuple(left))
+
+    def watch(self, brokers: Collection[int]) -> Watch:
+        return LiveWatch(self._target, brokers)
+
+
+@dataclass
+class Lacking:
+    """For how long partitions lack replicas in their ISR. Pure; times in seconds."""
+
+    since: dict[TopicPartition, float] = field(default_factory=dict)
+    longest_s: float = 0.0
+
+    def sample(self, lacking: Collection[TopicPartition], at: float) -> None:
+        """What lacks a replica at this time."""
+        for tp in lacking:
+            self.longest_s = max(self.longest_s, at - self.since.setdefault(tp, at))
+        for tp in self.since.keys() - set(lacking):
+            self.longest_s = max(self.longest_s, at - self.since.pop(tp))
+
+
+def lacking(state: ClusterState, brokers: Collection[int], before: Mapping[TopicPartition, int]) -> set[TopicPartition]:
+    """Partitions on `brokers` with fewer replicas in sync than before."""
+    wanted = set(brokers)
+    return {
+        p.tp
+        for p in partitions_of(state)
+        if wanted.intersection(p.replicas) and len(p.isr) < before.get(p.tp, len(p.replicas))
+    }
+
+
+class LiveWatch:
+    """A thread with a connection of its own, from now until `end`."""
+
+    def __init__(self, target: Target, brokers: Collection[int]) -> None:
+        self._target, self._brokers = target, tuple(brokers)
+        self._found, self._samples = Lacking(), 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="kctl-restart-watch", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        before: dict[TopicPartition, int] | None = None
+        client: ClusterClient | None = None
+        cost_s = 0.0
+        while not self._stop.wait(max(_WATCH_S, 4 * cost_s)):  # a big cluster's metadata cost a broker something
+            began = time.monotonic()
+            try:
+                client = client or connect(self._target, timeout_s=_ASK_S)
+                state = client.metadata()
+            except KctlError:
+                if client is not None:
+                    client.close()
+                client = None
+                continue
+            cost_s = time.monotonic() - began
+            if before is None:
+                before = {p.tp: len(p.isr) for p in partitions_of(state)}
+            self._found.sample(lacking(state, self._brokers, before), time.monotonic())
+            self._samples += 1
+        if client is not None:
+            client.close()
+
+    def end(self) -> int | None:
+        self._stop.set()
+        self._thread.join(_ASK_S + 1)
+        return round(self._found.longest_s * 1000) if self._samples else None

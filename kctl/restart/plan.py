@@ -1,0 +1,218 @@
+"""What a rolling restart is going to do, before it does anything; and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kctl import journal
+from kctl.errors import ConnectionFailed, NotFound, OperationFailed, Refused
+from kctl.model import Broker
+from kctl.restart import journals
+from kctl.restart.gate import Blocker, Unprotected, fits_together, unprotected
+from kctl.restart.look import Cluster
+from kctl.restart.order import whole_order
+from kctl.restart.run import Clock, Options, Run, gate, said
+from kctl.restart.steps import RestartState, replay
+
+_PATIENCE_S = 10.0  # a cluster that has just been started settles within that
+_POLL_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedBroker:
+    """turn: from 1; those that go together have the same. state: «up», «down»: it is started before all else."""
+
+    turn: int
+    broker: int
+    host: str
+    port: int
+    rack: str | None
+    is_controller: bool
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class RestartPlan:
+    """blockers: what keeps a broker from being taken down now. resumes: the unfinished run that is gone on with.
+
+    restarted: brokers that it restarted already.
+    """
+
+    cluster: str
+    cluster_id: str
+    resumes: str | None
+    restarted: tuple[int, ...]
+    brokers: tuple[PlannedBroker, ...]
+    unprotected: tuple[Unprotected, ...]
+    blockers: tuple[Blocker, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RestartedBroker:
+    """result: as kctl.restart.steps.Phase has it. in_sync_ms: from its stop until all was in sync.
+
+    longest_under_replicated_ms: of the partition that lacked a replica for longest, as it was seen.
+    """
+
+    broker: int
+    result: str
+    stop_ms: int | None
+    start_ms: int | None
+    in_sync_ms: int | None
+    longest_under_replicated_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RollingRestart:
+    """outcome: «done» or «not finished». elected: partitions that got their preferred leader, None without election;
+    not_elected: those that did not, and why. journal: the run's file."""
+
+    cluster: str
+    cluster_id: str
+    outcome: str
+    resumed: bool
+    brokers: tuple[RestartedBroker, ...]
+    elected: int | None
+    not_elected: tuple[str, ...]
+    unprotected: tuple[Unprotected, ...]
+    journal: Path
+    duration_ms: int
+
+
+def unfinished_run(cluster: Cluster, name: str) -> tuple[str | None, Path | None]:
+    """The cluster's id, and the journal of its run that has not ended. The id is None when no broker is up: then the
+    run is found by the cluster's name. Raises ConnectionFailed's subclasses when there is none of that name either."""
+    try:
+        found = cluster.look(()).state.cluster_id
+    except ConnectionFailed:
+        path = journals.unfinished_of(name)
+        if path is None:
+            raise
+        return None, path
+    if found is None:
+        raise OperationFailed("the cluster does not tell its id")
+    return found, journals.unfinished(found)
+
+
+def read_unfinished(path: Path, wanted: Collection[int] | None) -> RestartState:
+    """What the run is. Raises Refused when other brokers are asked for now; Busy while a process works on it."""
+    journals.refuse_while_held(path)
+    state = replay(journal.read(path), name=str(path))
+    if wanted is not None and set(wanted) != set(state.brokers):
+        raise Refused(
+            f"a rolling restart of broker {', '.join(map(str, state.brokers))} of this cluster has not ended",
+            hint="without --brokers the same command goes on with it; --abandon forgets it",
+        )
+    return state
+
+
+def choose(known: Mapping[int, Broker], wanted: Collection[int] | None) -> dict[int, Broker]:
+    """The brokers that were asked for, by id; all for None. Raises NotFound."""
+    missing = sorted(set(wanted or ()).difference(known))
+    if missing:
+        raise NotFound(
+            f"the cluster has no broker {', '.join(map(str, missing))}",
+            hint=f"the brokers now: {', '.join(map(str, sorted(known)))}",
+        )
+    return {node: known[node] for node in sorted(known) if wanted is None or node in wanted}
+
+
+def make_plan(
+    cluster: Cluster,
+    name: str,
+    brokers: Mapping[int, Broker],
+    options: Options,
+    *,
+    clock: Clock,
+    resumes: Path | None = None,
+    state: RestartState | None = None,
+) -> RestartPlan:
+    """Look for at most ten seconds, until nothing blocks. state: of the run that is gone on with.
+
+    With a broker down there are no blockers: it is brought back first, and then it is looked again.
+    """
+    if state is not None and (state.open or not cluster.registered()):
+        order = whole_order(state.pending, {}, None)
+        first = [(node,) for node in state.open]
+        return _plan(name, state.cluster_id, brokers, [*first, *order], None, cluster.registered(), resumes, state)
+    until = clock.now() + _PATIENCE_S
+    while True:
+        left = list(brokers) if state is None else state.pending
+        seen, controller = cluster.look(left), cluster.controller()
+        there = frozenset(seen.state.brokers)
+        order = whole_order(
+            left,
+            {node: broker.rack for node, broker in brokers.items()},
+            controller,
+            max_unavailable=options.max_unavailable,
+            fits=lambda some: fits_together(seen.state, seen.min_isr, some),  # noqa: B023 - used within the round
+        )
+        found: list[Blocker] = []
+        if there.issuperset(left):
+            found = list(dict.fromkeys(each for batch in order for each in gate(seen, batch, list(brokers))))
+        if not found or clock.now() >= until:
+            break
+        clock.sleep(_POLL_S)
+    plan = _plan(name, seen.state.cluster_id or "", brokers, order, controller, there, resumes, state)
+    return RestartPlan(
+        plan.cluster, plan.cluster_id, plan.resumes, plan.restarted, plan.brokers,
+        tuple(unprotected(seen.state, seen.min_isr, left)), tuple(found),
+    )  # fmt: skip
+
+
+def _plan(
+    name: str,
+    cluster_id: str,
+    brokers: Mapping[int, Broker],
+    order: Sequence[tuple[int, ...]],
+    controller: int | None,
+    there: Collection[int],
+    resumes: Path | None,
+    state: RestartState | None,
+) -> RestartPlan:
+    rows = [
+        PlannedBroker(
+            turn, node, brokers[node].host, brokers[node].port, brokers[node].rack, node == controller,
+            "up" if node in there else "down",
+        )
+        for turn, batch in enumerate(order, 1)
+        for node in batch
+    ]  # fmt: skip
+    coming = {row.broker for row in rows}
+    done = tuple(node for node in brokers if state is not None and node not in coming)
+    return RestartPlan(name, cluster_id, resumes.stem if resumes else None, done, tuple(rows), (), ())
+
+
+def refuse_blocked(plan: RestartPlan) -> None:
+    """Raise Refused when a broker may not be taken down: nothing was changed."""
+    if plan.blockers:
+        raise Refused(
+            f"no broker is taken down now: {said(plan.blockers)}",
+            hint="kctl cluster health tells what is wrong, and with --wait waits until it is mended",
+            details={"blockers": [str(each) for each in plan.blockers]},
+        )
+
+
+def result_of(run: Run, plan: RestartPlan, began: float) -> RollingRestart:
+    """What came of a run, also of one that stopped on its way."""
+    state = run.state
+    rows = [
+        RestartedBroker(
+            node, row.phase.value, row.stop_ms, row.start_ms, row.in_sync_ms, row.longest_under_replicated_ms
+        )
+        for node, row in state.brokers.items()
+    ]
+    return RollingRestart(
+        cluster=state.cluster,
+        cluster_id=state.cluster_id,
+        outcome=state.outcome or "not finished",
+        resumed=state.resumed > 0,
+        brokers=tuple(rows),
+        elected=run.elected_count,
+        not_elected=tuple(run.elected_left),
+        unprotected=plan.unprotected,
+        journal=run.journal.path,
+        duration_ms=round((run.clock.now() - began) * 1000),
+    )

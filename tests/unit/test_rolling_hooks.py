@@ -1,0 +1,135 @@
+"""hooks.yaml: what is taken, what is refused and where, and what is run for it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kctl.deploy.process import Completed
+from kctl.errors import InvalidFile, NotFound, OperationFailed, Refused, TimedOut
+from kctl.model import Broker
+from kctl.restart.control_hooks import HookControl
+from kctl.restart.hooks import DEFAULT_TIMEOUT_S, check_brokers, parse_hooks, read_hooks
+
+BROKERS = {1: Broker(1, "kafka-1.example", 9092, "r1"), 2: Broker(2, "kafka-2.example", 9093)}
+FILE = """\
+stop: [ssh, "{host}", sudo, systemctl, stop, kafka]
+start: [ssh, '{host}', sudo, systemctl, start, kafka]
+timeout: 90s
+brokers:
+  2:
+    stop: [kafkactl, "stop-{id}", "--at={host}:{port}", 0, "{}", "{ x }"]
+"""
+
+
+def test_commands_for_all_and_for_one() -> None:
+    hooks = parse_hooks(FILE, source="hooks.yaml")
+    assert hooks.argv("stop", BROKERS[1]) == ("ssh", "kafka-1.example", "sudo", "systemctl", "stop", "kafka")
+    assert hooks.argv("stop", BROKERS[2]) == ("kafkactl", "stop-2", "--at=kafka-2.example:9093", "0", "{}", "{ x }")
+    assert hooks.argv("start", BROKERS[2])[1] == "kafka-2.example"
+    assert hooks.timeout_s == 90
+    assert parse_hooks("stop: [a]\n", source="f").timeout_s == DEFAULT_TIMEOUT_S
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "f: has no commands"),
+        ("- stop\n", "f: has no commands"),
+        ("timeout: 2m\n", "f: has no commands"),
+        ("stop: systemctl stop kafka\n", "f:1:1: stop is a list of words, the command first; no shell reads it"),
+        ("stop: []\n", "f:1:1: stop is a list of words"),
+        ("start: [a]\nstpo: [a]\n", "f:2:1: 'stpo' is not known"),
+        ("stop: [a, [b]]\n", "f:1:11: a word of a command is text"),
+        ("stop: [a, true]\n", "f:1:11: a word of a command is text"),
+        ("stop: [a, 1.5]\n", "f:1:11: a word of a command is text"),
+        ("stop: [a, null]\n", "f:1:11: a word of a command is text"),
+        ('stop: ["", a]\n', "f:1:8: '' cannot be in a command"),
+        ('stop: [a, "b\\0c"]\n', "cannot be in a command"),
+        ('stop: [ssh, "{hots}"]\n', "f:1:13: {hots} is not known"),
+        ('stop: ["{host}"]\n', "f:1:8: the command itself is not taken from what brokers tell"),
+        ("stop: [a]\ntimeout: soon\n", "f:2:1: 'soon' is not a duration"),
+        ("stop: [a]\ntimeout: 10ms\n", "f:2:1: a command gets a second at least"),
+        ("stop: [a]\nbrokers: [1]\n", "f:2:1: brokers is a mapping of broker ids"),
+        ("stop: [a]\nbrokers:\n  one: {stop: [a]}\n", "f:3:3: 'one' is not a broker id"),
+        ("stop: [a]\nbrokers:\n  1: {}\n", "f:3:3: broker 1 has no commands"),
+        ("stop: [a]\nbrokers:\n  1: {timeout: 1m}\n", "f:3:7: 'timeout' is not known"),
+        ("stop: [a]\nstop: [b]\n", "'stop' is there twice"),
+        ("stop: &x [a]\nstart: *x\n", "the anchor &x is not taken"),
+    ],
+)
+def test_what_is_refused(text: str, says: str) -> None:
+    with pytest.raises(InvalidFile) as caught:
+        parse_hooks(text, source="f")
+    assert says in caught.value.message
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(NotFound):
+        read_hooks(tmp_path / "hooks.yaml")
+
+
+@pytest.mark.parametrize("host", ["-oProxyCommand=touch x", "a b", "a;b", "$(x)", "a\nb", "", "\u202ea"])
+def test_what_a_broker_tells_is_no_option_and_no_second_word(host: str) -> None:
+    hooks = parse_hooks('stop: [ssh, "{host}"]\n', source="f")
+    with pytest.raises(Refused, match="does not go into a command"):
+        hooks.argv("stop", Broker(1, host, 9092))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("stop: [ls]\n", "no command to start broker 1"),
+        ('stop: [ls, "{rack}"]\nstart: [ls]\n', "uses {rack}, and broker 2 has no rack"),
+        ("stop: [ls]\nstart: [ls]\nbrokers: {7: {stop: [ls]}}\n", "commands for broker 7"),
+        ("stop: [ls]\nstart: [no-such-command]\n", "cannot run no-such-command"),
+    ],
+)
+def test_what_is_lacking_is_found_before_anything_is_done(text: str, says: str) -> None:
+    with pytest.raises(Refused, match=says):
+        check_brokers(parse_hooks(text, source="f"), BROKERS, ("stop", "start"))
+
+
+def test_commands_are_run_with_their_limit() -> None:
+    ran: list[tuple[tuple[str, ...], float]] = []
+
+    def run(argv: tuple[str, ...], *, timeout_s: float, **_others: Any) -> Completed:
+        ran.append((argv, timeout_s))
+        return Completed(argv, 0, b"", b"")
+
+    control = HookControl(parse_hooks(FILE, source="f"), BROKERS, run=run)
+    control.stop(1, timeout_s=600)
+    control.start(2, timeout_s=5)
+    assert [limit for _, limit in ran] == [90, 5]
+    assert ran[1][0][:2] == ("ssh", "kafka-2.example")
+    assert list(control.acts) == ["stop", "start"]
+    with pytest.raises(Refused, match="no command to kill broker 1"):
+        control.kill(1)
+    with pytest.raises(NotFound, match="no broker 9"):
+        control.stop(9, timeout_s=1)
+
+
+def test_a_command_that_fails_is_told_with_its_last_lines() -> None:
+    script = "import sys; print('out'); sys.stderr.write('one\\ntwo\\x1b[2J\\n'); sys.exit(3)"
+    hooks = parse_hooks(f"stop: {json.dumps([sys.executable, '-c', script])}\n", source="f")
+    with pytest.raises(OperationFailed) as caught:
+        HookControl(hooks, BROKERS).stop(1, timeout_s=30)
+    assert "the command to stop broker 1 (python" in caught.value.message
+    assert "exit code 3" in caught.value.message
+    assert caught.value.hint == "it said:\none\ntwo\\x1b[2J"
+
+
+def test_a_command_that_hangs_is_killed() -> None:
+    hooks = parse_hooks("stop: [sleep, 600]\ntimeout: 1s\n", source="f")
+    with pytest.raises(TimedOut, match="did not end within 1 s, and was killed"):
+        HookControl(hooks, BROKERS).stop(1, timeout_s=30)
+
+
+def test_a_command_that_is_not_there() -> None:
+    hooks = parse_hooks("stop: [no-such-command-anywhere]\n", source="f")
+    with pytest.raises(NotFound, match="cannot run no-such-command-anywhere"):
+        HookControl(hooks, BROKERS).stop(1, timeout_s=30)
