@@ -83,6 +83,26 @@ def find_means(brokers: Mapping[int, Broker], hooks: Path | None, *, progress: P
     )
 
 
+def cleaning_means(brokers: Mapping[int, Broker], cluster_id: str, hooks: Path | None) -> Means:
+    """Means to bring back what an earlier run took down, though not all brokers are there.
+
+    Raises Refused when nothing here can start what is down: what may be down is in the journals.
+    """
+    from kctl.restart.control_hooks import HookControl
+    from kctl.restart.control_local import LocalControl
+    from kctl.restart.hooks import read_hooks
+
+    spec = own_cluster(brokers.values())
+    if hooks is None and spec is not None:
+        return Means(LocalControl(spec.name), spec, f"by signals to the processes of cluster {spec.name}")
+    if hooks is None:
+        raise Refused(
+            f"an earlier validation of cluster {cluster_id} did not clean up, and kctl did not set this cluster up",
+            hint="give --hooks FILE: the commands that start its brokers",
+        )
+    return Means(HookControl(read_hooks(hooks), brokers), None, f"by the commands of {hooks}")
+
+
 class Breaker:
     """Breaks and mends by `means`, and notes it in the run's journal: before it breaks, and when it has mended.
 
