@@ -1,0 +1,204 @@
+"""What `kctl validate` does: plan → show → confirm → break and measure → clean up → say what was proven."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kctl.commands import output
+from kctl.commands.interrupts import undone_when_terminated
+from kctl.commands.invocation import Invocation
+from kctl.commands.validate_tables import (
+    matrix_tables,
+    plan_tables,
+    question,
+    result_tables,
+    said_before,
+    tell_results,
+)
+from kctl.errors import KctlError, NotHealthy
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+    from kctl.context import Target
+    from kctl.validate.means import Means
+    from kctl.validate.plan import Plan, Wishes
+    from kctl.validate.run import Result, ValidationRun
+
+_LINES_EVERY_S = 15.0
+
+
+@dataclass
+class _Prepared:
+    """What can be done, and by what."""
+
+    target: Target
+    client: ClusterClient
+    means: Means
+    plan: Plan
+    wishes: Wishes
+    report: Path | None
+
+
+def run_scenarios(
+    inv: Invocation, names: Sequence[str] | None, wishes: Wishes, hooks: Path | None, report: Path | None, *,
+    dry_run: bool,
+) -> None:  # fmt: skip
+    """names: None for all. Raises NotHealthy when not all held, and what ended the run early."""
+    from kctl.validate.report import run_value
+
+    with _prepared(inv, names, wishes, hooks, report, dry_run=dry_run) as prepared:
+        if prepared is None:
+            return
+        results: list[Result] = []
+        failed: KctlError | None = None
+        with _running(prepared) as (run, told):
+            try:
+                for number, row in enumerate(prepared.plan.possible, 1):
+                    told.begin(row.scenario, number, len(prepared.plan.possible))
+                    results.append(run.scenario(row))
+                    told.done(results[-1])
+            except KctlError as exc:
+                failed = exc
+    value = run_value(
+        prepared.plan, run.id, str(run.folder), results, failed=None if failed is None else failed.message
+    )
+    _show(inv, prepared, value, results, lambda: result_tables(results))
+    if failed is not None:
+        raise failed
+    broken = [result.scenario for result in results if not result.verdict.ok]
+    if broken:
+        raise NotHealthy(f"{', '.join(broken)}: not all held", hint=f"the evidence is in {run.folder}")
+
+
+def run_matrix(inv: Invocation, hooks: Path | None, report: Path | None, *, dry_run: bool) -> None:
+    """Raises NotHealthy when a set-up lost what it promises to keep, or the table shows nothing."""
+    from kctl.validate.matrix import SCENARIO
+    from kctl.validate.matrix import run_matrix as carry_out
+    from kctl.validate.plan import Wishes
+    from kctl.validate.report import matrix_value
+
+    with _prepared(inv, [SCENARIO], Wishes(), hooks, report, dry_run=dry_run) as prepared:
+        if prepared is None:
+            return
+        with _running(prepared) as (run, told):
+            matrix = carry_out(run, prepared.plan.possible[0], told.line)
+    value = matrix_value(prepared.plan, run.id, str(run.folder), matrix)
+    _show(inv, prepared, value, matrix.results, lambda: matrix_tables(matrix), matrix.rows)
+    for doubt in matrix.doubts:
+        output.warn(doubt)
+    if not matrix.ok:
+        raise NotHealthy("not every set-up did what it promises", hint=f"the evidence is in {run.folder}")
+
+
+@contextmanager
+def _prepared(
+    inv: Invocation, names: Sequence[str] | None, wishes: Wishes, hooks: Path | None, report: Path | None, *,
+    dry_run: bool,
+) -> Iterator[_Prepared | None]:  # fmt: skip
+    """Planned, shown and confirmed, with what an earlier run left taken back; None when it was a dry run.
+
+    Raises what refuses it: then nothing was changed.
+    """
+    from kctl.broker.controller import read_controller
+    from kctl.validate import leftovers
+    from kctl.validate.means import find_means
+    from kctl.validate.plan import make_plan
+    from kctl.validate.report_folder import check_folder
+    from kctl.validate.scenarios import SCENARIOS, find
+
+    if report is not None:
+        check_folder(report)
+    target = inv.target()
+    chosen = list(SCENARIOS) if names is None else [find(name) for name in names]
+    with inv.connect() as client:
+        state = client.metadata(())
+        cluster_id = state.cluster_id or ""
+        leftovers.refuse_while_at_work(cluster_id)
+        if leftovers.unfinished(cluster_id) and not dry_run:
+            _clean_earlier(inv, target, client, cluster_id, hooks)
+            state = client.metadata(())
+        means = find_means(state.brokers, hooks)
+        with output.progress("looking at the cluster"):
+            plan = make_plan(client, means, chosen, wishes, controller=read_controller(client).controller_id)
+        for line in said_before(plan):
+            output.warn(line)
+        if dry_run:
+            inv.emit(plan, lambda: plan_tables(plan))
+            output.note("nothing was changed (--dry-run)")
+            yield None
+            return
+        inv.confirm(question(plan), target=target)
+        yield _Prepared(target, client, means, plan, wishes, report)
+
+
+def _clean_earlier(
+    inv: Invocation, target: Target, client: ClusterClient, cluster_id: str, hooks: Path | None
+) -> None:  # fmt: skip
+    """What a run left that was killed. It starts brokers and deletes a validation's own topics, and so does not ask,
+    but in a protected context."""
+    from kctl.validate.cleanup import clean_earlier
+    from kctl.validate.means import cleaning_means
+
+    inv.confirm_protected(f"Take back what an earlier validation of {target.name} left?", target=target)
+    means = cleaning_means(client.metadata(()).brokers, cluster_id, hooks)
+    with undone_when_terminated(), output.progress("cleaning up", lines_every_s=_LINES_EVERY_S) as bar:
+        for left in clean_earlier(means, target, cluster_id, told=bar.update):
+            took = ", ".join([*left.topics, *(f"{'broker ' * node.isdigit()}{node}" for node in left.nodes)])
+            output.note(f"took back what an earlier validation left: {took}; its evidence is in {left.evidence}")
+
+
+class _Told:
+    """What a run tells while it lasts."""
+
+    def __init__(self, bar: output.Progress) -> None:
+        self._bar, self._prefix, self._done, self._total = bar, "", 0, 1
+
+    def begin(self, scenario: str, number: int, total: int) -> None:
+        self._prefix, self._done, self._total = f"{scenario}: ", number - 1, total
+        self.line("begins")
+
+    def line(self, text: str) -> None:
+        self._bar.update(f"{self._prefix}{text}", self._done, self._total)
+
+    def done(self, result: Result) -> None:
+        seconds = result.duration_ms / 1000
+        output.note(f"{result.scenario}: {'held' if result.verdict.ok else 'not held'} ({seconds:.0f} s)")
+
+
+@contextmanager
+def _running(prepared: _Prepared) -> Iterator[tuple[ValidationRun, _Told]]:
+    """Signals end it as Ctrl-C does: it cleans up, and names the evidence."""
+    from kctl.validate.run import begin
+
+    with undone_when_terminated(), output.progress("validating", lines_every_s=_LINES_EVERY_S) as bar:
+        told = _Told(bar)
+        run = begin(prepared.target, prepared.client, prepared.means, prepared.plan, prepared.wishes, told.line)
+        try:
+            with run:
+                yield run, told
+        except BaseException:
+            output.note(f"the evidence of what was done until then is in {run.folder}")
+            raise
+
+
+def _show(
+    inv: Invocation,
+    prepared: _Prepared,
+    value: dict[str, Any],
+    results: Sequence[Result],
+    tables: Callable[[], Sequence[output.Table]],
+    matrix: Sequence[Any] = (),
+) -> None:
+    if prepared.report is not None:
+        from kctl.validate.report_folder import write_report
+
+        write_report(prepared.report, value, results, matrix)
+    inv.emit(value, tables)
+    tell_results(inv, results, matrix=bool(matrix))
+    if prepared.report is not None:
+        output.note(f"the report is in {prepared.report}")
+    output.note(f"the evidence is in {value['evidence']}; nothing of the validation is left in the cluster")

@@ -1,0 +1,104 @@
+"""Taking back what a run made and broke: ZooKeepers and brokers first, then its topics. What fails stays noted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kctl import journal
+from kctl.client import connect
+from kctl.context import Target
+from kctl.deadline import Deadline
+from kctl.errors import KctlError, OperationFailed
+from kctl.journal import Journal
+from kctl.topics.delete import delete_topics, plan_delete
+from kctl.validate.leftovers import DELETED, END, Left, left_by, unfinished
+from kctl.validate.means import Breaker, Means
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+_CONNECT_S = 60.0
+_DELETE_S = 60.0
+_AGAIN_S = 1.0
+Told = Callable[[str], None]
+
+
+def clean_up(held: Journal, means: Means, target: Target, *, outcome: str, told: Told | None = None) -> None:
+    """Take back all that the journal says is left, and end it. Harmless when nothing is.
+
+    Raises OperationFailed with what could not be taken back: the journal is not ended then, and the next run tries.
+    """
+    left = left_by(held.entries, name=str(held.path))
+    failures = _mend(left, Breaker(means, held), told or _silent)
+    if left.topics:
+        (told or _silent)("deleting the topics of the validation")
+        try:
+            delete_all(held, target, left.topics)
+        except KctlError as exc:
+            failures.append(f"{', '.join(left.topics)}: {exc.message}")
+    if failures:
+        raise OperationFailed(
+            f"not all is as it was before the validation: {'; '.join(failures)}",
+            hint="the next kctl validate of this cluster tries it again; kctl cluster status tells what runs",
+        )
+    held.append(END, outcome=outcome)
+
+
+def _mend(left: Left, breaker: Breaker, told: Told) -> list[str]:
+    """What could not be. ZooKeepers first: brokers do not start without them."""
+    failures = []
+    for node, act in sorted(left.nodes.items(), key=lambda item: item[0].isdigit()):
+        told(f"starting {'broker ' if node.isdigit() else ''}{node} again")
+        try:
+            breaker.mend(node, act)
+        except KctlError as exc:
+            failures.append(f"{node}: {exc.message}")
+    return failures
+
+
+def delete_all(held: Journal, target: Target, topics: list[str]) -> None:
+    """Delete them as far as they exist, with a client of its own. Raises OperationFailed, ConnectionFailed."""
+    with _connected(target) as client:
+        for topic in topics:
+            delete(held, client, topic)
+
+
+def delete(held: Journal, client: ClusterClient, topic: str) -> None:
+    """One topic of the run. Raises OperationFailed when it is still there."""
+    plan, _ = plan_delete(client, [topic], if_exists=True)
+    for row in delete_topics(client, plan, timeout_s=_DELETE_S):
+        if row.result == "failed":
+            raise OperationFailed(f"topic {topic} could not be deleted: {row.error}")
+    held.append(DELETED, topic=topic)
+
+
+def _connected(target: Target) -> ClusterClient:
+    """Brokers that were just started do not answer at once."""
+    deadline = Deadline(_CONNECT_S)
+    while True:
+        try:
+            return connect(target, timeout_s=max(1.0, deadline.left_s))
+        except KctlError:
+            if deadline.expired:
+                raise
+            time.sleep(_AGAIN_S)
+
+
+def clean_earlier(means: Means, target: Target, cluster_id: str, *, told: Told) -> list[Left]:
+    """Take back what earlier runs of this machine left that were killed; what that was. Raises as `clean_up`."""
+    cleaned = []
+    for path in unfinished(cluster_id):
+        with journal.resume(path) as held:
+            left = left_by(held.entries, name=str(path))
+            if left:
+                told(f"an earlier validation was ended before it had cleaned up ({path.stem}): doing that now")
+            clean_up(held, means, target, outcome="killed", told=told)
+            if left:
+                cleaned.append(left)
+    return cleaned
+
+
+def _silent(_: str) -> None:
+    pass

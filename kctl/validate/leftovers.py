@@ -1,0 +1,103 @@
+"""What a run of validations makes and breaks, written down before it does, so that it can be taken back: by the run
+itself, and when that was killed by the next one on this machine. Pure but for the journal's file.
+
+One journal for each run in kctl's state folder; a run whose journal has no `end` left something, or may have.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kctl import journal, run_files
+from kctl.errors import Busy, InvalidFile
+from kctl.journal import Journal
+
+_KIND = "validations"
+BEGIN, TOPIC, DELETED, DOWN, UP, END = "begin", "topic", "deleted", "down", "up", "end"
+STEPS = (BEGIN, TOPIC, DELETED, DOWN, UP, END)
+PREFIX = "kctl-validate-"  # of every topic that a validation makes
+
+
+@dataclass
+class Left:
+    """What is not taken back yet. nodes: by broker id or name of a ZooKeeper, what was done to it last."""
+
+    cluster: str = ""
+    evidence: Path | None = None
+    topics: list[str] = field(default_factory=list)
+    nodes: dict[str, str] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.topics or self.nodes)
+
+
+def left_by(entries: Iterable[Mapping[str, Any]], *, name: str) -> Left:
+    """What a journal adds up to. Raises InvalidFile when it is none of a validation. name: for the message."""
+    left = Left()
+    try:
+        for entry in entries:
+            _follow(left, entry)
+    except (KeyError, ValueError, TypeError) as exc:
+        raise InvalidFile(f"{name} is no journal of a validation: {exc}", hint="look at the file") from None
+    return left
+
+
+def _follow(left: Left, entry: Mapping[str, Any]) -> None:
+    step = entry["step"]
+    if step == BEGIN:
+        left.cluster, left.evidence = str(entry["cluster"]), Path(str(entry["evidence"]))
+    elif step == TOPIC:
+        topic = str(entry["topic"])
+        if not topic.startswith(PREFIX):
+            raise ValueError(f"{topic} is no topic of a validation")
+        left.topics.append(topic)
+    elif step == DELETED:
+        left.topics = [topic for topic in left.topics if topic != entry["topic"]]
+    elif step == DOWN:
+        left.nodes[str(entry["node"])] = str(entry["act"])
+    elif step == UP:
+        left.nodes.pop(str(entry["node"]), None)
+    elif step == END:
+        left.topics, left.nodes = [], {}
+    else:
+        raise ValueError(f"{step} is no step of it")
+
+
+def folder(cluster_id: str) -> Path:
+    """Where the journals and the evidence of a cluster's runs are."""
+    return run_files.folder(_KIND, cluster_id)
+
+
+def begin(cluster: str, cluster_id: str, run: str, evidence: Path) -> Journal:
+    """A new journal, held as long as the run lasts. Raises Busy when another run is at work on this cluster."""
+    where = folder(cluster_id)
+    with run_files.one_at_a_time(where):
+        refuse_while_at_work(cluster_id)
+        held = journal.create(where / run_files.new_name())
+        try:
+            held.append(BEGIN, cluster=cluster, cluster_id=cluster_id, run=run, evidence=str(evidence), pid=os.getpid())
+        except BaseException:
+            held.close()
+            raise
+    return held
+
+
+def refuse_while_at_work(cluster_id: str) -> None:
+    """Raises Busy."""
+    for path in run_files.runs(folder(cluster_id)):
+        if journal.held(path):
+            raise Busy(f"another kctl validates this cluster ({path.stem})", hint="wait until it has ended")
+
+
+def unfinished(cluster_id: str) -> list[Path]:
+    """The journals of the runs of a cluster that left something, or may have; the oldest first."""
+    return [path for path in reversed(run_files.runs(folder(cluster_id))) if not run_files.ended(path, END)]
+
+
+def read_left(path: Path) -> Left:
+    """What one of them left. Raises InvalidFile, NotFound."""
+    return left_by(journal.read(path), name=str(path))

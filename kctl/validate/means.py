@@ -1,0 +1,168 @@
+"""By what a validation breaks and mends a cluster: signals to the processes of one that kctl set up, or hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kctl.deploy import faults, lifecycle
+from kctl.deploy.host import LocalHost
+from kctl.deploy.layout import LOOPBACK, ClusterSpec
+from kctl.deploy.store import list_clusters
+from kctl.errors import Refused
+from kctl.journal import Journal
+from kctl.model import Broker
+from kctl.restart.control import Act, BrokerControl
+from kctl.validate.leftovers import DOWN, UP
+
+if TYPE_CHECKING:
+    from kctl.deploy.waiting import Progress
+
+START_S = 180.0
+
+
+@dataclass(frozen=True)
+class Means:
+    """control: of brokers. spec: of kctl's own cluster; None for any other. told: by what it is done, for people."""
+
+    control: BrokerControl
+    spec: ClusterSpec | None
+    told: str
+
+    @property
+    def zookeepers(self) -> tuple[str, ...]:
+        """The ZooKeepers that can be killed and started, by name; none where kctl did not set them up."""
+        return () if self.spec is None else tuple(node.name for node in self.spec.zookeepers)
+
+    def log_folders(self, topic: str, partition: int) -> dict[int, Path]:
+        """By broker, the folder of a partition's log, as far as there are some and this machine has them."""
+        found = {}
+        for node in () if self.spec is None else self.spec.brokers:
+            for path in self.spec.data_paths(node) if self.spec else ():
+                if (path / f"{topic}-{partition}").is_dir():
+                    found[node.id] = path / f"{topic}-{partition}"
+        return found
+
+
+def own_cluster(brokers: Collection[Broker]) -> ClusterSpec | None:
+    """The cluster of kctl's that these are brokers of; None when they are another's."""
+    there = {(broker.id, broker.host, broker.port) for broker in brokers}
+    for stored in list_clusters(LocalHost()):
+        if stored.spec and there and there <= {(node.id, LOOPBACK, node.port) for node in stored.spec.brokers}:
+            return stored.spec
+    return None
+
+
+def find_means(brokers: Mapping[int, Broker], hooks: Path | None, *, progress: Progress | None = None) -> Means:
+    """Raises Refused when the cluster is not kctl's and there are no hooks; what reading hooks raises."""
+    from kctl.restart.control_hooks import HookControl
+    from kctl.restart.control_local import LocalControl
+    from kctl.restart.hooks import check_brokers, read_hooks
+
+    if hooks is not None:
+        found = read_hooks(hooks)
+        check_brokers(found, brokers, ())
+        return Means(HookControl(found, brokers), None, f"by the commands of {hooks}")
+    spec = own_cluster(brokers.values())
+    if spec is None:
+        raise Refused(
+            "kctl did not set this cluster up, and so cannot break it",
+            hint="give --hooks FILE: the commands that kill, pause, stop and start its brokers",
+        )
+    absent = sorted({node.id for node in spec.brokers} - set(brokers))
+    if absent:
+        raise Refused(
+            f"broker {', '.join(map(str, absent))} of cluster {spec.name} is down",
+            hint=f"kctl cluster start {spec.name} starts it",
+        )
+    return Means(
+        LocalControl(spec.name, progress=progress), spec, f"by signals to the processes of cluster {spec.name}"
+    )
+
+
+def cleaning_means(brokers: Mapping[int, Broker], cluster_id: str, hooks: Path | None) -> Means:
+    """Means to bring back what an earlier run took down, though not all brokers are there.
+
+    Raises Refused when nothing here can start what is down: what may be down is in the journals.
+    """
+    from kctl.restart.control_hooks import HookControl
+    from kctl.restart.control_local import LocalControl
+    from kctl.restart.hooks import read_hooks
+
+    spec = own_cluster(brokers.values())
+    if hooks is None and spec is not None:
+        return Means(LocalControl(spec.name), spec, f"by signals to the processes of cluster {spec.name}")
+    if hooks is None:
+        raise Refused(
+            f"an earlier validation of cluster {cluster_id} did not clean up, and kctl did not set this cluster up",
+            hint="give --hooks FILE: the commands that start its brokers",
+        )
+    return Means(HookControl(read_hooks(hooks), brokers), None, f"by the commands of {hooks}")
+
+
+class Breaker:
+    """Breaks and mends by `means`, and notes it in the run's journal: before it breaks, and when it has mended.
+
+    told: is called with the act and the broker before it is done, in the moment of the fault. It is a BrokerControl.
+    """
+
+    def __init__(self, means: Means, journal: Journal, told: Callable[[Act, int], None] | None = None) -> None:
+        self.means, self._journal, self.told = means, journal, told
+        self.acts: Collection[Act] = means.control.acts
+
+    def stop(self, broker: int, *, timeout_s: float) -> None:
+        self._break("stop", broker)
+        self.means.control.stop(broker, timeout_s=timeout_s)
+
+    def kill(self, broker: int) -> None:
+        self._break("kill", broker)
+        self.means.control.kill(broker)
+
+    def pause(self, broker: int) -> None:
+        self._break("pause", broker)
+        self.means.control.pause(broker)
+
+    def unpause(self, broker: int) -> None:
+        self.means.control.unpause(broker)
+        self._journal.append(UP, node=str(broker))
+
+    def start(self, broker: int, *, timeout_s: float = START_S) -> None:
+        self.means.control.start(broker, timeout_s=timeout_s)
+        self._journal.append(UP, node=str(broker))
+
+    def _break(self, act: Act, broker: int) -> None:
+        self._journal.append(DOWN, node=str(broker), act=act)
+        if self.told is not None:
+            self.told(act, broker)
+
+    def kill_zookeepers(self) -> None:
+        """All at once. Raises as `cluster kill` does."""
+        spec, host = self._spec(), LocalHost()
+        for name in self.means.zookeepers:
+            self._journal.append(DOWN, node=name, act="kill")
+        for name in self.means.zookeepers:
+            lifecycle.inflict_fault(spec.name, faults.choose(host, spec, name), "kill", host=host)
+
+    def start_zookeepers(self, timeout_s: float = START_S) -> None:
+        lifecycle.start_cluster(self._spec().name, nodes=self.means.zookeepers, timeout_s=timeout_s)
+        for name in self.means.zookeepers:
+            self._journal.append(UP, node=name)
+
+    def mend(self, node: str, act: str) -> None:
+        """Bring back what was broken: the name of a ZooKeeper, or a broker's id; harmless when it is there."""
+        if not node.isdigit():
+            lifecycle.start_cluster(self._spec().name, nodes=[node], timeout_s=START_S)
+            self._journal.append(UP, node=node)
+            return
+        if act == "pause":
+            with suppress(Refused):  # it does not run at all
+                self.means.control.unpause(int(node))
+        self.start(int(node))
+
+    def _spec(self) -> ClusterSpec:
+        if self.means.spec is None:
+            raise Refused("kctl did not set up the ZooKeepers of this cluster")
+        return self.means.spec

@@ -1,0 +1,206 @@
+"""A run: its topics, one scenario after the other, their verdicts; and at its end nothing of it in the cluster.
+
+    with begin(target, client, means, plan, wishes, told) as run:       # no other run is at work
+        for row in plan.possible:
+            result = run.scenario(row)
+
+The `with` cleans up whatever happens, Ctrl-C included; the evidence stays in `run.folder`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kctl.context import Target
+from kctl.deploy.interrupts import deferred_interrupts
+from kctl.errors import KctlError, OperationFailed
+from kctl.journal import Journal
+from kctl.topics.create import create_topics, plan_create
+from kctl.topics.new_topic import NewTopic
+from kctl.validate import leftovers
+from kctl.validate.cleanup import clean_up, delete
+from kctl.validate.evidence import Missing, find_missing
+from kctl.validate.experiment import Experiment
+from kctl.validate.means import Breaker, Means
+from kctl.validate.noted_faults import read_faults
+from kctl.validate.plan import Plan, PlannedScenario, Wishes
+from kctl.validate.plot import Plot, plot_of
+from kctl.validate.processes import read_sent
+from kctl.validate.records import new_run
+from kctl.validate.scenarios import find
+from kctl.validate.settings import ProducerSettings
+from kctl.validate.stage import Stage, Told, began_and_failed
+from kctl.validate.verdict import Budgets, Verdict
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+_STEADY_S = 3.0  # of normal writes, before a fault and behind it
+_LEAST_RECORDS = 20
+_READ_S = 60.0
+_ACK_S = 10.0  # without idempotence: what got no answer by then is repeated, and so may be there twice
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One producer's set-up, with a topic of its own."""
+
+    topic: str
+    run: str
+    acks: str
+    idempotent: bool
+    min_insync: int
+    assignment: tuple[tuple[int, ...], ...]
+    unclean: bool
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of one trial. missing: what became of lost and undelivered records; folder: its journals."""
+
+    scenario: str
+    trial: Trial
+    verdict: Verdict
+    missing: list[Missing]
+    plot: Plot
+    folder: Path
+    duration_ms: int
+
+
+@dataclass
+class ValidationRun:
+    """`with` cleans up at its end. id: in the names of its topics. folder: the evidence; stays."""
+
+    id: str
+    target: Target
+    client: ClusterClient
+    means: Means
+    plan: Plan
+    wishes: Wishes
+    journal: Journal
+    folder: Path
+    told: Told
+
+    def __enter__(self) -> ValidationRun:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_exc: object) -> None:
+        """Signals wait until it is clean. Raises OperationFailed when it cannot be."""
+        outcome = "done" if kind is None else "interrupted" if issubclass(kind, KeyboardInterrupt) else "failed"
+        try:
+            with deferred_interrupts():
+                clean_up(self.journal, self.means, self.target, outcome=outcome, told=self.told)
+        finally:
+            self.journal.close()
+
+    def scenario(self, planned: PlannedScenario) -> Result:
+        """Raises OperationFailed when it did not come to its end."""
+        found = find(planned.scenario)
+        trial = self.trial(planned, self.wishes.acks, self.wishes.idempotent, planned.min_insync_replicas, found.name)
+        budgets = Budgets() if found.stands_still else self.wishes.budgets
+        return self.trials([trial], planned.scenario, self.wishes.per_s, budgets)[0]
+
+    def trial(
+        self, planned: PlannedScenario, acks: str, idempotent: bool, min_insync: int, name: str
+    ) -> Trial:  # fmt: skip
+        """name: within the run."""
+        topic = f"{leftovers.PREFIX}{self.id}-{name}"
+        unclean = find(planned.scenario).unclean
+        return Trial(topic, new_run(), acks, idempotent, min_insync, planned.assignment, unclean)
+
+    def trials(self, trials: Sequence[Trial], scenario: str, per_s: float, budgets: Budgets) -> list[Result]:
+        """Several set-ups that see the same faults at the same time. Raises OperationFailed."""
+        began = time.monotonic()
+        try:
+            for trial in trials:
+                self._create(trial)
+            verdicts = self._experiment(trials, scenario, per_s, budgets)
+            results = [
+                self._result(scenario, trial, verdict, began) for trial, verdict in zip(trials, verdicts, strict=True)
+            ]
+            self.told("deleting the topics of the validation")
+            for trial in trials:
+                delete(self.journal, self.client, trial.topic)
+        except KctlError as exc:
+            raise began_and_failed(scenario, exc) from exc
+        return results
+
+    def _create(self, trial: Trial) -> None:
+        configs = {
+            "min.insync.replicas": str(trial.min_insync),
+            "unclean.leader.election.enable": str(trial.unclean).lower(),
+            "retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete",
+        }  # fmt: skip
+        topic = NewTopic(trial.topic, assignment=trial.assignment, configs=configs)
+        plan = plan_create(self.client, [topic])
+        self.journal.append(leftovers.TOPIC, topic=trial.topic)
+        for row in create_topics(self.client, [topic], plan):
+            if row.result != "created":
+                raise OperationFailed(f"topic {trial.topic} could not be created: {row.error or row.result}")
+
+    def _experiment(
+        self, trials: Sequence[Trial], scenario: str, per_s: float, budgets: Budgets
+    ) -> list[Verdict]:  # fmt: skip
+        with ExitStack() as stack:
+            experiments = []
+            for trial in trials:
+                self.told(f"starting the producer and the consumer of {trial.topic}")
+                folder = self._folder(trial)
+                folder.mkdir(mode=0o700, parents=True)
+                settings = _settings(trial, per_s)
+                experiments.append(stack.enter_context(Experiment(self.target, settings, folder)))
+            each = per_s * _STEADY_S / len(trials[0].assignment)
+            stage = Stage(
+                self.client, Breaker(self.means, self.journal), experiments, self._folder(trials[0]),
+                max(_LEAST_RECORDS, round(each)), self.told,
+            )  # fmt: skip
+            find(scenario).run(stage)
+            self.told("reading what the cluster has kept")
+            return [
+                experiment.finish(
+                    self.client, budgets=budgets, tolerated=() if trial.idempotent else NOT_PROMISED, timeout_s=_READ_S
+                )
+                for trial, experiment in zip(trials, experiments, strict=True)
+            ]
+
+    def _folder(self, trial: Trial) -> Path:
+        return self.folder / trial.topic.removeprefix(f"{leftovers.PREFIX}{self.id}-")
+
+    def _result(self, scenario: str, trial: Trial, verdict: Verdict, began: float) -> Result:
+        folder = self._folder(trial)
+        lost, unread = verdict.findings.lost.first, verdict.findings.not_delivered.first
+        concerned = {each.partition for each in lost} | {each.partition for each in unread}
+        folders = {number: self.means.log_folders(trial.topic, number) for number in concerned}
+        return Result(
+            scenario, trial, verdict, find_missing(verdict.findings, trial.run, folders),
+            plot_of(read_sent(folder), read_faults(folder)), folder, round((time.monotonic() - began) * 1000),
+        )  # fmt: skip
+
+
+NOT_PROMISED = ("duplicated", "out_of_order")  # without idempotence
+
+
+def _settings(trial: Trial, per_s: float) -> ProducerSettings:
+    settings = ProducerSettings(
+        trial.topic, trial.run, acks=trial.acks, idempotent=trial.idempotent, resend=not trial.idempotent, per_s=per_s
+    )
+    return settings if trial.idempotent else replace(settings, timeout_s=_ACK_S)
+
+
+def begin(
+    target: Target, client: ClusterClient, means: Means, plan: Plan, wishes: Wishes, told: Callable[[str], None]
+) -> ValidationRun:
+    """Raises Busy when another run is at work, OperationFailed when the evidence cannot be written."""
+    run = new_run()[:8]
+    folder = leftovers.folder(plan.cluster_id) / f"evidence-{run}"
+    try:
+        folder.mkdir(mode=0o700, parents=True)
+    except OSError as exc:
+        raise OperationFailed(f"cannot write {folder}: {exc.strerror}") from None
+    journal = leftovers.begin(plan.cluster, plan.cluster_id, run, folder)
+    return ValidationRun(run, target, client, means, plan, wishes, journal, folder, told)

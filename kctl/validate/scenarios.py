@@ -1,0 +1,178 @@
+"""The scenarios: what each does to the cluster, and what it takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from kctl.errors import Refused
+from kctl.restart.control import Act
+from kctl.validate.stage import Stage
+
+_AWAY_S = 10.0  # behind the time that the cluster needs to notice
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """does: for the plan, in the order of its steps. proves: what holds when it is fulfilled. acts: what the control
+    must be able to do. stands_still: writes stop on purpose in it, and so it has no budgets."""
+
+    name: str
+    does: str
+    proves: str
+    acts: tuple[Act, ...]
+    run: Callable[[Stage], None]
+    zookeeper: bool = False
+    unclean: bool = False
+
+    @property
+    def stands_still(self) -> bool:
+        return self.unclean
+
+
+def leader_election(stage: Stage) -> None:
+    """A leader that is not the controller crashes and comes back; then the preferred leaders are elected."""
+    controller = stage.controller()
+    stage.steady()
+    led = next((p for p in stage.partitions() if p.leader not in (controller, -1)), None)
+    if led is None:
+        raise Refused("no broker but the controller leads a partition")
+    stage.roles[led.leader] = f"leader of partition {led.partition}"
+    stage.breaker.kill(led.leader)
+    stage.steady("waiting for writes in every partition")
+    stage.start(led.leader)
+    stage.recovered()
+    stage.fault("election of the preferred leaders")
+    stage.elect_preferred()
+    stage.steady()
+
+
+def controller_election(stage: Stage) -> None:
+    """The controller crashes and comes back."""
+    stage.steady()
+    controller = stage.controller()
+    stage.roles[controller] = "the controller"
+    stage.breaker.kill(controller)
+    stage.steady("waiting for writes in every partition")
+    stage.start(controller)
+    stage.recovered()
+    stage.steady()
+
+
+def broker_loss(stage: Stage) -> None:
+    """A broker crashes, and the others have to do without it for some time."""
+    controller = stage.controller()
+    stage.steady()
+    lost = max(broker for p in stage.partitions() for broker in p.replicas if broker != controller)
+    stage.breaker.kill(lost)
+    stage.until(lambda found: all(lost not in p.isr for p in found), f"broker {lost} is in no ISR")
+    stage.go_on(_AWAY_S, f"broker {lost} stays away")
+    stage.steady("waiting for writes in every partition")
+    stage.start(lost)
+    stage.recovered()
+    stage.steady()
+
+
+def rolling_restart(stage: Stage) -> None:
+    """All brokers one after the other, as `kctl cluster restart --rolling` does it."""
+    from kctl import journal
+    from kctl.restart.look import LiveCluster
+    from kctl.restart.run import Options, RealClock, Run, carry_out
+    from kctl.restart.steps import Step, begin_entry, replay
+
+    stage.steady()
+    state = stage.client.metadata(())
+    with (
+        journal.create(stage.folder / "rolling.jsonl") as held,
+        LiveCluster(stage.client.target, list(state.brokers.values())) as cluster,
+    ):
+        held.append(
+            Step.BEGIN.value,
+            **begin_entry(stage.client.target.name, state.cluster_id or "", list(state.brokers.values())),
+        )
+        options = Options(stable_interval_s=1.0, broker_timeout_s=stage.wait_s)
+        run_state = replay(held.entries, name=str(held.path))
+        carry_out(Run(cluster, stage.breaker, held, run_state, options, _Teller(stage), RealClock()))
+    stage.recovered()
+    stage.steady()
+
+
+class _Teller:
+    """What a rolling restart tells, on one line."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    def note(self, line: str) -> None:
+        self._stage.told(line)
+
+    def update(self, message: str, done: float | None = None, total: float | None = None) -> None:  # noqa: ARG002
+        self._stage.told(message)
+
+
+def unclean_election(stage: Stage) -> None:
+    """The only follower hangs and falls behind, the leader crashes, and the follower is elected without its records."""
+    first = stage.partitions()[0]
+    leader, follower = first.replicas
+    stage.steady()
+    stage.roles.update({leader: "the leader", follower: "the follower"})
+    stage.breaker.pause(follower)
+    stage.until(lambda found: all(follower not in p.isr for p in found), f"broker {follower} is in no ISR")
+    stage.go_on(3.0, "writing to the leader alone")
+    stage.breaker.kill(leader)
+    stage.told(f"broker {follower} goes on")
+    stage.breaker.unpause(follower)
+    stage.until(lambda found: all(p.leader == follower for p in found), f"broker {follower} is elected")
+    stage.go_on(2.0, "writing to the one that lacks records")
+    stage.start(leader)
+    stage.recovered()
+    stage.steady()
+
+
+def zookeeper_loss(stage: Stage) -> None:
+    """All ZooKeepers crash; brokers have to go on without, and to find them again."""
+    stage.steady()
+    stage.fault("kill -9 of ZooKeeper")
+    stage.breaker.kill_zookeepers()
+    stage.go_on(_AWAY_S, "writing without ZooKeeper")
+    stage.steady("waiting for writes in every partition")
+    stage.fault("start of ZooKeeper")
+    stage.breaker.start_zookeepers()
+    time.sleep(2.0)  # brokers that lost their sessions leave the ISRs now, if they do
+    stage.recovered()
+    stage.steady()
+
+
+SCENARIOS: Sequence[Scenario] = (
+    Scenario(
+        "leader-election", "kill -9 of a leader, start it again, elect the preferred leaders",
+        "other replicas take over, with all that was acknowledged", ("kill", "start"), leader_election,
+    ),
+    Scenario(
+        "controller-election", "kill -9 of the controller, start it again",
+        "another broker becomes controller and elects leaders", ("kill", "start"), controller_election,
+    ),
+    Scenario(
+        "rolling-restart", "stop and start every broker, one after the other",
+        "planned work costs no record and little time", ("stop", "start"), rolling_restart,
+    ),
+    Scenario(
+        "unclean-election", "pause a follower, kill -9 its leader, let the follower be elected, start the leader again",
+        "min.insync.replicas=2 keeps what was acknowledged even then", ("pause", "unpause", "kill", "start"),
+        unclean_election, unclean=True,
+    ),
+    Scenario(
+        "broker-loss", "kill -9 of a broker, do without it for a while, start it again",
+        "one broker less stops no writes, and it catches up", ("kill", "start"), broker_loss,
+    ),
+    Scenario(
+        "zookeeper-loss", "kill -9 of all ZooKeepers, start them again after a while",
+        "brokers serve on without ZooKeeper, and find it again", (), zookeeper_loss, zookeeper=True,
+    ),
+)  # fmt: skip
+
+
+def find(name: str) -> Scenario:
+    """By its name; raises KeyError."""
+    return {scenario.name: scenario for scenario in SCENARIOS}[name]
