@@ -108,7 +108,7 @@ def tables(report: RunReport) -> Sequence[Table]:
         Column("step", name=True),
         Column("state", style=lambda row: _STYLES.get(row["state"])),
         Column("operation", wide=True),
-        Column("duration_ms", "TIME", show=lambda ms: format_duration(ms), align="right"),
+        Column("duration_ms", "TIME", show=format_duration, align="right"),
         Column("attempts", align="right", wide=True),
         Column("message"),
     ]

@@ -109,7 +109,7 @@ def run(
 
 @dataclass(frozen=True)
 class Place:
-    """The run's cluster: how operations are told of it. target, cluster_id: None when there is none, or it is silent."""
+    """The run's cluster: how operations are told of it. target None: there is none; cluster_id None: it is silent."""
 
     where: Where
     target: Target | None

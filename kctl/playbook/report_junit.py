@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from xml.etree import ElementTree as xml
+from xml.etree import ElementTree as ET
 
 from kctl.errors import ExitCode
 from kctl.playbook.report import RunReport, StepReport
@@ -29,20 +29,20 @@ def junit(report: RunReport) -> str:
         "time": _seconds(report.duration_ms),
         **_counts(report.steps),
     }
-    root = xml.Element("testsuites", {key: suite[key] for key in ("name", "time", "tests", "failures", "errors")})
-    element = xml.SubElement(root, "testsuite", suite)
-    properties = xml.SubElement(element, "properties")
+    root = ET.Element("testsuites", {key: suite[key] for key in ("name", "time", "tests", "failures", "errors")})
+    element = ET.SubElement(root, "testsuite", suite)
+    properties = ET.SubElement(element, "properties")
     facts = {"run": report.run, "target": report.target, "cluster_id": report.cluster_id, "status": report.status}
     for name, value in facts.items():
         if value is not None:
-            xml.SubElement(properties, "property", {"name": name, "value": _text(value)})
+            ET.SubElement(properties, "property", {"name": name, "value": _text(value)})
     for each in report.steps:
         _case(element, report, each)
-    xml.indent(root)
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{xml.tostring(root, encoding="unicode")}'
+    ET.indent(root)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(root, encoding="unicode")}'
 
 
-def _case(suite: xml.Element, report: RunReport, step: StepReport) -> None:
+def _case(suite: ET.Element, report: RunReport, step: StepReport) -> None:
     attributes = {
         "classname": _text(f"{report.playbook}.{step.part}"),
         "name": _text(f"{step.step}: {step.name}"),
@@ -50,17 +50,17 @@ def _case(suite: xml.Element, report: RunReport, step: StepReport) -> None:
         "file": _text(step.file),
         "line": str(step.line),
     }
-    case = xml.SubElement(suite, "testcase", attributes)
+    case = ET.SubElement(suite, "testcase", attributes)
     message = _text(step.message or "")
     if step.state in _NOT_DONE:
-        xml.SubElement(case, "skipped", {"message": message})
+        ET.SubElement(case, "skipped", {"message": message})
     elif step.state is State.FAILED:
         code = "none" if step.exit_code is None else str(step.exit_code)
-        element = xml.SubElement(case, _word(step), {"message": message, "type": f"exit code {code}"})
+        element = ET.SubElement(case, _word(step), {"message": message, "type": f"exit code {code}"})
         place = f"{step.file}:{step.line}: {step.operation}"
         element.text = _lines([step.message or "", step.hint or "", place])
     if step.notes:
-        xml.SubElement(case, "system-err").text = _lines(step.notes)
+        ET.SubElement(case, "system-err").text = _lines(step.notes)
 
 
 def _word(step: StepReport) -> str:
