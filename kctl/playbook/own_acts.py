@@ -122,7 +122,7 @@ def _run(
         return Result(State.FAILED, None, int(exc.exit_code), exc.message, "timeout: is its limit", changed=True)
     stdout, cut = _kept(done.stdout)
     stderr, _ = _kept(done.stderr)
-    for line in stderr.splitlines():
+    for line in filter(str.strip, stderr.splitlines()):
         note(line)
     value: dict[str, Any] = {"stdout": stdout, "stderr": stderr, "truncated": cut or done.truncated}
     wrong = None
