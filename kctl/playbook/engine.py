@@ -20,6 +20,7 @@ from kctl.playbook.model import Playbook, Step
 from kctl.playbook.operations import Where
 from kctl.playbook.outside import Choice, Outside
 from kctl.playbook.own_acts import PURE, arguments_of
+from kctl.playbook.own_steps import OWN_STEPS
 from kctl.playbook.parameters import Values
 from kctl.playbook.repeats import repeatable
 from kctl.playbook.report import StepReport
@@ -66,7 +67,8 @@ class Engine:
         self._settings = settings
         self._secrets: list[object] = []
         self._uncertain = False  # of a dry run: something would have changed
-        self._changed = False
+        # What was begun and has no end may have changed something, whatever it finds the second time.
+        self._changed = any(self._can_change(each.kind) for each in journal.state.open.values())
         self._hide(secrets)
         self.reports: list[StepReport] = []
 
@@ -183,7 +185,7 @@ class Engine:
         """Whether a step that ended is done again, as the journal does not have its value: one that changes nothing."""
         if self._whole(step, key, done) or done.fatal or (step.register is None and step.kind != "set"):
             return False
-        return step.kind == "set" or (step.is_operation and not self._outside.known.find(step.kind).changes)
+        return not self._can_change(step.kind)
 
     def _whole(self, step: Step, key: str, done: Done) -> bool:
         return done.whole and (step.loop is None or all(each.whole for each in self._items(key)))
@@ -273,7 +275,7 @@ class Engine:
             results.append(result)
             if step.kind == "set" and isinstance(result.value, Mapping):
                 frame.variables.update(result.value)
-            if result.failed and step.on_error == "fail" and not self._settings.check and not self._looks(step):
+            if result.failed and step.on_error == "fail" and not self._settings.check and self._can_change(step.kind):
                 break
         total = of_items(results)
         if step.kind == "set":
@@ -300,10 +302,9 @@ class Engine:
             self._journal.step_ended(key, result, fatal=fatal, handler=handler)
         return result
 
-    def _looks(self, step: Step) -> bool:
-        if step.is_operation:
-            return not self._outside.known.find(step.kind).changes
-        return step.kind in PURE
+    def _can_change(self, kind: str) -> bool:
+        own = OWN_STEPS.get(kind)
+        return own.changes if own is not None else self._outside.known.find(kind).changes
 
     def _act(
         self, frame: Frame, step: Step, report: StepReport, key: str, variables: Mapping[str, Any], handler: bool,

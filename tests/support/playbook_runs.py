@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from kctl.playbook.model import Playbook
 from kctl.playbook.operations import Operation, Outcome, Where
 from kctl.playbook.outside import Choice, Outside
 from kctl.playbook.parameters import collect
-from kctl.playbook.resume import check_names, check_unsure, playbook_of
+from kctl.playbook.resume import check_names, check_unsure, to_resume
 from kctl.playbook.run_journal import RunJournal
 
 Answer = Callable[[Mapping[str, Any]], Any]
@@ -31,8 +32,11 @@ class Killed(BaseException):
 
 @dataclass
 class World:
-    """What there is, and what was done to it. answers: operation → an Outcome, a value, an error to raise, or what makes
-    one of these of the arguments; a list is used up, but for its last."""
+    """What there is, and what was done to it.
+
+    answers: operation → an Outcome, a value, an error to raise, or what makes one of these of the arguments; a list of
+    outcomes is used up, but for its last.
+    """
 
     answers: dict[str, Any] = field(default_factory=dict)
     programs: dict[str, Any] = field(default_factory=dict)
@@ -188,10 +192,11 @@ def outside_of(world: World) -> Outside:
     return Outside(FakeOperations(world), _Clock(world), run_program, _Person(world), _Lines(world), {"PATH": "/bin"})
 
 
+@lru_cache(maxsize=8)
 def playbook_from(text: str, source: Path | None = None) -> Playbook:
     """Without any problem."""
     playbook, problems = examine_text(text, source=source, file="p.yaml")
-    assert problems == []
+    assert problems == [], problems
     assert playbook is not None
     return playbook
 
@@ -230,10 +235,11 @@ def resume(
     secrets: Mapping[str, str] | None = None,
 ) -> Ending:
     """Go on with the only run there is. Raises Refused as the command does."""
-    (path,) = run_journal.runs()
+    path = to_resume(None)
     with journal.resume(path) as held:
         state = run_journal.replay(held.entries, path.name)
-        playbook = playbook_of(state)
+        source = state.header["source"]
+        playbook = playbook_from(state.header["text"], None if source is None else Path(source))
         check_names(state, playbook, [*redo, *skip])
         state.take_up(redo, skip)
         check_unsure(state)

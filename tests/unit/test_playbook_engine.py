@@ -184,7 +184,8 @@ def test_a_loop_that_fails() -> None:
 def test_on_error_continue() -> None:
     world = World(answers={"lag": NotHealthy("behind")})
     ending = run(_steps(
-        "- id: a\n  lag: {}\n  on_error: continue\n  register: r\n- assert: r.error == 'behind' and r.status == 'failed'\n"
+        "- id: a\n  lag: {}\n  on_error: continue\n  register: r\n"
+            "- assert: r.error == 'behind' and r.status == 'failed'\n"
     ), world)  # fmt: skip
     assert (ending.exit_code, states(ending)["a"]) == (0, "failed")
 
@@ -451,7 +452,8 @@ def test_ctrl_c_within_an_include(tmp_path: Path) -> None:
     )
     ending = run(text, world, source=tmp_path / "p.yaml")
     assert states(ending) == {
-        "in": "unknown", "in/make": "changed", "in/check": "unknown", "in/secret": "skipped", "in/last": "ok", "z": "ok",
+        "in": "unknown", "in/make": "changed", "in/check": "unknown", "in/secret": "skipped", "in/last": "ok",
+        "z": "ok",
     }  # fmt: skip
     assert ending.exit_code == 130
 
