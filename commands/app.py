@@ -42,7 +42,7 @@ GROUPS: dict[str, tuple[str, str]] = {
     "segment": ("kctl.commands.segment", "Read, check and repair log files, without a broker."),
     "spark": ("kctl.commands.spark", "Compute lag and retention usage with PySpark."),
     "validate": ("kctl.commands.validate", "Break a cluster on purpose, and prove what it keeps."),
-    "playbook": ("kctl.commands.playbook", "List, show and check playbooks: steps in a file."),
+    "playbook": ("kctl.commands.playbook", "List, check and run playbooks: steps in a file."),
     "runtime": ("kctl.commands.runtime", "Provision Kafka itself."),
     "demo": ("kctl.commands.demo", "See a cluster come up, fail, recover and report its lag."),
     "completion": ("kctl.commands.completion", "Print shell completion."),

@@ -22,6 +22,11 @@ def _ask(prompt: str) -> str:
     return answer.strip()
 
 
+def ask_word(prompt: str) -> str:
+    """What is typed behind a prompt; "" at the end of input."""
+    return _ask(printable(prompt))
+
+
 def confirm(question: str, *, yes: bool) -> None:
     """Ask «question [y/N]» on a terminal. Raises NotConfirmed on anything but yes, or with nobody to ask.
 

@@ -15,8 +15,11 @@ from kctl.errors import UsageError
 if TYPE_CHECKING:
     from kctl.playbook.overview import ShownPlaybook
 
-app = CommandGroup("List, show and check playbooks: steps in a file.")
+app = CommandGroup("List, check and run playbooks: steps in a file.")
 app.command_of("lint", "kctl.commands.playbook_lint")
+app.command_of("run", "kctl.commands.playbook_run")
+app.command_of("resume", "kctl.commands.playbook_resume")
+app.command_of("status", "kctl.commands.playbook_status")
 
 
 @app.command("list")

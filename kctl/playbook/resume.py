@@ -1,0 +1,143 @@
+"""Going on with a run that did not come to its end, and what there is of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kctl import journal
+from kctl.errors import ExitCode, NotFound, Refused, UsageError
+from kctl.playbook import run_journal
+from kctl.playbook.load import examine_text
+from kctl.playbook.model import Playbook
+from kctl.playbook.operations import Operations
+from kctl.playbook.problems import as_error
+from kctl.playbook.run_journal import RunState, without_items
+from kctl.suggestions import did_you_mean
+
+_ENDED = {0: "complete", int(ExitCode.INTERRUPTED): "interrupted"}
+
+
+@dataclass(frozen=True, slots=True)
+class RunOverview:
+    """state: running, complete, failed, interrupted, or stopped when its process ended without a word. steps_done of
+    `steps` (those of its part «steps», without includes'). at: the steps that began and have no end, or that failed.
+    unsure: those among them that are not done again unasked."""
+
+    run: str
+    playbook: str
+    state: str
+    target: str | None
+    cluster_id: str | None
+    began_at: str
+    last_at: str
+    steps_done: int
+    steps: int
+    at: list[str]
+    unsure: list[str]
+    exit_code: int | None
+    message: str | None
+    file: str
+    kctl_version: str
+
+
+def overview(path: Path, state: RunState) -> RunOverview:
+    """A run as its journal shows it."""
+    ended = state.ended
+    running = journal.held(path)
+    ids = list(state.header.get("steps", []))
+    failed = [key for key, done in state.done.items() if done.fatal and "/" not in key and "[" not in key]
+    again = run_journal.state_of(path)
+    again.take_up()
+    return RunOverview(
+        run=path.stem,
+        playbook=str(state.header["name"]),
+        state="running" if running else "stopped" if ended is None else _ENDED.get(ended["exit_code"], "failed"),
+        target=state.header["target"],
+        cluster_id=state.header["cluster_id"],
+        began_at=str(state.header["at"]),
+        last_at=state.last_at,
+        steps_done=sum(1 for each in ids if each in state.done and not state.done[each].fatal),
+        steps=len(ids),
+        at=list(dict.fromkeys([*map(without_items, state.open), *failed])),
+        unsure=[without_items(each.key) for each in again.unsure()],
+        exit_code=None if ended is None else ended["exit_code"],
+        message=None if ended is None else ended["message"],
+        file=str(state.header["file"]),
+        kctl_version=str(state.header["version"]),
+    )
+
+
+def overviews() -> list[RunOverview]:
+    """All runs of this machine that can be read, the newest first."""
+    return [overview(path, state) for path, state in run_journal.readable(run_journal.runs())]
+
+
+def to_resume(run: str | None) -> Path:
+    """The run that is meant: the newest one, when none is named. Raises NotFound, Refused when it is complete."""
+    if run is not None:
+        path = run_journal.path_of(run)
+        state = run_journal.state_of(path)
+    else:
+        newest = next(iter(run_journal.readable(run_journal.runs())), None)
+        if newest is None:
+            raise NotFound("no playbook was run on this machine")
+        path, state = newest
+    if state.complete:
+        more = "" if run is not None else "; name another one"
+        raise Refused(
+            f"run {path.stem} of {state.header['name']} is complete{more}", hint="kctl playbook status lists all runs"
+        )
+    return path
+
+
+def playbook_of(state: RunState, known: Operations | None = None) -> Playbook:
+    """The playbook as it was when the run began. Raises InvalidFile when this kctl cannot run it any more."""
+    header = state.header
+    source = None if header["source"] is None else Path(header["source"])
+    playbook, problems = examine_text(header["text"], source=source, file=header["file"], known=known)
+    if playbook is None or problems:
+        raise as_error(problems, header["file"])
+    return playbook
+
+
+def check_names(state: RunState, playbook: Playbook, given: Sequence[str]) -> None:
+    """Raise UsageError for steps of --redo and --skip that the run does not have."""
+    known = {each.id for each in playbook.all_steps()} | {without_items(key) for key in (*state.done, *state.begun)}
+    for name in given:
+        if name not in known:
+            raise UsageError(
+                f"the run has no step {name}",
+                hint=did_you_mean(name, known) or "kctl playbook status RUN shows where it is",
+            )
+
+
+def check_unsure(state: RunState) -> None:
+    """Raise Refused while there are steps of which nobody knows whether they were done, and which must not be done
+    twice. state: with --redo and --skip taken into account."""
+    unsure = state.unsure()
+    if not unsure:
+        return
+    first = unsure[0]
+    step = without_items(first.key)
+    more = f" (and {len(unsure) - 1} more)" if len(unsure) > 1 else ""
+    raise Refused(
+        f"{first.key} ({first.kind}) began at {first.at} and has no good end: it may have been done{more}",
+        hint=f"look, then --redo {step} does it again, --skip {step} takes it for done",
+        details={"steps": [without_items(each.key) for each in unsure]},
+    )
+
+
+def check_cluster(state: RunState, cluster_id: str | None) -> bool:
+    """Raise Refused for another cluster than the run's; False when that cannot be told, as one does not answer."""
+    before: Any = state.header["cluster_id"]
+    if before is None or cluster_id is None:
+        return before is None
+    if before != cluster_id:
+        raise Refused(
+            f"the run is on the cluster {before}, and this is {cluster_id}",
+            hint=f"it began on {state.header['target']}; give the options that name it",
+        )
+    return True

@@ -1,0 +1,38 @@
+"""Which steps are done: --from, --limit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kctl.errors import UsageError
+from kctl.playbook.model import Playbook, Step
+from kctl.suggestions import did_you_mean
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """first: the step that is begun with; only: the steps that are done. Final steps always are."""
+
+    first: str | None = None
+    only: tuple[str, ...] = ()
+
+    def reason_against(self, playbook: Playbook, step: Step) -> str | None:
+        """Why one of the playbook's steps is left out."""
+        if self.only and step.id not in self.only:
+            return "not in --limit"
+        if self.first is not None:
+            ids = [each.id for each in playbook.steps]
+            if ids.index(step.id) < ids.index(self.first):
+                return f"before --from {self.first}"
+        return None
+
+
+def selection(playbook: Playbook, first: str | None, only: Sequence[str]) -> Selection:
+    """Raises UsageError for steps that are not there."""
+    known = [each.id for each in playbook.steps]
+    for given in [*([first] if first is not None else []), *only]:
+        if given not in known:
+            hint = did_you_mean(given, known) or f"kctl playbook show {playbook.name} lists them"
+            raise UsageError(f"{playbook.name} has no step {given}", hint=hint)
+    return Selection(first, tuple(only))

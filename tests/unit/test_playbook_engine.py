@@ -1,0 +1,548 @@
+"""The rules of a run: what is done, what is not, in which state a step ends, and with which exit code the run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kctl.errors import ConnectionRefused, KctlError, NotFound, NotHealthy, OperationFailed, TimedOut, UsageError
+from kctl.playbook.engine import Settings
+from kctl.playbook.operations import Outcome, Where
+from kctl.playbook.outside import Choice
+from kctl.playbook.selection import selection
+from playbook_runs import World, messages, playbook_from, run, states
+
+HEAD = "playbook: 1\nname: p\n"
+REFUSED = NotFound("there is no topic a")
+
+
+def _steps(text: str) -> str:
+    return f"{HEAD}steps:\n{text}"
+
+
+def test_states_and_registers() -> None:
+    world = World(topics={"there"})
+    ending = run(_steps("""\
+- id: new
+  topic.create: {names: [new]}
+  register: made
+- id: again
+  topic.create: {names: [there], if_not_exists: true}
+  register: same
+- id: look
+  topic.list: {}
+  register: seen
+- id: values
+  assert:
+    that:
+    - made.changed and made.status == 'changed' and made.value[0].result == 'created' and made.exit_code == 0
+    - not same.changed and same.status == 'ok'
+    - seen.value == [] and seen.error == none
+- id: named
+  set: {all: "{{ made.value + same.value }}", both: "{{ [1, 2] }}"}
+- id: count
+  assert: all | length == 2 and both == [1, 2]
+"""), world)  # fmt: skip
+    assert states(ending) == {
+        "new": "changed", "again": "ok", "look": "ok", "values": "ok", "named": "ok", "count": "ok",
+    }  # fmt: skip
+    assert (ending.exit_code, ending.failure, ending.interrupted) == (0, None, False)
+    assert world.lines[:4] == ["began new", "ended new changed", "began again", "ended again ok"]
+
+
+@pytest.mark.parametrize(
+    ("error", "before", "code"),
+    [
+        (NotHealthy("behind"), False, 1),
+        (NotHealthy("behind"), True, 1),
+        (UsageError("wrong"), False, 2),
+        (UsageError("wrong"), True, 5),
+        (ConnectionRefused("nobody"), False, 3),
+        (ConnectionRefused("nobody"), True, 5),
+        (REFUSED, False, 4),
+        (REFUSED, True, 5),
+        (OperationFailed("half"), False, 5),
+        (Outcome(1, None), False, 1),
+        (Outcome(7, None), False, 5),
+    ],
+)
+def test_the_exit_code_is_that_of_the_failed_step(error: Any, before: bool, code: int) -> None:
+    """What says that nothing was changed says so of the whole run."""
+    first = "- topic.create: {names: [a]}\n" if before else "- topic.list: {}\n"
+    world = World(answers={"lag": error})
+    ending = run(_steps(f"{first}- id: fails\n  lag: {{}}\n- id: behind\n  wait: 1s\n"), world)
+    assert ending.exit_code == code
+    assert states(ending)["fails"] == "failed"
+    assert messages(ending)["behind"] == "not reached: fails failed"
+    assert world.slept == []
+    assert ending.failure is not None
+    if isinstance(error, KctlError):
+        assert (ending.failure.message, ending.failure.step) == (error.message, "fails")
+
+
+def test_a_check_that_is_not_fulfilled() -> None:
+    ending = run(_steps("- id: a\n  assert: {that: [1 == 1, 1 == 2, 2 == 3], message: 'got {{ 1 + 1 }}'}\n"), World())
+    assert (ending.exit_code, messages(ending)["a"]) == (1, "got 2")
+    ending = run(_steps("- id: a\n  assert: [1 == 1, 1 == 2, 2 == 3]\n"), World())
+    assert (ending.exit_code, messages(ending)["a"]) == (1, "not true: 1 == 2; 2 == 3")
+
+
+def test_an_accepted_code_is_no_failure() -> None:
+    world = World(answers={"lag": Outcome(1, [{"lag": 5}])})
+    ending = run(_steps(
+        "- id: a\n  lag: {}\n  accept: [0, 1]\n  register: r\n- assert: r.exit_code == 1 and r.status == 'ok'\n"
+    ), world)  # fmt: skip
+    assert ending.exit_code == 0
+    world = World(answers={"topic.create": Outcome(5, None)})
+    ending = run(_steps("- id: a\n  topic.create: {names: [a]}\n  accept: [5]\n"), world)
+    assert states(ending) == {"a": "changed"}, "what failed half-way may have changed something"
+
+
+def test_when() -> None:
+    world = World()
+    ending = run(_steps("""\
+- id: no
+  when: 1 == 2
+  topic.create: {names: [a]}
+  register: made
+- id: set-no
+  when: false
+  set: {x: 1}
+- id: yes
+  when: made.status == 'skipped' and made.value == none and x == none
+  topic.create: {names: [b]}
+- id: odd
+  when: x
+  topic.create: {names: [c]}
+"""), world)  # fmt: skip
+    assert states(ending) == {"no": "skipped", "set-no": "skipped", "yes": "changed", "odd": "failed"}
+    assert messages(ending)["no"] == "when: 1 == 2"
+    assert world.topics == {"b"}
+    assert ending.exit_code == 5
+
+
+def test_a_register_survives_a_later_step_that_is_skipped() -> None:
+    """Two steps, of which one is done, may give the same name."""
+    world = World()
+    ending = run(_steps("""\
+- when: true
+  id: one
+  topic.create: {names: [a]}
+  register: made
+- when: false
+  id: other
+  topic.list: {}
+  register: made
+- assert: made.value[0].topic == 'a'
+"""), world)  # fmt: skip
+    assert ending.exit_code == 0
+
+
+def test_a_loop() -> None:
+    world = World(topics={"b"})
+    ending = run(_steps("""\
+- id: loop
+  loop: [a, b, c]
+  when: item != 'c'
+  topic.create: {names: ["{{ item }}"], partitions: "{{ index + 1 }}", if_not_exists: true}
+  register: made
+- assert: made.changed and made.value[0][0].result == 'created' and made.value[1][0].result == 'exists'
+- id: second
+  assert: made.value[2] == none and made.value | length == 3
+- id: none
+  loop: []
+  topic.create: {names: ["{{ item }}"]}
+- id: sum
+  loop: [1, 2]
+  set: {last: "{{ item }}"}
+- id: third
+  assert: last == 2
+"""), world)  # fmt: skip
+    assert ending.exit_code == 0, messages(ending)
+    assert [arguments["partitions"] for _, arguments, _ in world.calls] == [1, 2]
+    assert (ending.steps[0].items, states(ending)["none"]) == (3, "ok")
+
+
+def test_a_loop_that_fails() -> None:
+    """A step that changes something stops at once, so that no more is broken; a check looks at all."""
+    world = World(answers={"topic.create": lambda arguments: REFUSED if arguments["names"] == ["b"] else []})
+    ending = run(_steps('- id: l\n  loop: [a, b, c]\n  topic.create: {names: ["{{ item }}"]}\n'), world)
+    assert (len(world.calls), ending.exit_code, messages(ending)["l"]) == (2, 4, "there is no topic a")
+    world.calls.clear()
+    ending = run(_steps(
+        '- id: l\n  loop: [a, b, c]\n  on_error: continue\n  topic.create: {names: ["{{ item }}"]}\n'
+    ), world)  # fmt: skip
+    assert (len(world.calls), ending.exit_code, states(ending)["l"]) == (3, 0, "failed")
+    ending = run(_steps("- id: l\n  loop: [1, 2, 3]\n  assert: {that: item == 2, message: 'bad {{ item }}'}\n"), world)
+    assert messages(ending)["l"] == "bad 1; bad 3"
+    ending = run(_steps("- id: l\n  loop: '{{ range(100) }}'\n  assert: {that: item < 50}\n"), World())
+    assert (messages(ending)["l"] or "").endswith("; and 30 more")
+
+
+def test_on_error_continue() -> None:
+    world = World(answers={"lag": NotHealthy("behind")})
+    ending = run(_steps(
+        "- id: a\n  lag: {}\n  on_error: continue\n  register: r\n"
+            "- assert: r.error == 'behind' and r.status == 'failed'\n"
+    ), world)  # fmt: skip
+    assert (ending.exit_code, states(ending)["a"]) == (0, "failed")
+
+
+def test_retries_and_until() -> None:
+    world = World(answers={"lag": [Outcome(0, 3), Outcome(0, 1), Outcome(0, 0)]})
+    text = "- id: a\n  lag: {}\n  register: r\n  until: r.value == 0\n  retries: 5\n  delay: 2s\n"
+    ending = run(_steps(text), world)
+    assert (states(ending), world.slept, ending.steps[0].attempts) == ({"a": "ok"}, [2, 2], 3)
+
+    world = World(answers={"lag": Outcome(0, 3)})
+    ending = run(_steps(text), world)
+    assert (messages(ending)["a"], ending.exit_code) == ("r.value == 0 is still not true", 1)
+    assert (world.slept, ending.steps[0].attempts) == ([2] * 5, 6)
+
+    world = World(answers={"lag": [OperationFailed("x"), OperationFailed("x"), Outcome(0, 3)]})
+    ending = run(_steps("- id: a\n  lag: {}\n  retries: 2\n"), world)
+    assert (states(ending), world.slept) == ({"a": "ok"}, [5, 5])
+
+    world = World(answers={"lag": UsageError("never")})
+    ending = run(_steps("- id: a\n  lag: {}\n  retries: 2\n"), world)
+    assert (ending.exit_code, world.slept) == (2, []), "what is wrong stays wrong"
+
+
+def test_the_settings_of_an_operation() -> None:
+    world = World()
+    base = Where(context="dev", bootstrap_server="h:1", confirm_cluster="dev", timeout="9s")
+    text = _steps("""\
+- produce: {topic: a}
+  stdin: "{{ 'x' }}y"
+  timeout: 2m
+- topic.list: {}
+- topic.list: {}
+  id: b
+  context: other
+- topic.list: {}
+  id: c
+  context: safe
+""")
+    run(text, world, where=base, settings=Settings(confirmed=frozenset({"safe"})))
+    assert world.stdins[0] == b"xy"
+    assert [each.timeout for each in world.wheres] == ["2m", "9s", "9s", "9s"]
+    assert world.wheres[1] == base
+    assert world.wheres[2] == Where(context="other", timeout="9s")
+    assert world.wheres[3] == Where(context="safe", timeout="9s", confirm_cluster="safe")
+
+
+HANDLED = """\
+- id: works
+  topic.create: {names: [a]}
+  register: made
+- id: fails
+  lag: {}
+  register: late
+on_failure:
+- id: told
+  assert: failure.step == 'fails' and failure.message == 'behind' and failure.exit_code == 1 and late.status == 'failed'
+- id: more
+  topic.list: {}
+finally:
+- id: last
+  assert: {that: made.status != none and failure == none, message: 'after {{ failure.step }}'}
+- id: very-last
+  topic.create: {names: [z]}
+"""
+
+
+def test_handlers() -> None:
+    world = World(answers={"lag": NotHealthy("behind")})
+    ending = run(_steps(HANDLED), world)
+    assert states(ending) == {
+        "works": "changed", "fails": "failed", "told": "ok", "more": "ok", "last": "failed", "very-last": "changed",
+    }  # fmt: skip
+    assert (ending.exit_code, messages(ending)["last"]) == (1, "after fails")
+    ending = run(_steps(HANDLED), World())
+    assert states(ending) == {"works": "changed", "fails": "ok", "last": "ok", "very-last": "changed"}
+    assert ending.exit_code == 0
+
+
+def test_what_a_step_would_have_left_is_there_at_the_end() -> None:
+    ending = run(_steps(
+        "- lag: {}\n- topic.list: {}\n  register: r\n- set: {x: 1}\n"
+        "finally:\n- assert: r.status == 'skipped' and r.value == none and x == none\n"
+    ), World(answers={"lag": NotHealthy("behind")}))  # fmt: skip
+    assert states(ending)["assert"] == "ok", messages(ending)
+
+
+@pytest.mark.parametrize("where", ["lag", "topic.create", "wait", "program"])
+def test_ctrl_c(where: str) -> None:
+    """The step is unknown, the next ones are not reached, the final ones are done: once."""
+    world = World(answers={where: KeyboardInterrupt()}, programs={"sleep": KeyboardInterrupt()})
+    step = {
+        "lag": "lag: {}",
+        "topic.create": "topic.create: {names: [a]}",
+        "wait": "wait: 1s",
+        "program": "run: [sleep]",
+    }
+    if where == "wait":
+        world.slept = _Interrupting()
+    ending = run(_steps(
+        f"- id: a\n  {step[where]}\n- id: b\n  topic.list: {{}}\non_failure:\n- id: c\n  topic.list: {{}}\n"
+        "finally:\n- id: d\n  config.get: {resource: topic/a}\n"
+    ), world)  # fmt: skip
+    assert states(ending) == {"a": "unknown", "b": "skipped", "d": "ok"}
+    assert (ending.exit_code, ending.interrupted, world.done("config.get")) == (130, True, 1)
+    assert "interrupted" in world.lines
+
+
+class _Interrupting(list):  # type: ignore[type-arg]
+    """Ctrl-C during a sleep."""
+
+    def append(self, _seconds: Any) -> None:
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_in_the_final_steps() -> None:
+    world = World(answers={"lag": KeyboardInterrupt()})
+    ending = run(_steps("- topic.list: {}\nfinally:\n- id: a\n  lag: {}\n- id: b\n  topic.list: {}\n"), world)
+    assert states(ending) == {"topic-list": "ok", "a": "unknown", "b": "skipped"}
+    assert ending.exit_code == 130
+
+
+def test_what_nobody_foresaw_fails_a_step() -> None:
+    world = World(answers={"lag": ZeroDivisionError("x")})
+    ending = run(_steps("- id: a\n  lag: {}\nfinally:\n- id: z\n  topic.list: {}\n"), world)
+    assert (ending.exit_code, states(ending)) == (5, {"a": "failed", "z": "ok"})
+    assert messages(ending)["a"] == "unexpected ZeroDivisionError: x"
+
+
+# --- own steps --------------------------------------------------------------------------------------------------------
+
+
+def test_wait() -> None:
+    world = World()
+    assert run(_steps("- wait: 5m\n"), world).exit_code == 0
+    assert world.slept == [300]
+    world = World()
+    ending = run(_steps("- id: w\n  wait: {until: 1 == 2, every: 2s, timeout: 5s}\n"), world)
+    assert (ending.exit_code, world.slept) == (5, [2, 2, 1])
+    assert messages(ending)["w"] == "1 == 2 is still not true after 5s"
+
+
+def test_confirm() -> None:
+    world = World()
+    assert run(_steps("- confirm: 'Really {{ 1 + 1 }}?'\n"), world).exit_code == 0
+    assert world.asked == ["Really 2?"]
+    assert run(_steps("- confirm: Really?\n"), World(yes=False)).exit_code == 4
+
+
+def test_run() -> None:
+    world = World(programs={"date": (0, b'{"a": [1]}', b"one\n\ntwo\n")})
+    ending = run(_steps("""\
+- id: r
+  run: {argv: [date, -u, "{{ 5 }}"], env: {A: "{{ 'b' }}"}, parse: json}
+  stdin: in
+  timeout: 3s
+  register: r
+- assert: r.value.json.a == [1] and r.value.stderr == 'one\\n\\ntwo\\n' and r.exit_code == 0 and r.changed
+"""), world)  # fmt: skip
+    assert ending.exit_code == 0, messages(ending)
+    assert (world.ran, world.limits, world.stdins) == ([["date", "-u", "5"]], [3.0], [b"in"])
+    assert world.environments == [{"PATH": "/bin", "A": "b"}]
+    assert ending.steps[0].notes == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "said", "code"),
+    [
+        ((3, b"", b"bad\nworse\n"), "date: exit code 3: worse", 5),
+        ((-9, b"", b""), "date: signal 9", 5),
+        ((0, b"{", b""), "what it printed is no JSON", 5),
+        (TimedOut("date did not end within 3 s"), "date did not end within 3 s", 5),
+        (NotFound("cannot run date: date is not there"), "cannot run date: date is not there", 4),
+    ],
+)
+def test_a_program_that_fails(answer: Any, said: str, code: int) -> None:
+    world = World(programs={"date": answer})
+    ending = run(_steps("- id: r\n  run: {argv: [date], parse: json}\n"), world)
+    assert (messages(ending)["r"], ending.exit_code) == (said, code)
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        ('argv: "{{ 5 }}"', "argv is a list of texts, and not empty"),
+        ('argv: ["{{ [1] }}"]', "an argument of a program is text, not [1]"),
+        ("argv: [a], cwd: nowhere-at-all", "there is no folder"),
+        ('argv: [a], env: "{{ [1] }}"', "env is a mapping of names to texts"),
+        ("argv: [a], env: {'A=B': c}", "env is a mapping of names to texts"),
+    ],
+)
+def test_a_program_that_cannot_be_run(step: str, said: str, tmp_path: Path) -> None:
+    world = World()
+    ending = run(_steps(f"- id: r\n  run: {{{step}}}\n"), world, source=tmp_path / "p.yaml")
+    assert (messages(ending)["r"] or "").startswith(said)
+    assert (ending.exit_code, world.ran) == (2, [])
+
+
+def test_programs_do_not_see_other_parameters() -> None:
+    from kctl.playbook.outside import without_parameters
+
+    assert without_parameters({"A": "b", "KCTL_PARAM_PW": "secret", "KCTL_CONTEXT": "dev"}) == {
+        "A": "b", "KCTL_CONTEXT": "dev",
+    }  # fmt: skip
+
+
+INNER = """\
+playbook: 1
+name: inner
+parameters:
+  topic: {}
+  pw: {secret: true, default: null}
+steps:
+- id: make
+  topic.create: {names: ["{{ topic }}"]}
+- id: check
+  lag: {}
+- id: secret
+  run: {argv: [login], env: {PW: "{{ pw }}"}}
+  when: pw != none
+on_failure:
+- id: told
+  topic.list: {}
+finally:
+- id: last
+  config.get: {resource: "topic/{{ topic }}"}
+"""
+
+
+def test_include(tmp_path: Path) -> None:
+    (tmp_path / "inner.yaml").write_text(INNER)
+    text = _steps("""\
+- id: in
+  include: {playbook: inner.yaml, parameters: {topic: "{{ item }}"}}
+  loop: [a, b]
+  context: other
+- id: behind
+  topic.list: {}
+""")
+    world = World()
+    ending = run(text, world, source=tmp_path / "p.yaml")
+    assert states(ending) == {
+        "in": "changed", "in[0]/make": "changed", "in[0]/check": "ok", "in[0]/secret": "skipped", "in[0]/last": "ok",
+        "in[1]/make": "changed", "in[1]/check": "ok", "in[1]/secret": "skipped", "in[1]/last": "ok", "behind": "ok",
+    }  # fmt: skip
+    assert {each.context for each in world.wheres[:-1]} == {"other"}
+    assert [each.depth for each in ending.steps[:2]] == [0, 1]
+
+    world = World(answers={"lag": NotHealthy("behind")})
+    ending = run(text, world, source=tmp_path / "p.yaml")
+    assert states(ending) == {
+        "in": "failed", "in[0]/make": "changed", "in[0]/check": "failed", "in[0]/secret": "skipped",
+        "in[0]/told": "ok", "in[0]/last": "ok", "behind": "skipped",
+    }  # fmt: skip
+    assert (ending.exit_code, messages(ending)["in"]) == (1, "in[0]/check: behind")
+
+
+def test_ctrl_c_within_an_include(tmp_path: Path) -> None:
+    """The final steps of both playbooks are done."""
+    (tmp_path / "inner.yaml").write_text(INNER)
+    world = World(answers={"lag": KeyboardInterrupt()})
+    text = _steps(
+        "- id: in\n  include: {playbook: inner.yaml, parameters: {topic: a}}\nfinally:\n- id: z\n  topic.list: {}\n"
+    )
+    ending = run(text, world, source=tmp_path / "p.yaml")
+    assert states(ending) == {
+        "in": "unknown", "in/make": "changed", "in/check": "unknown", "in/secret": "skipped", "in/last": "ok",
+        "z": "ok",
+    }  # fmt: skip
+    assert ending.exit_code == 130
+
+
+def test_an_include_that_changed_meanwhile(tmp_path: Path) -> None:
+    """Lint looks before the run; the step looks again."""
+    inner = tmp_path / "inner.yaml"
+    inner.write_text(INNER)
+    text = _steps("- include: {playbook: inner.yaml, parameters: {topic: a}}\n  id: in\n")
+    playbook_from(text, tmp_path / "p.yaml")
+
+    def rewritten(_arguments: Any) -> Any:
+        inner.write_text("playbook: 1\nname: inner\nsteps: [topic.lst: {}]\n")
+        return []
+
+    world = World(answers={"topic.list": rewritten})
+    ending = run(_steps("- topic.list: {}\n" + text.partition("steps:\n")[2]), world, source=tmp_path / "p.yaml")
+    assert ending.exit_code == 2
+    assert "there is no operation topic.lst" in (messages(ending)["in"] or "")
+
+
+# --- which steps ------------------------------------------------------------------------------------------------------
+
+THREE = "- id: a\n  topic.list: {}\n  register: r\n- id: b\n  topic.list: {}\n- id: c\n  assert: r.status != 'x'\n"
+
+
+def test_from_and_limit() -> None:
+    text = _steps(THREE + "finally:\n- id: z\n  topic.list: {}\n")
+    playbook = playbook_from(text)
+    ending = run(text, World(), settings=Settings(selection=selection(playbook, "b", ())))
+    assert states(ending) == {"a": "skipped", "b": "ok", "c": "ok", "z": "ok"}
+    assert messages(ending)["a"] == "before --from b"
+    ending = run(text, World(), settings=Settings(selection=selection(playbook, None, ("b", "a"))))
+    assert states(ending) == {"a": "ok", "b": "ok", "c": "skipped", "z": "ok"}
+    with pytest.raises(UsageError, match="p has no step bb"):
+        selection(playbook, "bb", ())
+    with pytest.raises(UsageError, match="p has no step z"):
+        selection(playbook, None, ("z",))
+
+
+def test_asked_before_each_step() -> None:
+    world = World(choices=[Choice.DO, Choice.SKIP, Choice.STOP])
+    ending = run(_steps(THREE + "finally:\n- id: z\n  topic.list: {}\n"), world, settings=Settings(ask=True))
+    assert states(ending) == {"a": "ok", "b": "skipped", "c": "failed", "z": "ok"}
+    assert (world.asked, ending.exit_code) == (["a", "b", "c"], 4)
+
+
+def test_diff_shows_the_plan_before_it_acts() -> None:
+    world = World()
+    run(
+        _steps("- id: a\n  topic.create: {names: [a]}\n- id: b\n  topic.list: {}\n"),
+        world,
+        settings=Settings(diff=True),
+    )
+    assert [(name, dry_run) for name, _, dry_run in world.calls] == [
+        ("topic.create", True), ("topic.create", False), ("topic.list", False),
+    ]  # fmt: skip
+    assert world.lines[1] == "planned a [{'topic': 'a', 'result': 'would create'}]"
+
+
+# --- secrets ----------------------------------------------------------------------------------------------------------
+
+SECRET = f"""\
+{HEAD}parameters:
+  pw: {{secret: true}}
+  words: {{type: list, secret: true, default: null}}
+steps:
+- id: login
+  run: {{argv: [login], env: {{PW: "{{{{ pw }}}}"}}, parse: json}}
+  stdin: "{{{{ words | join(' ') }}}}"
+  register: r
+- id: again
+  assert: r.value.json.given == pw
+- id: fails
+  lag: {{groups: ["{{{{ pw }}}}"]}}
+"""
+
+
+def test_secrets_are_in_no_report() -> None:
+    world = World(
+        programs={"login": (0, b'{"given": "hunter22"}', b"hello hunter22\n")},
+        answers={"lag": OperationFailed("no hunter22 here", hint="try aHVudGVyMjI=")},
+        said={"lag": ["looking for hunter22"]},
+    )
+    ending = run(SECRET, world, secrets={"pw": "hunter22", "words": '["correct","horse"]'})
+    assert states(ending) == {"login": "changed", "again": "ok", "fails": "failed"}, "steps see them as they are"
+    assert world.environments[0]["PW"] == "hunter22"
+    shown = f"{ending.steps}{world.lines}"
+    assert "hunter22" not in shown
+    assert "aHVudGVyMjI=" not in shown
+    assert ending.steps[0].notes == ["hello ***"]
+    assert messages(ending)["fails"] == "no *** here"
