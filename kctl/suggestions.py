@@ -6,12 +6,16 @@ from collections.abc import Iterable
 
 from kctl.text import printable
 
+_LONGEST = 300  # characters: no name of Kafka's is longer, and comparing takes time by the square of that
+
 
 def closest(name: str, known: Iterable[str], *, limit: int = 3) -> list[str]:
     """The known names that are most like `name`, best first; empty when none is like it."""
     import difflib
 
-    by_folded = {each.casefold(): each for each in sorted(known, reverse=True)}
+    if len(name) > _LONGEST:
+        return []
+    by_folded = {each.casefold(): each for each in sorted(known, reverse=True) if len(each) <= _LONGEST}
     found = difflib.get_close_matches(name.casefold(), by_folded, n=limit, cutoff=0.6)
     return [by_folded[each] for each in found]
 

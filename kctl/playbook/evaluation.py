@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kctl.playbook.expressions import MAX_TEXT, ExpressionError, as_text
+from kctl.playbook.expressions import MAX_TEXT, ExpressionError, Room, as_text
 
 if TYPE_CHECKING:
     from jinja2 import nodes
@@ -15,13 +15,21 @@ MAX_WORK = 2_000_000  # nodes walked, values and characters touched
 MAX_ITEMS = 100_000  # of one list
 _WHOLE = range(-(2**63), 2**63)
 _MAX_EXPONENT = 64
+_CHARACTERS_AT_ONCE = 16  # text is copied many times as fast as nodes are walked
+_LONGEST_SHOWN = 100  # characters of a key in a message
 
 
 class Missing:
     """What is not there. It may be asked whether it is defined, and be given a default; all else raises its error."""
 
-    def __init__(self, error: ExpressionError) -> None:
-        self.error = error
+    def __init__(self, message: str, offset: int, hint: Callable[[], str | None] | None = None) -> None:
+        """hint: worked out when somebody is told: an expression may ask for thousands of things that are not there."""
+        self._message, self._offset, self._hint = message, offset, hint
+
+    @property
+    def error(self) -> ExpressionError:
+        """What to tell of it."""
+        return ExpressionError(self._message, self._offset, hint=self._hint() if self._hint else None)
 
 
 def kind_of(value: Any) -> str:
@@ -103,8 +111,7 @@ class Evaluator:
             return self._variables[node.name]
         from kctl.suggestions import did_you_mean
 
-        hint = did_you_mean(node.name, self._variables)
-        return Missing(ExpressionError(f"{node.name} is not defined", node.lineno, hint=hint))
+        return Missing(f"{node.name} is not defined", node.lineno, lambda: did_you_mean(node.name, self._variables))
 
     def _getattr(self, node: Any) -> Any:
         return self.member(self.evaluate(node.node), node.attr, node.lineno + 1)
@@ -127,21 +134,18 @@ class Evaluator:
 
     def member(self, value: Any, key: Any, offset: int) -> Any:
         """What a mapping has by that name, or a list at that place; Missing otherwise."""
+        self.touch(1)
         if isinstance(value, Missing):
             return value
         if isinstance(value, Mapping):
             if isinstance(key, (str, int)) and not isinstance(key, bool) and key in value:
                 return value[key]
-            from kctl.suggestions import did_you_mean
-
-            known = [each for each in value if isinstance(each, str)][:1000]
-            hint = did_you_mean(str(key), known) or (f"it has {', '.join(known[:12])}" if known else None)
-            return Missing(ExpressionError(f"there is no {key!r} in it", offset, hint=hint))
+            return Missing(f"there is no {_shown(key)} in it", offset, lambda: _hint_of(value, key))
         if isinstance(value, (list, tuple, str)) and _is_whole(key):
             if -len(value) <= key < len(value):
                 return value[key]
-            return Missing(ExpressionError(f"there is no item {key}: it has {len(value)}", offset))
-        return Missing(ExpressionError(f"{kind_of(value)} has no {key!r}", offset))
+            return Missing(f"there is no item {key}: it has {len(value)}", offset)
+        return Missing(f"{kind_of(value)} has no {_shown(key)}", offset)
 
     # --- values written out
 
@@ -257,11 +261,11 @@ class Evaluator:
 
     def compared(self, how: str, left: Any, right: Any) -> bool:
         """`left how right`, how being eq, ne, lt, lteq, gt, gteq, in or notin."""
-        self.touch(_weight(left) + _weight(right))
         if how in {"in", "notin"}:
             return self._contains(right, left) == (how == "in")
         if how in {"eq", "ne"}:
-            return _same(left, right) == (how == "eq")
+            return self.same(left, right) == (how == "eq")
+        self.touch(_weight(left) + _weight(right))
         if not (_is_number(left) and _is_number(right)) and not (isinstance(left, str) and isinstance(right, str)):
             raise self.fail(f"{kind_of(left)} and {kind_of(right)} have no order", hint="a text becomes one by `| int`")
         return bool(_ORDERS[how](left, right))
@@ -270,13 +274,44 @@ class Evaluator:
         if isinstance(where, str):
             if not isinstance(what, str):
                 raise self.fail(f"{kind_of(what)} in text", hint="`| string` makes it text")
+            self.touch(len(where) + len(what))
             return what in where
         if isinstance(where, Mapping):
-            return isinstance(what, (str, int)) and what in where
+            return isinstance(what, (str, int)) and not isinstance(what, bool) and what in where
         if isinstance(where, (list, tuple)):
-            self.touch(len(where))
-            return any(_same(each, what) for each in where)
+            return any(self.same(each, what) for each in where)
         raise self.fail(f"{kind_of(where)} has nothing in it")
+
+    def same(self, left: Any, right: Any) -> bool:
+        """Equality of JSON's values: true is not 1, at no depth. What is compared counts, however often it is met."""
+        waiting = [(left, right)]
+        while waiting:
+            one, other = waiting.pop()
+            self.touch(1)
+            if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+                if len(one) != len(other):
+                    return False
+                waiting.extend(zip(one, other, strict=True))
+            elif isinstance(one, Mapping) and isinstance(other, Mapping):
+                if one.keys() != other.keys():
+                    return False
+                waiting.extend((each, other[key]) for key, each in one.items())
+            elif isinstance(one, bool) != isinstance(other, bool) or one != other:
+                return False
+            elif isinstance(one, str):
+                self.touch(len(one))
+        return True
+
+    def weighed(self, value: Any) -> Any:
+        """The value, all that is in it counted: for what goes through all of it at once. Raises ExpressionError."""
+        room = Room(values=MAX_WORK - self._work, characters=MAX_TEXT)
+        before = room.values
+        try:
+            room.take(value)
+        except ExpressionError as exc:
+            raise self.fail(exc.message) from None
+        self.touch(before - room.values + (MAX_TEXT - room.characters) // _CHARACTERS_AT_ONCE)
+        return value
 
     # --- functions
 
@@ -329,11 +364,18 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _same(left: Any, right: Any) -> bool:
-    """Equality of JSON's values: true is not 1."""
-    if isinstance(left, bool) != isinstance(right, bool):
-        return False
-    return bool(left == right)
+def _shown(key: Any) -> str:
+    return repr(key[:_LONGEST_SHOWN]) if isinstance(key, str) else repr(key) if _is_number(key) else kind_of(key)
+
+
+def _hint_of(value: Mapping[Any, Any], key: Any) -> str | None:
+    from kctl.suggestions import did_you_mean
+
+    known = [each for each in value if isinstance(each, str)][:1000]
+    named = [each[:_LONGEST_SHOWN] for each in known[:12]]
+    return (did_you_mean(key, known) if isinstance(key, str) else None) or (
+        f"it has {', '.join(named)}" if named else None
+    )
 
 
 def _weight(value: Any) -> int:

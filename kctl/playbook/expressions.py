@@ -11,7 +11,7 @@ its type, else it is inserted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,6 +25,9 @@ MAX_CHARACTERS = 4096
 MAX_NODES = 500
 MAX_TEXT = 1 << 20  # characters of a text with everything inserted
 MAX_VALUES = 1_000_000  # in the lists and mappings of a result
+MAX_RESULT = 1 << 25  # characters of a result, in all of its texts
+MAX_DEPTH = 100  # of lists and mappings in each other
+MAX_INSERTED = 1000  # expressions in one text
 
 
 class ExpressionError(UsageError):
@@ -138,7 +141,7 @@ def _plain(message: str) -> str:
 def parse_text(text: str) -> tuple[str | Inserted, ...]:
     """A text and the expressions in it, in their order. Raises ExpressionError, its offset within the text."""
     parts: list[str | Inserted] = []
-    position = 0
+    position = literal = 0  # `literal`: where the text begins that is not among the parts yet
     while (start := text.find("{", position)) >= 0:
         opening = text[start : start + 2]
         if opening in {"{%", "{#"}:
@@ -149,27 +152,18 @@ def parse_text(text: str) -> tuple[str | Inserted, ...]:
                 hint=f"for the text itself: {{{{ '{opening}' }}}}",
             )
         if opening != "{{":
-            end = start + 1
-            parts.append(text[position:end])
-            position = end
+            position = start + 1
             continue
-        parts.append(text[position:start])
+        if len(parts) > 2 * MAX_INSERTED:
+            raise ExpressionError(f"more than {MAX_INSERTED:,} expressions in one text", start)
+        if start > literal:
+            parts.append(text[literal:start])
         end = _closing(text, start)
         parts.append(_inserted(text[start + 2 : end], start + 2))
-        position = end + 2
-    parts.append(text[position:])
-    return _joined(parts)
-
-
-def _joined(parts: list[str | Inserted]) -> tuple[str | Inserted, ...]:
-    """Neighbouring texts as one, empty ones left out."""
-    found: list[str | Inserted] = []
-    for part in parts:
-        if isinstance(part, str) and found and isinstance(found[-1], str):
-            found[-1] += part
-        elif part:
-            found.append(part)
-    return tuple(found)
+        position = literal = end + 2
+    if literal < len(text):
+        parts.append(text[literal:])
+    return tuple(parts)
 
 
 def _inserted(source: str, offset: int) -> Inserted:
@@ -224,7 +218,7 @@ def evaluate(source: str, variables: Mapping[str, Any]) -> Any:
     """The value of an expression that stands alone. Raises ExpressionError."""
     from kctl.playbook.evaluation import value_of
 
-    return _bounded(value_of(parse(source).tree, variables))
+    return Room().take(value_of(parse(source).tree, variables))
 
 
 def condition(source: str | bool, variables: Mapping[str, Any]) -> bool:
@@ -239,13 +233,18 @@ def condition(source: str | bool, variables: Mapping[str, Any]) -> bool:
 
 def render(value: Any, variables: Mapping[str, Any]) -> Any:
     """`value` with all expressions in its texts replaced; keys of mappings stay. Raises ExpressionError."""
-    if isinstance(value, str):
-        return _bounded(_rendered(value, variables))
-    if isinstance(value, Mapping):
-        return {key: render(each, variables) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [render(each, variables) for each in value]
-    return value
+    room = Room()
+
+    def rendered(each: Any) -> Any:
+        if isinstance(each, str):
+            return room.take(_rendered(each, variables))
+        if isinstance(each, Mapping):
+            return {key: rendered(inner) for key, inner in each.items()}
+        if isinstance(each, (list, tuple)):
+            return [rendered(inner) for inner in each]
+        return each
+
+    return rendered(value)
 
 
 def _rendered(text: str, variables: Mapping[str, Any]) -> Any:
@@ -277,23 +276,41 @@ def as_text(value: Any, source: str) -> str:
         return "true" if value else "false"
     if isinstance(value, (int, float, str)):
         return str(value)
+    Room(values=MAX_TEXT, characters=MAX_TEXT).take(value)
     return json.dumps(value, ensure_ascii=False)
 
 
-def _bounded(value: Any) -> Any:
-    """The value, when it is not larger than anything that is written down: a list may hold one list many times."""
-    waiting, seen = [value], 0
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, Mapping):
-            waiting.extend(each.values())
-            seen += len(each)
-        elif isinstance(each, (list, tuple)):
-            waiting.extend(each)
-            seen += len(each)
-        if seen > MAX_VALUES:
-            raise ExpressionError(f"a result of more than {MAX_VALUES:,} values")
-    return value
+class Room:
+    """What results may take in all. A list may hold one list, or one long text, many times: each time counts, as it
+    does where the result is written down."""
+
+    def __init__(self, *, values: int = MAX_VALUES, characters: int = MAX_RESULT) -> None:
+        self.values, self.characters = values, characters  # that are left
+        self._most = values, characters
+
+    def take(self, value: Any) -> Any:
+        """The value. Raises ExpressionError when it is too much, or nested too deeply."""
+        self._count(value, 1)
+        return value
+
+    def _count(self, value: Any, depth: int) -> None:
+        inner: Iterable[Any] = ()
+        if isinstance(value, str):
+            self.characters -= len(value)
+        elif isinstance(value, (list, tuple)):
+            self.values -= len(value)
+            inner = value
+        elif isinstance(value, Mapping):
+            self.values -= len(value)
+            inner = (*value, *value.values())
+        if self.values < 0:
+            raise ExpressionError(f"a result of more than {self._most[0]:,} values")
+        if self.characters < 0:
+            raise ExpressionError(f"a result of more than {self._most[1]:,} characters")
+        if depth > MAX_DEPTH:
+            raise ExpressionError(f"a result nested more than {MAX_DEPTH} levels deep")
+        for each in inner:
+            self._count(each, depth + 1)
 
 
 def _kind(value: Any) -> str:

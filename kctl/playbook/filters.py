@@ -101,6 +101,8 @@ def _ordered(run: Evaluator, values: list[Any]) -> list[Any]:
     numbers = all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in values)
     if not numbers and not all(isinstance(each, str) for each in values):
         raise run.fail("only numbers, or only texts, have an order", hint="attribute='…' orders mappings")
+    if not numbers:
+        run.touch(sum(map(len, values)))  # long texts that begin alike are compared to their ends
     return values
 
 
@@ -141,9 +143,7 @@ def unique(run: Evaluator, value: Any, attribute: Any = None) -> list[Any]:
 
 def _key(run: Evaluator, value: Any) -> str:
     """The same for values that are the same."""
-    key = json.dumps(value, sort_keys=True)
-    run.touch(len(key))
-    return key
+    return json.dumps(run.weighed(value), sort_keys=True)
 
 
 def reverse(run: Evaluator, value: Any) -> Any:
@@ -192,7 +192,7 @@ def map_(
     function = FILTERS.get(str(filter))
     if function is None or function is map_:
         raise run.fail(f"map: there is no filter {filter}", hint="attribute='name', or the name of a filter in quotes")
-    return [run.apply(function, each, *arguments) for each in items]
+    return [run.sized(run.apply(function, each, *arguments)) for each in items]
 
 
 def _of_or(run: Evaluator, value: Any, attribute: Any, instead: Any) -> Any:
@@ -331,22 +331,29 @@ def abs_(run: Evaluator, value: Any) -> Any:
     return abs(run.number(value))
 
 
-def tojson(run: Evaluator, value: Any) -> str:  # noqa: ARG001 - each takes it
+def tojson(run: Evaluator, value: Any) -> str:
     """As JSON."""
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(run.weighed(value), ensure_ascii=False)
 
 
 def fromjson(run: Evaluator, value: Any) -> Any:
     """What a JSON text says."""
     text = _text(run, value)
     try:
-        return json.loads(text, parse_constant=_no_number)
+        return run.weighed(json.loads(text, parse_constant=_no_number, parse_float=_finite))
     except (ValueError, RecursionError) as exc:
         raise run.fail(f"fromjson: not JSON: {exc}") from None
 
 
 def _no_number(text: str) -> None:
     raise ValueError(f"{text} is no number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number in {float("inf"), float("-inf")}:
+        raise ValueError(f"{text[:40]} is too large for a number")
+    return number
 
 
 def duration_ms(run: Evaluator, value: Any) -> int:

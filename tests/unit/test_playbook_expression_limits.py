@@ -1,0 +1,111 @@
+"""What one value is, however often it is met: expressions that hold a text or list many times stay bounded."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from kctl.playbook import evaluation
+from kctl.playbook.expressions import MAX_TEXT, ExpressionError, evaluate, parse_text, render
+from kctl.suggestions import closest
+
+BIG = "a" * (MAX_TEXT - 10)
+DEEP = "[" * 900 + "]" * 900
+
+
+def often(value: str) -> str:
+    """An expression for a list that has a value 10,000 times."""
+    return f"(range(10000) | map(attribute='x', default={value}))"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f"{often('big')} | tojson",
+        f"{often('big')} | string",
+        f"{often('big')} | map('reverse') | list",
+        f"{often('[big[:500000], big[:500000]]')} | map('join') | list",
+        f"{often('big[:1000]')} | map('replace', 'a', big[:1000]) | list",
+        f"{often('[big[:1000000]]')} | map('tojson') | list",
+        f"({often('big')} + {often('(big[:1048565] ~ 1)')} + {often('big')}) | sort",
+        f"{often('big')}",
+        "deep | fromjson",
+        "'[1e999]' | fromjson",
+    ],
+)
+def test_nothing_is_made_as_often_as_it_is_named(source: str) -> None:
+    started = time.process_time()
+    with pytest.raises(ExpressionError):
+        evaluate(source, {"big": BIG, "deep": DEEP})
+    assert time.process_time() - started < 3
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f"{often(often('1'))} | tojson",
+        f"{often(often('1'))} | unique",
+        f"{often(often('1'))} == {often(often('2 - 1'))}",
+        f"{often(often('[1]'))} in [{often(often('[1.0]'))}]",
+        f"big | map(attribute='{'a.' * 50}a', default=1)",
+    ],
+)
+def test_work_is_counted_at_each_depth(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluation, "MAX_WORK", 120_000)
+    with pytest.raises(ExpressionError, match=r"too much work|a result of more than"):
+        evaluate(source, {"big": [{}] * 10_000})
+
+
+@pytest.mark.parametrize(
+    ("source", "value"),
+    [
+        ("[true] == [1]", False),
+        ("{'a': [true]} == {'a': [1]}", False),
+        ("{'a': [1.0, 'x']} == {'a': [1, 'x']}", True),
+        ("[[1], [2]] == [[1], [2], []]", False),
+        ("[true] in [[1], [2]]", False),
+        ("[none] in [[none]]", True),
+        ("{'a': 1} != {'b': 1}", True),
+        ("true in {'a': 1}", False),
+    ],
+)
+def test_values_are_the_same_as_in_json(source: str, value: bool) -> None:
+    assert evaluate(source, {}) is value
+
+
+def test_what_is_missing_costs_nothing_until_somebody_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr("kctl.suggestions.did_you_mean", lambda name, _: asked.append(name))
+    row = {f"name{n}": n for n in range(100)}
+    assert evaluate("rows | map(attribute='x', default=7) | sum", {"rows": [row] * 1000}) == 7000
+    assert asked == []
+    with pytest.raises(ExpressionError, match="there is no 'x' in it"):
+        evaluate("rows[0].x", {"rows": [row]})
+    assert asked == ["x"]
+
+
+def test_texts_of_braces_are_read_in_one_pass() -> None:
+    text = "{ " * 300_000
+    started = time.process_time()
+    assert parse_text(text) == (text,)
+    assert time.process_time() - started < 3
+
+
+def test_a_text_has_so_many_expressions_and_no_more() -> None:
+    with pytest.raises(ExpressionError, match="more than 1,000 expressions in one text"):
+        parse_text("a{{ n }}" * 2000)
+
+
+def test_all_texts_of_a_step_have_a_limit_together() -> None:
+    with pytest.raises(ExpressionError, match="more than 33,554,432 characters"):
+        render({"items": ["x{{ big }}"] * 100}, {"big": BIG[:-100]})
+
+
+def test_names_beyond_all_names_are_not_compared() -> None:
+    long: list[Any] = ["ab" * 50_000, "ba" * 50_000]
+    started = time.process_time()
+    assert closest(long[0], long) == closest("orders", long) == []
+    assert closest("ordesr", [*long, "orders"]) == ["orders"]
+    assert time.process_time() - started < 2
