@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kctl.commands import output
 from kctl.commands.invocation import invocation
-from kctl.errors import ExitCode
+from kctl.errors import ExitCode, KctlError
 from kctl.text import counted, printable
 
 if TYPE_CHECKING:
@@ -37,8 +36,9 @@ def lint(
     found = [problem for name in dict.fromkeys(names) for problem in _problems(name)]
     found = list(dict.fromkeys(found))  # two may include the same third
     if inv.output in output.FOR_PEOPLE:
+        lines = _Lines(names)
         for problem in found:
-            _show(problem)
+            _show(problem, lines)
     else:
         inv.emit([told(problem) for problem in found], [])
     files = counted(len(set(names)), "playbook")
@@ -54,10 +54,37 @@ def _problems(name: str) -> Sequence[Problem]:
     return examine(find(name))[1]
 
 
-def _show(problem: Problem) -> None:
+class _Lines:
+    """The lines of the playbooks that were named. What they include may be any file: nothing of it is shown."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        from kctl.playbook.shipped import find
+
+        self._paths = {found.file: found.path for found in map(find, names)}
+        self._read: dict[str, list[str]] = {}
+
+    def of(self, problem: Problem) -> str | None:
+        """The line of a problem; None when it is of another file, or cannot be read any more."""
+        from kctl.input_file import read_input
+        from kctl.playbook.read import MAX_BYTES
+
+        path = self._paths.get(problem.file)
+        if path is None or problem.message.startswith("the secret "):  # which may have it
+            return None
+        if problem.file not in self._read:
+            try:
+                text = read_input(path, max_bytes=MAX_BYTES)[0].decode("utf-8-sig", "replace")
+            except KctlError:
+                text = ""
+            self._read[problem.file] = text.split("\n")
+        lines = self._read[problem.file]
+        return lines[problem.line - 1].rstrip("\r") if problem.line <= len(lines) else None
+
+
+def _show(problem: Problem, lines: _Lines) -> None:
     """The place and the problem, the line with a mark below the word, and what was meant."""
     output.write_line(printable(f"{problem.position}: {problem.message}"))
-    line = None if problem.message.startswith("the secret ") else _line(problem)  # which may have it
+    line = lines.of(problem)
     if line is not None and problem.column <= len(line) + 1:
         lead = line[: problem.column - 1]
         if len(lead) < _WIDEST:
@@ -67,16 +94,3 @@ def _show(problem: Problem) -> None:
             output.write_line(f"    {' ' * len(printable(lead))}{mark}"[: _WIDEST + 4])
     if problem.hint:
         output.write_line(printable(f"    {problem.hint}"))
-
-
-def _line(problem: Problem) -> str | None:
-    """The line of the file; None when it cannot be read any more."""
-    from kctl.playbook.shipped import folder
-
-    for path in (Path(problem.file), folder() / problem.file):
-        try:
-            if path.is_file():
-                return path.read_text(encoding="utf-8-sig", errors="replace").split("\n")[problem.line - 1].rstrip("\r")
-        except (OSError, IndexError):
-            continue
-    return None

@@ -11,6 +11,7 @@ from typing import Any
 from kctl.errors import UsageError
 
 MAX_SECRET_BYTES = 64 * 1024
+_SHORTEST_CODED = 8  # characters of base64
 
 
 def read_secret(what: str, env: str | None, file: str | None) -> str | None:
@@ -124,6 +125,18 @@ def _texts_of(secret: object) -> Iterator[str]:
             yield from (line for line in str(secret).splitlines() if line.strip())
 
 
+def _within_base64(data: bytes) -> Iterator[str]:
+    """What base64 of a longer text has of it, whatever is around it: «user:secret», or with the end of a line."""
+    import base64
+
+    for before in range(3):
+        coded = base64.b64encode(b"\0" * before + data).decode().rstrip("=")
+        first = (before * 8 + 5) // 6  # characters of which each bit is the secret's
+        last = (before + len(data)) * 8 // 6
+        if last - first >= _SHORTEST_CODED:
+            yield coded[first:last]
+
+
 def _forms(text: str) -> Iterator[str]:
     """The ways in which a text is written down."""
     import base64
@@ -136,4 +149,5 @@ def _forms(text: str) -> Iterator[str]:
         yield json.dumps(text, ensure_ascii=ascii_only)[1:-1]
     yield repr(text)[1:-1]
     yield base64.b64encode(data).decode()
+    yield from _within_base64(data)
     yield quote(data, safe="")

@@ -4,7 +4,8 @@ PyYAML parses; the values are built here, from its events, so that nothing surpr
 
 - scalars as YAML 1.2's core schema has them (https://yaml.org/spec/1.2.2/#103-core-schema): `no` and `yes` are
   text, `010` is 10, `2024-01-01` and `12:30` are text;
-- anchors, aliases, tags, merge keys, several documents and duplicate keys are refused;
+- anchors, aliases, tags, merge keys, several documents and duplicate keys are refused, and characters that end a line
+  unseen;
 - size, depth and number of values are bounded, so that 300 bytes cannot become 3 GB;
 - every mapping and list knows the line and column of what is in it, for the errors of the schema that comes after.
 """
@@ -34,6 +35,9 @@ _HEX = re.compile(r"0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 _INT64 = range(-(2**63), 2**63)
+# Ends of lines for YAML 1.1's parsers, and not for most editors: what follows one looks like part of a comment.
+_HIDDEN_BREAK = re.compile("[\x85\u2028\u2029]|\r(?!\n)")
+_BREAK_NAMES = {"\x85": "a next line (U+0085)", "\r": "a carriage return without a line feed"}
 
 
 class Place(NamedTuple):
@@ -110,6 +114,12 @@ def load(data: bytes | str, *, source: str, max_bytes: int = MAX_BYTES) -> Any:
     except UnicodeDecodeError as exc:
         line, column = _line_and_column(raw[: exc.start].decode("utf-8", "replace"))
         raise InvalidFile(f"{source}:{line}:{column}: not UTF-8 text", hint="save the file as UTF-8") from None
+    hidden = _HIDDEN_BREAK.search(text)
+    if hidden:
+        line, column = _line_and_column(text[: hidden.start()])
+        what = _BREAK_NAMES.get(hidden.group(), f"a line separator (U+{ord(hidden.group()):04X})")
+        hint = "end lines with \\n; within a text write it as \\r, \\N, \\L or \\P in double quotes"
+        raise InvalidFile(f"{source}:{line}:{column}: {what} ends a line that looks like going on", hint=hint)
     return _Builder(source, text).document(_events(text, source))
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from kctl.errors import InvalidFile, KctlError, Refused
 from kctl.playbook.expressions import is_expression
-from kctl.playbook.model import MAX_INCLUDE_DEPTH, Playbook, Problem, Step
+from kctl.playbook.model import MAX_INCLUDE_DEPTH, VERSION, Playbook, Problem, Step
 from kctl.playbook.operations import Operations
 from kctl.playbook.parameters import as_typed, plain
 from kctl.playbook.problems import Problems
-from kctl.playbook.read import read_all
-from kctl.playbook.shipped import find, text_of
+from kctl.playbook.read import NO_FORMAT, read_all
+from kctl.playbook.shipped import Found, find, text_of
 from kctl.suggestions import did_you_mean
 
 
@@ -41,7 +41,7 @@ class Included:
                 raise Refused(f"includes are nested more than {MAX_INCLUDE_DEPTH} deep")
             met = key in self._read
             if not met:
-                self._read[key] = read_all(text_of(found), source=found.path, file=found.file, known=self._known)
+                self._read[key] = self._read_one(found)
         except KctlError as exc:
             problems.value(step.arguments, "playbook", exc.message, exc.hint)
             return []
@@ -53,6 +53,13 @@ class Included:
         from kctl.playbook.lint import lint
 
         return [*wrong, *lint(included, known=self._known, trail=here, met=self)]
+
+    def _read_one(self, found: Found) -> tuple[Playbook | None, list[Problem]]:
+        """A file that was not meant to be a playbook, of passwords for example, is not told about in detail."""
+        read = read_all(text_of(found), source=found.path, file=found.file, known=self._known)
+        if any(problem.message == NO_FORMAT for problem in read[1]):
+            raise Refused(f"{found.file} is no playbook", hint=f"one begins with playbook: {VERSION}")
+        return read
 
 
 def _key(path: Path | None) -> str:

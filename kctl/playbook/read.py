@@ -17,10 +17,12 @@ MAX_BYTES = 1 << 20
 MAX_NAME = 100
 MAX_STEPS = 1000
 MAX_DESCRIPTION = 2000
+NO_FORMAT = "no format is named"
 KEYS = ("playbook", "name", "description", "parameters", "steps", "on_failure", "finally")
 PARAMETER_KEYS = ("type", "description", "default", "secret", "choices", "minimum", "maximum")
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]{0,63}", re.ASCII)
+_TURNS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _OF_EXPRESSIONS = frozenset({
     "and", "else", "false", "if", "in", "is", "none", "not", "or", "true", "range",
 })  # fmt: skip
@@ -50,8 +52,18 @@ def read_all(
     if not isinstance(document, YamlMap):
         problems.at(1, 1, "a playbook is a mapping", f"it begins with playbook: {VERSION}, name and steps")
         return None, problems.found
+    _turned(raw, problems)
     playbook = _Reader(document, problems, known or operations()).playbook(raw, source, file)
     return playbook, in_order(problems.found)
+
+
+def _turned(raw: bytes, problems: Problems) -> None:
+    """Characters that make a line look like another one: what a reviewer reads is not what is run (CVE-2021-42574)."""
+    for number, line in enumerate(raw.decode("utf-8-sig").split("\n"), 1):
+        found = _TURNS.search(line)
+        if found:
+            said = f"the character U+{ord(found.group()):04X} changes the order in which a line is shown"
+            problems.at(number, found.start() + 1, said, f"write \\u{ord(found.group()):04x} in double quotes")
 
 
 def _of_yaml(error: InvalidFile, file: str) -> Problem:
@@ -100,7 +112,7 @@ class _Reader:
     def _version(self) -> None:
         version = self._document.get("playbook")
         if version != VERSION or isinstance(version, bool):
-            said = f"the format {version!r} is not known" if "playbook" in self._document else "no format is named"
+            said = f"the format {version!r} is not known" if "playbook" in self._document else NO_FORMAT
             self._problems.value(self._document, "playbook", said, f"write playbook: {VERSION}")
 
     def _name(self) -> str:

@@ -89,6 +89,22 @@ def test_lint_of_what_is_fine(folder: Path, capsys: pytest.CaptureFixture[str]) 
     assert (shown.out, shown.err) == ("", "2 playbooks: nothing is wrong\n")
 
 
+def test_lint_shows_nothing_of_files_that_are_only_included(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "secrets.yaml").write_text("token: hunter2-token\nname: hunter2-name\n")
+    (folder / "secrets").write_text("hunter2-line\n")
+    (folder / "part.yaml").write_text("playbook: 1\nname: part\nsteps: [{lag: {}, hunter2: 1}]\n")
+    (folder / "large.yaml").write_bytes(b"#" * (1 << 21))
+    names = ("secrets.yaml", "./secrets", "part.yaml", "large.yaml")
+    steps = "".join(f"- id: s{number}\n  include: {name}\n" for number, name in enumerate(names))
+    (folder / "main.yaml").write_text(f"playbook: 1\nname: main\nsteps:\n{steps}")
+    assert app.main(["playbook", "lint", "main.yaml"]) == 2
+    shown = capsys.readouterr().out
+    assert "hunter2-" not in shown
+    assert "main.yaml:5:12: secrets.yaml is no playbook\n      include: secrets.yaml\n" in shown
+    assert "part.yaml:3:19: a step has no hunter2\n    it has " in shown
+    assert "large.yaml has more than 1,048,576 bytes" in shown
+
+
 def test_lint_of_what_is_not_there(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert app.main(["playbook", "lint", "bad.yml"]) == 4
     assert "there is no file bad.yml" in capsys.readouterr().err
@@ -105,7 +121,15 @@ def test_lint_of_what_is_not_there(folder: Path, capsys: pytest.CaptureFixture[s
             b'playbook: 1\nname: "\\e[2J\\e]0;x\\a"\nsteps: [lag: {}]\n',
             "h.yaml:2:7: '\\x1b[2J\\x1b]0;x\\x07' is not a name",
         ),
-        ("playbook: 1\nname: p\nsteps: ['\u202e': {}]\n".encode(), "h.yaml:3:9: a step has no \\u202e"),
+        (
+            "playbook: 1\nname: p\nsteps: ['\u202e': {}]\n".encode(),
+            "h.yaml:3:9: a step has no \\u202e",
+        ),
+        ("playbook: 1\nname: p # \u2066\nsteps: [lag: {}]\n".encode(), "h.yaml:2:11: the character U+2066 changes"),
+        (
+            "playbook: 1\nname: p\nsteps:\n# \u2028- run: [ls]\n".encode(),
+            "h.yaml:4:3: a line separator (U+2028) ends a line",
+        ),
     ],
 )
 def test_hostile_files(folder: Path, capsys: pytest.CaptureFixture[str], text: bytes, says: str) -> None:
