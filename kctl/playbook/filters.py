@@ -14,6 +14,7 @@ from typing import Any
 from kctl.errors import KctlError
 from kctl.playbook.evaluation import MAX_ITEMS, Evaluator, Missing, kind_of
 from kctl.playbook.expressions import MAX_TEXT, as_text
+from kctl.playbook.json_text import value_of_json
 
 _MAX_RANGE = 10_000
 
@@ -340,20 +341,10 @@ def fromjson(run: Evaluator, value: Any) -> Any:
     """What a JSON text says."""
     text = _text(run, value)
     try:
-        return run.weighed(json.loads(text, parse_constant=_no_number, parse_float=_finite))
-    except (ValueError, RecursionError) as exc:
+        found = value_of_json(text)
+    except ValueError as exc:
         raise run.fail(f"fromjson: not JSON: {exc}") from None
-
-
-def _no_number(text: str) -> None:
-    raise ValueError(f"{text} is no number")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if number in {float("inf"), float("-inf")}:
-        raise ValueError(f"{text[:40]} is too large for a number")
-    return number
+    return run.weighed(found)
 
 
 def duration_ms(run: Evaluator, value: Any) -> int:

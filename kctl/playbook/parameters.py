@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import Any
 
 from kctl.errors import InvalidFile, KctlError, UsageError
 from kctl.input_file import read_input
+from kctl.playbook.json_text import value_of_json
 from kctl.playbook.model import Parameter, Playbook
 from kctl.secrets import Redactor, check_private, read_secret
 from kctl.strict_yaml import YamlMap, load
@@ -175,8 +175,8 @@ def from_text(parameter: Parameter, text: str) -> Any:
         return [part.strip() for part in text.split(",")] if text.strip() else []
     if parameter.type in {"list", "mapping"}:
         try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
+            return value_of_json(text)
+        except ValueError:
             return text
     return text
 

@@ -9,6 +9,9 @@ import pytest
 
 from kctl.playbook import evaluation
 from kctl.playbook.expressions import MAX_TEXT, ExpressionError, evaluate, parse_text, render
+from kctl.playbook.json_text import value_of_json
+from kctl.playbook.model import Parameter, Position
+from kctl.playbook.parameters import from_text
 from kctl.suggestions import closest
 
 BIG = "a" * (MAX_TEXT - 10)
@@ -109,3 +112,15 @@ def test_names_beyond_all_names_are_not_compared() -> None:
     assert closest(long[0], long) == closest("orders", long) == []
     assert closest("ordesr", [*long, "orders"]) == ["orders"]
     assert time.process_time() - started < 2
+
+
+@pytest.mark.parametrize("text", ["NaN", "[Infinity]", '{"a": -1e999}', "[" * 5000, "[" * 101 + "]" * 101, "", "{"])
+def test_json_that_cannot_be_written_down_again(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        value_of_json(text)
+
+
+def test_json_is_its_value() -> None:
+    assert value_of_json('{"a": [1, 1.5, "x", null, true]}') == {"a": [1, 1.5, "x", None, True]}
+    mapping = Parameter("m", "mapping", None, False, False, "", (), None, None, Position("f", 1, 1))
+    assert from_text(mapping, '{"a": NaN}') == '{"a": NaN}', "text, which no mapping is"
