@@ -86,7 +86,7 @@ def command(
             "survive": survive, "brokers": brokers,
         }
     )  # fmt: skip
-    asked = capacity_measure.Asked(duration, max_bytes, record_size, acks, compression, dry_run)
+    asked = capacity_measure.Asked(duration, max_bytes, record_size, acks, compression)
     if not measure:
         asked.refuse_alone()
     if not from_cluster and (match or window):

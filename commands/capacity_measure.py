@@ -33,13 +33,12 @@ class Asked:
     record_size: str | None
     acks: Acks | None
     compression: Compression | None
-    dry_run: bool
 
     def refuse_alone(self) -> None:
         """Raise UsageError when one is given."""
         given = {
             "--duration": self.duration, "--max-bytes": self.max_bytes, "--record-size": self.record_size,
-            "--acks": self.acks, "--compression-codec": self.compression, "--dry-run": self.dry_run or None,
+            "--acks": self.acks, "--compression-codec": self.compression,
         }  # fmt: skip
         for name, value in given.items():
             if value is not None:

@@ -90,4 +90,4 @@ WithCompression = Annotated[
     Compression | None,
     typer.Option("--compression-codec", "--compression", help="With --measure: of the batches; none."),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="With --measure: show what would be done, make no topic.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what --measure would do, make no topic.")]

@@ -7,7 +7,10 @@ is not among those below, and a value of another shape, count as a change.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kctl.playbook.operations import Operation
 
 Rule = Callable[[Any, Mapping[str, Any]], bool]
 
@@ -49,11 +52,18 @@ def always(_value: Any, _arguments: Mapping[str, Any]) -> bool:
     return True
 
 
-def when_given(name: str) -> Rule:
-    """It writes the file that this argument names, and prints without it."""
+# Operations that change nothing without this argument: they print what they would write, or work it out.
+ONLY_WITH = {
+    "capacity": "measure", "cluster.export": "out", "consume": "group", "group.export": "out",
+    "topic.reassign.plan": "out",
+}  # fmt: skip
+
+
+def only_with(operation: str) -> Rule:
+    """It changes something when it is given what ONLY_WITH names, and nothing without."""
 
     def rule(_value: Any, arguments: Mapping[str, Any]) -> bool:
-        return arguments.get(name) is not None
+        return arguments.get(ONLY_WITH[operation]) not in (None, False)
 
     return rule
 
@@ -105,19 +115,15 @@ def _produced(value: Any, _arguments: Mapping[str, Any]) -> bool:
     return bool(value.get("sent") if acknowledged is None else acknowledged or value.get("unknown"))
 
 
-def _consumed(_value: Any, arguments: Mapping[str, Any]) -> bool:
-    """It commits for a group, and changes nothing without one."""
-    return arguments.get("group") is not None
-
-
 RULES: dict[str, Rule] = {
+    "capacity": only_with("capacity"),
     "cluster.create": always,
     "cluster.start": any_of("started", "resumed"),
     "cluster.stop": any_of("stopped", "killed"),
     "cluster.restart": _restarted,
     "cluster.warm": always,
     "cluster.destroy": always,
-    "cluster.export": when_given("out"),
+    "cluster.export": only_with("cluster.export"),
     "cluster.kill": always,
     "cluster.pause": always,
     "cluster.unpause": always,
@@ -131,7 +137,7 @@ RULES: dict[str, Rule] = {
     "topic.truncate": by_words,
     "topic.clone": by_words,
     "topic.apply": by_words,
-    "topic.reassign.plan": when_given("out"),
+    "topic.reassign.plan": only_with("topic.reassign.plan"),
     "topic.reassign.apply": _reassigned,
     "topic.reassign.pause": always,
     "topic.reassign.resume": always,
@@ -143,9 +149,9 @@ RULES: dict[str, Rule] = {
     "leader.balance": _balanced,
     "broker.loggers.set": by_words,
     "produce": _produced,
-    "consume": _consumed,
+    "consume": only_with("consume"),
     "group.reset_offsets": by_words,
-    "group.export": when_given("out"),
+    "group.export": only_with("group.export"),
     "group.import": by_words,
     "group.delete": by_words,
     "group.delete_offsets": by_words,
@@ -165,6 +171,12 @@ RULES: dict[str, Rule] = {
     "runtime.install": always,
     "runtime.remove": always,
 }
+
+
+def can_change(operation: Operation, arguments: Mapping[str, Any]) -> bool:
+    """Whether an operation with these arguments may change something, as far as can be told before."""
+    name = ".".join(operation.command).replace("-", "_")
+    return operation.changes and (name not in ONLY_WITH or only_with(name)(None, arguments))
 
 
 def changed(operation: str, value: Any, arguments: Mapping[str, Any]) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kctl.errors import KctlError
+from kctl.playbook.changes import can_change
 from kctl.playbook.model import MAX_INCLUDE_DEPTH, Playbook, Step
 from kctl.playbook.operations import Operations, operations
 from kctl.playbook.own_steps import OWN_STEPS
@@ -137,7 +138,8 @@ def _effect(playbook: Playbook, step: Step, known: Operations, depth: int) -> tu
     if own is not None:
         return own.changes, not own.changes
     operation = known.find(step.kind)
-    return operation.changes, operation.dry_run or not operation.changes
+    changes = can_change(operation, step.arguments)
+    return changes, operation.dry_run or not changes
 
 
 def _of_included(playbook: Playbook, step: Step, known: Operations, depth: int) -> tuple[bool, bool]:

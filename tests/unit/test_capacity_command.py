@@ -100,7 +100,6 @@ REFUSED = [
     (("--data", "1TB", "--window", "5s"), 2, "go with --from-cluster"),
     (("--from-cluster", "--window", "2h"), 2, "--window 2h is not between"),
     (("--data", "1TB", "--duration", "5s"), 2, "--duration goes with --measure"),
-    (("--data", "1TB", "--dry-run"), 2, "--dry-run goes with --measure"),
     (("--measure", "--duration", "11m"), 2, "--duration 11m is not between"),
     (("--measure", "--record-size", "2MB"), 2, "a record of 2,000,000 bytes"),
     (("--measure", "--max-bytes", "10"), 2, "less than one record"),

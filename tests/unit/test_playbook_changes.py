@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import kctl
-from kctl.playbook.changes import RULES, UNCHANGED_WORDS, by_words, changed
+from kctl.playbook.changes import ONLY_WITH, RULES, UNCHANGED_WORDS, by_words, can_change, changed
 from kctl.playbook.operations import operations
 
 STARTED = {"name": "dev", "started": ["broker-1"], "already_running": [], "resumed": [], "duration_ms": 5}
@@ -97,7 +97,11 @@ def test_every_operation_that_can_change_something_has_a_rule() -> None:
         ("segment.verify", {"dry_run": False, "indexes": [{"result": "left alone"}], "verified": {}}, {}, False),
         ("spark.warm", {"path": "x", "made": False}, {}, False),
         ("runtime.remove", {"version": "3.9.2", "removed": False}, {}, True),  # a dry run
+        ("capacity", {"plan": {}, "measured": None}, {"from_cluster": True, "measure": False}, False),
+        ("capacity", {"plan": {}, "measured": {}}, {"measure": True}, True),
         ("topic.list", [{"name": "a"}], {}, False),
+        ("doctor", {"findings": [{"rule": "brokers"}]}, {}, False),
+        ("cluster.health", {"healthy": False}, {}, False),
         ("lag.check", [], {}, False),
     ],
 )
@@ -120,3 +124,23 @@ def test_the_words_are_those_of_the_commands() -> None:
     )
     for word in UNCHANGED_WORDS:
         assert re.search(rf'"{word}"', said), word
+
+
+@pytest.mark.parametrize(
+    ("operation", "arguments", "expected"),
+    [
+        ("capacity", {"from_cluster": True}, False),
+        ("capacity", {"measure": "{{ measure }}"}, True),
+        ("topic.reassign.plan", {}, False),
+        ("topic.reassign.plan", {"out": "p.json"}, True),
+        ("topic.create", {"names": ["a"]}, True),
+        ("doctor", {}, False),
+    ],
+)
+def test_what_can_be_told_before(operation: str, arguments: Mapping[str, Any], expected: bool) -> None:
+    assert can_change(operations().find(operation), arguments) is expected
+
+
+def test_what_operations_change_only_with_is_an_argument_of_theirs() -> None:
+    known = operations()
+    assert all(known.find(name).argument(argument) for name, argument in ONLY_WITH.items())
