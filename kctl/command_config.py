@@ -13,7 +13,8 @@ import re
 from pathlib import Path
 
 from kctl.context import MECHANISMS, PROTOCOLS, Security, full_path
-from kctl.errors import InvalidFile, UsageError
+from kctl.errors import InvalidFile, NotFound, UsageError
+from kctl.input_file import read_input
 from kctl.properties import parse_properties
 
 MAX_BYTES = 1 << 20
@@ -61,12 +62,9 @@ def read_properties(file: str) -> dict[str, str]:
     """The keys and values of a .properties file. Raises UsageError, InvalidFile."""
     path = Path(file).expanduser()
     try:
-        with path.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
-    except OSError as exc:
-        raise UsageError(f"cannot read {path}: {exc.strerror}") from None
-    if len(data) > MAX_BYTES:
-        raise InvalidFile(f"{path}: larger than {MAX_BYTES} bytes")
+        data, _ = read_input(path, max_bytes=MAX_BYTES)
+    except NotFound:
+        raise UsageError(f"cannot read {path}: No such file or directory") from None
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:

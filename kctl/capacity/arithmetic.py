@@ -13,8 +13,8 @@ from math import ceil, floor
 
 from kctl.capacity.fields import MOST_BROKERS, Inputs, Number
 from kctl.errors import Refused
+from kctl.health.rules_sizes import CLEANER_BYTES_PER_KEY
 
-CLEANER_BYTES_PER_KEY = 24  # SkimpyOffsetMap: 16 of the key's hash, 8 of its offset
 CLEANER_LOAD = Fraction(9, 10)  # log.cleaner.io.buffer.load.factor
 CLEANER_BUFFER_BYTES = 128 * 2**20  # log.cleaner.dedupe.buffer.size, of all threads together
 MIN_CLEANABLE_RATIO = Fraction(1, 2)  # min.cleanable.dirty.ratio: so much may be waiting to be compacted

@@ -9,11 +9,10 @@ from kctl.capacity import arithmetic as sums
 from kctl.capacity.fields import BYTES, BYTES_PER_S, DEFAULT, Inputs
 from kctl.capacity.model import CapacityPlan, Caution, TopicPlan, Workload
 from kctl.capacity.sheet import shown
+from kctl.health.rules_sizes import MOST_REPLICAS, MOST_REPLICAS_PER_BROKER
 from kctl.text import counted
 from kctl.units import format_duration
 
-# Advice for clusters with ZooKeeper, from Kafka 1.1 on; KRaft carries more.
-MOST_REPLICAS_PER_BROKER, MOST_REPLICAS = 4_000, 200_000
 MAPS_PER_SEGMENT = 2  # the offset and the time index are mapped (Kafka's documentation, «OS»)
 LINUX_MAPS = 65_530  # vm.max_map_count as Linux has it
 _QUIET = 2  # records that live so many times as long as retention says

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from kctl.errors import UsageError
+from kctl.health.rules_sizes import LARGE_PARTITION
 from kctl.records.pace import parse_record_rate
 from kctl.units import parse_duration_ms, parse_percent, parse_size, parse_throughput
 
@@ -135,7 +136,7 @@ _FIELDS = (
     Field("groups", TOPIC, COUNT, whole(0, 100_000), 1),
     Field("consumer_rate", TOPIC, BYTES_PER_S, parse_throughput, 50_000_000),
     Field("producer_rate", TOPIC, BYTES_PER_S, parse_throughput),
-    Field("max_partition_size", TOPIC, BYTES, _size, 25_000_000_000),
+    Field("max_partition_size", TOPIC, BYTES, _size, LARGE_PARTITION),
     Field("partitions", TOPIC, COUNT, whole(1, 1_000_000)),
     # brokers
     Field("disk", CLUSTER, BYTES, _size),

@@ -13,6 +13,7 @@ from kctl.capacity.fields import BYTES, BYTES_PER_S, COUNT, MS, RATIO, SEEN, Inp
 from kctl.capacity.model import Bound, CapacityPlan, Losses, TopicPlan, Workload
 from kctl.capacity.sheet import Sheet
 from kctl.errors import Refused, UsageError
+from kctl.health.rules_sizes import CLEANER_BYTES_PER_KEY
 
 MOST_TOPICS = 100_000
 MOST_PARTITIONS = 10_000_000  # as with brokers: what needs more is a slip of the pen
@@ -178,7 +179,7 @@ def _network_lines(sheet: Sheet, load: sums.Load) -> None:
 
 
 def _cleaner_lines(sheet: Sheet, partitions: int) -> None:
-    sheet.fact("cleaner_bytes_per_key", sums.CLEANER_BYTES_PER_KEY, BYTES, "default")
+    sheet.fact("cleaner_bytes_per_key", CLEANER_BYTES_PER_KEY, BYTES, "default")
     sheet.fact("cleaner_load", sums.CLEANER_LOAD, RATIO, "default")
     formula = "keys × growth_factor ÷ partition_count × cleaner_bytes_per_key ÷ cleaner_load"
     needed = sums.cleaner_bytes(sheet.value("keys"), sheet.value("growth_factor"), partitions)

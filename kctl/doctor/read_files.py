@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 from kctl.command_config import read_properties
 from kctl.deploy.broker_settings import Setting, base_name, known_settings, problem_of, settings_in
 from kctl.doctor.defaults import default_of
+from kctl.doctor.outdated import outdated_name, outdated_value
 from kctl.errors import UsageError
 from kctl.health.rule import Releases, parse_releases
 from kctl.health.rule_facts import FileFacts, RuleFacts, Settings
 from kctl.suggestions import closest
 
 _OF_NO_SETTING = "${"  # a config provider's variable (KIP-297): what it stands for is not known here
+_BY_DURATION = "by_duration:"  # of auto.offset.reset since 4.0 (KIP-1106)
 ROLES = ("producer", "consumer")
+# What a file is taken to be for when nobody says: advice for releases before is right for hardly anybody.
+ASSUMED = Releases((1, 0), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,7 @@ def file_facts(brokers: Sequence[PropertiesFile], clients: Sequence[PropertiesFi
         producers=_for(clients, "producer"),
         consumers=_for(clients, "consumer"),
         releases={each.settings.where: each.settings.releases for each in every},
+        assumed=ASSUMED,
     )
 
 
@@ -61,7 +66,10 @@ def releases_named(text: str | None) -> Releases | None:
 def _clients() -> dict[str, dict[str, Setting]]:
     """client_settings.json: what producers, consumers and admin clients of 3.9.2 know, from their ConfigDef."""
     document = json.loads(Path(__file__).with_name("client_settings.json").read_text(encoding="utf-8"))
-    return {kind: settings_in(document[kind]) for kind in (*ROLES, "admin")}
+    found = {kind: settings_in(document[kind]) for kind in (*ROLES, "admin")}
+    reset = "auto.offset.reset"  # its validator has no list of values
+    found["consumer"][reset] = replace(found["consumer"][reset], values=("latest", "earliest", "none"))
+    return found
 
 
 @lru_cache(maxsize=1)
@@ -76,7 +84,7 @@ def read_broker_file(file: str, releases: Releases | None = None) -> PropertiesF
     values = read_properties(file)
     known = known_settings()
     unknown = [key for key in values if base_name(key) not in known and key not in _newer()]
-    facts = _facts(file, values, unknown, {**known}, base=True)
+    facts = _facts(file, values, unknown, known, releases, broker=True)
     return PropertiesFile(_settings(file, values, known, releases), facts)
 
 
@@ -93,7 +101,9 @@ def read_client_file(file: str, releases: Releases | None = None) -> PropertiesF
     unknown = [key for key in values if key not in known]
     defaults = {name: setting for role in roles for name, setting in kinds[role].items()} or kinds["admin"]
     return PropertiesFile(
-        _settings(file, values, defaults, releases), _facts(file, values, unknown, known, base=False), roles
+        _settings(file, values, defaults, releases),
+        _facts(file, values, unknown, known, releases, broker=False),
+        roles,
     )
 
 
@@ -128,21 +138,37 @@ def _is_secret(name: str, known: Mapping[str, Setting]) -> bool:
 
 
 def _facts(
-    file: str, values: Mapping[str, str], unknown: Iterable[str], known: Mapping[str, Setting], *, base: bool
+    file: str,
+    values: Mapping[str, str],
+    unknown: Iterable[str],
+    known: Mapping[str, Setting],
+    releases: Releases | None,
+    *,
+    broker: bool,
 ) -> FileFacts:
+    gone = {name: said for name in unknown if (said := outdated_name(name, releases, broker=broker))}
     wrong = {}
     for name, value in values.items():
-        setting = known.get(base_name(name) if base else name)
+        setting = known.get(base_name(name) if broker else name)
         if setting is None or _OF_NO_SETTING in value:
             continue
+        said = None if broker else outdated_value(name, value, releases)
+        if said:
+            gone[name] = said
+            continue
         problem = problem_of(setting, value.strip())
-        if problem:
+        if problem and not value.strip().startswith(_BY_DURATION):
             shown = "its value" if _is_secret(name, known) else repr(value.strip())
             wrong[name] = f"{name}: {shown} is not {problem}"
-    secrets = tuple(name for name, value in values.items() if _holds_secret(name, value, known))
-    mode = Path(file).expanduser().stat().st_mode & 0o777
-    variables = tuple(name for name, value in values.items() if _OF_NO_SETTING in value)
-    return FileFacts(file, {name: closest(name, known) for name in unknown}, wrong, mode, secrets, variables)
+    return FileFacts(
+        path=file,
+        unknown={name: closest(name, known) for name in unknown if name not in gone},
+        wrong=wrong,
+        outdated=tuple(gone.values()),
+        mode=Path(file).expanduser().stat().st_mode & 0o777,
+        secrets=tuple(name for name, value in values.items() if _holds_secret(name, value, known)),
+        variables=tuple(name for name, value in values.items() if _OF_NO_SETTING in value),
+    )
 
 
 def _holds_secret(name: str, value: str, known: Mapping[str, Setting]) -> bool:

@@ -108,6 +108,6 @@ def _version_notes(facts: RuleFacts) -> list[str]:
     silent = [where for where, found in facts.releases.items() if found is None]
     if not silent:
         return []
-    what = "file" if facts.files is not None else "broker"
-    hint = "; --kafka-version says it" if what == "file" else ""
-    return [f"which release it is cannot be told of {', '.join(silent)}: rules of all releases are applied{hint}"]
+    if facts.assumed is None:
+        return [f"which release it is cannot be told of {', '.join(silent)}: rules of all releases are applied"]
+    return [f"{', '.join(silent)}: taken to be of Kafka {facts.assumed}; --kafka-version says which it is"]

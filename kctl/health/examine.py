@@ -115,7 +115,8 @@ def why_skipped(rule: Rule, facts: RuleFacts) -> str | None:
     if absent(facts, rule.needs):
         missing = (name.replace("_", " ") for name in rule.needs if getattr(facts, name) is None)
         return f"not looked at: {', '.join(missing)}"
-    told = [each for each in facts.releases.values() if each is not None]
+    found = (each or facts.assumed for each in facts.releases.values())
+    told = [each for each in found if each is not None]
     if told and len(told) == len(facts.releases) and not any(rule.versions.holds_for(each) for each in told):
         return f"it holds {rule.versions}, and this is {', '.join(dict.fromkeys(map(str, told)))}"
     return None

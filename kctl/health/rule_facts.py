@@ -96,12 +96,13 @@ class ZooKeeperFacts:
 @dataclass(frozen=True, slots=True)
 class FileFacts:
     """A .properties file as it stands. unknown: key → names that were probably meant. wrong: key → what its value is
-    not. mode: permission bits. secrets: keys that hold a password. variables: keys of which a
-    config provider has the value."""
+    not. outdated: what to say of names and values that are gone. mode: permission bits. secrets: keys that hold a
+    password. variables: keys of which a config provider has the value."""
 
     path: str
     unknown: Mapping[str, Sequence[str]] = field(default_factory=dict)
     wrong: Mapping[str, str] = field(default_factory=dict)
+    outdated: tuple[str, ...] = ()
     mode: int = 0o600
     secrets: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
@@ -113,7 +114,7 @@ class RuleFacts:
 
     broker_count: None where a file stands alone. feature_levels: of brokers, by id. differences: of brokers' settings.
     broker_files, client_files: with what only a file shows. producers, consumers, clients: files by what they are for;
-    clients: all of them.
+    clients: all of them. assumed: what those are taken to be of which nobody can tell the release.
     """
 
     health: Health | KctlError | None = None
@@ -133,6 +134,7 @@ class RuleFacts:
     producers: Sequence[Settings] | None = None
     consumers: Sequence[Settings] | None = None
     releases: Mapping[str, Releases | None] = field(default_factory=dict)
+    assumed: Releases | None = None
 
 
 def read_brokers(facts: RuleFacts) -> list[Settings]:

@@ -50,6 +50,10 @@ def _wrong(facts: RuleFacts) -> list[Found]:
     return [Found(said, (each.path,)) for each in facts.files or () for said in each.wrong.values()]
 
 
+def _outdated(facts: RuleFacts) -> list[Found]:
+    return [Found(said, (each.path,)) for each in facts.files or () for said in each.outdated]
+
+
 def _readable(facts: RuleFacts) -> list[Found]:
     return [
         Found(f"mode {each.mode:04o}, with {', '.join(each.secrets)}", (each.path,))
@@ -197,6 +201,12 @@ RULES = (
         "names of their own; those of 3.9.2 are known here.)",
         "org.apache.kafka.common.config.AbstractConfig.logUnused", "Correct the name, or leave it to its plugin.",
         _unknown,
+    ),
+    Rule(
+        "outdated-setting", Severity.WARNING, "A setting of older releases", ("files",),
+        "It is ignored (a value: refused): what was meant keeps its default. Notes and examples of many years ago are "
+        "still copied.",
+        "Kafka's upgrade notes, 0.9 to 4.0", "Write what took its place.", _outdated, Versions(since=(0, 9)),
     ),
     Rule(
         "wrong-value", Severity.ERROR, "A value that Kafka does not take", ("files",),

@@ -13,8 +13,15 @@ from kctl.units import format_duration, format_size
 
 _BATCH_OVERHEAD = 12  # org.apache.kafka.common.record.Records.LOG_OVERHEAD: what the two defaults differ by
 LARGE_MESSAGE = 10 * 1024 * 1024
-_PARTITIONS_ON_BROKER, _PARTITIONS_IN_CLUSTER = 4_000, 200_000
-_LARGE_PARTITION = 25 * 10**9
+# Advice for clusters with ZooKeeper, from Kafka 1.1 on; KRaft carries more.
+MOST_REPLICAS_PER_BROKER, MOST_REPLICAS = 4_000, 200_000
+LARGE_PARTITION = 25 * 10**9  # bytes
+CLEANER_BYTES_PER_KEY = (
+    24  # org.apache.kafka.storage.internals.log.SkimpyOffsetMap: 16 of the key's hash, 8 of its offset
+)
+_FEW_KEYS = 1_000_000
+_LEAST_PER_THREAD = 1 << 20
+_LONGEST_AHEAD_MS, _NO_LIMIT = 86_400_000, 2**63 - 1
 
 
 def per_broker(judge: Callable[[Settings], str | None]) -> Evaluate:
@@ -96,11 +103,11 @@ def _partitions(facts: RuleFacts) -> list[Found]:
             for node in p.replicas:
                 counts[node] = counts.get(node, 0) + 1
     found = grouped_by_message(
-        (f"broker {node}", f"{count:,} replicas" if count > _PARTITIONS_ON_BROKER else None)
+        (f"broker {node}", f"{count:,} replicas" if count > MOST_REPLICAS_PER_BROKER else None)
         for node, count in sorted(counts.items())
     )
     total = sum(counts.values())
-    return [*found, *([Found(f"{total:,} replicas in the cluster")] if total > _PARTITIONS_IN_CLUSTER else [])]
+    return [*found, *([Found(f"{total:,} replicas in the cluster")] if total > MOST_REPLICAS else [])]
 
 
 def _told(facts: RuleFacts) -> dict[int, list[LogDir]]:
@@ -129,15 +136,39 @@ def _large_partitions(facts: RuleFacts) -> list[Found]:
     for dirs in _told(facts).values():
         for each in dirs:
             for r in each.replicas:
-                if not r.future and r.size_bytes > _LARGE_PARTITION:
+                if not r.future and r.size_bytes > LARGE_PARTITION:
                     name = f"{r.topic}-{r.partition}"
                     sizes[name] = max(sizes.get(name, 0), r.size_bytes)
     if not sizes:
         return []
     names = sorted(sizes, key=lambda name: -sizes[name])
-    above, largest = format_size(_LARGE_PARTITION), format_size(sizes[names[0]])
+    above, largest = format_size(LARGE_PARTITION), format_size(sizes[names[0]])
     said = f"{counted(len(names), 'partition')} above {above}, the largest {largest}"
     return [Found(said, tuple(names))]
+
+
+def _cleaner_buffer(facts: RuleFacts) -> list[Found]:
+    found = []
+    for each in read_brokers(facts):
+        buffer, threads = each.number("log.cleaner.dedupe.buffer.size"), each.number("log.cleaner.threads")
+        if not buffer or not threads or each.truth("log.cleaner.enable") is False:
+            continue
+        load = float(each.text("log.cleaner.io.buffer.load.factor") or 0.9)
+        keys = int(buffer / threads / CLEANER_BYTES_PER_KEY * load)
+        said = f"log.cleaner.dedupe.buffer.size={buffer}, log.cleaner.threads={threads}: {keys:,} keys each"
+        if buffer // threads <= _LEAST_PER_THREAD:
+            found.append(Found(f"{said}, and a broker wants more than 1 MiB", (each.where,), Severity.ERROR))
+        elif keys < _FEW_KEYS:
+            found.append(Found(said, (each.where,)))
+    return found
+
+
+def _future(settings: Settings) -> str | None:
+    name = "log.message.timestamp.after.max.ms"
+    limit = settings.number(name)
+    if limit is None or limit <= _LONGEST_AHEAD_MS or settings.text("log.message.timestamp.type") == "LogAppendTime":
+        return None
+    return f"{name}={'without limit' if limit == _NO_LIMIT else limit}"
 
 
 _B = ("brokers",)
@@ -187,6 +218,22 @@ RULES = (
         "segment is rolled and deleted, too, once all of it is old: measured on 3.9.)",
         "kafka.log.UnifiedLog.deleteRetentionMsBreachedSegments", "A shorter log.roll.hours (segment.ms of a topic).",
         per_broker(_retention_time), Versions(since=(0, 10, 1)),
+    ),
+    Rule(
+        "future-timestamps", Severity.INFO, "Records of the future are taken", _B,
+        "Retention by time goes by the largest timestamp of a segment: one record of next year keeps its segment, and "
+        "all that are newer, until then. (Not the file's time, as in old notes; and not that the segment is active.)",
+        "KIP-937; KIP-1030 (an hour by default since 4.0)",
+        "log.message.timestamp.after.max.ms=3600000 (message.timestamp.after.max.ms of a topic).",
+        per_broker(_future), Versions(since=(3, 6)),
+    ),
+    Rule(
+        "cleaner-buffer", Severity.INFO, "The log cleaner has little room", _B,
+        "A pass remembers each key for 24 bytes, 0.9 of the buffer: 5.03 million keys with the default of 128 MiB, "
+        "which all threads share. Partitions with more changed keys need several passes; old values stay longer.",
+        "org.apache.kafka.storage.internals.log.SkimpyOffsetMap",
+        "log.cleaner.dedupe.buffer.size for 24 bytes ÷ 0.9 a key and thread: `kctl capacity --keys` works it out.",
+        _cleaner_buffer, Versions(since=(0, 9)),
     ),
     Rule(
         "io-threads", Severity.WARNING, "Fewer request threads than disks", _B,

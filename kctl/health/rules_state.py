@@ -73,7 +73,8 @@ RULES = (
     ),
     _rule(
         "under_min_isr_partitions", Severity.ERROR, "Partitions have fewer in sync than min.insync.replicas",
-        "Writes with acks=all are refused (NOT_ENOUGH_REPLICAS).",
+        "Writes with acks=all are refused (NOT_ENOUGH_REPLICAS). With acks=1 they are taken and, since 3.7, not given "
+        "to readers until enough are in sync again: the high watermark stands still, and lag shows 0.",
         "Bring the missing replicas back: `kctl cluster diagnose` says what they have in common.",
     ),
     _rule(

@@ -72,6 +72,13 @@ def _blocks(factor: int, least: int) -> str | None:
     return f"{factor} replicas, min.insync.replicas={least}" if factor > 1 and least == factor else None
 
 
+def _below_majority(factor: int, least: int) -> str | None:
+    majority = factor // 2 + 1
+    if factor < 4 or not 2 <= least < majority:
+        return None
+    return f"{factor} replicas, min.insync.replicas={least}: a majority is {majority}"
+
+
 def _over(factor: int, least: int) -> str | None:
     return f"{counted(factor, 'replica')}, min.insync.replicas={least}" if factor and least > factor else None
 
@@ -179,6 +186,13 @@ RULES = (
         "unclean election lost 5,047 acknowledged records, with 2 none.",
         "Kafka's documentation, min.insync.replicas", "`kctl config set topic/NAME min.insync.replicas=2`",
         _each(_leader_alone),
+    ),
+    Rule(
+        "topic-min-isr-minority", Severity.INFO, "Fewer than half of many replicas are waited for", _BOTH,
+        "What was acknowledged survives min.insync.replicas − 1 losses for certain, writes survive replicas − "
+        "min.insync.replicas: N/2+1 is the middle (2 of 3, 3 of 5).",
+        "Kafka's documentation, min.insync.replicas", "min.insync.replicas=N/2+1, unless writes matter more.",
+        _each(_below_majority),
     ),
     Rule(
         "topic-two-replicas", Severity.INFO, "Two replicas are safe or writable, not both", _BOTH,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -72,10 +73,11 @@ def test_a_brokers_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         "wrong-value": "log.retention.hours: 'forever' is not a whole number",
         "unknown-setting": "num.recovery.threads.per.data.dirs: did you mean num.recovery.threads.per.data.dir?",
         "zookeeper-ends": "the metadata is in ZooKeeper",
+        "future-timestamps": "log.message.timestamp.after.max.ms=without limit",
         "gone-in-4": "zookeeper.connect, zookeeper.set.acl",
     }
     assert json.loads(done.err)["rules_found"] == ["wrong-value"]
-    assert (found["error_count"], found["warning_count"], found["info_count"]) == (1, 1, 2)
+    assert (found["error_count"], found["warning_count"], found["info_count"]) == (1, 1, 3)
 
 
 def test_keys_are_an_interface(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,8 +93,7 @@ def test_keys_are_an_interface(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert list(found["rules"][0]) == ["rule", "outcome", "reasons"]
     assert len(found["rules"]) == len(RULES)
     (note,) = found["notes"]
-    assert note.startswith(f"which release it is cannot be told of {tmp_path}/server.properties")
-    assert note.endswith("--kafka-version says it")
+    assert note == (f"{tmp_path}/server.properties: taken to be of Kafka 1.0+; --kafka-version says which it is")
     by_rule = {each["rule"]: each for each in found["findings"]}
     assert by_rule["wrong-value"]["version_known"]  # it holds for all
     assert not by_rule["zookeeper-ends"]["version_known"]
@@ -211,3 +212,17 @@ def test_an_error_counts_for_more_than_what_is_unknown(seen: Any, capsys: pytest
 def test_a_healthy_cluster(seen: Any) -> None:
     seen.facts = of_health()
     assert app.main(["doctor", "--fail-on", "info"]) == 0
+
+
+def test_files_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    cases = {
+        "fifo": (1, ""),  # empty: nobody writes to it, and nobody waits
+        ".": (2, "is not a file"),
+        "nothing": (2, "No such file or directory"),
+        "large": (2, "has more than 1,048,576 bytes"),
+    }
+    (tmp_path / "large").write_bytes(b"a" * (1 << 21))
+    for name, (code, said) in cases.items():
+        assert app.main(["doctor", "--config-file", str(tmp_path / name)]) == code, name
+        assert said in capsys.readouterr().err

@@ -73,6 +73,8 @@ BROKER_FILES: dict[str, tuple[str, str, str | None]] = {
     "request-size": ("message.max.bytes=200000000", "", None),
     "size-limit": ("log.retention.bytes=1000000", "log.retention.bytes=2000000000", None),
     "retention": ("log.retention.hours=24", "log.retention.minutes=20160", None),
+    "future-timestamps": ("", "log.message.timestamp.after.max.ms=3600000", "3.9"),
+    "cleaner-buffer": ("log.cleaner.threads=8", "log.cleaner.threads=2", None),
     "io-threads": ("num.io.threads=2;log.dirs=/a,/b,/c", "log.dirs=/a,/b,/c", None),
     "mixed-listeners": (
         "listeners=A://:1,B://:2;advertised.listeners=A://localhost:1,B://k.example.com:2",
@@ -99,6 +101,7 @@ BROKER_FILES: dict[str, tuple[str, str, str | None]] = {
     ),
     "zookeeper-ends": ("zookeeper.connect=zk:2181", "process.roles=broker", None),
     "unknown-setting": ("num.partitons=3", "num.partitions=3;group.share.assignors=simple;super.users=User:a", None),
+    "outdated-setting": ("advertised.host.name=k", "advertised.listeners=PLAINTEXT://k:9092", None),
     "wrong-value": ("num.partitions=three", "num.partitions=3;log.dirs=${env:DIRS}", None),
     "listener-contradictions": (
         "listeners=PLAINTEXT://0.0.0.0:9092", "listeners=PLAINTEXT://0.0.0.0:9092;advertised.listeners=PLAINTEXT://k:9092",
@@ -214,6 +217,10 @@ def _others() -> dict[str, tuple[RuleFacts, RuleFacts]]:
         ),
         "topic-one-replica": (of_topics(_ONE), of_topics(_T)),
         "topic-min-isr": (of_topics(_T, {"t": {"min.insync.replicas": "1"}}), of_topics(_T)),
+        "topic-min-isr-minority": (
+            of_topics(state([partition("12345", "12345")]), {"t": {"min.insync.replicas": "2"}}),
+            of_topics(state([partition("12345", "12345")]), {"t": {"min.insync.replicas": "3"}}),
+        ),
         "topic-two-replicas": (
             of_topics(state([partition("12", "12")]), {"t": {"min.insync.replicas": "1"}}), of_topics(_T),
         ),
@@ -327,6 +334,44 @@ def test_secrets_that_others_can_read(tmp_path: Path) -> None:
     assert found_by("readable-secrets", of_client_file(tmp_path, "a.properties", text, mode=0o600)) == []
     variable = "ssl.key.password=${file:/run/secrets:key}\n"
     assert found_by("readable-secrets", of_client_file(tmp_path, "a.properties", variable, mode=0o644)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "said"),
+    [
+        ("metadata.fetch.timeout.ms=1", None, ["metadata.fetch.timeout.ms is gone since 1.0: max.block.ms"]),
+        ("metadata.fetch.timeout.ms=1", "0.10", []),
+        ("auto.offset.reset=smallest", "3.9", ["auto.offset.reset=smallest is gone since 2.0: earliest"]),
+        ("auto.offset.reset=earliest\nmax.poll.records=1", "3.9", []),
+        ("zookeeper.connect=z:2181", None, ["zookeeper.connect is gone since 2.0: bootstrap.servers"]),
+    ],
+)
+def test_what_old_notes_have(text: str, version: str | None, said: list[str], tmp_path: Path) -> None:
+    facts = of_client_file(tmp_path, "consumer.properties", f"{text}\n", version)
+    assert [each.message for each in found_by("outdated-setting", facts)] == said
+    assert found_by("wrong-value", facts) == []
+    assert bool(found_by("unknown-setting", facts)) is (version == "0.10")  # it has other names, not known here
+
+
+@pytest.mark.parametrize(("value", "wrong"), [("erliest", True), ("latest", False), ("by_duration:P1D", False)])
+def test_where_a_consumer_begins(value: str, wrong: bool, tmp_path: Path) -> None:
+    facts = of_client_file(tmp_path, "consumer.properties", f"auto.offset.reset={value}\n")
+    assert bool(found_by("wrong-value", facts)) is wrong
+
+
+def test_a_cleaner_without_room_does_not_start(tmp_path: Path) -> None:
+    text = "log.cleaner.dedupe.buffer.size=2097152\nlog.cleaner.threads=2\n"
+    (found,) = found_by("cleaner-buffer", of_broker_file(tmp_path, text))
+    assert found.severity is Severity.ERROR
+    assert "2: 39,321 keys each" in found.message
+    assert found_by("cleaner-buffer", of_broker_file(tmp_path, f"{text}log.cleaner.enable=false\n")) == []
+
+
+def test_advice_for_ancient_releases_is_not_given_unasked(tmp_path: Path) -> None:
+    text = "message.max.bytes=2000000\nlog.dirs=/data\n"
+    assert found_by("replica-fetch-size-hard", of_broker_file(tmp_path, text)) == []
+    (found,) = found_by("replica-fetch-size", of_broker_file(tmp_path, text))
+    assert (found.severity, found.version_known) == (Severity.INFO, False)
 
 
 def test_two_files_with_one_id(tmp_path: Path) -> None:
