@@ -48,7 +48,7 @@ def collect(
         health=assess(seen),
         state=seen.state,
         log_dirs=seen.log_dirs,
-        broker_count=len(seen.state.brokers),
+        broker_count=len(seen.state.brokers.keys() | set(missing_brokers(seen))),
         reached=parse_address(client.reached).host,
         releases=releases,
         features={f"broker {node}": _features(found) for node, found in apis.items()},

@@ -109,9 +109,10 @@ def _quorum(quorum: Quorum) -> Check:
 
 
 def check_leaders(facts: Facts, limits: Limits) -> Check:
-    """Brokers that lead fewer partitions than they should, as the controller counts them."""
+    """Brokers that lead fewer partitions than they should, as the controller counts them. One that is down is not
+    among them: no election gives it anything."""
     found = leader_status(facts.state)
-    over = found.over(limits.leader_imbalance_percent)
+    over = [row for row in found.over(limits.leader_imbalance_percent) if row.broker in facts.state.brokers]
     if not over:
         return Check("preferred_leaders", Status.OK, f"{found.preferred_percent:g} % led by their preferred replica")
     worst = max(over, key=lambda row: row.imbalance_percent)

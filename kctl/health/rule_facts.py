@@ -112,9 +112,10 @@ class FileFacts:
 class RuleFacts:
     """brokers: by id, or by file. topics: the settings of each. reached: the host through which brokers were found.
 
-    broker_count: None where a file stands alone. feature_levels: of brokers, by id. differences: of brokers' settings.
-    broker_files, client_files: with what only a file shows. producers, consumers, clients: files by what they are for;
-    clients: all of them. assumed: what those are taken to be of which nobody can tell the release.
+    broker_count: with those that are down; None where a file stands alone. feature_levels: of brokers, by id.
+    differences: of brokers' settings. broker_files, client_files: with what only a file shows. producers, consumers,
+    clients: files by what they are for; clients: all of them. assumed: what those are taken to be of which nobody can
+    tell the release.
     """
 
     health: Health | KctlError | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from kctl.health.rule import Evaluate, Found, Rule, Severity, Versions, grouped_by_message
 from kctl.health.rule_facts import RuleFacts, Settings, read_brokers, with_zookeeper
@@ -19,7 +20,8 @@ LARGE_PARTITION = 25 * 10**9  # bytes
 CLEANER_BYTES_PER_KEY = (
     24  # org.apache.kafka.storage.internals.log.SkimpyOffsetMap: 16 of the key's hash, 8 of its offset
 )
-_FEW_KEYS = 1_000_000
+_FEW_KEYS = 500_000
+_NO_START = "a broker does not start with 1 MiB a thread, or less"
 _LEAST_PER_THREAD = 1 << 20
 _LONGEST_AHEAD_MS, _NO_LIMIT = 86_400_000, 2**63 - 1
 
@@ -148,19 +150,19 @@ def _large_partitions(facts: RuleFacts) -> list[Found]:
 
 
 def _cleaner_buffer(facts: RuleFacts) -> list[Found]:
-    found = []
-    for each in read_brokers(facts):
-        buffer, threads = each.number("log.cleaner.dedupe.buffer.size"), each.number("log.cleaner.threads")
-        if not buffer or not threads or each.truth("log.cleaner.enable") is False:
-            continue
-        load = float(each.text("log.cleaner.io.buffer.load.factor") or 0.9)
-        keys = int(buffer / threads / CLEANER_BYTES_PER_KEY * load)
-        said = f"log.cleaner.dedupe.buffer.size={buffer}, log.cleaner.threads={threads}: {keys:,} keys each"
-        if buffer // threads <= _LEAST_PER_THREAD:
-            found.append(Found(f"{said}, and a broker wants more than 1 MiB", (each.where,), Severity.ERROR))
-        elif keys < _FEW_KEYS:
-            found.append(Found(said, (each.where,)))
-    return found
+    grouped = grouped_by_message((each.where, _cleaner_room(each)) for each in read_brokers(facts))
+    return [replace(each, severity=Severity.ERROR) if each.message.endswith(_NO_START) else each for each in grouped]
+
+
+def _cleaner_room(settings: Settings) -> str | None:
+    buffer, threads = settings.number("log.cleaner.dedupe.buffer.size"), settings.number("log.cleaner.threads")
+    if not buffer or not threads or settings.truth("log.cleaner.enable") is False:
+        return None
+    said = f"log.cleaner.dedupe.buffer.size={buffer}, log.cleaner.threads={threads}"
+    if buffer // threads <= _LEAST_PER_THREAD:
+        return f"{said}: {_NO_START}"
+    keys = buffer * 9 // (10 * threads * CLEANER_BYTES_PER_KEY)
+    return f"{said}: {keys:,} keys each" if keys < _FEW_KEYS else None
 
 
 def _future(settings: Settings) -> str | None:

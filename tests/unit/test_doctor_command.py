@@ -218,7 +218,7 @@ def test_files_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     os.mkfifo(tmp_path / "fifo")
     cases = {
         "fifo": (1, ""),  # empty: nobody writes to it, and nobody waits
-        ".": (2, "is not a file"),
+        ".": (2, "Is a directory"),
         "nothing": (2, "No such file or directory"),
         "large": (2, "has more than 1,048,576 bytes"),
     }

@@ -74,7 +74,7 @@ BROKER_FILES: dict[str, tuple[str, str, str | None]] = {
     "size-limit": ("log.retention.bytes=1000000", "log.retention.bytes=2000000000", None),
     "retention": ("log.retention.hours=24", "log.retention.minutes=20160", None),
     "future-timestamps": ("", "log.message.timestamp.after.max.ms=3600000", "3.9"),
-    "cleaner-buffer": ("log.cleaner.threads=8", "log.cleaner.threads=2", None),
+    "cleaner-buffer": ("log.cleaner.threads=16", "log.cleaner.threads=2", None),
     "io-threads": ("num.io.threads=2;log.dirs=/a,/b,/c", "log.dirs=/a,/b,/c", None),
     "mixed-listeners": (
         "listeners=A://:1,B://:2;advertised.listeners=A://localhost:1,B://k.example.com:2",
@@ -363,7 +363,10 @@ def test_a_cleaner_without_room_does_not_start(tmp_path: Path) -> None:
     text = "log.cleaner.dedupe.buffer.size=2097152\nlog.cleaner.threads=2\n"
     (found,) = found_by("cleaner-buffer", of_broker_file(tmp_path, text))
     assert found.severity is Severity.ERROR
-    assert "2: 39,321 keys each" in found.message
+    assert found.message.endswith("log.cleaner.threads=2: a broker does not start with 1 MiB a thread, or less")
+    few = text.replace("2097152", "10485760")
+    (found,) = found_by("cleaner-buffer", of_broker_file(tmp_path, few))
+    assert (found.severity, found.message[-17:]) == (Severity.INFO, "196,608 keys each")
     assert found_by("cleaner-buffer", of_broker_file(tmp_path, f"{text}log.cleaner.enable=false\n")) == []
 
 

@@ -185,6 +185,13 @@ def test_waiting_ends_when_all_is_seen_that_may_be_seen(
     assert 3 - len(pending) == looks
 
 
+def test_a_broker_that_is_down_cannot_lead() -> None:
+    down = state([partition("123", "12", leader=2, number=n) for n in range(10)], alive="12")
+    assert "3" not in "".join(check_leaders(facts(down), Limits()).subjects)
+    gone = state([partition("312", "12", leader=1, number=n) for n in range(10)], alive="12")
+    assert check_leaders(facts(gone), Limits()).status is Status.OK
+
+
 def test_preferred_leaders_are_counted_as_the_controller_does() -> None:
     assert check_leaders(facts(THREE), Limits()).status is Status.OK
     off = state([partition("12", "12", leader=2, number=n) for n in range(3)])
