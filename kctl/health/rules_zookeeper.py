@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from kctl.health.rule import Found, Rule, Severity, Versions
@@ -22,10 +23,10 @@ def _facts(facts: RuleFacts) -> ZooKeeperFacts:
 
 def _servers(facts: RuleFacts) -> list[Found]:
     servers = _facts(facts).servers
-    wrong = tuple(each.server for each in servers if each.problem)
+    wrong = {each.server: re.compile(rf"(?<!\S){re.escape(each.server)}(?![\w.])") for each in servers if each.problem}
     return [
-        Found(line, tuple(name for name in wrong if line.startswith(f"{name}:"))) for line in problems(servers)
-    ]  # fmt: skip
+        Found(line, tuple(name for name, named in wrong.items() if named.search(line))) for line in problems(servers)
+    ]
 
 
 def _voters(facts: RuleFacts) -> list[str]:

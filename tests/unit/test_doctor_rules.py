@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -33,7 +34,7 @@ from kctl.broker.api_versions import Feature
 from kctl.configs.diff import Difference, Value
 from kctl.errors import NotAuthorized
 from kctl.health.rule import Severity, parse_releases
-from kctl.health.rule_facts import RuleFacts
+from kctl.health.rule_facts import RuleFacts, ZooKeeperFacts
 from kctl.health.rule_table import RULES, SUBJECTS
 from kctl.log_dirs import LogDir
 
@@ -501,3 +502,13 @@ def test_what_a_user_may_not_see_is_unknown() -> None:
     assert outcome.outcome is Outcome.UNKNOWN
     (outcome,) = examine([BY_ID["zookeeper-open"]], RuleFacts()).rules
     assert outcome.outcome is Outcome.SKIPPED
+
+
+@pytest.mark.parametrize("problem", ["refused the connection", "ZooKeeper zk2:2181 refused the connection"])
+def test_a_server_that_does_not_serve_is_named(problem: str) -> None:
+    facts = of_zookeeper(("leader", None, "follower"))
+    assert isinstance(facts.zookeeper, ZooKeeperFacts)
+    servers = [replace(each, problem=problem) if each.problem else each for each in facts.zookeeper.servers]
+    others = [replace(servers[1], server="zk2:21811"), *servers]
+    (_, found) = found_by("zookeeper-servers", replace(facts, zookeeper=replace(facts.zookeeper, servers=others)))
+    assert found.subjects == ("zk2:2181",)
