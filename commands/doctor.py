@@ -42,6 +42,10 @@ def command(
     kafka_version: Annotated[
         str | None, typer.Option(metavar="VERSION", help="Of what reads the files; all rules apply without.")
     ] = None,
+    about: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SUBJECT", help="Only rules about it: state, topics, groups, …; repeatable."),
+    ] = None,
     rule: Annotated[list[str] | None, typer.Option(metavar="ID", help="Only this rule; repeatable.")] = None,
     ignore: Annotated[list[str] | None, typer.Option(metavar="ID", help="Not this rule; repeatable.")] = None,
     fail_on: Annotated[FailOn, typer.Option(help="Exit with 1 when a finding is as bad, or worse.")] = FailOn.ERROR,
@@ -60,7 +64,7 @@ def command(
     from kctl.doctor.report import choose, rule_rows
 
     inv = invocation(ctx)
-    chosen = choose(rule or (), ignore or ())
+    chosen = choose(rule or (), ignore or (), about or ())
     if rules:
         rows = rule_rows(chosen)
         inv.emit(rows, lambda: [_rules_table(jsonable(rows))])
@@ -137,7 +141,7 @@ def _tables(found: DoctorReport) -> list[Table]:
         Column("severity", style=_style),
         Column("rule", name=True),
         Column("message", "FOUND"),
-        Column("subjects", "WHERE", show=_some),
+        *([] if len(found.files) == 1 else [Column("subjects", "WHERE", show=_some)]),
     ]
     fixes = [
         Column("rule", name=True),

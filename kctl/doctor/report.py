@@ -65,9 +65,9 @@ def rule_rows(rules: Collection[Rule] = RULES) -> list[RuleRow]:
     ]
 
 
-def choose(only: Collection[str], ignored: Collection[str]) -> list[Rule]:
-    """The rules to apply. Raises UsageError for one that does not exist."""
-    return chosen_rules(RULES, only, ignored)
+def choose(only: Collection[str], ignored: Collection[str], about: Collection[str] = ()) -> list[Rule]:
+    """The rules to apply. about: subjects. Raises UsageError for one that does not exist."""
+    return chosen_rules(SUBJECTS, only, ignored, about)
 
 
 def parts_of(rules: Collection[Rule]) -> frozenset[str]:

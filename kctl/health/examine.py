@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -63,15 +63,26 @@ class Examination:
         return [each for each in self.findings if each.severity.rank <= severity.rank]
 
 
-def chosen_rules(rules: Sequence[Rule], only: Collection[str], ignored: Collection[str]) -> list[Rule]:
-    """The rules named, or all, without those ignored. Raises UsageError for a rule that does not exist."""
-    known = {rule.id for rule in rules}
+def chosen_rules(
+    subjects: Mapping[str, Sequence[Rule]], only: Collection[str], ignored: Collection[str], about: Collection[str] = ()
+) -> list[Rule]:
+    """The rules named and those of the subjects named, or all, without those ignored. Raises UsageError for a rule or
+    subject that does not exist."""
+    for name in about:
+        if name not in subjects:
+            hint = did_you_mean(name, subjects) or f"there are {', '.join(subjects)}"
+            raise UsageError(f"there are no rules about {name!r}", hint=hint)
+    rules = [(subject, rule) for subject, own in subjects.items() for rule in own]
+    known = {rule.id for _, rule in rules}
     for name in (*only, *ignored):
         if name not in known:
             raise UsageError(
                 f"there is no rule {name!r}", hint=did_you_mean(name, known) or "`kctl doctor --rules` lists them"
             )
-    return [rule for rule in rules if (not only or rule.id in only) and rule.id not in ignored]
+    every = not only and not about
+    return [
+        rule for subject, rule in rules if (every or rule.id in only or subject in about) and rule.id not in ignored
+    ]
 
 
 def parts_needed(rules: Iterable[Rule]) -> frozenset[str]:

@@ -19,7 +19,9 @@ from kctl.commands.invocation import Invocation
 from kctl.doctor import collect as collecting
 from kctl.errors import NotAuthorized
 from kctl.health.rule_facts import RuleFacts
-from kctl.health.rule_table import RULES
+from kctl.health.rule_table import RULES, SUBJECTS
+from kctl.playbook.shipped import shipped, text_of
+from kctl.strict_yaml import load
 
 pytestmark = pytest.mark.usefixtures("one_command_tree")
 
@@ -226,3 +228,35 @@ def test_files_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     for name, (code, said) in cases.items():
         assert app.main(["doctor", "--config-file", str(tmp_path / name)]) == code, name
         assert said in capsys.readouterr().err
+
+
+def test_rules_by_what_they_are_about(capsys: pytest.CaptureFixture[str]) -> None:
+    def ids(*words: str) -> list[str]:
+        assert app.main(["doctor", "--rules", "-o", "json", *words]) == 0
+        return [each["rule"] for each in json.loads(capsys.readouterr().out)]
+
+    topics = [rule.id for rule in SUBJECTS["topics"]]
+    assert ids("--about", "topics") == topics
+    assert ids("--about", "topics", "--rule", "brokers", "--ignore", topics[0]) == ["brokers", *topics[1:]]
+    assert app.main(["doctor", "--about", "topic"]) == 2
+    assert "did you mean topics?" in capsys.readouterr().err
+
+
+def test_shipped_playbooks_name_rules_that_exist() -> None:
+    """A rule that is gone is found by no lint: it is an argument like any other."""
+    assert list(_rules_in({"steps": [{"doctor": {"rule": ["brokers"], "ignore": "{{ x }}"}}]})) == ["brokers"]
+    for found in shipped():
+        named = list(_rules_in(load(text_of(found), source=found.file)))
+        assert [each for each in named if each not in {rule.id for rule in RULES}] == [], found.file
+
+
+def _rules_in(value: Any) -> Iterator[str]:
+    """What `doctor` is given as rules anywhere in a playbook, as far as it is written out."""
+    if isinstance(value, dict):
+        given = value.get("doctor")
+        for key in ("rule", "ignore"):
+            names = given.get(key) if isinstance(given, dict) else None
+            yield from names if isinstance(names, list) else []
+        value = list(value.values())
+    for each in value if isinstance(value, list) else ():
+        yield from _rules_in(each)
