@@ -211,7 +211,7 @@ RULES = (
         "unclean-election", Severity.ERROR, "Replicas that are not in sync may become leader", _B,
         "An unclean election throws away what only the lost leader had, acknowledged or not: measured, 4,556 records "
         "with acks=1, 5,047 with acks=all and min.insync.replicas=1.",
-        "KIP-106 (false by default since 0.11)", "kctl config set brokers unclean.leader.election.enable=false",
+        "KIP-106 (false by default since 0.11)", "`kctl config set brokers unclean.leader.election.enable=false`",
         per_broker(_unclean),
     ),
     Rule(
@@ -239,7 +239,7 @@ RULES = (
         "With min.insync.replicas=1 a write is acknowledged while every follower is behind; it is lost with the "
         "leader. "
         "Data survives min.insync.replicas − 1 losses.",
-        "Kafka's documentation, min.insync.replicas", "kctl config set brokers min.insync.replicas=2",
+        "Kafka's documentation, min.insync.replicas", "`kctl config set brokers min.insync.replicas=2`",
         per_broker(_default_min_isr),
     ),
     Rule(
