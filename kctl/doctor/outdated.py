@@ -1,6 +1,6 @@
 """Names and values that notes, and files, still have, and that Kafka does not know any more: what took their place.
 
-Sources: Kafka's upgrade notes for 0.9 (replica.lag.max.messages), 1.0 (settings of the first Java producer), 2.0 (the
+Sources: Kafka's upgrade notes for 0.9 (replica.lag.max.messages), 0.11 (KAFKA-3353: of the first Java producer), 2.0 (the
 Scala clients are gone), 3.0 (host.name, port and quotas in server.properties) and 4.0 (DefaultPartitioner).
 """
 
@@ -29,9 +29,9 @@ _BROKER: dict[str, Replaced] = {
     "replica.lag.max.messages": Replaced((0, 9), "replica.lag.time.max.ms"),
 }
 _CLIENT: dict[str, Replaced] = {
-    "block.on.buffer.full": Replaced((1, 0), "max.block.ms"),
-    "metadata.fetch.timeout.ms": Replaced((1, 0), "max.block.ms"),
-    "timeout.ms": Replaced((1, 0), "request.timeout.ms"),
+    "block.on.buffer.full": Replaced((0, 11), "max.block.ms"),
+    "metadata.fetch.timeout.ms": Replaced((0, 11), "max.block.ms"),
+    "timeout.ms": Replaced((0, 11), "request.timeout.ms"),
     "metadata.broker.list": Replaced(_SCALA, "bootstrap.servers"),
     "request.required.acks": Replaced(_SCALA, "acks"),
     "request.timeout": Replaced(_SCALA, "request.timeout.ms"),

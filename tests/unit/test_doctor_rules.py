@@ -340,7 +340,7 @@ def test_secrets_that_others_can_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "version", "said"),
     [
-        ("metadata.fetch.timeout.ms=1", None, ["metadata.fetch.timeout.ms is gone since 1.0: max.block.ms"]),
+        ("metadata.fetch.timeout.ms=1", None, ["metadata.fetch.timeout.ms is gone since 0.11: max.block.ms"]),
         ("metadata.fetch.timeout.ms=1", "0.10", []),
         ("auto.offset.reset=smallest", "3.9", ["auto.offset.reset=smallest is gone since 2.0: earliest"]),
         ("auto.offset.reset=earliest\nmax.poll.records=1", "3.9", []),
