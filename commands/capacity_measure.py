@@ -52,8 +52,7 @@ class Asked:
 
         factor = int(with_defaults(inputs, ("replication_factor",))["replication_factor"].value)
         least = int(inputs["min_insync_replicas"].value) if "min_insync_replicas" in inputs else factor // 2 + 1
-        if least > factor:
-            raise UsageError(f"with min.insync.replicas {least} and replication factor {factor} nothing can be written")
+        least = min(least, factor)  # more counts as all of them since 3.7, and was refused before
         record = parse_size(self.record_size or _RECORD_SIZE)
         if self.record_size is None and "message_size" in inputs:
             record = int(inputs["message_size"].value)

@@ -1,7 +1,7 @@
 """Names and values that notes, and files, still have, and that Kafka does not know any more: what took their place.
 
-Sources: Kafka's upgrade notes for 0.9 (replica.lag.max.messages), 0.11 (KAFKA-3353: of the first Java producer), 2.0 (the
-Scala clients are gone), 3.0 (host.name, port and quotas in server.properties) and 4.0 (DefaultPartitioner).
+Sources: Kafka's upgrade notes for 0.9 (replica.lag.max.messages), 2.0 (the Scala clients are gone), 3.0 (host.name,
+port and quotas in server.properties), 4.0 (DefaultPartitioner); KAFKA-3353 (0.11, settings of the first Java producer).
 """
 
 from __future__ import annotations

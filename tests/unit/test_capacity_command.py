@@ -6,11 +6,14 @@ import csv
 import io
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from kctl.capacity.fields import parse_input
 from kctl.commands import app
+from kctl.commands.capacity_measure import Asked
 
 LOAD = ("--throughput", "200MB/s", "--retention", "3d", "--groups", "2", "--disk", "4TB", "--network", "10Gbit/s")
 
@@ -103,7 +106,6 @@ REFUSED = [
     (("--measure", "--duration", "11m"), 2, "--duration 11m is not between"),
     (("--measure", "--record-size", "2MB"), 2, "a record of 2,000,000 bytes"),
     (("--measure", "--max-bytes", "10"), 2, "less than one record"),
-    (("--measure", "--min-insync-replicas", "4"), 2, "nothing can be written"),
     (("--measure", "--acks", "0"), 2, "'0' is not one of"),
     (("--measure", "--retention", "1d", "--data", "1TB"), 2, "exclude each other"),
     (("--data", "99999TB", "--disk", "1GB"), 4, "more than 10,000 brokers"),
@@ -115,3 +117,11 @@ def test_what_is_refused(arguments: tuple[str, ...], code: int, why: str, capsys
     """Nothing is contacted: there is no cluster here."""
     assert app.main(["capacity", *arguments, "--bootstrap-server", "127.0.0.1:1"]) == code
     assert why in capsys.readouterr().err
+
+
+def test_a_minimum_above_the_replicas_counts_as_all_of_them() -> None:
+    inv: Any = SimpleNamespace(timeout_s=lambda seconds: seconds)
+    inputs = {"replication_factor": parse_input("replication_factor", "1")}
+    given = {**inputs, "min_insync_replicas": parse_input("min_insync_replicas", "2")}
+    asked = Asked(None, None, None, None, None)
+    assert [asked.options(inv, each).min_insync_replicas for each in (inputs, given)] == [1, 1]
