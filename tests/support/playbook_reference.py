@@ -12,7 +12,14 @@ from typing import Any
 
 from kctl.playbook import schema
 from kctl.playbook.evaluation import MAX_ITEMS
-from kctl.playbook.expressions import MAX_CHARACTERS, MAX_TEXT
+from kctl.playbook.expressions import (
+    MAX_CHARACTERS,
+    MAX_DEPTH,
+    MAX_INSERTED,
+    MAX_RESULT,
+    MAX_TEXT,
+    MAX_VALUES,
+)
 from kctl.playbook.filters import FILTERS, FUNCTIONS
 from kctl.playbook.model import FAILURE, GIVEN, MAX_INCLUDE_DEPTH, PARAMETER_TYPES, REGISTERED
 from kctl.playbook.operations import Argument, Operation, operations
@@ -142,7 +149,11 @@ def render() -> str:
     lines += [f"`failure` has {', '.join(f'`{each}`' for each in FAILURE)}.\n"]
     lines += ["### Operators\n", _OPERATORS]
     limits = f"{MAX_CHARACTERS:,} characters at most, a text {MAX_TEXT >> 20} MiB, a list {MAX_ITEMS:,} items"
-    lines += [f"An expression has {limits}, a whole number 64 bits.\n"]
+    lines += [
+        f"An expression has {limits}, a whole number 64 bits. What is inserted into one step has {MAX_VALUES:,} values"
+        f" and {MAX_RESULT >> 20} Mi characters at most, each counted as often as it is there, and {MAX_DEPTH} levels; one"
+        f" text has {MAX_INSERTED:,} expressions.\n"
+    ]
     lines += ["### Filters\n", "`value | filter`, or `value | filter(arguments)`.\n", *_functions(FILTERS)]
     lines += ["### Tests\n", "`value is test`, `value is not test(argument)`.\n", *_functions(TESTS)]
     lines += ["### Functions\n", *_functions(FUNCTIONS)]
