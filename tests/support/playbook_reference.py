@@ -149,10 +149,12 @@ def render() -> str:
     lines += [f"`failure` has {', '.join(f'`{each}`' for each in FAILURE)}.\n"]
     lines += ["### Operators\n", _OPERATORS]
     limits = f"{MAX_CHARACTERS:,} characters at most, a text {MAX_TEXT >> 20} MiB, a list {MAX_ITEMS:,} items"
+    inserted = (
+        f"{MAX_VALUES:,} values and {MAX_RESULT >> 20} Mi characters at most, each counted as often as it is there"
+    )
+    lines += [f"An expression has {limits}, a whole number 64 bits."]
     lines += [
-        f"An expression has {limits}, a whole number 64 bits. What is inserted into one step has {MAX_VALUES:,} values"
-        f" and {MAX_RESULT >> 20} Mi characters at most, each counted as often as it is there, and {MAX_DEPTH} levels; one"
-        f" text has {MAX_INSERTED:,} expressions.\n"
+        f"What is inserted into one step has {inserted}, in {MAX_DEPTH} levels; a text {MAX_INSERTED:,} expressions.\n"
     ]
     lines += ["### Filters\n", "`value | filter`, or `value | filter(arguments)`.\n", *_functions(FILTERS)]
     lines += ["### Tests\n", "`value is test`, `value is not test(argument)`.\n", *_functions(TESTS)]
