@@ -7,17 +7,23 @@ or a replication factor of min.insync.replicas) no order of restarts helps: thos
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kctl.broker.quorum import Quorum
-from kctl.errors import KctlError
+from kctl.errors import KctlError, NotAuthorized
 from kctl.health.model import Adding
 from kctl.health.partitions import adding_of, effective_min_isr, partitions_of
 from kctl.model import ClusterState, PartitionState, TopicPartition
 
+if TYPE_CHECKING:
+    from kctl.restart.look import Seen
+
 # A voter that fetched within this time of the leader's own is alive: controller.quorum.fetch.timeout.ms is 2 s.
 _FETCHES_WITHIN_MS = 10_000
+
+NAMED = 3  # of many, by name
 
 MinIsr = Mapping[str, int | KctlError]
 
@@ -67,8 +73,36 @@ def blockers(state: ClusterState, min_isr: MinIsr, down: Collection[int], adding
     return found
 
 
-def quorum_blocker(quorum: Quorum, down: Collection[int]) -> Blocker | None:
-    """KRaft brokers that are voters as well: the others that fetch must be a majority."""
+def gate(seen: Seen, batch: Collection[int], brokers: Collection[int]) -> list[Blocker]:
+    """Why `batch` may not go now. brokers: all of the run. Pure."""
+    found = blockers(seen.state, seen.min_isr, batch, seen.adding)
+    named = {(b.topic, b.partition) for b in found}
+    found += [
+        Blocker(tp.topic, tp.partition, "has a replica that is not in sync")
+        for tp in unsettled(seen.state, seen.adding, brokers, but=batch)
+        if (tp.topic, tp.partition) not in named
+    ]
+    quorum = quorum_blocker(seen.quorum, batch)
+    found += [quorum] if quorum else []
+    if seen.zookeeper is not None:
+        found.append(Blocker(None, None, f"without ZooKeeper a broker cannot start again: {seen.zookeeper}"))
+    if seen.state.controller_id is None:
+        found.append(Blocker(None, None, "the cluster has no controller"))
+    return found
+
+
+def said(found: Sequence[Blocker]) -> str:
+    """The first of them, and how many more."""
+    more = f"; and {len(found) - NAMED:,} more" if len(found) > NAMED else ""
+    return "; ".join(str(each) for each in found[:NAMED]) + more
+
+
+def quorum_blocker(quorum: Quorum | KctlError | None, down: Collection[int]) -> Blocker | None:
+    """KRaft brokers that are voters as well: the others that fetch must be a majority. None: with ZooKeeper."""
+    if isinstance(quorum, NotAuthorized) or quorum is None:
+        return None
+    if isinstance(quorum, KctlError):
+        return Blocker(None, None, f"the metadata quorum does not tell its state: {quorum.message}")
     voters = {voter.id: voter for voter in quorum.voters}
     if not voters.keys() & set(down) or len(voters) == 1:  # a single one can only be without
         return None
@@ -87,16 +121,18 @@ def quorum_blocker(quorum: Quorum, down: Collection[int]) -> Blocker | None:
     return Blocker(None, None, f"the metadata quorum would have {left} of {len(voters)} voters, and needs {needed}")
 
 
-def unsettled(state: ClusterState, adding: Adding, brokers: Collection[int]) -> list[TopicPartition]:
+def unsettled(
+    state: ClusterState, adding: Adding, brokers: Collection[int], *, but: Collection[int] = ()
+) -> list[TopicPartition]:
     """Partitions with a replica that is to come back into the ISR and is not there yet.
 
     brokers: those that are restarted. What only brokers lack that are down, and are none of these, is not counted:
-    nothing in a restart brings it back.
+    nothing in a restart brings it back. but: brokers that may lack any: they are restarted now, which may be the cure.
     """
     waited_for = set(state.brokers) | set(brokers)
     found = []
     for p in partitions_of(state):
-        missing = set(p.replicas).difference(p.isr, adding_of(p, adding))
+        missing = set(p.replicas).difference(p.isr, adding_of(p, adding), but)
         if missing & waited_for or (p.offline and waited_for.intersection(p.isr)):
             found.append(p.tp)
     return found

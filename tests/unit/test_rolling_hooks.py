@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kctl.deploy.process import Completed
+from kctl.deploy.process import Ended
 from kctl.errors import InvalidFile, NotFound, OperationFailed, Refused, TimedOut
 from kctl.model import Broker
 from kctl.restart.control_hooks import HookControl
@@ -97,9 +97,9 @@ def test_what_is_lacking_is_found_before_anything_is_done(text: str, says: str) 
 def test_commands_are_run_with_their_limit() -> None:
     ran: list[tuple[tuple[str, ...], float]] = []
 
-    def run(argv: tuple[str, ...], *, timeout_s: float, **_others: Any) -> Completed:
+    def run(argv: tuple[str, ...], *, timeout_s: float, **_others: Any) -> Ended:
         ran.append((argv, timeout_s))
-        return Completed(argv, 0, b"", b"")
+        return Ended(0, [])
 
     control = HookControl(parse_hooks(FILE, source="f"), BROKERS, run=run)
     control.stop(1, timeout_s=600)
@@ -114,13 +114,13 @@ def test_commands_are_run_with_their_limit() -> None:
 
 
 def test_a_command_that_fails_is_told_with_its_last_lines() -> None:
-    script = "import sys; print('out'); sys.stderr.write('one\\ntwo\\x1b[2J\\n'); sys.exit(3)"
+    script = "import sys; sys.stderr.write('one\\ntwo\\x1b[2J\\n'); print('out'); sys.exit(3)"
     hooks = parse_hooks(f"stop: {json.dumps([sys.executable, '-c', script])}\n", source="f")
     with pytest.raises(OperationFailed) as caught:
         HookControl(hooks, BROKERS).stop(1, timeout_s=30)
     assert "the command to stop broker 1 (python" in caught.value.message
     assert "exit code 3" in caught.value.message
-    assert caught.value.hint == "it said:\none\ntwo\\x1b[2J"
+    assert caught.value.hint == "it said:\none\ntwo\\x1b[2J\nout"
 
 
 def test_a_command_that_hangs_is_killed() -> None:
