@@ -119,6 +119,7 @@ def _carry_out(run: Run) -> None:
         if batch:
             _restart(run, batch)
         else:
+            run.clock.sleep(_POLL_S)
             _bring_all_back(run)
     if run.options.elect:
         _elect(run)
