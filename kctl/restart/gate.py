@@ -56,13 +56,12 @@ def blockers(state: ClusterState, min_isr: MinIsr, down: Collection[int], adding
 
     min_isr: of each topic that they host at least. adding: running reassignments, as kctl.health has them.
     """
-    found = []
+    found = _not_known(state, min_isr, down)
     for p in _hosted(state, down):
         least = min_isr.get(p.topic)
         if not isinstance(least, int):
-            why = least.message if isinstance(least, KctlError) else "it was not told"
-            found.append(Blocker(p.topic, p.partition, f"has a min.insync.replicas that is not known: {why}"))
-        elif isinstance(adding, Mapping) and p.tp in adding:
+            continue
+        if isinstance(adding, Mapping) and p.tp in adding:
             found.append(Blocker(p.topic, p.partition, "is being reassigned"))
         elif not _protectable(p, least):
             continue
@@ -73,8 +72,27 @@ def blockers(state: ClusterState, min_isr: MinIsr, down: Collection[int], adding
     return found
 
 
+def _not_known(state: ClusterState, min_isr: MinIsr, down: Collection[int]) -> list[Blocker]:
+    """Topics whose min.insync.replicas nobody told, one row for each reason: it is the same for many."""
+    topics: dict[str, list[str]] = {}
+    for topic in dict.fromkeys(p.topic for p in _hosted(state, down)):
+        least = min_isr.get(topic)
+        if not isinstance(least, int):
+            topics.setdefault(least.message if isinstance(least, KctlError) else "nobody told", []).append(topic)
+    return [
+        Blocker(None, None, f"min.insync.replicas of {_some(names)} is not known: {why}")
+        for why, names in topics.items()
+    ]
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED:,} more topics" if len(names) > NAMED else "")
+
+
 def gate(seen: Seen, batch: Collection[int], brokers: Collection[int]) -> list[Blocker]:
     """Why `batch` may not go now. brokers: all of the run. Pure."""
+    if seen.zookeeper is not None:
+        return [Blocker(None, None, f"without ZooKeeper a broker cannot start again: {seen.zookeeper}")]
     found = blockers(seen.state, seen.min_isr, batch, seen.adding)
     named = {(b.topic, b.partition) for b in found}
     found += [
@@ -84,8 +102,6 @@ def gate(seen: Seen, batch: Collection[int], brokers: Collection[int]) -> list[B
     ]
     quorum = quorum_blocker(seen.quorum, batch)
     found += [quorum] if quorum else []
-    if seen.zookeeper is not None:
-        found.append(Blocker(None, None, f"without ZooKeeper a broker cannot start again: {seen.zookeeper}"))
     if seen.state.controller_id is None:
         found.append(Blocker(None, None, "the cluster has no controller"))
     return found

@@ -120,12 +120,15 @@ class LiveCluster:
     def look(self, brokers: Collection[int]) -> Seen:
         client = self.client()
         state = client.metadata()
+        zookeeper = self._zookeeper() if brokers else None
+        if zookeeper is not None:  # without it brokers do not tell configs and reassignments either
+            return Seen(state, {}, None, zookeeper=zookeeper)
         wanted = set(brokers)
         topics = {p.topic for p in partitions_of(state) if wanted.intersection(p.replicas)}
         adding = adding_replicas(client, state)
         if not wanted:
             return Seen(state, {}, adding)
-        return Seen(state, min_isr_of(client, topics, state.brokers), adding, _quorum(client), self._zookeeper())
+        return Seen(state, min_isr_of(client, topics, state.brokers), adding, _quorum(client))
 
     def _zookeeper(self) -> str | None:
         """A broker that stops while ZooKeeper is away may hang, and cannot start."""
