@@ -15,7 +15,7 @@ _NAMED = 5
 
 
 def plan_tables(plan: RestartPlan) -> list[Table]:
-    """The order, what cannot be protected, what blocks."""
+    """What cannot be protected, the order, what blocks."""
     rows = [
         {
             **row,
@@ -28,9 +28,8 @@ def plan_tables(plan: RestartPlan) -> list[Table]:
         Column("turn", align="right"), Column("broker", align="right"), Column("address"), Column("rack"),
         Column("state"), Column("note", " "),
     ]  # fmt: skip
-    tables = [Table(columns, rows, empty="Every broker is restarted already.")]
-    if plan.unprotected:
-        tables.append(_unprotected_table(plan.unprotected))
+    tables = [_unprotected_table(plan.unprotected)] if plan.unprotected else []
+    tables.append(Table(columns, rows, empty="Every broker is restarted already."))
     if plan.blockers:
         tables.append(Table([Column("blocker", "BLOCKED BY")], [{"blocker": str(each)} for each in plan.blockers]))
     return tables

@@ -179,6 +179,11 @@ def fits_together(state: ClusterState, min_isr: MinIsr, brokers: Collection[int]
     return True
 
 
+def fit(seen: Seen, brokers: Collection[int]) -> bool:
+    """`fits_together`, and the metadata quorum keeps its majority without them."""
+    return fits_together(seen.state, seen.min_isr, brokers) and quorum_blocker(seen.quorum, brokers) is None
+
+
 def _hosted(state: ClusterState, brokers: Collection[int]) -> Iterator[PartitionState]:
     wanted = set(brokers)
     return (p for p in partitions_of(state) if wanted.intersection(p.replicas))
@@ -196,5 +201,5 @@ def _too_few(p: PartitionState, min_isr: int, down: Collection[int]) -> str:
 
 def _consequence(factor: int) -> str:
     if factor == 1:
-        return "no reads and writes while its broker is down"
-    return "no writes with acks=all while one of its brokers is down"
+        return "not available while its broker is down"
+    return "acks=all refused while a broker is down"

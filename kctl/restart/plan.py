@@ -11,7 +11,7 @@ from kctl.errors import ConnectionFailed, NotFound, OperationFailed, Refused
 from kctl.health.partitions import partitions_of
 from kctl.model import Broker
 from kctl.restart import journals
-from kctl.restart.gate import Blocker, Unprotected, fits_together, gate, said, unprotected
+from kctl.restart.gate import Blocker, Unprotected, fit, gate, said, unprotected
 from kctl.restart.look import Cluster, Seen
 from kctl.restart.order import whole_order
 from kctl.restart.run import Clock, Options, Run
@@ -155,7 +155,7 @@ def make_plan(
             {node: broker.rack for node, broker in brokers.items()},
             controller,
             max_unavailable=options.max_unavailable,
-            fits=lambda some: fits_together(seen.state, seen.min_isr, some),  # noqa: B023 - used within the round
+            fits=lambda some: fit(seen, some),  # noqa: B023 - used within the round
         )
         found: list[Blocker] = []
         if there.issuperset(left):

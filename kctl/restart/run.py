@@ -14,7 +14,7 @@ from typing import Protocol
 from kctl.errors import ConnectionFailed, KctlError, OperationFailed, TimedOut
 from kctl.journal import Journal
 from kctl.restart.control import BrokerControl
-from kctl.restart.gate import NAMED, Blocker, fits_together, gate, said, unsettled
+from kctl.restart.gate import NAMED, Blocker, fit, gate, said, unsettled
 from kctl.restart.look import Cluster, Seen
 from kctl.restart.order import next_batch
 from kctl.restart.steps import Phase, RestartState, Step, follow, situation
@@ -204,7 +204,7 @@ def _next(run: Run, seen: Seen) -> tuple[int, ...]:
         {node: row.broker.rack for node, row in run.state.brokers.items()},
         run.cluster.controller(),
         max_unavailable=run.options.max_unavailable,
-        fits=lambda brokers: fits_together(seen.state, seen.min_isr, brokers),
+        fits=lambda brokers: fit(seen, brokers),
     )
 
 

@@ -155,8 +155,8 @@ def test_what_cannot_be_protected_is_said_before(rolling: Kctl) -> None:
         assert refused.code == 4, str(refused)
         assert "alone is not protected: 1 partition with 1 replica" in refused.err
         assert not unfinished(rolling)
-        table = rolling.with_environment(COLUMNS="80").ok(*RESTART, "--dry-run").out
-        assert "NOT PROTECTED" in table
+        table = rolling.ok(*RESTART, "--dry-run").out
+        assert table.startswith("NOT PROTECTED")
         assert max(map(len, table.splitlines())) <= 80
         assert pids(rolling) == before
     finally:
@@ -172,9 +172,10 @@ def test_a_broker_that_may_not_go_stays(rolling: Kctl) -> None:
     assert "no broker is taken down now: without ZooKeeper a broker cannot start again" in result.err
     rolling.ok("cluster", "start", NAME, timeout=_SECONDS)
     rolling.ok("cluster", "kill", NAME, "2", "--yes")
-    eventually(
-        lambda: len(rolling.json("broker", "list")) == 2, seconds=within(60), what="broker 2 is noticed to be gone"
-    )
+    with connect(target(rolling)) as client:
+        eventually(
+            lambda: 2 not in client.metadata(()).brokers, seconds=within(60), what="broker 2 is noticed to be gone"
+        )
     result = restart(rolling, "--brokers", "1", "--timeout", "1s")
     assert result.code == 4, str(result)
     assert "no broker is taken down now: orders-0 has " in result.err
@@ -225,7 +226,7 @@ def driven(kctl: Kctl, moment: str, step: Step, *args: str) -> Result:
 
 def test_a_broker_that_cannot_start_ends_it_there(rolling: Kctl) -> None:
     """Its config file was edited badly; the broker after it is not touched, and mended it goes on."""
-    (config,) = (clusters_dir(rolling) / NAME).glob("broker-2/*.properties")
+    (config,) = (clusters_dir(rolling) / NAME).glob("broker-2/server.properties")
     good = config.read_text()
     before = pids(rolling)
     config.write_text(good + "\nreplica.fetch.wait.max.ms=40000\n")
@@ -269,7 +270,7 @@ def test_ctrl_c_says_where_it_stands(rolling: Kctl) -> None:
 
 
 def test_a_playbook_restarts_by_hooks_and_goes_on(rolling: Kctl, tmp_path: Path) -> None:
-    """For any cluster: here the commands are kctl's own. The start fails at first; resumed, it goes on at the broker."""
+    """For any cluster: here the commands are kctl's own. The start fails at first; resumed, it goes on there."""
     hooks, book = tmp_path / "hooks.yaml", tmp_path / "restart.yaml"
     stop = f'stop: [{SCRIPT}, cluster, stop, {NAME}, --node, "{{id}}", --yes]\n'
     hooks.write_text(f'{stop}start: ["false"]\n')

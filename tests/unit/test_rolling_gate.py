@@ -8,7 +8,7 @@ from health_testing import partition, state
 from kctl.broker.quorum import Quorum, QuorumReplica
 from kctl.errors import ConnectionTimedOut, KctlError, NotAuthorized, OperationFailed
 from kctl.model import TopicPartition
-from kctl.restart.gate import MinIsr, blockers, fits_together, gate, quorum_blocker, unprotected, unsettled
+from kctl.restart.gate import MinIsr, blockers, fit, fits_together, gate, quorum_blocker, unprotected, unsettled
 from kctl.restart.look import Lacking, Seen, lacking
 from kctl.restart.order import next_batch, whole_order
 
@@ -132,6 +132,7 @@ def test_the_metadata_quorum_keeps_a_majority(
 ) -> None:
     quorum = Quorum(1, 5, 10, tuple(_voter(node, ms) for node, ms in fetched.items()), (), ())
     assert (quorum_blocker(quorum, down) is not None) is blocked
+    assert fit(Seen(state([partition("5678", "5678")]), {"t": 1}, {}, quorum), down) is not blocked
 
 
 @pytest.mark.parametrize(
