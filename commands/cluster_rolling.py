@@ -63,8 +63,9 @@ def restart_rolling(inv: Invocation, wanted: Wanted, *, dry_run: bool) -> None:
         if dry_run:
             inv.emit(plan, lambda: plan_tables(plan))
             output.note("nothing was changed (--dry-run)")
-            return
         refuse_blocked(plan)
+        if dry_run:
+            return
         for line in said_plan(plan):
             output.note(line)
         _confirm(inv, wanted, target, question(plan, wanted.options.max_unavailable))

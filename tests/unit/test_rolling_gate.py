@@ -66,7 +66,7 @@ def test_what_cannot_be_protected_is_listed_with_its_topic() -> None:
         ("t", 2, 1, 1),
     ]
     assert "acks=all" in found[0].consequence
-    assert "no reads and writes" in found[1].consequence
+    assert "not available" in found[1].consequence
 
 
 @pytest.mark.parametrize(
