@@ -18,6 +18,7 @@ LONG = {
     "docs/brokers.md",
     "docs/reassign.md",
     "docs/retention.md",
+    "docs/rolling-restart.md",
     "docs/runbooks/pseudo-distributed.md",
     "docs/runbooks/three-node.md",
 }
