@@ -338,8 +338,9 @@ class Engine:
             self._hide(inner.secrets)
         if step.kind not in PURE:
             self._journal.began(
-                key, name=step.name, kind=step.kind, repeatable=repeatable(step, arguments), handler=handler,
-                arguments=arguments, item_digest=digest,
+                key, name=step.name, kind=step.kind, repeatable=repeatable(step, arguments),
+                looks=step.is_operation and not self._can_change(step.kind), handler=handler, arguments=arguments,
+                item_digest=digest,
                 included=None if inner is None else inner.entry,
             )  # fmt: skip
         if inner is not None:

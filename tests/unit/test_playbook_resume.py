@@ -304,6 +304,49 @@ def test_a_step_that_was_done_is_done_again_when_it_is_named() -> None:
     assert world.done("topic.create") == 2 + 3, "make and last; make again, behind, last"
 
 
+def test_what_a_check_is_about_is_looked_at_again() -> None:
+    """Whoever mended it needs not name the steps that looked; what changed something, or waited, is not done again."""
+    text = """\
+playbook: 1
+name: p
+steps:
+- id: before
+  lag: {}
+  register: first
+- id: make
+  topic.create: {names: [a], if_not_exists: true}
+- id: look
+  topic.list: {}
+  register: seen
+- id: a-while
+  wait: 1m
+- id: named
+  set: {count: "{{ seen.value | length }}"}
+- id: grow
+  when: count > 2
+  topic.create: {names: [b]}
+- id: check
+  assert: [count > 1, 'first.value == []']
+"""
+    world = World(answers={"topic.list": [1], "lag": []})
+    assert run(text, world, journaled=True).exit_code == 1
+    world.answers["topic.list"] = [1, 2, 3]
+    ending = resume(world)
+    assert (ending.exit_code, world.topics, world.slept) == (0, {"a", "b"}, [60])
+    assert (world.done("lag"), world.done("topic.list"), world.done("topic.create")) == (1, 2, 2)
+    assert [each.step for each in ending.steps if each.before] == ["before", "make", "a-while"]
+
+
+def test_what_somebody_skipped_stays_skipped() -> None:
+    world = World(programs={"send": (1, b"", b"")}, answers={"lag": NotHealthy("behind")})
+    text = "playbook: 1\nname: p\nsteps:\n- id: s\n  run: [send]\n- id: t\n  topic.list: {}\n- lag: {}\n"
+    run(text, world, journaled=True)
+    assert resume(world, skip=["s", "t"]).exit_code == 1
+    world.answers.clear()
+    assert resume(world).exit_code == 0
+    assert (world.done("send"), world.done("topic.list")) == (1, 0)
+
+
 def test_secrets_are_in_no_journal_and_asked_for_again() -> None:
     text = """\
 playbook: 1
