@@ -23,7 +23,7 @@ from kctl.playbook.own_acts import NAMING, PURE, arguments_of, check_argv
 from kctl.playbook.own_steps import OWN_STEPS
 from kctl.playbook.parameters import Values
 from kctl.playbook.repeats import repeatable
-from kctl.playbook.report import StepReport
+from kctl.playbook.report import StepReport, cut
 from kctl.playbook.run_journal import Done, RunJournal, digest_of
 from kctl.playbook.selection import Selection
 from kctl.playbook.states import Failure, Result, State, exit_code_of_run, failed, of_items, skipped
@@ -296,7 +296,7 @@ class Engine:
             if result.failed and step.on_error == "fail" and not self._settings.check and self._can_change(step.kind):
                 break
         total = of_items(results)
-        if step.kind == "set":
+        if step.kind == "set" and not total.failed:
             return Result(total.state, {k: v for each in results for k, v in (each.value or {}).items()}, 0)
         return total
 
@@ -362,7 +362,7 @@ class Engine:
         return dry.judged(result, uncertain=self._uncertain) if self._settings.check else result
 
     def _note(self, report: StepReport, line: str) -> None:
-        said = self.redactor.text(line)
+        said = cut(self.redactor.text(line))
         report.note(said)
         self._outside.observer.noted(report, said)
 

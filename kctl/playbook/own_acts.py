@@ -24,6 +24,7 @@ WAIT_EVERY = "1s"
 RUN_TIMEOUT_S = 3600.0
 _SHORTEST_S = 0.05  # between two looks, also with `every: 0s`
 MAX_OUTPUT_BYTES = 1 << 20  # of a program's stdout, and of its stderr, that is kept
+MAX_LINES = 50  # of a program's stderr, that are told
 _SAID = 500  # characters of a program's last line
 _CONDITIONS = {"assert": "that", "wait": "until"}
 
@@ -164,7 +165,10 @@ def _run(
         return Result(State.FAILED, None, int(exc.exit_code), exc.message, "timeout: is its limit", changed=True)
     stdout, cut = _kept(done.stdout)
     stderr, _ = _kept(done.stderr)
-    for line in filter(str.strip, stderr.splitlines()):
+    lines = [line for line in stderr.splitlines() if line.strip()]
+    if len(lines) > MAX_LINES:
+        note(f"… {len(lines) - MAX_LINES:,} lines before these")
+    for line in lines[-MAX_LINES:]:
         note(line)
     value: dict[str, Any] = {"stdout": stdout, "stderr": stderr, "truncated": cut or done.truncated}
     wrong = None

@@ -215,7 +215,7 @@ finally:
 
 
 def test_programs_without_end(real: Book) -> None:
-    """One that prints for ever, one that starts another and goes: ended at their limit, with a bound on what is kept."""
+    """One that prints for ever, one that starts another and goes: ended in time, and what is kept has a bound."""
     path = _write(real, """\
 steps:
 - id: endless

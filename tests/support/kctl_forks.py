@@ -206,8 +206,8 @@ def _become_kctl(request: Mapping[str, Any], streams: Sequence[int]) -> None:
     if (killed := os.environ.pop(KILLED_AT, None)) is not None:
         from kctl_killed import kill_at
 
-        moment, step, number = killed.split(",")
-        kill_at(moment, step, int(number))
+        moment, step, count = killed.split(",")
+        kill_at(moment, step, int(count))
 
 
 def _stream(fd: int, like: TextIO) -> TextIO:

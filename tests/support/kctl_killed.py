@@ -35,7 +35,8 @@ def kill_at(moment: str, step: str, number: int = 1) -> None:
 
 def main() -> int:
     """Exit code of kctl; -9 (SIGKILL) when the step came."""
-    kill_at(*sys.argv[1:3])
+    moment, step = sys.argv[1:3]
+    kill_at(moment, step)
     sys.argv[1:] = sys.argv[3:]
     return __main__.main()
 
