@@ -15,7 +15,6 @@ from pathlib import Path
 
 import incident_files
 
-_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # A command, with the lines that it goes on in.
 _COMMAND = re.compile(r"^\$ (.*(?:(?<=\\)\n.*)*)\n", re.MULTILINE)
 _MARK = "\x1e"
@@ -23,9 +22,13 @@ _MARK = "\x1e"
 _CHANGING = [(re.compile(r"\.old-\d{8}T\d{6}Z"), ".old-20261121T090000Z")]
 
 
-def blocks(text: str) -> list[str]:
+def _block(kind: str) -> re.Pattern[str]:
+    return re.compile(rf"^```{kind}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(text: str, kind: str = "console") -> list[str]:
     """What stands in the blocks, in order."""
-    return _BLOCK.findall(text)
+    return _block(kind).findall(text)
 
 
 def commands(block: str) -> list[str]:
@@ -33,13 +36,13 @@ def commands(block: str) -> list[str]:
     return _COMMAND.findall(block)
 
 
-def run(text: str, folder: Path, environment: Mapping[str, str]) -> str:
+def run(text: str, folder: Path, environment: Mapping[str, str], kind: str = "console") -> str:
     """The Markdown with what its commands print in `folder`: one shell for all, which goes on behind failures.
 
     stdout and stderr come as they would on a terminal. Raises TimeoutExpired after a minute.
     """
     script = "".join(
-        f"{command}\n_code=$?; printf '{_MARK}'; (exit $_code)\n" for each in blocks(text) for command in commands(each)
+        f"{command}\n_code=$?; printf '{_MARK}'; (exit $_code)\n" for each in blocks(text, kind) for command in commands(each)
     )
     done = subprocess.run(
         ["bash", "-c", script],
@@ -47,7 +50,7 @@ def run(text: str, folder: Path, environment: Mapping[str, str]) -> str:
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False,
     )  # fmt: skip
     printed = iter(done.stdout.split(_MARK))
-    return _BLOCK.sub(lambda match: f"```console\n{''.join(_rerun(match[1], printed))}```", text)
+    return _block(kind).sub(lambda match: f"```{kind}\n{''.join(_rerun(match[1], printed))}```", text)
 
 
 def _rerun(block: str, printed: Iterator[str]) -> Iterator[str]:
