@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -181,10 +182,20 @@ def carry(
     for each in ending.steps:
         each.hide(engine.redactor)
     report = _report(playbook, values, place, settings, held, ending, engine.redactor, began, clock.now_s() - started)
-    if junit is not None:
-        write_whole(junit, as_junit(report))
-    inv.emit(report, lambda: tables(report), lambda: report.steps)
+    unwritten = None
+    try:
+        if junit is not None:
+            write_whole(junit, as_junit(report))
+    except KctlError as exc:
+        unwritten = exc
+    try:
+        inv.emit(report, lambda: tables(report), lambda: report.steps)
+        sys.stdout.flush()
+    except BrokenPipeError:  # nobody reads it; the exit code is the run's all the same
+        output.discard(sys.stdout)
     _raise(report, ending, engine.redactor)
+    if unwritten is not None:
+        raise unwritten
 
 
 def _report(

@@ -19,6 +19,7 @@ import transcripts
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "playbooks.md"
 KIND = "console cluster"  # blocks that need one
 TOPIC = "payments-eu"
+_LIMIT_S = 300.0
 _FILE = re.compile(r"^<!-- playbook: (\S+) -->\n```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FIRST = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # What differs from run to run and from machine to machine.
@@ -34,7 +35,7 @@ def playbooks(text: str) -> dict[str, str]:
     """The playbooks on the page that its commands run, by their files."""
     first = _FIRST.search(text)
     assert first is not None
-    return {"add-topic.yaml": first[1], **{name: body for name, body in _FILE.findall(text)}}
+    return {"add-topic.yaml": first[1], **dict(_FILE.findall(text))}
 
 
 def printed(text: str, bootstrap: str, folder: Path, environment: Mapping[str, str]) -> str:
@@ -46,7 +47,7 @@ def printed(text: str, bootstrap: str, folder: Path, environment: Mapping[str, s
     config.write_text(json.dumps({"current_context": "dev", "contexts": contexts}))
     given = {**environment, "HOME": str(folder), "KCTL_CONFIG": str(config)}
     try:
-        return transcripts.run(text, folder, given, KIND)
+        return transcripts.run(text, folder, given, KIND, timeout_s=_LIMIT_S)
     finally:
         subprocess.run(
             ["kctl", "topic", "delete", TOPIC, "--yes", "--if-exists"], env=given, capture_output=True, check=False

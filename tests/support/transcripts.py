@@ -36,18 +36,20 @@ def commands(block: str) -> list[str]:
     return _COMMAND.findall(block)
 
 
-def run(text: str, folder: Path, environment: Mapping[str, str], kind: str = "console") -> str:
+def run(text: str, folder: Path, environment: Mapping[str, str], kind: str = "console", timeout_s: float = 60) -> str:
     """The Markdown with what its commands print in `folder`: one shell for all, which goes on behind failures.
 
-    stdout and stderr come as they would on a terminal. Raises TimeoutExpired after a minute.
+    stdout and stderr come as they would on a terminal. Raises TimeoutExpired.
     """
     script = "".join(
-        f"{command}\n_code=$?; printf '{_MARK}'; (exit $_code)\n" for each in blocks(text, kind) for command in commands(each)
+        f"{command}\n_code=$?; printf '{_MARK}'; (exit $_code)\n"
+        for each in blocks(text, kind)
+        for command in commands(each)
     )
     done = subprocess.run(
         ["bash", "-c", script],
         cwd=folder, env={**environment, "COLUMNS": "80", "TZ": "UTC", "LC_ALL": "C.UTF-8"}, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout_s, check=False,
     )  # fmt: skip
     printed = iter(done.stdout.split(_MARK))
     return _block(kind).sub(lambda match: f"```{kind}\n{''.join(_rerun(match[1], printed))}```", text)

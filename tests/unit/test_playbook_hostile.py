@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
+import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from kctl.commands import app
+from kctl.errors import OperationFailed
 from kctl.playbook.own_acts import MAX_LINES
 from kctl.playbook.report import MAX_NOTES, MAX_TEXT
 from kctl_testing import within
@@ -78,6 +83,51 @@ def test_what_a_program_prints(folder: Path, capsys: pytest.CaptureFixture[str])
     values = {each["step"]: each["value"] for each in json.loads(shown.out)["steps"]}
     assert values["a"]["stdout"] == "\x1b[2J\ufffd\x00x"
     ET.fromstring((folder / "j.xml").read_text())
+
+
+def test_a_terminal_that_is_gone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody can be told anything: the steps are done all the same, the final ones too."""
+
+    class Gone(io.StringIO):
+        def write(self, _text: str) -> int:
+            raise OSError(errno.EIO, "Input/output error")
+
+    (folder / "h.yaml").write_text(
+        f"{HEAD}steps:\n- id: a\n  run: [touch, a]\n- id: b\n  run: ['false']\nfinally:\n- id: z\n  run: [touch, z]\n"
+    )
+    monkeypatch.setattr("sys.stderr", Gone())
+    with suppress(OSError):  # what is said in the end has nowhere to go
+        app.main(["playbook", "run", "h.yaml", "--yes"])
+    monkeypatch.undo()
+    assert (folder / "a").exists()
+    assert (folder / "z").exists()
+
+
+def test_nobody_reads_the_report(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`| true`: the exit code is the run's."""
+    (folder / "h.yaml").write_text(f"{HEAD}steps:\n- assert: 1 == 2\n")
+    ours, theirs = os.pipe()
+    os.close(ours)
+    with os.fdopen(theirs, "w", closefd=False) as pipe:
+        monkeypatch.setattr("sys.stdout", pipe)
+        assert app.main(["playbook", "run", "h.yaml", "-o", "json"]) == 1
+
+
+def test_a_report_that_cannot_be_written(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not hide what became of the run."""
+    (folder / "h.yaml").write_text(f"{HEAD}steps:\n- assert: {{that: 1 == 2, message: this}}\n")
+
+    def full(*_: object) -> None:
+        raise OperationFailed("No space left on device")
+
+    monkeypatch.setattr("kctl.commands.playbook_run.write_whole", full)
+    assert app.main(["playbook", "run", "h.yaml", "--junit", "j.xml"]) == 1
+    assert "failed at assert: this" in capsys.readouterr().err
+    (folder / "h.yaml").write_text(f"{HEAD}steps:\n- assert: 1 == 1\n")
+    assert app.main(["playbook", "run", "h.yaml", "--junit", "j.xml"]) == 5
+    assert "No space left on device" in capsys.readouterr().err
 
 
 def test_texts_for_people_are_cut() -> None:
