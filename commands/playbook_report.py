@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from kctl.commands import output
@@ -28,28 +29,34 @@ class LiveLines:
         self._told: StepReport | None = None
 
     def began(self, report: StepReport) -> None:
-        output.note(f"{_lead(report)}{report.name}")
+        _tell(f"{_lead(report)}{report.name}")
         self._told = report
 
     def planned(self, report: StepReport, value: Any) -> None:
         for line in plan_lines(value):
-            output.note(f"{_indent(report)}plan: {line}")
+            _tell(f"{_indent(report)}plan: {line}")
 
     def noted(self, report: StepReport, line: str) -> None:
-        output.note(f"{_indent(report)}| {line}")
+        _tell(f"{_indent(report)}| {line}")
 
     def ended(self, report: StepReport) -> None:
         said = outcome_line(report)
         if self._told is report:
-            output.note(f"{_indent(report)}{said}")
+            _tell(f"{_indent(report)}{said}")
         elif report.started_at is not None:  # an include, or a step that never began: others were told meanwhile
-            output.note(f"{_lead(report)}{report.name}: {said}")
+            _tell(f"{_lead(report)}{report.name}: {said}")
         else:
-            output.note(f"{_lead(report)}{report.name}: {said}")
+            _tell(f"{_lead(report)}{report.name}: {said}")
         self._told = None
 
     def interrupted(self) -> None:
-        output.note("interrupted: the final steps are done; once more stops those too")
+        _tell("interrupted: the final steps are done; once more stops those too")
+
+
+def _tell(line: str) -> None:
+    """A run goes on, and does its final steps, when the terminal is gone or the disk behind stderr is full."""
+    with suppress(OSError):
+        output.note(line)
 
 
 def _lead(report: StepReport) -> str:

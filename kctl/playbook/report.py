@@ -11,6 +11,7 @@ from kctl.secrets import Redactor
 
 MAX_VALUE_BYTES = 64 << 10
 MAX_NOTES = 100
+MAX_TEXT = 4000  # characters of a message, a hint, a note
 
 
 @dataclass(slots=True)
@@ -53,9 +54,21 @@ class StepReport:
         """What became of it."""
         self.state, self.changed = result.state, result.changed
         self.exit_code, self.attempts = result.exit_code, result.attempts
-        self.message = None if result.message is None else redactor.text(result.message)
-        self.hint = None if result.hint is None else redactor.text(result.hint)
+        self.message = None if result.message is None else cut(redactor.text(result.message))
+        self.hint = None if result.hint is None else cut(redactor.text(result.hint))
         self.value, self.value_omitted = _bounded(result.value, redactor)
+
+    def hide(self, redactor: Redactor) -> None:
+        """Hide what only a later step made a secret: an include may call so what was told before."""
+        self.message = None if self.message is None else redactor.text(self.message)
+        self.hint = None if self.hint is None else redactor.text(self.hint)
+        self.value = redactor.value(self.value)
+        self.notes = [redactor.text(note) for note in self.notes]
+
+
+def cut(text: str) -> str:
+    """A text that a person reads, without its end when it is very long."""
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}… ({len(text):,} characters)"
 
 
 def _bounded(value: Any, redactor: Redactor) -> tuple[Any, bool]:

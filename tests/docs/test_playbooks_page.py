@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -9,7 +10,10 @@ import pytest
 
 from kctl.commands import app
 from kctl.playbook.load import examine_text
+from kctl_testing import SCRIPT, Kctl, TestCluster
+from playbook_page import KIND, playbooks, printed, settled
 from playbook_reference import TARGET, page
+from transcripts import blocks
 
 TEXT = TARGET.read_text(encoding="utf-8")
 
@@ -30,6 +34,14 @@ def test_the_example_is_a_playbook() -> None:
     playbook, problems = examine_text(text[1], source=None, file="example.yaml")
     assert problems == []
     assert playbook is not None
+
+
+def test_runs_print_what_the_page_says(kctl: Kctl, cluster: TestCluster, tmp_path: Path) -> None:
+    assert set(playbooks(TEXT)) == {"add-topic.yaml", "grow.yaml"}
+    assert len(blocks(TEXT, KIND)) == 3
+    environment = {**kctl.environment, "PATH": f"{SCRIPT.parent}{os.pathsep}{os.environ['PATH']}"}
+    now = printed(TEXT, cluster.bootstrap, tmp_path, environment)
+    assert settled(now) == settled(TEXT), "run: python tests/support/playbook_page.py HOST:PORT"
 
 
 def test_lint_says_what_the_page_says(

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import incident_files
 
-_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # A command, with the lines that it goes on in.
 _COMMAND = re.compile(r"^\$ (.*(?:(?<=\\)\n.*)*)\n", re.MULTILINE)
 _MARK = "\x1e"
@@ -23,9 +22,13 @@ _MARK = "\x1e"
 _CHANGING = [(re.compile(r"\.old-\d{8}T\d{6}Z"), ".old-20261121T090000Z")]
 
 
-def blocks(text: str) -> list[str]:
+def _block(kind: str) -> re.Pattern[str]:
+    return re.compile(rf"^```{kind}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(text: str, kind: str = "console") -> list[str]:
     """What stands in the blocks, in order."""
-    return _BLOCK.findall(text)
+    return _block(kind).findall(text)
 
 
 def commands(block: str) -> list[str]:
@@ -33,21 +36,23 @@ def commands(block: str) -> list[str]:
     return _COMMAND.findall(block)
 
 
-def run(text: str, folder: Path, environment: Mapping[str, str]) -> str:
+def run(text: str, folder: Path, environment: Mapping[str, str], kind: str = "console", timeout_s: float = 60) -> str:
     """The Markdown with what its commands print in `folder`: one shell for all, which goes on behind failures.
 
-    stdout and stderr come as they would on a terminal. Raises TimeoutExpired after a minute.
+    stdout and stderr come as they would on a terminal. Raises TimeoutExpired.
     """
     script = "".join(
-        f"{command}\n_code=$?; printf '{_MARK}'; (exit $_code)\n" for each in blocks(text) for command in commands(each)
+        f"{command}\n_code=$?; printf '{_MARK}'; (exit $_code)\n"
+        for each in blocks(text, kind)
+        for command in commands(each)
     )
     done = subprocess.run(
         ["bash", "-c", script],
         cwd=folder, env={**environment, "COLUMNS": "80", "TZ": "UTC", "LC_ALL": "C.UTF-8"}, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout_s, check=False,
     )  # fmt: skip
     printed = iter(done.stdout.split(_MARK))
-    return _BLOCK.sub(lambda match: f"```console\n{''.join(_rerun(match[1], printed))}```", text)
+    return _block(kind).sub(lambda match: f"```{kind}\n{''.join(_rerun(match[1], printed))}```", text)
 
 
 def _rerun(block: str, printed: Iterator[str]) -> Iterator[str]:
