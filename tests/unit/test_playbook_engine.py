@@ -273,6 +273,14 @@ def test_what_a_step_would_have_left_is_there_at_the_end() -> None:
     assert states(ending)["assert"] == "ok", messages(ending)
 
 
+def test_tell_says_its_line() -> None:
+    ending = run(
+        _steps("- set: {x: 3}\n- tell: >-\n    {{ x }} of\n    three\n- loop: [1, 2]\n  id: b\n  tell: n{{ item }}\n"),
+        World(),
+    )
+    assert (states(ending)["tell"], messages(ending)["tell"], messages(ending)["b"]) == ("ok", "3 of three", "n1; n2")
+
+
 @pytest.mark.parametrize("where", ["lag", "topic.create", "wait", "program"])
 def test_ctrl_c(where: str) -> None:
     """The step is unknown, the next ones are not reached, the final ones are done: once."""
