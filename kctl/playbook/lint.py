@@ -24,7 +24,7 @@ _ONLY = {
     "accept": "operations and run",
     "stdin": "operations and run",
     "timeout": "operations and run",
-    "register": "operations and run",
+    "register": "operations, run and assert",
     "context": "operations and include",
 }
 
@@ -80,9 +80,10 @@ class _Linter:
 
     def _keys(self, step: Step) -> None:
         """Keys that do nothing where they are."""
-        fits = {"operations": step.is_operation, "run": step.kind == "run", "include": step.kind == "include"}
+        fits = {"operations": step.is_operation, "run": step.kind == "run", "include": step.kind == "include",
+                "assert": step.kind == "assert"}  # fmt: skip
         for key, kinds in _ONLY.items():
-            if key in step.written and not any(fits[kind] for kind in kinds.split(" and ")):
+            if key in step.written and not any(fits[kind] for kind in kinds.replace(", ", " and ").split(" and ")):
                 self.problems.key(step.written, key, f"{step.kind} has no {key}", f"it is for {kinds}")
         if "delay" in step.written and "retries" not in step.written and step.until is None:
             self.problems.key(step.written, "delay", "nothing is repeated here", "delay is for until and retries")

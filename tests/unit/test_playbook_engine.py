@@ -281,6 +281,16 @@ def test_tell_says_its_line() -> None:
     assert (states(ending)["tell"], messages(ending)["tell"], messages(ending)["b"]) == ("ok", "3 of three", "n1; n2")
 
 
+def test_all_checks_are_looked_at_before_one_fails_the_run() -> None:
+    check = "- {{id: {0}, assert: {{that: {1}, message: not {0}}}, on_error: continue, register: {0}}}\n"
+    ending = run(_steps(
+        check.format("a", "1 == 2") + check.format("b", "1 == 1")
+        + "- {id: all, assert: {that: a.status == 'ok' and b.status == 'ok', message: '{{ a.error }}'}}\n"
+    ), World())  # fmt: skip
+    assert states(ending) == {"a": "failed", "b": "ok", "all": "failed"}
+    assert (ending.exit_code, messages(ending)["all"]) == (1, "not a")
+
+
 @pytest.mark.parametrize("where", ["lag", "topic.create", "wait", "program"])
 def test_ctrl_c(where: str) -> None:
     """The step is unknown, the next ones are not reached, the final ones are done: once."""
