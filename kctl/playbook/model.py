@@ -23,6 +23,7 @@ FAILURE = ("step", "message", "exit_code")
 GIVEN = {
     "item": "the item of the loop",
     "index": "its number in the loop, from 0",
+    "run_id": "the run's own name, also when it is resumed",
     "failure": "what failed: step, message, exit_code; null when nothing did",
 }
 

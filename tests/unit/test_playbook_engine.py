@@ -281,6 +281,14 @@ def test_tell_says_its_line() -> None:
     assert (states(ending)["tell"], messages(ending)["tell"], messages(ending)["b"]) == ("ok", "3 of three", "n1; n2")
 
 
+def test_a_run_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    text = _steps("- tell: '{{ run_id }}'\n")
+    assert messages(run(text, World()))["tell"] == "dry-run"
+    name = messages(run(text, World(), journaled=True))["tell"]
+    assert (tmp_path / "kctl" / "playbooks" / f"{name}.jsonl").is_file()
+
+
 def test_all_checks_are_looked_at_before_one_fails_the_run() -> None:
     check = "- {{id: {0}, assert: {{that: {1}, message: not {0}}}, on_error: continue, register: {0}}}\n"
     ending = run(_steps(
