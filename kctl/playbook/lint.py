@@ -87,6 +87,10 @@ class _Linter:
                 self.problems.key(step.written, key, f"{step.kind} has no {key}", f"it is for {kinds}")
         if "delay" in step.written and "retries" not in step.written and step.until is None:
             self.problems.key(step.written, "delay", "nothing is repeated here", "delay is for until and retries")
+        if step.dry_run and not (step.is_operation and self._known.find(step.kind).dry_run):
+            self.problems.key(
+                step.written, "dry_run", f"{step.kind} has no dry run", "it is for operations that have one"
+            )
         if step.until is not None and step.register is None and (step.is_operation or step.kind == "run"):
             self.problems.key(
                 step.written,
