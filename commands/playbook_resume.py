@@ -11,19 +11,15 @@ import typer
 
 from kctl.commands import output
 from kctl.commands.invocation import Invocation, invocation
-from kctl.commands.playbook_run import (
-    Ask,
-    Diff,
-    JUnit,
+from kctl.commands.playbook_before import (
     Place,
-    Secret,
     ask_once,
-    carry,
     check_person,
     check_report,
-    hidden,
+    forget_parameters,
     place_of,
 )
+from kctl.commands.playbook_run import Ask, Diff, JUnit, Secret, carry, hidden
 from kctl.errors import Refused, UsageError
 
 if TYPE_CHECKING:
@@ -99,7 +95,9 @@ def _values(state: RunState, playbook: Playbook, secrets: list[str]) -> Values:
         )
     names = {ENVIRONMENT + name.upper() for name in header["secrets"]}
     environment = {name: value for name, value in os.environ.items() if name in names}
-    return collect(playbook, (), file=header["parameters"], secrets=secrets, environment=environment)
+    values = collect(playbook, (), file=header["parameters"], secrets=secrets, environment=environment)
+    forget_parameters()
+    return values
 
 
 def _where_it_is(state: RunState) -> str:

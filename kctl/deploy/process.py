@@ -83,8 +83,12 @@ def run(
     cwd: Path | None = None,
     input: bytes | None = None,  # noqa: A002 - as subprocess names it
     max_output_bytes: int = MAX_OUTPUT_BYTES,
+    grace_s: float = 0,
 ) -> Completed:
     """Run a command to its end; env None: this process's own. A returncode other than 0 is a value, not an error.
+
+    It has ended when its output is closed as well: what it started and left behind may still hold that. grace_s: how
+    long it may take to end once it is asked to, before it is killed.
 
     Raises NotFound when it cannot be run, TimedOut (its whole process group is killed) after `timeout_s`.
     """
@@ -95,9 +99,9 @@ def run(
     try:
         stdout, stderr, truncated = _communicate(process, input, time.monotonic() + timeout_s, max_output_bytes)
     except TimeoutError:
-        raise TimedOut(f"{argv[0]} did not end within {timeout_s:g} s") from None
+        raise TimedOut(_too_long(argv, timeout_s, process)) from None
     finally:
-        _end_group(process)
+        _end_group(process, grace_s=grace_s)
     return Completed(tuple(argv), process.returncode, stdout, stderr, truncated)
 
 
@@ -202,6 +206,12 @@ def _communicate(
     return bytes(outputs["stdout"]), bytes(outputs["stderr"]), truncated
 
 
+def _too_long(argv: Sequence[str], timeout_s: float, process: subprocess.Popen[bytes]) -> str:
+    if _has_ended(process):
+        return f"{argv[0]} ended, but what it started held its output for {timeout_s:g} s"
+    return f"{argv[0]} did not end within {timeout_s:g} s"
+
+
 def _feed(fd: int, pending: memoryview) -> memoryview:
     """Write what fits; an empty rest when all is written or the reader went away."""
     try:
@@ -222,20 +232,36 @@ def _left(deadline: float) -> float:
 def _end_group(process: subprocess.Popen[bytes], *, grace_s: float = 0) -> None:
     """Close the pipes; end what is left of the command and its children, if it has not ended by itself.
 
-    grace_s: how long it may take after SIGTERM. The group's id stays ours until its leader is reaped.
+    grace_s: how long it may take after SIGTERM. The group's id stays ours until its leader is reaped, so it is not
+    reaped before the group was killed: the leader may be gone and its children not.
     """
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        if pipe is not None and not pipe.closed:
-            with contextlib.suppress(OSError):
-                pipe.close()
-    if grace_s and process.poll() is None:
-        with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
-            os.killpg(process.pid, signal.SIGTERM)
-            process.wait(grace_s)
-    if process.poll() is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    try:
+        if grace_s and process.returncode is None and _signal_group(process, signal.SIGTERM):
+            end = time.monotonic() + grace_s  # its output stays open: what it says now would else kill it
+            while not _has_ended(process) and time.monotonic() < end:
+                time.sleep(0.02)
+    finally:  # also when Ctrl-C ends the grace
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe is not None and not pipe.closed:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        if process.returncode is None:
+            _signal_group(process, signal.SIGKILL)
+            process.wait()
+
+
+def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> bool:
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS says EPERM of a group of zombies
+        os.killpg(process.pid, number)
+        return True
+    return False
+
+
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    """Whether a command has ended, which is left to be reaped."""
+    if process.returncode is not None:
+        return True
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 # --- long-lived processes -------------------------------------------------------------------------------------------

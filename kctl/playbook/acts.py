@@ -11,12 +11,13 @@ from kctl.playbook import check as dry
 from kctl.playbook.changes import changed
 from kctl.playbook.expressions import condition
 from kctl.playbook.frames import Frame
+from kctl.playbook.looking import looked_at
 from kctl.playbook.model import Step
 from kctl.playbook.operations import Operation, Outcome, Where
 from kctl.playbook.outside import Outside
-from kctl.playbook.own_acts import own_act
+from kctl.playbook.own_acts import arguments_of, own_act
 from kctl.playbook.states import Result, State, failed
-from kctl.playbook.step_settings import StepSettings
+from kctl.playbook.step_settings import StepSettings, settings_of
 
 # What did nothing: refused, not reached, not understood.
 _UNDONE = frozenset({ExitCode.USAGE, ExitCode.UNREACHABLE, ExitCode.REFUSED})
@@ -76,7 +77,7 @@ def _once(act: Act, outside: Outside, *, check: bool, diff: bool) -> Result:
     if not act.step.is_operation:
         return own_act(
             act.frame.playbook, act.step, act.arguments, act.variables, act.settings, outside, check=check,
-            note=act.note,
+            note=act.note, look=lambda: _look_again(act, outside),
         )  # fmt: skip
     operation = outside.known.find(act.step.kind)
     if act.step.dry_run:
@@ -93,6 +94,19 @@ def _once(act: Act, outside: Outside, *, check: bool, diff: bool) -> Result:
     if diff and dry_run and outcome.value is not None:
         act.planned(outcome.value)
     return _result(act, operation, outcome, dry_run=dry_run)
+
+
+def _look_again(act: Act, outside: Outside) -> dict[str, Any]:
+    """What the steps find now that gave what a wait asks for."""
+    seen = {}
+    for step in looked_at(act.frame.playbook, act.step, outside.known):
+        name = str(step.register)
+        if act.frame.variables[name]["status"] == State.SKIPPED.value:
+            continue
+        arguments, settings = arguments_of(step, act.frame.variables), settings_of(step, act.frame.variables)
+        again = replace(act, step=step, arguments=arguments, settings=settings)
+        seen[name] = _once(again, outside, check=False, diff=False).registered()
+    return seen
 
 
 def _run(act: Act, operation: Operation, outside: Outside, *, dry_run: bool) -> Outcome:

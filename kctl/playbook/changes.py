@@ -50,10 +50,10 @@ def always(_value: Any, _arguments: Mapping[str, Any]) -> bool:
 
 
 def when_given(name: str) -> Rule:
-    """It writes the file that this argument names, and prints without it."""
+    """It writes the file that this argument names, or does what this flag says, and only prints without it."""
 
     def rule(_value: Any, arguments: Mapping[str, Any]) -> bool:
-        return arguments.get(name) is not None
+        return arguments.get(name) not in (None, False)
 
     return rule
 
@@ -158,10 +158,19 @@ RULES: dict[str, Rule] = {
     "quota.set": by_words,
     "quota.unset": by_words,
     "transaction.abort": by_words,
+    "capacity": when_given("measure"),
     "segment.verify": by_words,
     "spark.warm": any_of("made"),
     "spark.bundle": always,
     "spark.snapshot": always,
+    "validate.all": always,
+    "validate.broker_loss": always,
+    "validate.controller_election": always,
+    "validate.leader_election": always,
+    "validate.matrix": always,
+    "validate.rolling_restart": always,
+    "validate.unclean_election": always,
+    "validate.zookeeper_loss": always,
     "runtime.install": always,
     "runtime.remove": always,
 }

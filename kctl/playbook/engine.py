@@ -19,7 +19,7 @@ from kctl.playbook.includes import inner_frame, result_of
 from kctl.playbook.model import Playbook, Step
 from kctl.playbook.operations import Where
 from kctl.playbook.outside import Choice, Outside
-from kctl.playbook.own_acts import PURE, arguments_of
+from kctl.playbook.own_acts import NAMING, PURE, arguments_of, check_argv
 from kctl.playbook.own_steps import OWN_STEPS
 from kctl.playbook.parameters import Values
 from kctl.playbook.repeats import repeatable
@@ -69,6 +69,8 @@ class Engine:
         self._uncertain = False  # of a dry run: something would have changed
         # What was begun and has no end may have changed something, whatever it finds the second time.
         self._changed = any(self._can_change(each.kind) for each in journal.state.open.values())
+        self._inner: dict[str, Failure] = {}  # of includes, by their keys
+        self._interrupts: list[KeyboardInterrupt] = []
         self._hide(secrets)
         self.reports: list[StepReport] = []
 
@@ -83,7 +85,7 @@ class Engine:
             failure = self._playbook(frame)
         except KeyboardInterrupt:
             interrupted = True
-        code = int(ExitCode.INTERRUPTED) if interrupted else exit_code_of_run(failure, changed=self._changed)
+        code = int(ExitCode.INTERRUPTED) if interrupted else exit_code_of_run(failure)
         said = "interrupted" if interrupted else None if failure is None else f"{failure.step}: {failure.message}"
         try:
             self._journal.ended(code, said)
@@ -105,45 +107,58 @@ class Engine:
 
     def _playbook(self, frame: Frame) -> Failure | None:
         failure: Failure | None = None
-        interrupted = False
+        late: Failure | None = None
+        interrupt: KeyboardInterrupt | None = None
         try:
             failure = self._part(frame, "steps")
             if failure is not None and not self._settings.check:
                 frame.enter_handlers(failure)
                 self._part(frame, "on_failure")
-        except KeyboardInterrupt:
-            interrupted = True
-            self._outside.observer.interrupted()
-        late: Failure | None = None
+        except KeyboardInterrupt as exc:
+            interrupt = exc
         try:
             frame.enter_handlers(failure)
             late = self._part(frame, "finally")
-        except KeyboardInterrupt:
-            interrupted = True
-        if interrupted:
-            raise KeyboardInterrupt
+        except KeyboardInterrupt as exc:
+            interrupt = exc
+        if interrupt is not None:
+            raise interrupt
         return failure or late
 
     def _part(self, frame: Frame, part: Part) -> Failure | None:
-        """The first failure. It ends the part, but for final steps, which are all done."""
+        """The first failure. It ends the part, but for final steps: those are all done, also when one is interrupted,
+        unless it is the second time. Raises the KeyboardInterrupt at the end."""
         steps = {"steps": frame.playbook.steps, "on_failure": frame.playbook.on_failure}.get(
             part, frame.playbook.finally_
         )
         first: Failure | None = None
+        interrupt: KeyboardInterrupt | None = None
         for number, step in enumerate(steps, 1):
             report = self._report(frame, part, step, number, len(steps))
+            if interrupt is not None and (part != "finally" or len(self._interrupts) > 1):
+                self._end(report, skipped("not reached: interrupted"))
+                continue
             if first is not None and part != "finally":
                 self._end(report, skipped(f"not reached: {first.step} failed"))
                 continue
             try:
                 failure = self._step(frame, part, step, report)
-            except KeyboardInterrupt:
-                for behind, missed in enumerate(steps[number:], number + 1):
-                    rest = self._report(frame, part, missed, behind, len(steps))
-                    self._end(rest, skipped("not reached: interrupted"))
-                raise
-            first = first or failure
+            except KeyboardInterrupt as exc:
+                interrupt = exc
+                self._tell_interrupt(frame, exc)
+            else:
+                first = first or failure
+        if interrupt is not None:
+            raise interrupt
         return first
+
+    def _tell_interrupt(self, frame: Frame, interrupt: KeyboardInterrupt) -> None:
+        """Once for each; the playbooks around an included one see the same."""
+        if any(each is interrupt for each in self._interrupts):
+            return
+        self._interrupts.append(interrupt)
+        if len(self._interrupts) == 1 and frame.playbook.finally_:
+            self._outside.observer.interrupted()
 
     def _report(self, frame: Frame, part: Part, step: Step, number: int, of: int) -> StepReport:
         included = step.arguments.get("playbook") if step.kind == "include" else None
@@ -184,7 +199,7 @@ class Engine:
 
     def _again(self, step: Step, key: str, done: Done) -> bool:
         """Whether a step that ended is done again, as the journal does not have its value: one that changes nothing."""
-        if self._whole(step, key, done) or done.fatal or (step.register is None and step.kind != "set"):
+        if self._whole(step, key, done) or done.fatal or (step.register is None and step.kind not in NAMING):
             return False
         return not self._can_change(step.kind)
 
@@ -215,12 +230,15 @@ class Engine:
             frame.leave_out(step, result)
         elif step.register is not None:
             frame.variables[step.register] = result.registered()
-        if step.kind == "set" and isinstance(result.value, Mapping):
+        if step.kind in NAMING and isinstance(result.value, Mapping):
             frame.variables.update(result.value)
         self._end(report, result)
         if not result.failed or step.on_error == "continue":
             return None
-        return Failure(report.step, report.message or "", result.exit_code or int(ExitCode.FAILED), report.hint)
+        inner = self._inner.pop(report.step, None)  # what its handlers changed came after it failed
+        changed = self._changed if inner is None else inner.changed
+        code = result.exit_code or int(ExitCode.FAILED)
+        return Failure(report.step, report.message or "", code, report.hint, changed)
 
     def _stored(self, step: Step, key: str, result: Result, handler: bool) -> Result:
         """As the journal has it; failed when it cannot have it."""
@@ -274,7 +292,7 @@ class Engine:
             variables = of_item(frame.variables, item, index)
             result = self._item(frame, step, report, variables, handler)
             results.append(result)
-            if step.kind == "set" and isinstance(result.value, Mapping):
+            if step.kind in NAMING and isinstance(result.value, Mapping):
                 frame.variables.update(result.value)
             if result.failed and step.on_error == "fail" and not self._settings.check and self._can_change(step.kind):
                 break
@@ -314,20 +332,24 @@ class Engine:
         """Do the step, or one item of it; the journal knows before. Raises KctlError."""
         arguments = arguments_of(step, variables)
         settings = settings_of(step, variables)
+        check_argv(step, arguments, self.redactor)
         inner = None
         if step.kind == "include":
             inner = inner_frame(frame, key, arguments, settings, self._journal, self._outside, self.redactor)
             self._hide(inner.secrets)
         if step.kind not in PURE:
             self._journal.began(
-                key, name=step.name, kind=step.kind, repeatable=repeatable(step, arguments), handler=handler,
-                arguments=arguments, item_digest=digest,
+                key, name=step.name, kind=step.kind, repeatable=repeatable(step, arguments),
+                looks=step.is_operation and not self._can_change(step.kind), handler=handler, arguments=arguments,
+                item_digest=digest,
                 included=None if inner is None else inner.entry,
             )  # fmt: skip
         if inner is not None:
             inner.frame.in_handler = handler
             first = len(self.reports)
             failure = self._playbook(inner.frame)
+            if failure is not None:
+                self._inner[report.step] = failure
             return result_of(failure, self.reports[first:])
         act = Act(
             frame, step, arguments, variables, settings,

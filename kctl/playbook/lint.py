@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from kctl.errors import KctlError
 from kctl.playbook.expressions import is_expression
 from kctl.playbook.lint_include import Included
 from kctl.playbook.lint_names import Scope, sites_of
 from kctl.playbook.lint_operation import check_arguments
 from kctl.playbook.lint_own import check_own_arguments
 from kctl.playbook.lint_types import check_types
+from kctl.playbook.looking import looked_at
 from kctl.playbook.model import Playbook, Problem, Step
 from kctl.playbook.operations import Operations, operations
 from kctl.playbook.problems import Problems, in_order
@@ -70,6 +72,8 @@ class _Linter:
             check_arguments(self.problems, step, self._known)
         else:
             check_own_arguments(self.problems, step)
+        if step.kind == "wait":
+            self._waits(step)
         if step.kind == "include":
             self.included += self._met.check(self.problems, self._playbook, step, self._trail)
         for site in sites_of(step):
@@ -77,6 +81,20 @@ class _Linter:
         check_types(self.problems, step, self._playbook, self._scope.registers(step))
         self._scope.secrets(step)
         self._scope.declare(step)
+
+    def _waits(self, step: Step) -> None:
+        """Whether anything changes while it waits."""
+        if not isinstance(step.arguments.get("until"), str) or self._playbook.unread is not None:
+            return
+        try:
+            changing = looked_at(self._playbook, step, self._known)
+        except KctlError:  # told where it stands
+            return
+        if not changing:
+            self.problems.value(
+                step.arguments, "until", "nothing changes while it waits",
+                "name what an operation before it told that only looks: register: health, until: health.value.healthy",
+            )  # fmt: skip
 
     def _keys(self, step: Step) -> None:
         """Keys that do nothing where they are."""

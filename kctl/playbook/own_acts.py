@@ -9,17 +9,20 @@ from typing import Any
 
 from kctl.errors import ExitCode, InvalidFile, TimedOut, UsageError
 from kctl.playbook.check import NO_DRY_RUN
-from kctl.playbook.expressions import condition, render
+from kctl.playbook.expressions import ExpressionError, condition, is_expression, render
 from kctl.playbook.model import Playbook, Step
 from kctl.playbook.outside import Outside
 from kctl.playbook.states import Result, State
 from kctl.playbook.step_settings import StepSettings
+from kctl.secrets import Redactor
 from kctl.units import format_duration, parse_duration_ms
 
 PURE = frozenset({"assert", "set", "tell"})  # they only look at values, and are done again for nothing
+NAMING = frozenset({"set", "wait"})  # their value is variables: those that `set` names, what a wait saw in the end
 WAIT_TIMEOUT = "5m"
 WAIT_EVERY = "1s"
 RUN_TIMEOUT_S = 3600.0
+_SHORTEST_S = 0.05  # between two looks, also with `every: 0s`
 MAX_OUTPUT_BYTES = 1 << 20  # of a program's stdout, and of its stderr, that is kept
 _SAID = 500  # characters of a program's last line
 _CONDITIONS = {"assert": "that", "wait": "until"}
@@ -35,6 +38,21 @@ def arguments_of(step: Step, variables: Mapping[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def check_argv(step: Step, arguments: Mapping[str, Any], redactor: Redactor) -> None:
+    """Raise UsageError when an expression would put a secret into a command line, which others see."""
+    if step.kind != "run":
+        return
+    written, given = step.arguments.get("argv"), arguments.get("argv")
+    if not isinstance(given, list):
+        return
+    for index, word in enumerate(given):
+        made = is_expression(written[index] if isinstance(written, list) else written)
+        if made and redactor.value(word) != word:
+            raise UsageError(
+                f"argv[{index}] has a secret in it, and others see command lines", hint="give it by env or stdin"
+            )
+
+
 def own_act(
     playbook: Playbook,
     step: Step,
@@ -45,8 +63,9 @@ def own_act(
     *,
     check: bool,
     note: Callable[[str], None],
+    look: Callable[[], Mapping[str, Any]],
 ) -> Result:
-    """Do it once. check: a dry run. Raises KctlError."""
+    """Do it once. check: a dry run; look: the registers that a wait asks for, seen anew. Raises KctlError."""
     if step.kind == "assert":
         return _assert(arguments, variables)
     if step.kind == "set":
@@ -54,7 +73,7 @@ def own_act(
     if step.kind == "tell":
         return Result(State.OK, None, 0, " ".join(str(arguments["message"]).split()))
     if step.kind == "wait":
-        return _wait(arguments, variables, outside, check=check)
+        return _wait(arguments, variables, outside, look, check=check)
     if step.kind == "confirm":
         if not check:
             outside.person.confirm(str(arguments["message"]))
@@ -74,23 +93,46 @@ def _assert(arguments: Mapping[str, Any], variables: Mapping[str, Any]) -> Resul
     return Result(State.FAILED, None, int(ExitCode.UNHEALTHY), said)
 
 
-def _wait(arguments: Mapping[str, Any], variables: Mapping[str, Any], outside: Outside, *, check: bool) -> Result:
+def _wait(
+    arguments: Mapping[str, Any],
+    variables: Mapping[str, Any],
+    outside: Outside,
+    look: Callable[[], Mapping[str, Any]],
+    *,
+    check: bool,
+) -> Result:
     until = arguments.get("until")
     if until is None:
         seconds = _seconds(arguments["duration"])
         if not check:
             outside.clock.sleep(seconds)
         return Result(State.OK, None, 0)
+    said = " ".join(str(until).split())
     limit, every = _seconds(arguments.get("timeout", WAIT_TIMEOUT)), _seconds(arguments.get("every", WAIT_EVERY))
-    end = outside.clock.now_s() + (0 if check else limit)
-    while not condition(until, variables):
+    end = outside.clock.now_s() + limit
+    seen: Mapping[str, Any] = {}
+    while not _holds(until, variables, seen):
+        if check:
+            return Result(State.UNKNOWN, message=f"{said} is not true now; a run waits for it")
         left = end - outside.clock.now_s()
         if left <= 0:
+            wrong = [str(each["error"]) for each in seen.values() if each["error"]]
             raise TimedOut(
-                f"{' '.join(str(until).split())} is still not true after {format_duration(int(limit * 1000))}"
+                f"{said} is still not true after {format_duration(int(limit * 1000))}", hint="; ".join(wrong) or None
             )
-        outside.clock.sleep(min(every, left))
-    return Result(State.OK, None, 0)
+        outside.clock.sleep(min(max(every, _SHORTEST_S), left))
+        seen = {**seen, **look()}
+    return Result(State.OK, dict(seen) or None, 0)
+
+
+def _holds(until: Any, variables: Mapping[str, Any], seen: Mapping[str, Any]) -> bool:
+    """Whether it is true; not yet, while what it asks for could not be seen."""
+    try:
+        return condition(until, {**variables, **seen})
+    except ExpressionError:
+        if any(each["error"] for each in seen.values()):
+            return False
+        raise
 
 
 def _seconds(value: Any) -> float:

@@ -57,6 +57,13 @@ class StepReport:
         self.hint = None if result.hint is None else redactor.text(result.hint)
         self.value, self.value_omitted = _bounded(result.value, redactor)
 
+    def hide(self, redactor: Redactor) -> None:
+        """Hide what only a later step made a secret: an include may call so what was told before."""
+        self.message = None if self.message is None else redactor.text(self.message)
+        self.hint = None if self.hint is None else redactor.text(self.hint)
+        self.value = redactor.value(self.value)
+        self.notes = [redactor.text(note) for note in self.notes]
+
 
 def _bounded(value: Any, redactor: Redactor) -> tuple[Any, bool]:
     try:

@@ -23,7 +23,8 @@ _ENDED = {0: "complete", int(ExitCode.INTERRUPTED): "interrupted"}
 @dataclass(frozen=True, slots=True)
 class RunOverview:
     """state: running, complete, failed, interrupted, or stopped when its process ended without a word. steps_done of
-    `steps` (those of its part «steps», without includes'). at: the steps that began and have no end, or that failed.
+    `steps` (those of its part «steps», without includes'). at: the steps that began and have no end, or that failed;
+    without such the one that comes next.
     unsure: those among them that are not done again unasked."""
 
     run: str
@@ -49,6 +50,7 @@ def overview(path: Path, state: RunState) -> RunOverview:
     running = journal.held(path)
     ids = list(state.header.get("steps", []))
     failed = [key for key, done in state.done.items() if done.fatal and "/" not in key and "[" not in key]
+    left = [] if state.complete else [each for each in ids if each not in state.done]
     again = run_journal.state_of(path)
     again.take_up()
     return RunOverview(
@@ -61,7 +63,7 @@ def overview(path: Path, state: RunState) -> RunOverview:
         last_at=state.last_at,
         steps_done=sum(1 for each in ids if each in state.done and not state.done[each].fatal),
         steps=len(ids),
-        at=list(dict.fromkeys([*map(without_items, state.open), *failed])),
+        at=list(dict.fromkeys([*map(without_items, state.open), *failed])) or left[:1],
         unsure=[without_items(each.key) for each in again.unsure()],
         exit_code=None if ended is None else ended["exit_code"],
         message=None if ended is None else ended["message"],

@@ -28,6 +28,8 @@ FORMAT = 1
 MAX_VALUE_BYTES = 256 << 10  # of a result; a larger one is left out, and the step that needs it is told
 _INDEX = re.compile(r"\[[0-9]+\]")
 _NOTHING_CHANGED = frozenset({ExitCode.USAGE, ExitCode.UNREACHABLE, ExitCode.REFUSED})
+_BY_HAND = frozenset({"--skip", "--step"})  # why somebody left a step out
+_TAKES_TIME = frozenset({"wait", "confirm"})  # once is enough
 
 
 class Entry(str, Enum):
@@ -52,12 +54,14 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A step that began and has no end, or failed and may have done a part of it."""
+    """A step that began and has no end, or failed and may have done a part of it. looks: it is an operation that
+    changes nothing."""
 
     key: str
     name: str
     kind: str
     repeatable: bool
+    looks: bool
     handler: bool
     at: str
     item_digest: str | None
@@ -81,8 +85,8 @@ class RunState:
         return self.ended is not None and self.ended.get("exit_code") == 0
 
     def take_up(self, redo: Iterable[str] = (), skip: Iterable[str] = ()) -> None:
-        """As a process that goes on sees it: what failed is to be done again, and so are the steps for failures and the
-        final ones of a run that came to its end."""
+        """As a process that goes on sees it: of a run that came to its end, what failed is to be done again, and so are
+        the steps for failures, the final ones, and those that have only looked since something was last changed."""
         if self.ended is not None:
             self._retry()
         self.ended = None
@@ -104,6 +108,18 @@ class RunState:
             if not done.handler and not within_done and key in self.begun and _may_have_acted(done.result):
                 self.open[key] = self.begun[key]
         self.open = {key: begun for key, begun in self.open.items() if not begun.handler}
+        self._look_again()
+
+    def _look_again(self) -> None:
+        """What a check is about may have been mended since: the steps before it that looked are done again."""
+        for key in reversed(list(self.done)):
+            begun = self.begun.get(key) or self.begun.get(f"{key}[0]")
+            if self.done[key].result.message in _BY_HAND:
+                continue
+            if begun is None or begun.looks:  # without entry: assert, set, what was skipped
+                del self.done[key]
+            elif begun.kind not in _TAKES_TIME:
+                break
 
     def unsure(self) -> list[Begun]:
         """The steps of which nobody knows whether they were done, and which must not be done twice."""
@@ -148,7 +164,8 @@ def _apply(state: RunState, entry: Mapping[str, Any]) -> None:
     kind = Entry(entry["step"])
     if kind is Entry.STEP_BEGAN:
         begun = Begun(
-            entry["key"], entry["name"], entry["kind"], entry["repeatable"], entry["handler"], entry["at"],
+            entry["key"], entry["name"], entry["kind"], entry["repeatable"], entry["looks"], entry["handler"],
+            entry["at"],
             entry.get("item_digest"), entry.get("included"),
         )  # fmt: skip
         state.begun[begun.key] = state.open[begun.key] = begun

@@ -51,12 +51,13 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The step that failed, by its path, and how."""
+    """The step that failed, by its path, and how. changed: whether the run had changed something by then."""
 
     step: str
     message: str
     exit_code: int
     hint: str | None = None
+    changed: bool = False
 
     def registered(self) -> dict[str, Any]:
         """What expressions see as `failure`."""
@@ -118,13 +119,13 @@ def from_entry(entry: Mapping[str, Any]) -> Result:
     )  # fmt: skip
 
 
-def exit_code_of_run(failure: Failure | None, *, changed: bool) -> int:
+def exit_code_of_run(failure: Failure | None) -> int:
     """0, or that of the failure: 1 for a check that is not fulfilled; what says that nothing was changed (2, 3, 4) only
-    when that is so of the whole run, else 5."""
+    when that is so of all that was done before, else 5. What is done because of the failure does not count."""
     if failure is None:
         return int(ExitCode.OK)
     code = failure.exit_code
     told = {ExitCode.USAGE, ExitCode.UNREACHABLE, ExitCode.REFUSED}
-    if code == ExitCode.UNHEALTHY or (code in told and not changed):
+    if code == ExitCode.UNHEALTHY or (code in told and not failure.changed):
         return code
     return int(ExitCode.FAILED)

@@ -26,6 +26,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+KILLED_AT = "KILLED_AT"  # «before,STEP,1» in a run's environment: see kctl_killed
 # What Python reads before any of its code runs, so that a fork cannot follow it.
 _AT_START = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC", "TZ", "_KCTL_COMPLETE")
 
@@ -202,6 +203,11 @@ def _become_kctl(request: Mapping[str, Any], streams: Sequence[int]) -> None:
     sys.stdout = _stream(1, sys.stdout)
     sys.stderr = _stream(2, sys.stderr)
     sys.argv = ["kctl", *request["argv"]]
+    if (killed := os.environ.pop(KILLED_AT, None)) is not None:
+        from kctl_killed import kill_at
+
+        moment, step, number = killed.split(",")
+        kill_at(moment, step, int(number))
 
 
 def _stream(fd: int, like: TextIO) -> TextIO:

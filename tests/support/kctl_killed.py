@@ -16,21 +16,27 @@ from typing import Any
 from kctl import __main__, journal
 
 
-def main() -> int:
-    """Exit code of kctl; -9 (SIGKILL) when the step came."""
-    moment, step = sys.argv[1:3]
-    sys.argv[1:] = sys.argv[3:]
+def kill_at(moment: str, step: str, number: int = 1) -> None:
+    """kill -9 of this process «before» or «after» the `number`th write of a step, or of any with «*»."""
     append = journal.Journal.append
+    left = number
 
-    def watched(self: journal.Journal, name: str, **fields: Any) -> None:
-        here = str(getattr(name, "value", name)) == step
-        if here and moment == "before":
+    def watched(self: journal.Journal, name: str, /, **fields: Any) -> None:
+        nonlocal left
+        left -= step in {"*", str(getattr(name, "value", name))}
+        if left == 0 and moment == "before":
             os.kill(os.getpid(), signal.SIGKILL)
         append(self, name, **fields)
-        if here:
+        if left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
     setattr(journal.Journal, "append", watched)  # noqa: B010 - mypy takes it for an assignment of another type
+
+
+def main() -> int:
+    """Exit code of kctl; -9 (SIGKILL) when the step came."""
+    kill_at(*sys.argv[1:3])
+    sys.argv[1:] = sys.argv[3:]
     return __main__.main()
 
 

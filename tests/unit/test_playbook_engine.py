@@ -89,6 +89,24 @@ def test_a_check_that_is_not_fulfilled() -> None:
     assert (ending.exit_code, messages(ending)["a"]) == (1, "not true: 1 == 2; 2 == 3")
 
 
+def test_what_handlers_change_does_not_count() -> None:
+    """«Not reached» stays that, when somebody is told about it."""
+    text = "- id: a\n  {}\non_failure:\n- run: [tell]\nfinally:\n- topic.create: {{names: [z]}}\n"
+    world = World(answers={"lag": ConnectionRefused("nobody")})
+    assert run(_steps(text.format("lag: {}")), world).exit_code == 3
+    assert (world.done("tell"), world.done("topic.create")) == (1, 1)
+    world = World(answers={"lag": ConnectionRefused("nobody")})
+    late = run(_steps("- topic.list: {}\nfinally:\n- topic.create: {names: [z]}\n- lag: {}\n"), world)
+    assert late.exit_code == 5
+
+
+def test_what_the_handlers_of_an_include_change_does_not_count(tmp_path: Path) -> None:
+    (tmp_path / "inner.yaml").write_text("playbook: 1\nname: inner\nsteps:\n- lag: {}\nfinally:\n- run: [tell]\n")
+    world = World(answers={"lag": ConnectionRefused("nobody")})
+    assert run(_steps("- include: inner.yaml\n"), world, source=tmp_path / "p.yaml").exit_code == 3
+    assert world.done("tell") == 1
+
+
 def test_an_accepted_code_is_no_failure() -> None:
     world = World(answers={"lag": Outcome(1, [{"lag": 5}])})
     ending = run(_steps(
@@ -354,7 +372,11 @@ class _Interrupting(list):  # type: ignore[type-arg]
 def test_ctrl_c_in_the_final_steps() -> None:
     world = World(answers={"lag": KeyboardInterrupt()})
     ending = run(_steps("- topic.list: {}\nfinally:\n- id: a\n  lag: {}\n- id: b\n  topic.list: {}\n"), world)
-    assert states(ending) == {"topic-list": "ok", "a": "unknown", "b": "skipped"}
+    assert states(ending) == {"topic-list": "ok", "a": "unknown", "b": "ok"}, "the others are done"
+    assert ending.exit_code == 130
+    world = World(answers={"lag": lambda _: KeyboardInterrupt()})
+    ending = run(_steps("- lag: {}\nfinally:\n- id: a\n  lag: {}\n- id: b\n  topic.list: {}\n"), world)
+    assert states(ending) == {"lag": "unknown", "a": "unknown", "b": "skipped"}, "once more stops them"
     assert ending.exit_code == 130
 
 
@@ -372,10 +394,38 @@ def test_wait() -> None:
     world = World()
     assert run(_steps("- wait: 5m\n"), world).exit_code == 0
     assert world.slept == [300]
-    world = World()
-    ending = run(_steps("- id: w\n  wait: {until: 1 == 2, every: 2s, timeout: 5s}\n"), world)
+
+
+LOOK = """\
+- id: look
+  lag: {}
+  accept: [0, 1]
+  register: seen
+- id: w
+  wait: {until: "seen.value == []", every: 2s, timeout: 5s}
+- assert: "seen.value == [] and seen.status == 'ok'"
+"""
+
+
+def test_wait_looks_again_at_what_it_waits_for() -> None:
+    """Also when it cannot be seen for a moment."""
+    found = [Outcome(1, [1]), Outcome(1, [1]), ConnectionRefused("nobody"), Outcome(0, [])]
+    world = World(answers={"lag": found})
+    assert run(_steps(LOOK), world).exit_code == 0
+    assert (world.done("lag"), world.slept) == (4, [2, 2, 1])
+    world = World(answers={"lag": [Outcome(1, [1]), ConnectionRefused("nobody answers")]})
+    ending = run(_steps(LOOK), world)
     assert (ending.exit_code, world.slept) == (5, [2, 2, 1])
-    assert messages(ending)["w"] == "1 == 2 is still not true after 5s"
+    assert messages(ending)["w"] == "seen.value == [] is still not true after 5s"
+    assert ending.failure is not None
+    assert ending.failure.hint == "nobody answers"
+
+
+def test_a_dry_run_does_not_wait() -> None:
+    world = World(answers={"lag": Outcome(1, [1])})
+    ending = run(_steps(LOOK), world, settings=Settings(check=True))
+    assert (world.slept, states(ending)["w"]) == ([], "unknown")
+    assert messages(ending)["w"] == "seen.value == [] is not true now; a run waits for it"
 
 
 def test_confirm() -> None:
@@ -432,6 +482,18 @@ def test_a_program_that_cannot_be_run(step: str, said: str, tmp_path: Path) -> N
     ending = run(_steps(f"- id: r\n  run: {{{step}}}\n"), world, source=tmp_path / "p.yaml")
     assert (messages(ending)["r"] or "").startswith(said)
     assert (ending.exit_code, world.ran) == (2, [])
+
+
+def test_no_secret_gets_into_a_command_line() -> None:
+    """Lint sees what is written; this is what an earlier step told."""
+    text = "parameters: {pw: {secret: true}}\nsteps:\n- id: a\n  run: {argv: [login], env: {PW: '{{ pw }}'}}\n"
+    text += "  register: r\n- id: b\n  run: [curl, '-u{{ r.value.stdout }}']\n"
+    world = World(programs={"login": (0, b"x hunter22", b"")})
+    ending = run(HEAD + text, world, secrets={"pw": "hunter22"})
+    assert messages(ending)["b"] == "argv[1] has a secret in it, and others see command lines"
+    assert world.done("curl") == 0
+    text = text.replace("'-u{{ r.value.stdout }}'", "hunter22, '{{ r.exit_code }}'")
+    assert run(HEAD + text, World(), secrets={"pw": "hunter22"}).exit_code == 0, "what is written is no secret"
 
 
 def test_programs_do_not_see_other_parameters() -> None:

@@ -12,6 +12,10 @@ from kctl.playbook.load import examine, examine_text, load_playbook
 from kctl.playbook.model import MAX_INCLUDE_DEPTH
 from kctl.playbook.shipped import find, in_folder, shipped
 
+NOTHING_CHANGES = (
+    "nothing changes while it waits | "
+    "name what an operation before it told that only looks: register: health, until: health.value.healthy"
+)
 HEAD = "playbook: 1\nname: p\n"
 
 
@@ -57,7 +61,11 @@ def test_the_shipped_ones_are_fine(found: object) -> None:
         ("- runtime.list: {x: 1}", ["4:18: runtime.list has no x | it has none"]),
         # steps of playbooks' own
         ("- wait: {}", ["4:3: wait needs one of duration, until | "]),
-        ("- wait: {duration: 5s, until: 'true'}", ["4:3: wait takes only one of duration, until | "]),
+        ("- wait: {duration: 5s, until: true}", ["4:3: wait takes only one of duration, until | "]),
+        ("- wait: {until: 1 == 2}",
+         [f"4:17: {NOTHING_CHANGES}"]),
+        ("- topic.create: {names: [a]}\n  register: r\n- wait: {until: r.changed}",
+         [f"6:17: {NOTHING_CHANGES}"]),
         ("- wait: {duration: 5s, every: 1s}", ["4:24: every is for wait with until | "]),
         ("- wait: {untl: 'true'}",
          ["4:3: wait needs one of duration, until | ", "4:10: wait has no untl | did you mean until?"]),
@@ -144,7 +152,7 @@ def test_found(steps: str, said: list[str]) -> None:
         "- cluster.health: {max_disk_percent: 80}",
         "- cluster.health: {max_disk_percent: 80.5}",
         "- lag:",
-        "- wait: {until: 'true', every: 1s, timeout: 1m}",
+        "- lag: {}\n  register: r\n- wait: {until: r.exit_code == 0, every: 1s, timeout: 1m}",
         "- run: {argv: ['{{ 1 }}', 2], env: {A: 'b'}, cwd: /, parse: json, repeatable: true}",
         "- run: {argv: '{{ [1] }}'}",
         "- assert: {that: ['1 == 1', true], message: 'm {{ 1 }}'}",

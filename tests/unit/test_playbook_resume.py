@@ -48,6 +48,8 @@ steps:
   register: looped
 - id: name
   set: {first: "{{ made.value[0].topic }}"}
+- id: say
+  tell: "{{ first }}"
 - id: load
   produce: {topic: "{{ first }}"}
   stdin: x
@@ -84,7 +86,7 @@ ONCE = ("produce", "consume", "group.reset_offsets", "cluster.kill", "cluster.pa
 
 
 @pytest.fixture(autouse=True)
-def state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr("os.fsync", lambda _fd: None)  # nothing here loses its memory, and there are thousands
     (tmp_path / "inner.yaml").write_text(INNER)
@@ -174,8 +176,9 @@ def test_killed_at_every_write(killer: Killer, state_folder: Path, answer: str) 
         except Refused as exc:
             refusals += 1
             assert {name: world.done(name) for name in ONCE} == before, "a refusal does nothing"
-            (step,) = exc.details["steps"]  # type: ignore[misc]
-            ending = resume(world, **{answer: [step]})
+            steps: Any = exc.details["steps"]
+            assert len(steps) == 1
+            ending = resume(world, redo=steps) if answer == "redo" else resume(world, skip=steps)
         done = {name: world.done(name) for name in ONCE}
         once = dict.fromkeys(ONCE, 1)
         if done != once:  # only what was in doubt, and only by what was asked for
@@ -252,7 +255,8 @@ def test_a_resumed_run_is_killed_as_well(killer: Killer, state_folder: Path) -> 
             try:
                 ending = resume(world)
             except Refused as exc:
-                ending = resume(world, redo=exc.details["steps"])  # type: ignore[arg-type]
+                steps: Any = exc.details["steps"]
+                ending = resume(world, redo=steps)
             assert ending.exit_code == 0
         killer.disarm()
         assert all(world.done(name) in {1, 2} for name in ONCE)
@@ -294,12 +298,55 @@ def test_ctrl_c_is_gone_on_from() -> None:
 def test_a_step_that_was_done_is_done_again_when_it_is_named() -> None:
     world = World(answers={"lag": NotHealthy("behind")})
     run(FAILING, world, journaled=True)
-    world.answers.clear()
-    resume(world, redo=["make"])
-    assert world.done("topic.create") == 2 + 1 + 2  # make, last; behind; make, last
     with pytest.raises(UsageError, match="the run has no step mak") as caught:
         resume(world, redo=["mak"])
     assert caught.value.hint == "did you mean make?"
+    world.answers.clear()
+    resume(world, redo=["make"])
+    assert world.done("topic.create") == 2 + 3, "make and last; make again, behind, last"
+
+
+def test_what_a_check_is_about_is_looked_at_again() -> None:
+    """Whoever mended it needs not name the steps that looked; what changed something, or waited, is not done again."""
+    text = """\
+playbook: 1
+name: p
+steps:
+- id: before
+  lag: {}
+  register: first
+- id: make
+  topic.create: {names: [a], if_not_exists: true}
+- id: look
+  topic.list: {}
+  register: seen
+- id: a-while
+  wait: 1m
+- id: named
+  set: {count: "{{ seen.value | length }}"}
+- id: grow
+  when: count > 2
+  topic.create: {names: [b]}
+- id: check
+  assert: [count > 1, 'first.value == []']
+"""
+    world = World(answers={"topic.list": [1], "lag": []})
+    assert run(text, world, journaled=True).exit_code == 1
+    world.answers["topic.list"] = [1, 2, 3]
+    ending = resume(world)
+    assert (ending.exit_code, world.topics, world.slept) == (0, {"a", "b"}, [60])
+    assert (world.done("lag"), world.done("topic.list"), world.done("topic.create")) == (1, 2, 2)
+    assert [each.step for each in ending.steps if each.before] == ["before", "make", "a-while"]
+
+
+def test_what_somebody_skipped_stays_skipped() -> None:
+    world = World(programs={"send": (1, b"", b"")}, answers={"lag": NotHealthy("behind")})
+    text = "playbook: 1\nname: p\nsteps:\n- id: s\n  run: [send]\n- id: t\n  topic.list: {}\n- lag: {}\n"
+    run(text, world, journaled=True)
+    assert resume(world, skip=["s", "t"]).exit_code == 1
+    world.answers.clear()
+    assert resume(world).exit_code == 0
+    assert (world.done("send"), world.done("topic.list")) == (1, 0)
 
 
 def test_secrets_are_in_no_journal_and_asked_for_again() -> None:

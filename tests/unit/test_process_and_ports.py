@@ -15,7 +15,7 @@ import pytest
 from kctl.deploy import ports, process
 from kctl.deploy.process import ProcessIdentity
 from kctl.errors import Busy, NotFound, OperationFailed, TimedOut, UsageError
-from kctl_testing import eventually
+from kctl_testing import eventually, within
 
 PYTHON = sys.executable
 
@@ -56,6 +56,33 @@ def test_run_ends_the_whole_group_in_time() -> None:
     with pytest.raises(TimedOut, match="did not end within 1 s"):
         process.run(python(code), timeout_s=1)
     assert time.monotonic() - began < 5
+
+
+def _runs(pid: int) -> bool:
+    return process.identify(pid) is not None
+
+
+def test_run_ends_what_a_command_left_behind(tmp_path: Path) -> None:
+    """Its leader has ended long before, and what it started holds the output."""
+    told = tmp_path / "pid"
+    with pytest.raises(TimedOut, match="sh ended, but what it started held its output for 1 s"):
+        process.run(["sh", "-c", f"sleep 60 & echo $! > {told}"], timeout_s=1)
+    eventually(lambda: not _runs(int(told.read_text())), what="the child is killed")
+
+
+def test_run_asks_before_it_kills(tmp_path: Path) -> None:
+    told = tmp_path / "asked"
+    patient = f"trap 'echo yes > {told}; exit 0' TERM; while :; do sleep 0.1; done"
+    with pytest.raises(TimedOut):
+        process.run(["sh", "-c", patient], timeout_s=1, grace_s=20)
+    assert told.read_text() == "yes\n"
+
+
+def test_run_kills_what_does_not_listen() -> None:
+    began = time.monotonic()
+    with pytest.raises(TimedOut):
+        process.run(["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"], timeout_s=0.5, grace_s=1)
+    assert time.monotonic() - began < within(10)
 
 
 @pytest.mark.parametrize(("argv", "error"), [(["/no/such/program"], NotFound), (["/etc/passwd"], OperationFailed)])

@@ -1,0 +1,188 @@
+"""What comes before a playbook's steps: which cluster it is about, the question, and what the journal begins with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kctl.commands import confirm, output
+from kctl.commands.invocation import Invocation
+from kctl.commands.out_file import check_out
+from kctl.errors import KctlError, NotConfirmed, UsageError
+
+if TYPE_CHECKING:
+    from kctl.context import Target
+    from kctl.playbook.model import Playbook
+    from kctl.playbook.operations import Where
+    from kctl.playbook.parameters import Values
+
+_CONNECT_S = 10.0
+_SHOWN = 20  # steps in the question
+
+
+def forget_parameters() -> None:
+    """Values of parameters are no longer in the environment, which brokers and hooks that steps start get."""
+    from kctl.playbook.outside import without_parameters
+
+    for name in [name for name in os.environ if name not in without_parameters(os.environ)]:
+        del os.environ[name]
+
+
+@dataclass(frozen=True)
+class Place:
+    """The run's cluster: how operations are told of it. target None: there is none; cluster_id None: it is silent."""
+
+    where: Where
+    target: Target | None
+    cluster_id: str | None
+
+    @property
+    def name(self) -> str | None:
+        return None if self.target is None else self.target.name
+
+
+def check_report(junit: Path | None) -> None:
+    """Raise UsageError when the report could not be written."""
+    if junit is not None and str(junit) == "-":
+        raise UsageError("--junit writes to a file, and «-» is none", hint="-o json writes to stdout")
+    if junit is not None:
+        check_out(junit)
+
+
+def check_person(*, ask: bool) -> None:
+    """Raise NotConfirmed for --step with nobody to ask."""
+    if ask and not confirm.interactive():
+        raise NotConfirmed("--step asks before each step, and there is no terminal to ask on", hint="leave --step out")
+
+
+def cluster_id_from(playbook: Playbook) -> bool:
+    """Whether any step is about the run's own cluster, as far as can be seen."""
+    return any((each.is_operation and each.context is None) or each.kind == "include" for each in playbook.all_steps())
+
+
+def place_of(inv: Invocation, ask_cluster: bool) -> Place:
+    """The cluster that the options choose; none when nothing does. Raises what is wrong with the options."""
+    from kctl.playbook.operations import Where
+
+    try:
+        target = inv.target()
+    except UsageError:
+        if inv.context is not None or inv.bootstrap_server is not None:
+            raise
+        target = None
+    context = inv.context
+    if target is not None and inv.bootstrap_server is None:
+        context = target.name  # so that no step, and nobody else, can choose another one meanwhile
+    where = Where(context, inv.bootstrap_server, inv.zookeeper, _absolute(inv.command_config), inv.timeout)
+    return Place(where, target, _cluster_id(inv, target) if ask_cluster and target is not None else None)
+
+
+def _absolute(path: str | None) -> str | None:
+    return None if path is None else str(Path(path).expanduser().absolute())
+
+
+def _cluster_id(inv: Invocation, target: Target) -> str | None:
+    """None when it does not answer: a playbook may be what starts it. Raises AuthenticationFailed, TlsMismatch and
+    what else will not get better by waiting."""
+    from kctl.client import connect
+    from kctl.errors import ConnectionRefused, ConnectionTimedOut
+
+    if not target.bootstrap_servers:
+        return None
+    try:
+        with connect(target, timeout_s=min(_CONNECT_S, inv.timeout_s(_CONNECT_S))) as client:
+            return client.metadata(()).cluster_id
+    except (ConnectionRefused, ConnectionTimedOut) as exc:
+        output.warn(exc.message)
+        return None
+
+
+def ask_once(
+    inv: Invocation, playbook: Playbook, values: Values, place: Place, first: str | None, only: Sequence[str]
+) -> frozenset[str]:
+    """Say what the run changes, and where; ask. The names of protected contexts that were confirmed."""
+    from kctl.playbook.overview import shown
+    from kctl.playbook.selection import Selection
+    from kctl.playbook.shipped import Found
+
+    overview = shown(Found(playbook.source or Path(playbook.file), playbook.file, shipped=False), playbook)
+    chosen = Selection(first, tuple(only))
+    left_out = {each.id for each in playbook.steps if chosen.reason_against(playbook, each) is not None}
+    steps = [each for each in overview.steps if each.id not in left_out]
+    changing = [each for each in steps if each.changes]
+    if not changing:
+        return frozenset()
+    where = f"on {place.name}" if place.name is not None else "on this machine"
+    cluster = f" (cluster {place.cluster_id})" if place.cluster_id else ""
+    output.note(f"{playbook.name} {where}{cluster}: {len(changing)} of {len(steps)} steps can change something")
+    for each in changing[:_SHOWN]:
+        part = "" if each.part == "steps" else f" ({each.part.replace('_', ' ')})"
+        output.note(f"  {each.id}: {each.operation}{part}{' for each item' if each.loop else ''}")
+    if len(changing) > _SHOWN:
+        output.note(f"  and {len(changing) - _SHOWN} more")
+    confirmed = set()
+    inv.confirm(f"Run {playbook.name} {where}?", target=place.target)
+    if place.target is not None and place.target.protected:
+        confirmed.add(place.target.name)
+    for other in _other_protected(playbook, values, place):
+        inv.confirm(f"{playbook.name} acts on {other.name} as well. Run it?", target=other)
+        confirmed.add(other.name)
+    return frozenset(confirmed)
+
+
+def _other_protected(playbook: Playbook, values: Values, place: Place) -> list[Target]:
+    """The protected contexts that steps name, as far as that is known before the run. Others are refused when a step
+    comes to them."""
+    from kctl.context import resolve_target
+    from kctl.playbook.expressions import render
+
+    names = set()
+    for step in playbook.all_steps():
+        try:
+            name = render(step.context, dict(values.values))
+        except KctlError:
+            continue
+        if isinstance(name, str) and name != place.name:
+            names.add(name)
+    found = []
+    for name in sorted(names):
+        try:
+            target = resolve_target(context=name)
+        except KctlError:
+            continue
+        if target.protected:
+            found.append(target)
+    return found
+
+
+def header_of(
+    playbook: Playbook, values: Values, place: Place, first: str | None, only: Sequence[str]
+) -> dict[str, Any]:
+    """What a run's journal begins with."""
+    from dataclasses import asdict
+
+    from kctl import __version__
+
+    public = values.public
+    shown = values.redactor.value(public)
+    return {
+        "name": playbook.name,
+        "file": playbook.file,
+        "source": None if playbook.source is None else str(playbook.source.absolute()),
+        "text": playbook.text,
+        "digest": playbook.digest,
+        "steps": [each.id for each in playbook.steps],
+        "parameters": {name: value for name, value in shown.items() if value == public[name]},
+        "secrets": sorted(values.secrets),
+        "hidden": sorted(name for name, value in shown.items() if value != public[name]),
+        "target": place.name,
+        "where": {key: value for key, value in asdict(place.where).items() if key != "confirm_cluster"},
+        "cluster_id": place.cluster_id,
+        "from": first,
+        "limit": list(only),
+        "folder": str(Path.cwd()),
+        "version": __version__,
+    }
