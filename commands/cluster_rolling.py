@@ -51,7 +51,8 @@ def restart_rolling(inv: Invocation, wanted: Wanted, *, dry_run: bool) -> None:
         if state is not None:
             brokers: Mapping[int, Broker] = {node: row.broker for node, row in state.brokers.items()}
         else:
-            brokers = choose(_known(wanted, cluster), wanted.only)
+            brokers = choose(_known(wanted, hooks, cluster), wanted.only)
+        cluster.know(brokers.values())
         control = _control(wanted, hooks, brokers)
         with output.progress("looking at the cluster"):
             plan = make_plan(
@@ -62,11 +63,12 @@ def restart_rolling(inv: Invocation, wanted: Wanted, *, dry_run: bool) -> None:
         if dry_run:
             inv.emit(plan, lambda: plan_tables(plan))
             output.note("nothing was changed (--dry-run)")
-            return
         refuse_blocked(plan)
+        if dry_run:
+            return
         for line in said_plan(plan):
             output.note(line)
-        _confirm(inv, wanted, target, question(plan))
+        _confirm(inv, wanted, target, question(plan, wanted.options.max_unavailable))
         journal, at = begin_or_go_on(plan.cluster, plan.cluster_id, list(brokers.values()), path)
         with journal:
             _carry_out(inv, Run(cluster, control, journal, at, wanted.options, Silent(), RealClock()), plan)
@@ -76,7 +78,7 @@ def abandon_run(inv: Invocation, wanted: Wanted, *, dry_run: bool) -> None:
     """Forget the unfinished run; nothing is started or stopped."""
     from kctl.restart import journals
     from kctl.restart.plan import read_unfinished, unfinished_run
-    from kctl.restart.run import situation
+    from kctl.restart.steps import situation
 
     target = _target(inv, wanted)
     with _cluster(target) as cluster:
@@ -115,14 +117,19 @@ def _cluster(target: Target) -> Iterator[LiveCluster]:
         yield cluster
 
 
-def _known(wanted: Wanted, cluster: LiveCluster) -> dict[int, Broker]:
-    """The brokers that there are: of kctl's own cluster also those that are down."""
-    if wanted.name is None:
-        return dict(cluster.client().metadata(()).brokers)
+def _known(wanted: Wanted, hooks: Hooks | None, cluster: LiveCluster) -> dict[int, Broker]:
+    """The brokers that there are: also those that are down, if they are kctl's own, or the commands need not more than
+    is known of them, or they were asked for."""
+    if hooks is not None:
+        down = cluster.down()
+        asked = wanted.only or ()
+        able = {node: down[node] for node in down if node in asked or hooks.reaches(down[node], ("stop", "start"))}
+        return {**cluster.client().metadata(()).brokers, **able}
     from kctl.deploy import lifecycle
     from kctl.deploy.layout import LOOPBACK
     from kctl.model import Broker
 
+    assert wanted.name is not None
     spec = lifecycle.load_cluster(wanted.name)
     return {node.id: Broker(node.id, LOOPBACK, node.port, node.rack) for node in spec.brokers}
 

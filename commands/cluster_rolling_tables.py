@@ -15,18 +15,21 @@ _NAMED = 5
 
 
 def plan_tables(plan: RestartPlan) -> list[Table]:
-    """The order, what cannot be protected, what blocks."""
+    """What cannot be protected, the order, what blocks."""
     rows = [
-        {**row, "address": f"{row['host']}:{row['port']}", "note": "controller" if row["is_controller"] else ""}
+        {
+            **row,
+            "address": f"{row['host']}:{row['port']}" if row["host"] else None,
+            "note": "controller" if row["is_controller"] else "",
+        }
         for row in jsonable(plan.brokers)
     ]
     columns = [
         Column("turn", align="right"), Column("broker", align="right"), Column("address"), Column("rack"),
         Column("state"), Column("note", " "),
     ]  # fmt: skip
-    tables = [Table(columns, rows, empty="Every broker is restarted already.")]
-    if plan.unprotected:
-        tables.append(_unprotected_table(plan.unprotected))
+    tables = [_unprotected_table(plan.unprotected)] if plan.unprotected else []
+    tables.append(Table(columns, rows, empty="Every broker is restarted already."))
     if plan.blockers:
         tables.append(Table([Column("blocker", "BLOCKED BY")], [{"blocker": str(each)} for each in plan.blockers]))
     return tables
@@ -51,6 +54,9 @@ def said_before(plan: RestartPlan, max_unavailable: int) -> list[str]:
     ]
     if len(plan.unprotected) > _NAMED:
         lines.append(f"{counted(len(plan.unprotected) - _NAMED, 'more topic')} not protected: --dry-run lists all")
+    if plan.left_down:
+        nodes = ", ".join(map(str, plan.left_down))
+        lines.append(f"broker {nodes} hosts replicas, is down, and is not among those that are restarted")
     if max_unavailable > 1 and any(row.rack is None for row in plan.brokers):
         lines.append("brokers without a rack are restarted one at a time: --max-unavailable is for those of one rack")
     return lines
@@ -71,12 +77,13 @@ def said_plan(plan: RestartPlan) -> list[str]:
     return lines
 
 
-def question(plan: RestartPlan) -> str:
+def question(plan: RestartPlan, max_unavailable: int) -> str:
     """What is asked before it begins."""
+    how = "one after the other" if max_unavailable == 1 else f"{max_unavailable} of a rack at once at most"
     what = counted(len(plan.brokers), "broker")
     verb = "Go on restarting" if plan.resumes is not None else "Restart"
     risk = f" {counted(len(plan.unprotected), 'topic')} not protected." if plan.unprotected else ""
-    return f"{verb} {what} of {plan.cluster}, one after the other?{risk}"
+    return f"{verb} {what} of {plan.cluster}, {how}?{risk}"
 
 
 def result_tables(result: RollingRestart) -> list[Table]:

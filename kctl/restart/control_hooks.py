@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Mapping
-from pathlib import PurePath
+from functools import partial
+from pathlib import Path, PurePath
 
 from kctl.deploy import process
-from kctl.deploy.process import Completed
+from kctl.deploy.process import Ended
 from kctl.errors import NotFound, OperationFailed, TimedOut
 from kctl.model import Broker
 from kctl.restart.control import Act
 from kctl.restart.hooks import ACTS, Hooks
 from kctl.text import printable
 
-_MAX_OUTPUT_BYTES = 64 << 10
 _TOLD_LINES = 5
 _TOLD_CHARACTERS = 300
 
@@ -22,7 +23,7 @@ class HookControl:
     """brokers: what each told of itself when the run began; one that is down tells nothing any more."""
 
     def __init__(
-        self, hooks: Hooks, brokers: Mapping[int, Broker], *, run: Callable[..., Completed] = process.run
+        self, hooks: Hooks, brokers: Mapping[int, Broker], *, run: Callable[..., Ended] = process.run_logged
     ) -> None:
         self._hooks, self._brokers, self._run = hooks, brokers, run
         self.acts: Collection[Act] = [
@@ -56,22 +57,28 @@ class HookControl:
         argv = self._hooks.argv(act, self._brokers[broker])
         limit_s = min(self._hooks.timeout_s, timeout_s or self._hooks.timeout_s)
         what = f"the command to {act} broker {broker} ({PurePath(argv[0]).name})"
+        lines: deque[str] = deque(maxlen=_TOLD_LINES)
         try:
-            done = self._run(argv, timeout_s=limit_s, max_output_bytes=_MAX_OUTPUT_BYTES)
+            done = self._run(argv, timeout_s=limit_s, on_line=partial(_keep, lines), cwd=Path())
         except TimedOut:
+            longer = f"`timeout` in {self._hooks.source}" if limit_s == self._hooks.timeout_s else "--broker-timeout"
             raise TimedOut(
                 f"{what} did not end within {limit_s:g} s, and was killed",
-                hint=f"`timeout` in {self._hooks.source} gives it longer; what it starts must not keep its output",
+                hint=f"{_said(lines)}\n{longer} gives it longer; it gets no input, and what it starts must not keep "
+                "its output",
             ) from None
-        if done.returncode != 0:
+        if done.code != 0:
             raise OperationFailed(
-                f"{what} ended with exit code {done.returncode}",
-                hint=_last_lines(done) or "it said nothing",
-                details={"broker": broker, "act": act, "argv": list(argv), "returncode": done.returncode},
+                f"{what} ended with exit code {done.code}",
+                hint=_said(lines),
+                details={"broker": broker, "act": act, "returncode": done.code},
             )
 
 
-def _last_lines(done: Completed) -> str:
-    text = (done.stderr.strip() or done.stdout.strip()).decode("utf-8", "replace")
-    lines = [printable(line.rstrip())[:_TOLD_CHARACTERS] for line in text.splitlines() if line.strip()]
-    return "\n".join(["it said:", *lines[-_TOLD_LINES:]]) if lines else ""
+def _keep(lines: deque[str], line: str) -> None:
+    if line.strip():
+        lines.append(line[:_TOLD_CHARACTERS])
+
+
+def _said(lines: Collection[str]) -> str:
+    return "\n".join(["it said:", *map(printable, lines)]) if lines else "it said nothing"

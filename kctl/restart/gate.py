@@ -7,17 +7,23 @@ or a replication factor of min.insync.replicas) no order of restarts helps: thos
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kctl.broker.quorum import Quorum
-from kctl.errors import KctlError
+from kctl.errors import KctlError, NotAuthorized
 from kctl.health.model import Adding
 from kctl.health.partitions import adding_of, effective_min_isr, partitions_of
 from kctl.model import ClusterState, PartitionState, TopicPartition
 
+if TYPE_CHECKING:
+    from kctl.restart.look import Seen
+
 # A voter that fetched within this time of the leader's own is alive: controller.quorum.fetch.timeout.ms is 2 s.
 _FETCHES_WITHIN_MS = 10_000
+
+NAMED = 3  # of many, by name
 
 MinIsr = Mapping[str, int | KctlError]
 
@@ -50,13 +56,12 @@ def blockers(state: ClusterState, min_isr: MinIsr, down: Collection[int], adding
 
     min_isr: of each topic that they host at least. adding: running reassignments, as kctl.health has them.
     """
-    found = []
+    found = _not_known(state, min_isr, down)
     for p in _hosted(state, down):
         least = min_isr.get(p.topic)
         if not isinstance(least, int):
-            why = least.message if isinstance(least, KctlError) else "it was not told"
-            found.append(Blocker(p.topic, p.partition, f"has a min.insync.replicas that is not known: {why}"))
-        elif isinstance(adding, Mapping) and p.tp in adding:
+            continue
+        if isinstance(adding, Mapping) and p.tp in adding:
             found.append(Blocker(p.topic, p.partition, "is being reassigned"))
         elif not _protectable(p, least):
             continue
@@ -67,8 +72,53 @@ def blockers(state: ClusterState, min_isr: MinIsr, down: Collection[int], adding
     return found
 
 
-def quorum_blocker(quorum: Quorum, down: Collection[int]) -> Blocker | None:
-    """KRaft brokers that are voters as well: the others that fetch must be a majority."""
+def _not_known(state: ClusterState, min_isr: MinIsr, down: Collection[int]) -> list[Blocker]:
+    """Topics whose min.insync.replicas nobody told, one row for each reason: it is the same for many."""
+    topics: dict[str, list[str]] = {}
+    for topic in dict.fromkeys(p.topic for p in _hosted(state, down)):
+        least = min_isr.get(topic)
+        if not isinstance(least, int):
+            topics.setdefault(least.message if isinstance(least, KctlError) else "nobody told", []).append(topic)
+    return [
+        Blocker(None, None, f"min.insync.replicas of {_some(names)} is not known: {why}")
+        for why, names in topics.items()
+    ]
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED:,} more topics" if len(names) > NAMED else "")
+
+
+def gate(seen: Seen, batch: Collection[int], brokers: Collection[int]) -> list[Blocker]:
+    """Why `batch` may not go now. brokers: all of the run. Pure."""
+    if seen.zookeeper is not None:
+        return [Blocker(None, None, f"without ZooKeeper a broker cannot start again: {seen.zookeeper}")]
+    found = blockers(seen.state, seen.min_isr, batch, seen.adding)
+    named = {(b.topic, b.partition) for b in found}
+    found += [
+        Blocker(tp.topic, tp.partition, "has a replica that is not in sync")
+        for tp in unsettled(seen.state, seen.adding, brokers, but=batch)
+        if (tp.topic, tp.partition) not in named
+    ]
+    quorum = quorum_blocker(seen.quorum, batch)
+    found += [quorum] if quorum else []
+    if seen.state.controller_id is None:
+        found.append(Blocker(None, None, "the cluster has no controller"))
+    return found
+
+
+def said(found: Sequence[Blocker]) -> str:
+    """The first of them, and how many more."""
+    more = f"; and {len(found) - NAMED:,} more" if len(found) > NAMED else ""
+    return "; ".join(str(each) for each in found[:NAMED]) + more
+
+
+def quorum_blocker(quorum: Quorum | KctlError | None, down: Collection[int]) -> Blocker | None:
+    """KRaft brokers that are voters as well: the others that fetch must be a majority. None: with ZooKeeper."""
+    if isinstance(quorum, NotAuthorized) or quorum is None:
+        return None
+    if isinstance(quorum, KctlError):
+        return Blocker(None, None, f"the metadata quorum does not tell its state: {quorum.message}")
     voters = {voter.id: voter for voter in quorum.voters}
     if not voters.keys() & set(down) or len(voters) == 1:  # a single one can only be without
         return None
@@ -87,16 +137,18 @@ def quorum_blocker(quorum: Quorum, down: Collection[int]) -> Blocker | None:
     return Blocker(None, None, f"the metadata quorum would have {left} of {len(voters)} voters, and needs {needed}")
 
 
-def unsettled(state: ClusterState, adding: Adding, brokers: Collection[int]) -> list[TopicPartition]:
+def unsettled(
+    state: ClusterState, adding: Adding, brokers: Collection[int], *, but: Collection[int] = ()
+) -> list[TopicPartition]:
     """Partitions with a replica that is to come back into the ISR and is not there yet.
 
     brokers: those that are restarted. What only brokers lack that are down, and are none of these, is not counted:
-    nothing in a restart brings it back.
+    nothing in a restart brings it back. but: brokers that may lack any: they are restarted now, which may be the cure.
     """
     waited_for = set(state.brokers) | set(brokers)
     found = []
     for p in partitions_of(state):
-        missing = set(p.replicas).difference(p.isr, adding_of(p, adding))
+        missing = set(p.replicas).difference(p.isr, adding_of(p, adding), but)
         if missing & waited_for or (p.offline and waited_for.intersection(p.isr)):
             found.append(p.tp)
     return found
@@ -127,6 +179,11 @@ def fits_together(state: ClusterState, min_isr: MinIsr, brokers: Collection[int]
     return True
 
 
+def fit(seen: Seen, brokers: Collection[int]) -> bool:
+    """`fits_together`, and the metadata quorum keeps its majority without them."""
+    return fits_together(seen.state, seen.min_isr, brokers) and quorum_blocker(seen.quorum, brokers) is None
+
+
 def _hosted(state: ClusterState, brokers: Collection[int]) -> Iterator[PartitionState]:
     wanted = set(brokers)
     return (p for p in partitions_of(state) if wanted.intersection(p.replicas))
@@ -144,5 +201,5 @@ def _too_few(p: PartitionState, min_isr: int, down: Collection[int]) -> str:
 
 def _consequence(factor: int) -> str:
     if factor == 1:
-        return "no reads and writes while its broker is down"
-    return "no writes with acks=all while one of its brokers is down"
+        return "not available while its broker is down"
+    return "acks=all refused while a broker is down"

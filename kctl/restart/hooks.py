@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -51,8 +51,18 @@ class Hooks:
         """The command as it is written; None when there is none."""
         return self.single.get(broker, {}).get(act) or self.commands.get(act)
 
+    def reaches(self, broker: Broker, acts: Collection[Act]) -> bool:
+        """Is there a command for each of these, with what is known of the broker?"""
+        try:
+            return all(self.argv(act, broker) for act in acts)
+        except Refused:
+            return False
+
     def argv(self, act: Act, broker: Broker) -> tuple[str, ...]:
-        """The command for one broker. Raises Refused when there is none, or the broker does not tell what it needs."""
+        """The command for one broker, whose host is "" while it is down and does not tell it.
+
+        Raises Refused when there is none, or the broker does not tell what it needs.
+        """
         template = self.template(act, broker.id)
         if template is None:
             raise Refused(
@@ -63,10 +73,12 @@ class Hooks:
 
     def _value(self, name: str, broker: Broker) -> str:
         value = getattr(broker, name)
-        if value is None:
+        if value is None or (not broker.host and name != "id"):
+            why = f"has no {name}" if broker.host else "is down and does not tell it"
             raise Refused(
-                f"{self.source} uses {{{name}}}, and broker {broker.id} has no {name}",
-                hint=f"give it commands of its own under brokers: {broker.id}:, or set broker.rack",
+                f"{self.source} uses {{{name}}}, and broker {broker.id} {why}",
+                hint=f"give it commands of its own under brokers: {broker.id}:"
+                + (", or set broker.rack" if broker.host else ", or start it first"),
             )
         text = str(value)
         if not _SAFE.fullmatch(text):

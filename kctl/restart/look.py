@@ -5,16 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
-from kctl.broker.controller import read_controller
-from kctl.broker.membership import BrokerView, read_views
+from kctl.broker.controller import read_controller, read_epoch
+from kctl.broker.membership import BrokerView, down_brokers, fenced_brokers, read_views
 from kctl.broker.quorum import Quorum, describe_quorum
 from kctl.client import connect
 from kctl.context import Target
-from kctl.errors import ConnectionFailed, KctlError, NotAuthorized
+from kctl.errors import ConnectionFailed, KctlError
 from kctl.health.collect import adding_replicas, min_isr_of
 from kctl.health.model import Adding
 from kctl.health.partitions import partitions_of
@@ -30,19 +29,23 @@ _WATCH_S = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One look, as far as the gate needs it. quorum: None with ZooKeeper, and where it may not be described."""
+    """One look, as far as the gate needs it. quorum: None with ZooKeeper, else it, or why it does not tell.
+
+    zookeeper: why it cannot be reached; None when it can, or nobody said where it is.
+    """
 
     state: ClusterState
     min_isr: MinIsr
     adding: Adding
-    quorum: Quorum | None = None
+    quorum: Quorum | KctlError | None = None
+    zookeeper: str | None = None
 
 
 class Cluster(Protocol):
     """The cluster under restart. Raises ConnectionFailed's subclasses when no broker answers, unless it says else."""
 
     def look(self, brokers: Collection[int]) -> Seen:
-        """All that the gate needs of what these host."""
+        """All that the gate needs of what these host; with none of them only the partitions' state."""
 
     def registered(self) -> frozenset[int]:
         """The brokers that are there; none when the only one does not answer."""
@@ -57,7 +60,7 @@ class Cluster(Protocol):
         """Preferred leaders, where another leads."""
 
     def watch(self, brokers: Collection[int]) -> Watch:
-        """Begin to watch what these host."""
+        """Begin to watch what these host: it has seen it once when this returns."""
 
 
 class Watch(Protocol):
@@ -78,11 +81,10 @@ class LiveCluster:
     """Over a connection that is made again, to whichever broker is up. `with` closes it."""
 
     def __init__(self, target: Target, brokers: Collection[Broker] = ()) -> None:
-        known = [f"{b.host}:{b.port}" for b in brokers]
-        servers = tuple(dict.fromkeys((*target.bootstrap_servers, *known)))
-        self._target = replace(target, bootstrap_servers=servers)
+        self._target = target
         self._client: ClusterClient | None = None
         self._last: frozenset[int] = frozenset()
+        self.know(brokers)
 
     def __enter__(self) -> LiveCluster:
         return self
@@ -95,21 +97,50 @@ class LiveCluster:
             self._client.close()
             self._client = None
 
+    def know(self, brokers: Collection[Broker]) -> None:
+        """Connections that are made from now on try these as well: the only bootstrap server may be the one that is
+        restarted."""
+        known = [f"{b.host}:{b.port}" for b in brokers if b.host]
+        servers = tuple(dict.fromkeys((*self._target.bootstrap_servers, *known)))
+        self._target = replace(self._target, bootstrap_servers=servers)
+
     def client(self) -> ClusterClient:
         """The one that is there, or a new one."""
         if self._client is None:
             self._client = connect(self._target, timeout_s=_ASK_S)
         return self._client
 
+    def down(self) -> dict[int, Broker]:
+        """Brokers that are not there and known of, by their replicas or by KRaft: host "" where nobody tells it."""
+        client = self.client()
+        fenced = fenced_brokers(client)
+        told = {} if isinstance(fenced, KctlError) else fenced
+        return {node: told.get(node, Broker(node, "", -1, None)) for node in down_brokers(client)}
+
     def look(self, brokers: Collection[int]) -> Seen:
         client = self.client()
         state = client.metadata()
+        zookeeper = self._zookeeper() if brokers else None
+        if zookeeper is not None:  # without it brokers do not tell configs and reassignments either
+            return Seen(state, {}, None, zookeeper=zookeeper)
         wanted = set(brokers)
         topics = {p.topic for p in partitions_of(state) if wanted.intersection(p.replicas)}
-        quorum: Quorum | None = None
-        with suppress(NotAuthorized):
-            quorum = describe_quorum(client)
-        return Seen(state, min_isr_of(client, topics, state.brokers), adding_replicas(client, state), quorum)
+        adding = adding_replicas(client, state)
+        if not wanted:
+            return Seen(state, {}, adding)
+        return Seen(state, min_isr_of(client, topics, state.brokers), adding, _quorum(client))
+
+    def _zookeeper(self) -> str | None:
+        """A broker that stops while ZooKeeper is away may hang, and cannot start."""
+        if self._target.zookeeper is None:
+            return None
+        try:
+            read_epoch(self._target.zookeeper, self._target.zookeeper_security)
+        except ConnectionFailed as exc:
+            return exc.message
+        except KctlError:  # it answers, and does not tell this to everybody
+            return None
+        return None
 
     def registered(self) -> frozenset[int]:
         try:
@@ -150,6 +181,15 @@ class LiveCluster:
         return LiveWatch(self._target, brokers)
 
 
+def _quorum(client: ClusterClient) -> Quorum | KctlError | None:
+    try:
+        return describe_quorum(client)
+    except ConnectionFailed:
+        raise
+    except KctlError as exc:
+        return exc
+
+
 @dataclass
 class Lacking:
     """For how long partitions lack replicas in their ISR. Pure; times in seconds."""
@@ -176,20 +216,22 @@ def lacking(state: ClusterState, brokers: Collection[int], before: Mapping[Topic
 
 
 class LiveWatch:
-    """A thread with a connection of its own, from now until `end`."""
+    """A thread with a connection of its own, from now until `end`. Made, it has looked once, if anybody answered."""
 
     def __init__(self, target: Target, brokers: Collection[int]) -> None:
         self._target, self._brokers = target, tuple(brokers)
         self._found, self._samples = Lacking(), 0
-        self._stop = threading.Event()
+        self._stop, self._looked = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="kctl-restart-watch", daemon=True)
         self._thread.start()
+        self._looked.wait(_ASK_S)
 
     def _run(self) -> None:
         before: dict[TopicPartition, int] | None = None
         client: ClusterClient | None = None
-        cost_s = 0.0
-        while not self._stop.wait(max(_WATCH_S, 4 * cost_s)):  # a big cluster's metadata cost a broker something
+        pause_s = 0.0
+        while not self._stop.wait(pause_s):
+            pause_s = max(pause_s, _WATCH_S)
             began = time.monotonic()
             try:
                 client = client or connect(self._target, timeout_s=_ASK_S)
@@ -199,11 +241,12 @@ class LiveWatch:
                     client.close()
                 client = None
                 continue
-            cost_s = time.monotonic() - began
+            pause_s = max(_WATCH_S, 4 * (time.monotonic() - began))  # a big cluster's metadata cost a broker something
             if before is None:
                 before = {p.tp: len(p.isr) for p in partitions_of(state)}
             self._found.sample(lacking(state, self._brokers, before), time.monotonic())
             self._samples += 1
+            self._looked.set()
         if client is not None:
             client.close()
 

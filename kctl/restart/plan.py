@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kctl import journal
 from kctl.errors import ConnectionFailed, NotFound, OperationFailed, Refused
+from kctl.health.partitions import partitions_of
 from kctl.model import Broker
 from kctl.restart import journals
-from kctl.restart.gate import Blocker, Unprotected, fits_together, unprotected
-from kctl.restart.look import Cluster
+from kctl.restart.gate import Blocker, Unprotected, fit, gate, said, unprotected
+from kctl.restart.look import Cluster, Seen
 from kctl.restart.order import whole_order
-from kctl.restart.run import Clock, Options, Run, gate, said
+from kctl.restart.run import Clock, Options, Run
 from kctl.restart.steps import RestartState, replay
 
 _PATIENCE_S = 10.0  # a cluster that has just been started settles within that
@@ -22,12 +23,15 @@ _POLL_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class PlannedBroker:
-    """turn: from 1; those that go together have the same. state: «up», «down»: it is started before all else."""
+    """turn: from 1; those that go together have the same. state: «up», «down»: it is started before all else.
+
+    host, port: None for one that is down and tells nobody.
+    """
 
     turn: int
     broker: int
-    host: str
-    port: int
+    host: str | None
+    port: int | None
     rack: str | None
     is_controller: bool
     state: str
@@ -37,7 +41,8 @@ class PlannedBroker:
 class RestartPlan:
     """blockers: what keeps a broker from being taken down now. resumes: the unfinished run that is gone on with.
 
-    restarted: brokers that it restarted already.
+    restarted: brokers that it restarted already. left_down: brokers that host replicas, are down, and are none of those
+    that are restarted.
     """
 
     cluster: str
@@ -47,6 +52,7 @@ class RestartPlan:
     brokers: tuple[PlannedBroker, ...]
     unprotected: tuple[Unprotected, ...]
     blockers: tuple[Blocker, ...]
+    left_down: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +142,10 @@ def make_plan(
     if state is not None and (state.open or not cluster.registered()):
         order = whole_order(state.pending, {}, None)
         first = [(node,) for node in state.open]
-        return _plan(name, state.cluster_id, brokers, [*first, *order], None, cluster.registered(), resumes, state)
-    until = clock.now() + _PATIENCE_S
+        there = cluster.registered()
+        plan = _plan(name, state.cluster_id, brokers, [*first, *order], None, there, resumes, state)
+        return _with_topics(plan, cluster.look([*state.open, *state.pending])) if there else plan
+    until = clock.now() + min(_PATIENCE_S, options.timeout_s)
     while True:
         left = list(brokers) if state is None else state.pending
         seen, controller = cluster.look(left), cluster.controller()
@@ -147,7 +155,7 @@ def make_plan(
             {node: broker.rack for node, broker in brokers.items()},
             controller,
             max_unavailable=options.max_unavailable,
-            fits=lambda some: fits_together(seen.state, seen.min_isr, some),  # noqa: B023 - used within the round
+            fits=lambda some: fit(seen, some),  # noqa: B023 - used within the round
         )
         found: list[Blocker] = []
         if there.issuperset(left):
@@ -156,10 +164,18 @@ def make_plan(
             break
         clock.sleep(_POLL_S)
     plan = _plan(name, seen.state.cluster_id or "", brokers, order, controller, there, resumes, state)
-    return RestartPlan(
-        plan.cluster, plan.cluster_id, plan.resumes, plan.restarted, plan.brokers,
-        tuple(unprotected(seen.state, seen.min_isr, left)), tuple(found),
-    )  # fmt: skip
+    return replace(_with_topics(plan, seen), blockers=tuple(found))
+
+
+def _with_topics(plan: RestartPlan, seen: Seen) -> RestartPlan:
+    """What the topics tell: those that cannot be protected, and who hosts them and is not there."""
+    coming = [row.broker for row in plan.brokers]
+    hosts = {node for p in partitions_of(seen.state) for node in p.replicas}
+    return replace(
+        plan,
+        unprotected=tuple(unprotected(seen.state, seen.min_isr, coming)),
+        left_down=tuple(sorted(hosts.difference(seen.state.brokers, coming, plan.restarted))),
+    )
 
 
 def _plan(
@@ -174,8 +190,8 @@ def _plan(
 ) -> RestartPlan:
     rows = [
         PlannedBroker(
-            turn, node, brokers[node].host, brokers[node].port, brokers[node].rack, node == controller,
-            "up" if node in there else "down",
+            turn, node, brokers[node].host or None, brokers[node].port if brokers[node].host else None,
+            brokers[node].rack, node == controller, "up" if node in there else "down",
         )
         for turn, batch in enumerate(order, 1)
         for node in batch
@@ -190,7 +206,8 @@ def refuse_blocked(plan: RestartPlan) -> None:
     if plan.blockers:
         raise Refused(
             f"no broker is taken down now: {said(plan.blockers)}",
-            hint="kctl cluster health tells what is wrong, and with --wait waits until it is mended",
+            hint="kctl cluster health tells what is wrong, and with --wait waits until it is mended; if only the "
+            "replicas of one broker are behind, --brokers N restarts that one",
             details={"blockers": [str(each) for each in plan.blockers]},
         )
 

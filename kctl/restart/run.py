@@ -14,14 +14,14 @@ from typing import Protocol
 from kctl.errors import ConnectionFailed, KctlError, OperationFailed, TimedOut
 from kctl.journal import Journal
 from kctl.restart.control import BrokerControl
-from kctl.restart.gate import Blocker, blockers, fits_together, quorum_blocker, unsettled
+from kctl.restart.gate import NAMED, Blocker, fit, gate, said, unsettled
 from kctl.restart.look import Cluster, Seen
 from kctl.restart.order import next_batch
-from kctl.restart.steps import Phase, RestartState, Step, follow
+from kctl.restart.steps import Phase, RestartState, Step, follow, situation
 from kctl.text import counted
 
 _POLL_S = 0.25
-_NAMED = 3
+_LOOKS = 3
 DEFAULT_TIMEOUT_S = 24 * 3600.0
 
 
@@ -110,90 +110,111 @@ def carry_out(run: Run) -> None:
 
 def _carry_out(run: Run) -> None:
     ends_at = run.clock.now() + run.options.timeout_s
-    down = _to_bring_back(run)
-    if down:
-        run.told.note(f"broker {_ids(down)} first: {_why_first(run, down)}")
-        _bring_back(run, down, began=run.clock.now())
-    while run.state.pending:
-        batch = _next(run)
+    _bring_all_back(run)
+    _same_cluster(run)
+    while _to_do(run):
         if run.clock.now() >= ends_at:
             raise TimedOut(f"not finished within {run.options.timeout_s:g} s", hint="give it longer with --timeout")
-        _gate(run, batch, min(ends_at, run.clock.now() + run.options.broker_timeout_s))
-        _restart(run, batch)
-    if run.options.elect and not run.state.elected:
+        batch = _gate(run, min(ends_at, run.clock.now() + run.options.broker_timeout_s))
+        if batch:
+            _restart(run, batch)
+        else:
+            run.clock.sleep(_POLL_S)
+            _bring_all_back(run)
+    if run.options.elect:
         _elect(run)
     run.entry(Step.END, outcome="done")
 
 
-def _next(run: Run) -> tuple[int, ...]:
-    """Who goes next: looked up anew each time, the controller may be another one by now."""
-    racks = {node: row.broker.rack for node, row in run.state.brokers.items()}
-    fits: Callable[[Collection[int]], bool] = lambda _brokers: True  # noqa: E731
-    if run.options.max_unavailable > 1:
-        seen = run.cluster.look(run.state.pending)
-        fits = lambda brokers: fits_together(seen.state, seen.min_isr, brokers)  # noqa: E731
-    return next_batch(
-        run.state.pending, racks, run.cluster.controller(), max_unavailable=run.options.max_unavailable, fits=fits
-    )
+# --- what is down before anything is taken down -----------------------------------------------------------------------
 
 
-# --- what an earlier process left -------------------------------------------------------------------------------------
+def _to_do(run: Run) -> list[int]:
+    """Whose turn is to come: also those whose stop was begun and that never went."""
+    return [node for node, row in run.state.brokers.items() if row.phase in {Phase.PENDING, Phase.STOPPING}]
 
 
-def _to_bring_back(run: Run) -> list[int]:
-    """Brokers that an earlier process took down, and others that are down. One whose stop was begun and that is there
-    waits for its turn again."""
-    there = run.cluster.registered()
-    for node, row in run.state.brokers.items():
-        if row.phase is Phase.STOPPING and node in there:
-            row.phase = Phase.PENDING
-    return [node for node, row in run.state.brokers.items() if row.open or node not in there]
+def _bring_all_back(run: Run) -> None:
+    """Brokers that an earlier process took down, and others that are down, before anything else."""
+    absent = _absent(run)
+    left = {node for node, row in run.state.brokers.items() if row.open and row.phase is not Phase.STOPPING}
+    down = [node for node in run.state.brokers if node in absent or node in left]
+    if not down:
+        return
+    run.told.note(f"broker {_ids(down)} first: {_why_first(run, down)}")
+    _bring_back(run, down, began=run.clock.now())
+
+
+def _absent(run: Run) -> set[int]:
+    """Brokers that the cluster does not list, each of three times: one that has just come up does not know all yet, and
+    a broker that was only overlooked would count as restarted."""
+    absent = set(run.state.brokers)
+    for look in range(_LOOKS):
+        if look:
+            run.clock.sleep(_POLL_S * 2)
+        absent -= run.cluster.registered()
+        if not absent:
+            break
+    return absent
 
 
 def _why_first(run: Run, down: Collection[int]) -> str:
-    if run.state.open:
+    if any(run.state.brokers[node].open for node in down):
         return "the run that ended early left it there, and nothing else goes before it is back"
     return "it is down" if len(down) == 1 else "they are down"
+
+
+def _same_cluster(run: Run) -> None:
+    """A run that was found by the cluster's name, with all brokers down, may be another cluster's of that name."""
+    found = run.cluster.look(()).state.cluster_id
+    if found != run.state.cluster_id:
+        raise OperationFailed(
+            f"this is cluster {found}, and the run is of {run.state.cluster_id}", hint="--abandon forgets the run"
+        )
 
 
 # --- gate -------------------------------------------------------------------------------------------------------------
 
 
-def gate(seen: Seen, batch: Collection[int], brokers: Collection[int]) -> list[Blocker]:
-    """Why `batch` may not go now. brokers: all of the run. Pure."""
-    found = blockers(seen.state, seen.min_isr, batch, seen.adding)
-    quorum = None if seen.quorum is None else quorum_blocker(seen.quorum, batch)
-    found += [quorum] if quorum else []
-    named = {(b.topic, b.partition) for b in found}
-    found += [
-        Blocker(tp.topic, tp.partition, "has a replica that is not in sync")
-        for tp in unsettled(seen.state, seen.adding, brokers)
-        if (tp.topic, tp.partition) not in named
-    ]
-    if seen.state.controller_id is None:
-        found.append(Blocker(None, None, "the cluster has no controller"))
-    return found
-
-
-def said(found: Sequence[Blocker]) -> str:
-    """The first of them, and how many more."""
-    more = f"; and {len(found) - _NAMED:,} more" if len(found) > _NAMED else ""
-    return "; ".join(str(each) for each in found[:_NAMED]) + more
-
-
-def _gate(run: Run, batch: Sequence[int], until: float) -> None:
+def _gate(run: Run, until: float) -> tuple[int, ...]:
+    """Wait until some may go: who. () when one whose turn is to come has gone by itself."""
     while True:
+        batch: tuple[int, ...] = ()
         try:
-            found = gate(run.cluster.look(batch), batch, list(run.state.brokers))
+            seen = run.cluster.look(_to_do(run))
+            if not seen.state.brokers.keys() >= set(_to_do(run)):
+                return ()
+            batch = _next(run, seen)
+            found = _gone(run, seen) or gate(seen, batch, list(run.state.brokers))
         except ConnectionFailed as exc:
             found = [Blocker(None, None, exc.message)]
         if not found:
-            return
+            return batch
+        who = f"broker {_ids(batch)}" if batch else "the next broker"
         if run.clock.now() >= until:
-            why = f"broker {_ids(batch)} cannot be taken down: {said(found)}"
-            raise TimedOut(why, hint="kctl cluster health tells what is wrong")
-        run.told.update(f"waiting before broker {_ids(batch)}: {said(found)}", *_share(run))
+            raise TimedOut(f"{who} cannot be taken down: {said(found)}", hint="kctl cluster health tells what is wrong")
+        run.told.update(f"waiting before {who}: {said(found)}", *_share(run))
         run.clock.sleep(_POLL_S * 4)
+
+
+def _next(run: Run, seen: Seen) -> tuple[int, ...]:
+    """Who goes next: the controller may be another one by now."""
+    return next_batch(
+        _to_do(run),
+        {node: row.broker.rack for node, row in run.state.brokers.items()},
+        run.cluster.controller(),
+        max_unavailable=run.options.max_unavailable,
+        fits=lambda brokers: fit(seen, brokers),
+    )
+
+
+def _gone(run: Run, seen: Seen) -> list[Blocker]:
+    """Brokers that were restarted, and are down again: whatever that is, the next must not meet it."""
+    return [
+        Blocker(None, None, f"broker {node} was restarted, and is down again")
+        for node, row in run.state.brokers.items()
+        if row.phase is Phase.DONE and node not in seen.state.brokers
+    ]
 
 
 # --- one broker, or a few of a rack -----------------------------------------------------------------------------------
@@ -245,8 +266,7 @@ def _bring_back(
     """Start, wait until each answers, and until all is in sync. began: since when they are away."""
     for node in batch:
         if run.state.brokers[node].phase is Phase.STOPPING:  # it may hang in its shutdown
-            run.control.stop(node, timeout_s=run.options.broker_timeout_s)
-            run.entry(Step.STOPPED, broker=node)
+            _stop_again(run, node)
     for node in batch:
         if run.state.brokers[node].phase is not Phase.STARTED:
             _start(run, node)
@@ -255,6 +275,17 @@ def _bring_back(
     for node in batch:
         run.entry(Step.IN_SYNC, broker=node, in_sync_ms=away_ms, longest_under_replicated_ms=longest)
         run.told.note(f"broker {node} is back, and all in sync after {away_ms / 1000:.1f} s")
+
+
+def _stop_again(run: Run, node: int) -> None:
+    """Of a broker that is gone, to be sure of its process. A command that fails without one keeps nobody down."""
+    try:
+        run.control.stop(node, timeout_s=run.options.broker_timeout_s)
+    except TimedOut:
+        raise
+    except OperationFailed as exc:
+        run.told.note(f"{exc.message}; the cluster does not list broker {node} any more, so it is started")
+    run.entry(Step.STOPPED, broker=node)
 
 
 def _start(run: Run, node: int) -> None:
@@ -298,7 +329,7 @@ def _settle(run: Run, batch: Sequence[int]) -> float:
 def _not_settled(run: Run, batch: Sequence[int]) -> str | None:
     """What is not as it should be after a restart; None when all is."""
     try:
-        seen = run.cluster.look(batch)
+        seen = run.cluster.look(())
     except ConnectionFailed as exc:
         return exc.message
     away = set(batch).difference(seen.state.brokers)
@@ -307,8 +338,8 @@ def _not_settled(run: Run, batch: Sequence[int]) -> str | None:
     behind = unsettled(seen.state, seen.adding, list(run.state.brokers))
     if not behind:
         return None
-    more = ", …" if len(behind) > _NAMED else ""
-    return f"{counted(len(behind), 'partition')} not in sync ({', '.join(map(str, behind[:_NAMED]))}{more})"
+    more = ", …" if len(behind) > NAMED else ""
+    return f"{counted(len(behind), 'partition')} not in sync ({', '.join(map(str, behind[:NAMED]))}{more})"
 
 
 def _elect(run: Run) -> None:
@@ -340,21 +371,6 @@ def where_it_stands(run: Run) -> str:
         return situation(run.state, run.cluster.registered())
     except KctlError:
         return situation(run.state)
-
-
-def situation(state: RestartState, there: Collection[int] | None = None) -> str:
-    """Which broker is in which state, in one line. there: the brokers that are up now, where that is known."""
-    rows = []
-    for node, row in state.brokers.items():
-        if row.open:
-            now = "" if there is None else ", and up now" if node in there else ", and down now"
-            rows.append(f"broker {node} is {row.phase.value}{now}")
-    done = [node for node, row in state.brokers.items() if row.phase is Phase.DONE]
-    if done:
-        rows.append(f"restarted: {_ids(done)}")
-    if state.pending:
-        rows.append(f"not restarted: {_ids(state.pending)}")
-    return "; ".join(rows)
 
 
 def _ids(nodes: Collection[int]) -> str:

@@ -6,7 +6,7 @@ run took down, or may have: the next run brings it back before it does anything 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -72,17 +72,13 @@ class BrokerState:
 
 @dataclass
 class RestartState:
-    """Where a run is. cluster: the target's name, cluster_id: the cluster's own. outcome: «done», «abandoned» or None.
-
-    elected: the election at the end was made, or was not to be made.
-    """
+    """Where a run is. cluster: the target's name, cluster_id: the cluster's own. outcome: «done», «abandoned», None."""
 
     cluster: str
     cluster_id: str
     began_at: str
     brokers: dict[int, BrokerState] = field(default_factory=dict)
     resumed: int = 0
-    elected: bool = False
     outcome: str | None = None
 
     @property
@@ -133,10 +129,23 @@ def follow(state: RestartState, step: Step, entry: Mapping[str, Any]) -> None:
         for key in ("stop_ms", "start_ms", "in_sync_ms", "longest_under_replicated_ms"):
             if key in entry:
                 setattr(row, key, entry[key])
-    elif step is Step.ELECTED:
-        state.elected = True
     elif step is Step.END:
         state.outcome = str(entry["outcome"])
+
+
+def situation(state: RestartState, there: Collection[int] | None = None) -> str:
+    """Which broker is in which state, in one line. there: the brokers that are up now, where that is known."""
+    rows = []
+    for node, row in state.brokers.items():
+        if row.open:
+            now = "" if there is None else ", and up now" if node in there else ", and down now"
+            rows.append(f"broker {node} is {row.phase.value}{now}")
+    done = [node for node, row in state.brokers.items() if row.phase is Phase.DONE]
+    if done:
+        rows.append(f"restarted: {', '.join(map(str, done))}")
+    if state.pending:
+        rows.append(f"not restarted: {', '.join(map(str, state.pending))}")
+    return "; ".join(rows)
 
 
 def _begun(entry: Mapping[str, Any]) -> RestartState:

@@ -6,10 +6,10 @@ import pytest
 
 from health_testing import partition, state
 from kctl.broker.quorum import Quorum, QuorumReplica
-from kctl.errors import NotAuthorized
+from kctl.errors import ConnectionTimedOut, KctlError, NotAuthorized, OperationFailed
 from kctl.model import TopicPartition
-from kctl.restart.gate import MinIsr, blockers, fits_together, quorum_blocker, unprotected, unsettled
-from kctl.restart.look import Lacking, lacking
+from kctl.restart.gate import MinIsr, blockers, fit, fits_together, gate, quorum_blocker, unprotected, unsettled
+from kctl.restart.look import Lacking, Seen, lacking
 from kctl.restart.order import next_batch, whole_order
 
 
@@ -46,11 +46,13 @@ def test_offline_moving_and_unknown_partitions_block() -> None:
     least: MinIsr = {"t": 1, "moving": 1, "kept": NotAuthorized("configs of topic kept: no"), "alone": 1}
     found = blockers(cluster, least, [2], {TopicPartition("moving", 0): ()})
     assert [str(each) for each in found] == [
-        "kept-0 has a min.insync.replicas that is not known: configs of topic kept: no",
+        "min.insync.replicas of kept is not known: configs of topic kept: no",
         "moving-0 is being reassigned",
         "t-0 has no leader",
     ]
-    assert [each.topic for each in blockers(cluster, {}, [3])] == ["kept", "moving", "t"]  # not told at all
+    assert [str(each) for each in blockers(cluster, {}, [3])] == [
+        "min.insync.replicas of kept, moving, t is not known: nobody told"
+    ]
 
 
 def test_what_cannot_be_protected_is_listed_with_its_topic() -> None:
@@ -64,7 +66,7 @@ def test_what_cannot_be_protected_is_listed_with_its_topic() -> None:
         ("t", 2, 1, 1),
     ]
     assert "acks=all" in found[0].consequence
-    assert "no reads and writes" in found[1].consequence
+    assert "not available" in found[1].consequence
 
 
 @pytest.mark.parametrize(
@@ -130,6 +132,44 @@ def test_the_metadata_quorum_keeps_a_majority(
 ) -> None:
     quorum = Quorum(1, 5, 10, tuple(_voter(node, ms) for node, ms in fetched.items()), (), ())
     assert (quorum_blocker(quorum, down) is not None) is blocked
+    assert fit(Seen(state([partition("5678", "5678")]), {"t": 1}, {}, quorum), down) is not blocked
+
+
+@pytest.mark.parametrize(
+    ("quorum", "zookeeper", "says"),
+    [
+        (None, None, None),
+        (NotAuthorized("the metadata quorum: no"), None, None),  # it may not be described by everybody
+        (OperationFailed("no leader"), None, "the metadata quorum does not tell its state: no leader"),
+        (None, "z:2181 refused the connection", "without ZooKeeper a broker cannot start again: z:2181 refused"),
+    ],
+)
+def test_what_keeps_the_metadata_is_part_of_the_gate(
+    quorum: KctlError | None, zookeeper: str | None, says: str | None
+) -> None:
+    seen = Seen(state([partition("123", "123")]), {"t": 2}, {}, quorum, zookeeper)
+    found = gate(seen, [1], [1, 2, 3])
+    assert not found if says is None else says in str(found[0])
+
+
+def test_what_only_the_restarted_broker_lacks_does_not_block_its_restart() -> None:
+    seen = Seen(state([partition("123", "12")]), {"t": 2}, {})
+    assert gate(seen, [3], [1, 2, 3]) == []
+    assert [str(each) for each in gate(seen, [2], [1, 2, 3])] == [
+        "t-0 has 1, 2 in sync: 1 would be left, and min.insync.replicas is 2"
+    ]
+    assert [str(each) for each in gate(Seen(seen.state, {"t": 1}, {}), [2], [1, 2, 3])] == [
+        "t-0 has a replica that is not in sync"
+    ]
+
+
+def test_one_reason_for_many_topics_is_told_once() -> None:
+    silent = ConnectionTimedOut("broker 1 did not answer DescribeConfigs within 10 s")
+    cluster = state([partition("123", "123", topic=f"t{number}") for number in range(9)])
+    found = blockers(cluster, dict.fromkeys(cluster.topics, silent), [2])
+    assert [str(each) for each in found] == [
+        f"min.insync.replicas of t0, t1, t2 and 6 more topics is not known: {silent.message}"
+    ]
 
 
 # --- order --------------------------------------------------------------------------------------------------------

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from kctl.deploy.process import Completed
+from kctl.deploy.process import Ended, identify
 from kctl.errors import InvalidFile, NotFound, OperationFailed, Refused, TimedOut
 from kctl.model import Broker
 from kctl.restart.control_hooks import HookControl
 from kctl.restart.hooks import DEFAULT_TIMEOUT_S, check_brokers, parse_hooks, read_hooks
+from kctl_testing import within
 
 BROKERS = {1: Broker(1, "kafka-1.example", 9092, "r1"), 2: Broker(2, "kafka-2.example", 9093)}
 FILE = """\
@@ -73,7 +74,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         read_hooks(tmp_path / "hooks.yaml")
 
 
-@pytest.mark.parametrize("host", ["-oProxyCommand=touch x", "a b", "a;b", "$(x)", "a\nb", "", "\u202ea"])
+@pytest.mark.parametrize("host", ["-oProxyCommand=touch x", "a b", "a;b", "$(x)", "a\nb", "\u202ea"])
 def test_what_a_broker_tells_is_no_option_and_no_second_word(host: str) -> None:
     hooks = parse_hooks('stop: [ssh, "{host}"]\n', source="f")
     with pytest.raises(Refused, match="does not go into a command"):
@@ -97,9 +98,9 @@ def test_what_is_lacking_is_found_before_anything_is_done(text: str, says: str) 
 def test_commands_are_run_with_their_limit() -> None:
     ran: list[tuple[tuple[str, ...], float]] = []
 
-    def run(argv: tuple[str, ...], *, timeout_s: float, **_others: Any) -> Completed:
+    def run(argv: tuple[str, ...], *, timeout_s: float, **_others: Any) -> Ended:
         ran.append((argv, timeout_s))
-        return Completed(argv, 0, b"", b"")
+        return Ended(0, [])
 
     control = HookControl(parse_hooks(FILE, source="f"), BROKERS, run=run)
     control.stop(1, timeout_s=600)
@@ -114,19 +115,60 @@ def test_commands_are_run_with_their_limit() -> None:
 
 
 def test_a_command_that_fails_is_told_with_its_last_lines() -> None:
-    script = "import sys; print('out'); sys.stderr.write('one\\ntwo\\x1b[2J\\n'); sys.exit(3)"
+    script = "import sys; sys.stderr.write('one\\ntwo\\x1b[2J\\n'); print('out'); sys.exit(3)"
     hooks = parse_hooks(f"stop: {json.dumps([sys.executable, '-c', script])}\n", source="f")
     with pytest.raises(OperationFailed) as caught:
         HookControl(hooks, BROKERS).stop(1, timeout_s=30)
     assert "the command to stop broker 1 (python" in caught.value.message
     assert "exit code 3" in caught.value.message
-    assert caught.value.hint == "it said:\none\ntwo\\x1b[2J"
+    assert caught.value.hint == "it said:\none\ntwo\\x1b[2J\nout"
 
 
-def test_a_command_that_hangs_is_killed() -> None:
-    hooks = parse_hooks("stop: [sleep, 600]\ntimeout: 1s\n", source="f")
-    with pytest.raises(TimedOut, match="did not end within 1 s, and was killed"):
+def test_a_command_that_hangs_is_killed_and_told_with_what_it_said(tmp_path: Path) -> None:
+    script = f"echo $$ > {tmp_path / 'pid'}; echo Password:; sleep 600"
+    hooks = parse_hooks(f"stop: {json.dumps(['sh', '-c', script])}\ntimeout: 1s\n", source="f")
+    with pytest.raises(TimedOut, match="did not end within 1 s, and was killed") as caught:
         HookControl(hooks, BROKERS).stop(1, timeout_s=30)
+    assert str(caught.value.hint).startswith("it said:\nPassword:\n`timeout` in f gives it longer")
+    assert identify(int((tmp_path / "pid").read_text())) is None
+    with pytest.raises(TimedOut) as caught:
+        HookControl(parse_hooks("stop: [sleep, 600]\n", source="f"), BROKERS).stop(1, timeout_s=0.5)
+    assert "--broker-timeout gives it longer" in str(caught.value.hint)
+
+
+def test_of_much_output_the_last_lines_are_told() -> None:
+    """100 MB, and then why it failed: that is at the end."""
+    script = "head -c 100000000 /dev/zero | tr '\\0' 'x' | fold -w 2000; echo; echo 'no space left' >&2; exit 1"
+    hooks = parse_hooks(f"stop: {json.dumps(['sh', '-c', script])}\n", source="f")
+    with pytest.raises(OperationFailed) as caught:
+        HookControl(hooks, BROKERS).stop(1, timeout_s=within(60))
+    lines = str(caught.value.hint).splitlines()
+    assert (len(lines), lines[-1]) == (6, "no space left")
+    assert max(map(len, lines)) <= 300
+
+
+def test_a_secret_goes_by_the_environment_and_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BROKER_PASSWORD", "hunter2")
+    script = 'test "$BROKER_PASSWORD" = hunter2 && ! read -r answer && exit 7'  # and nobody answers a question
+    hooks = parse_hooks(f"stop: {json.dumps(['sh', '-c', script, 'own-password'])}\n", source="f")
+    with pytest.raises(OperationFailed, match="exit code 7") as caught:
+        HookControl(hooks, BROKERS).stop(1, timeout_s=30)
+    assert "own-password" not in json.dumps(caught.value.details)
+    assert caught.value.details == {"broker": 1, "act": "stop", "returncode": 7}
+    assert caught.value.hint == "it said nothing"
+
+
+def test_a_broker_that_is_down_needs_commands_without_its_address() -> None:
+    down = Broker(3, "", -1, None)
+    able = parse_hooks("stop: [systemctl, stop, 'kafka@{id}']\nstart: [systemctl, start, 'kafka@{id}']\n", source="f")
+    assert able.reaches(down, ("stop", "start"))
+    assert able.argv("start", down) == ("systemctl", "start", "kafka@3")
+    assert not able.reaches(down, ["kill"])
+    for name in ("host", "port", "rack"):
+        unable = parse_hooks(f"stop: [ls]\nstart: [ssh, '{{{name}}}']\n", source="f")
+        assert not unable.reaches(down, ("stop", "start"))
+        with pytest.raises(Refused, match="broker 3 is down and does not tell it"):
+            unable.argv("start", down)
 
 
 def test_a_command_that_is_not_there() -> None:
