@@ -21,6 +21,7 @@ from kctl.playbook.step_settings import StepSettings, settings_of
 
 # What did nothing: refused, not reached, not understood.
 _UNDONE = frozenset({ExitCode.USAGE, ExitCode.UNREACHABLE, ExitCode.REFUSED})
+_CONDITION = 60  # characters of a condition that a message has
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,8 @@ def _holds(act: Act, result: Result) -> bool:
 
 def _not_yet(act: Act, result: Result, *, check: bool) -> Result:
     until = " ".join(str(act.step.until).split())
+    if len(until) > _CONDITION:  # the step's name says it better than a page of it
+        until = f"{act.step.name}: «{until[:_CONDITION]}…»"
     if check:
         return replace(result, state=State.UNKNOWN, message=f"{until} is not true now; a run waits for it")
     said = f"{until} is still not true"
@@ -77,6 +80,9 @@ def _once(act: Act, outside: Outside, *, check: bool, diff: bool) -> Result:
             note=act.note, look=lambda: _look_again(act, outside),
         )  # fmt: skip
     operation = outside.known.find(act.step.kind)
+    if act.step.dry_run:
+        told = _result(act, operation, _run(act, operation, outside, dry_run=True), dry_run=True)
+        return told if told.failed else replace(told, state=State.OK, changed=False)
     if check and dry.untold(operation, act.arguments):
         return Result(State.WOULD_CHANGE, message=dry.NO_DRY_RUN, changed=True)
     if diff and not check and operation.dry_run:

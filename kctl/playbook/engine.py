@@ -78,7 +78,8 @@ class Engine:
         """From the first step that has no end to the last final one. Raises nothing that a step can cause."""
         self._hide([values.values[name] for name in values.secrets])
         trail = (str(playbook.source.resolve()),) if playbook.source is not None else ("",)
-        frame = Frame(playbook, dict(values.values), where, self._settings.confirmed, trail=trail)
+        variables = {**values.values, "run_id": self._journal.run_id}
+        frame = Frame(playbook, variables, where, self._settings.confirmed, trail=trail)
         failure, interrupted = None, False
         try:
             failure = self._playbook(frame)

@@ -15,6 +15,7 @@ from kctl.errors import KctlError
 from kctl.playbook.evaluation import MAX_ITEMS, Evaluator, Missing, kind_of
 from kctl.playbook.expressions import MAX_TEXT, as_text
 from kctl.playbook.json_text import value_of_json
+from kctl.units import format_duration, format_size, parse_duration_ms, parse_size
 
 _MAX_RANGE = 10_000
 
@@ -349,16 +350,28 @@ def fromjson(run: Evaluator, value: Any) -> Any:
 
 def duration_ms(run: Evaluator, value: Any) -> int:
     """«30s», «5m» in milliseconds."""
-    from kctl.units import parse_duration_ms
-
     return _parsed(run, parse_duration_ms, value)
 
 
 def size_bytes(run: Evaluator, value: Any) -> int:
     """«64MB», «1GiB» in bytes."""
-    from kctl.units import parse_size
-
     return _parsed(run, parse_size, value)
+
+
+def human_duration(run: Evaluator, value: Any) -> str:
+    """Milliseconds for people: «7d», «1h 30m»."""
+    return format_duration(_not_negative(run, value))
+
+
+def human_size(run: Evaluator, value: Any) -> str:
+    """Bytes for people: «12.3 MB»."""
+    return format_size(_not_negative(run, value))
+
+
+def _not_negative(run: Evaluator, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise run.fail(f"a whole number that is not negative is wanted, not {kind_of(value)}", hint="`| int` makes it")
+    return value
 
 
 def _parsed(run: Evaluator, parse: Callable[[str], int], value: Any) -> int:
@@ -378,7 +391,8 @@ def range_(run: Evaluator, start: int, stop: int | None = None, step: int = 1) -
 
 FILTERS: dict[str, Callable[..., Any]] = {
     "abs": abs_, "count": length, "d": default, "default": default, "difference": difference,
-    "duration_ms": duration_ms, "first": first, "flatten": flatten, "float": float_, "fromjson": fromjson, "int": int_,
+    "duration_ms": duration_ms, "first": first, "flatten": flatten, "float": float_, "fromjson": fromjson,
+    "human_duration": human_duration, "human_size": human_size, "int": int_,
     "intersect": intersect, "items": items, "join": join, "keys": keys, "last": last, "length": length, "lines": lines,
     "list": list_,
     "lower": lower, "map": map_, "max": max_, "min": min_, "reject": reject, "rejectattr": rejectattr,

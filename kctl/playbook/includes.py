@@ -57,8 +57,8 @@ def inner_frame(
     hidden = frozenset(name for name, value in given.items() if redactor.value(value) != value)
     values = included(playbook, given, hidden)
     inside = Frame(
-        playbook, dict(values.values), frame.where_of(settings.context), frame.confirmed, prefix=f"{key}/",
-        trail=(*frame.trail, here),
+        playbook, {**values.values, "run_id": journal.run_id}, frame.where_of(settings.context), frame.confirmed,
+        prefix=f"{key}/", trail=(*frame.trail, here),
     )  # fmt: skip
     return Inner(inside, entry, [values.values[name] for name in values.secrets])
 

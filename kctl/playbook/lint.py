@@ -26,7 +26,7 @@ _ONLY = {
     "accept": "operations and run",
     "stdin": "operations and run",
     "timeout": "operations and run",
-    "register": "operations and run",
+    "register": "operations, run and assert",
     "context": "operations and include",
 }
 
@@ -98,12 +98,17 @@ class _Linter:
 
     def _keys(self, step: Step) -> None:
         """Keys that do nothing where they are."""
-        fits = {"operations": step.is_operation, "run": step.kind == "run", "include": step.kind == "include"}
+        fits = {"operations": step.is_operation, "run": step.kind == "run", "include": step.kind == "include",
+                "assert": step.kind == "assert"}  # fmt: skip
         for key, kinds in _ONLY.items():
-            if key in step.written and not any(fits[kind] for kind in kinds.split(" and ")):
+            if key in step.written and not any(fits[kind] for kind in kinds.replace(", ", " and ").split(" and ")):
                 self.problems.key(step.written, key, f"{step.kind} has no {key}", f"it is for {kinds}")
         if "delay" in step.written and "retries" not in step.written and step.until is None:
             self.problems.key(step.written, "delay", "nothing is repeated here", "delay is for until and retries")
+        if step.dry_run and not (step.is_operation and self._known.find(step.kind).dry_run):
+            self.problems.key(
+                step.written, "dry_run", f"{step.kind} has no dry run", "it is for operations that have one"
+            )
         if step.until is not None and step.register is None and (step.is_operation or step.kind == "run"):
             self.problems.key(
                 step.written,

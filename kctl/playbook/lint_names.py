@@ -113,7 +113,7 @@ class Scope:
         return frozenset((self._registers - self._looped) | own)
 
     def _known(self, step: Step) -> set[str]:
-        known = {each.name for each in self._playbook.parameters} | set(self._variables)
+        known = {each.name for each in self._playbook.parameters} | set(self._variables) | {"run_id"}
         if step.loop is not None:
             known |= {"item", "index"}
         if self.in_handlers:

@@ -23,6 +23,7 @@ FAILURE = ("step", "message", "exit_code")
 GIVEN = {
     "item": "the item of the loop",
     "index": "its number in the loop, from 0",
+    "run_id": "the run's own name, also when it is resumed",
     "failure": "what failed: step, message, exit_code; null when nothing did",
 }
 
@@ -78,7 +79,7 @@ class Step:
 
     when, until: expressions without braces. loop: a list, or a text that is one expression. retries, delay_s, timeout,
     context, stdin: a text may have expressions in it; see kctl.playbook.step_settings. accept: exit codes that are no
-    failure.
+    failure. dry_run: the operation only tells what it would do.
     """
 
     id: str
@@ -96,6 +97,7 @@ class Step:
     accept: tuple[int, ...]
     context: str | None
     stdin: str | None
+    dry_run: bool
     where: Position
     written: Mapping[str, Any] = field(repr=False, compare=False)  # the step's own mapping, for places
 

@@ -138,6 +138,8 @@ def _effect(playbook: Playbook, step: Step, known: Operations, depth: int) -> tu
     if own is not None:
         return own.changes, not own.changes
     operation = known.find(step.kind)
+    if step.dry_run:
+        return False, True
     changes = can_change(operation, step.arguments)
     return changes, operation.dry_run or not changes
 

@@ -1,4 +1,4 @@
-"""What the steps do that are no operations: wait, assert, confirm, run, set. `include` is the engine's."""
+"""What the steps do that are no operations: wait, assert, confirm, run, set, tell. `include` is the engine's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kctl.playbook.step_settings import StepSettings
 from kctl.secrets import Redactor
 from kctl.units import format_duration, parse_duration_ms
 
-PURE = frozenset({"assert", "set"})  # they only look at values, and are done again for nothing
+PURE = frozenset({"assert", "set", "tell"})  # they only look at values, and are done again for nothing
 NAMING = frozenset({"set", "wait"})  # their value is variables: those that `set` names, what a wait saw in the end
 WAIT_TIMEOUT = "5m"
 WAIT_EVERY = "1s"
@@ -71,6 +71,8 @@ def own_act(
         return _assert(arguments, variables)
     if step.kind == "set":
         return Result(State.OK, dict(arguments), 0)
+    if step.kind == "tell":
+        return Result(State.OK, None, 0, " ".join(str(arguments["message"]).split()))
     if step.kind == "wait":
         return _wait(arguments, variables, outside, look, check=check)
     if step.kind == "confirm":

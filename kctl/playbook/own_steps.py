@@ -96,5 +96,11 @@ _ALL = (
         changes=True,
     ),
     OwnStep("set", "Gives names to values.", (), free=True),
+    OwnStep(
+        "tell",
+        "Says something, in one line: while it runs, and in the report.",
+        (OwnArgument("message", "text", "What to say.", required=True),),
+        short="message",
+    ),
 )
 OWN_STEPS: dict[str, OwnStep] = {step.name: step for step in _ALL}

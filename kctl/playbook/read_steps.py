@@ -30,6 +30,7 @@ STEP_KEYS = {
     "on_error": "fail, or continue with the next step.",
     "accept": "Exit codes that are no failure; [0] when not given.",
     "context": "The cluster of this step, instead of the run's.",
+    "dry_run": "true: only what the operation would do, as its value, for steps that show or judge it before.",
     "stdin": "What the operation or program reads as its input.",
 }
 MAX_STEP_NAME = 200
@@ -80,6 +81,7 @@ class StepReader:
             accept=self._accept(body),
             context=self._text(body, "context"),
             stdin=self._text(body, "stdin"),
+            dry_run=self._flag(body, "dry_run"),
             where=position(body),
             written=body,
         )
@@ -227,6 +229,13 @@ class StepReader:
             return str(value)
         self._problems.value(body, key, f"{key} is a duration", "for example 500ms, 30s or 5m")
         return None
+
+    def _flag(self, body: YamlMap, key: str) -> bool:
+        value = body.get(key, False)
+        if not isinstance(value, bool):
+            self._problems.value(body, key, f"{key} is true or false", "without quotes, and no expression")
+            return False
+        return value
 
     def _on_error(self, body: YamlMap) -> OnError:
         value = body.get("on_error", "fail")

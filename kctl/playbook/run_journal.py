@@ -198,6 +198,11 @@ class RunJournal:
         self.state = state or RunState({})
         self.redactor = Redactor(())
 
+    @property
+    def run_id(self) -> str:
+        """The run's own name; of a dry run, which has none, a word."""
+        return "dry-run" if self._held is None else self._held.path.stem
+
     def done(self, key: str) -> Done | None:
         """How a step ended, when it did."""
         return self.state.done.get(key)

@@ -96,6 +96,7 @@ def _step(kinds: dict[str, Any]) -> dict[str, Any]:
             ]
         },
         "context": {"type": "string"},
+        "dry_run": {"type": "boolean"},
         "stdin": {"type": "string"},
     }
     told = {key: {**keys[key], "description": text} for key, text in STEP_KEYS.items()}

@@ -291,6 +291,56 @@ def test_what_a_step_would_have_left_is_there_at_the_end() -> None:
     assert states(ending)["assert"] == "ok", messages(ending)
 
 
+def test_tell_says_its_line() -> None:
+    ending = run(
+        _steps("- set: {x: 3}\n- tell: >-\n    {{ x }} of\n    three\n- loop: [1, 2]\n  id: b\n  tell: n{{ item }}\n"),
+        World(),
+    )
+    assert (states(ending)["tell"], messages(ending)["tell"], messages(ending)["b"]) == ("ok", "3 of three", "n1; n2")
+
+
+def test_a_run_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    text = _steps("- tell: '{{ run_id }}'\n")
+    assert messages(run(text, World()))["tell"] == "dry-run"
+    name = messages(run(text, World(), journaled=True))["tell"]
+    assert (tmp_path / "kctl" / "playbooks" / f"{name}.jsonl").is_file()
+
+
+def test_a_step_may_be_a_plan_that_another_one_judges() -> None:
+    text = _steps(
+        "- {id: plan, topic.create: {names: [a]}, dry_run: true, register: plan}\n"
+        "- {id: sure, confirm: 'make {{ plan.value | length }}?'}\n- {id: make, topic.create: {names: [a]}}\n"
+    )
+    world = World()
+    ending = run(text, world)
+    assert states(ending) == {"plan": "ok", "sure": "ok", "make": "changed"}
+    assert [(name, dry) for name, _, dry in world.calls] == [("topic.create", True), ("topic.create", False)]
+    assert world.asked == ["make 1?"]
+    assert states(run(text, World(yes=False))) == {"plan": "ok", "sure": "failed", "make": "skipped"}
+
+
+def test_a_long_condition_is_told_by_the_name_of_its_step() -> None:
+    until = " and ".join(["r.value == 0"] * 9)
+    ending = run(
+        _steps(f"- name: It is none\n  lag: {{}}\n  register: r\n  until: {until}\n"),
+        World(answers={"lag": Outcome(0, 3)}),
+    )
+    said = str(messages(ending)["it-is-none"])
+    assert said.startswith("It is none: «r.value == 0 and r.value == 0 and")
+    assert said.endswith("…» is still not true")
+
+
+def test_all_checks_are_looked_at_before_one_fails_the_run() -> None:
+    check = "- {{id: {0}, assert: {{that: {1}, message: not {0}}}, on_error: continue, register: {0}}}\n"
+    ending = run(_steps(
+        check.format("a", "1 == 2") + check.format("b", "1 == 1")
+        + "- {id: all, assert: {that: a.status == 'ok' and b.status == 'ok', message: '{{ a.error }}'}}\n"
+    ), World())  # fmt: skip
+    assert states(ending) == {"a": "failed", "b": "ok", "all": "failed"}
+    assert (ending.exit_code, messages(ending)["all"]) == (1, "not a")
+
+
 @pytest.mark.parametrize("where", ["lag", "topic.create", "wait", "program"])
 def test_ctrl_c(where: str) -> None:
     """The step is unknown, the next ones are not reached, the final ones are done: once."""

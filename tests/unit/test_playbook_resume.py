@@ -48,6 +48,8 @@ steps:
   register: looped
 - id: name
   set: {first: "{{ made.value[0].topic }}"}
+- id: say
+  tell: "{{ first }}"
 - id: load
   produce: {topic: "{{ first }}"}
   stdin: x
