@@ -31,6 +31,9 @@ def clean_up(held: Journal, means: Means, target: Target, *, outcome: str, told:
     Raises OperationFailed with what could not be taken back: the journal is not ended then, and the next run tries.
     """
     left = left_by(held.entries, name=str(held.path))
+    if left.evidence is not None:
+        for path in left.evidence.glob("*/*.task"):  # has the login; its reader was killed before it took it
+            path.unlink(missing_ok=True)
     failures = _mend(left, Breaker(means, held), told or _silent)
     if left.topics:
         (told or _silent)("deleting the topics of the validation")

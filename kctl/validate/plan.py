@@ -21,6 +21,7 @@ from kctl.validate.verdict import Budgets
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
+WAIT_S = 180.0
 _PATIENCE_S = 20.0
 _MOST_BROKERS = 64  # more partitions say no more
 
@@ -28,13 +29,15 @@ _MOST_BROKERS = 64  # more partitions say no more
 @dataclass(frozen=True, slots=True)
 class Wishes:
     """How it is written, and what it may cost. min_insync: None for 2, or 1 where a broker less would stop writes for
-    lack of replicas. per_s: records a second of one scenario."""
+    lack of replicas. per_s: records a second of one scenario. wait_s: the longest that a single wait may take: for
+    writes, a broker's start, replicas in sync."""
 
     acks: str = "all"
     idempotent: bool = True
     min_insync: int | None = None
     per_s: float = 300.0
     budgets: Budgets = field(default_factory=Budgets)
+    wait_s: float = WAIT_S
 
     def __post_init__(self) -> None:
         if self.idempotent and self.acks != "all":

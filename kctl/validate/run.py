@@ -89,12 +89,16 @@ class ValidationRun:
     def __enter__(self) -> ValidationRun:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_exc: object) -> None:
-        """Signals wait until it is clean. Raises OperationFailed when it cannot be."""
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, _: object) -> None:
+        """Signals wait until it is clean. Raises OperationFailed when it cannot be, with what else went wrong."""
         outcome = "done" if kind is None else "interrupted" if issubclass(kind, KeyboardInterrupt) else "failed"
         try:
             with deferred_interrupts():
                 clean_up(self.journal, self.means, self.target, outcome=outcome, told=self.told)
+        except KctlError as failure:
+            if not isinstance(exc, KctlError):
+                raise
+            raise OperationFailed(f"{exc.message}; {failure.message}", hint=failure.hint) from exc
         finally:
             self.journal.close()
 
@@ -157,7 +161,7 @@ class ValidationRun:
             each = per_s * _STEADY_S / len(trials[0].assignment)
             stage = Stage(
                 self.client, Breaker(self.means, self.journal), experiments, self._folder(trials[0]),
-                max(_LEAST_RECORDS, round(each)), self.told,
+                max(_LEAST_RECORDS, round(each)), self.told, self.wishes.wait_s,
             )  # fmt: skip
             find(scenario).run(stage)
             self.told("reading what the cluster has kept")
