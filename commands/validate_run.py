@@ -115,8 +115,8 @@ def run_matrix(inv: Invocation, hooks: Path | None, report: Path | None, *, dry_
         if prepared is None:
             return
         run = prepared.begin()
-        with _running(prepared, run) as told:
-            matrix = carry_out(run, prepared.plan.possible[0], told.line)
+        with _running(prepared, run):
+            matrix = carry_out(run, prepared.plan.possible[0])
     value = matrix_value(prepared.plan, run.id, str(run.folder), matrix)
     _show(inv, prepared, value, matrix.results, lambda: matrix_tables(matrix), lambda: matrix.rows, matrix.rows)
     for doubt in matrix.doubts:
