@@ -48,14 +48,13 @@ class Means:
 
 
 def own_cluster(brokers: Collection[Broker]) -> ClusterSpec | None:
-    """The cluster of kctl's that these are brokers of, and run as such; None when they are another's."""
+    """The cluster of kctl's that these are brokers of, as far as they are there; None when they are another's."""
     there = {(broker.id, broker.host, broker.port) for broker in brokers}
     for stored in list_clusters(LocalHost()):
         spec = stored.spec
-        if spec is None or not there <= {(node.id, LOOPBACK, node.port) for node in spec.brokers}:
+        if spec is None or not there or not there <= {(node.id, LOOPBACK, node.port) for node in spec.brokers}:
             continue
-        running = set(lifecycle.running_nodes(spec))  # another cluster may have the same ports, and be down
-        if there and {broker.id for broker in brokers} <= {node.id for node in spec.brokers if node.name in running}:
+        if lifecycle.running_nodes(spec):  # another one may have the same ports, and be down
             return spec
     return None
 
@@ -78,11 +77,13 @@ def find_means(brokers: Mapping[int, Broker], hooks: Path | None, *, progress: P
             "kctl did not set this cluster up, and so cannot break it",
             hint="give --hooks FILE: the commands that kill, pause, stop and start its brokers",
         )
-    absent = sorted({node.id for node in spec.brokers} - set(brokers))
+    running = lifecycle.running_nodes(spec)
+    absent = [node.name for node in spec.nodes if node.name not in running]
+    absent += [node.name for node in spec.brokers if node.name in running and node.id not in brokers]
     if absent:
         raise Refused(
-            f"broker {', '.join(map(str, absent))} of cluster {spec.name} is down",
-            hint=f"kctl cluster start {spec.name} starts it",
+            f"{', '.join(absent)} of cluster {spec.name} {'is' if len(absent) == 1 else 'are'} down",
+            hint=f"kctl cluster start {spec.name} starts what is down; a validation begins with all in order",
         )
     return Means(
         LocalControl(spec.name, progress=progress), spec, f"by signals to the processes of cluster {spec.name}"
