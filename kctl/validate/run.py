@@ -128,8 +128,7 @@ class ValidationRun:
                 self._result(scenario, trial, verdict, began) for trial, verdict in zip(trials, verdicts, strict=True)
             ]
             self.told("deleting the topics of the validation")
-            for trial in trials:
-                delete(self.journal, self.client, trial.topic)
+            delete(self.journal, self.client, [trial.topic for trial in trials])
         except KctlError as exc:
             raise began_and_failed(scenario, exc) from exc
         return results
