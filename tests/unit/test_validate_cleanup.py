@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -237,6 +238,22 @@ def test_the_next_run_takes_back_what_a_killed_one_left(cluster: Cluster, tmp_pa
     assert any("an earlier validation was ended before it had cleaned up" in line for line in told)
     assert leftovers.unfinished("id-1") == []
     assert clean_earlier(means(cluster), TARGET, "id-1", told=told.append) == []
+
+
+def test_the_evidence_of_the_last_runs_is_kept(cluster: Cluster) -> None:
+    runs = []
+    for number in range(5):
+        evidence = leftovers.folder("id-1") / f"evidence-{number}"
+        evidence.mkdir(parents=True)
+        (evidence / "producer.journal").touch()
+        with leftovers.begin("prod", "id-1", str(number), evidence) as found:
+            if number != 1:  # killed
+                found.append(END, outcome="done")
+        runs.append((found.path, evidence))
+        time.sleep(0.002)  # the names of journals have milliseconds
+    leftovers.forget_old("id-1", keep=2)
+    assert [journal.exists() for journal, _ in runs] == [False, True, False, True, True]
+    assert [evidence.exists() for _, evidence in runs] == [False, True, False, True, True]
 
 
 def test_a_clean_up_that_fails_tells_both_failures(cluster: Cluster, tmp_path: Path) -> None:
