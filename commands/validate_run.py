@@ -93,7 +93,7 @@ def run_scenarios(
         except KctlError as exc:  # what was found until then is shown
             failed = exc
     value = run_value(
-        prepared.plan, run.id, str(run.folder), results, failed=None if failed is None else failed.message
+        prepared.plan, run.run_id, str(run.folder), results, failed=None if failed is None else failed.message
     )
     shown = [result_value(result) for result in results]
     _show(inv, prepared, value, results, lambda: result_tables(shown), lambda: csv_rows(shown))
@@ -117,7 +117,7 @@ def run_matrix(inv: Invocation, hooks: Path | None, report: Path | None, *, dry_
         run = prepared.begin()
         with _running(prepared, run):
             matrix = carry_out(run, prepared.plan.possible[0])
-    value = matrix_value(prepared.plan, run.id, str(run.folder), matrix)
+    value = matrix_value(prepared.plan, run.run_id, str(run.folder), matrix)
     _show(inv, prepared, value, matrix.results, lambda: matrix_tables(matrix), lambda: matrix.rows, matrix.rows)
     for doubt in matrix.doubts:
         output.warn(doubt)

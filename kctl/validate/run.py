@@ -74,9 +74,9 @@ class Result:
 
 @dataclass
 class ValidationRun:
-    """`with` cleans up at its end. id: in the names of its topics. folder: the evidence; stays."""
+    """`with` cleans up at its end. run_id: in the names of its topics. folder: the evidence; stays."""
 
-    id: str
+    run_id: str
     target: Target
     client: ClusterClient
     means: Means
@@ -113,7 +113,7 @@ class ValidationRun:
         self, planned: PlannedScenario, acks: str, idempotent: bool, min_insync: int, name: str
     ) -> Trial:  # fmt: skip
         """name: within the run."""
-        topic = f"{leftovers.PREFIX}{self.id}-{name}"
+        topic = f"{leftovers.PREFIX}{self.run_id}-{name}"
         unclean = find(planned.scenario).unclean
         return Trial(topic, new_run(), acks, idempotent, min_insync, planned.assignment, unclean)
 
@@ -172,7 +172,7 @@ class ValidationRun:
             ]
 
     def _folder(self, trial: Trial) -> Path:
-        return self.folder / trial.topic.removeprefix(f"{leftovers.PREFIX}{self.id}-")
+        return self.folder / trial.topic.removeprefix(f"{leftovers.PREFIX}{self.run_id}-")
 
     def _result(self, scenario: str, trial: Trial, verdict: Verdict, began: float) -> Result:
         folder = self._folder(trial)

@@ -293,7 +293,7 @@ def test_exit_codes(found: list[object], raised: type[Exception] | None, capsys:
     """What was found is shown, however it ends."""
 
     class Run:
-        id, folder = "12345678", Path("/evidence")
+        run_id, folder = "12345678", Path("/evidence")
 
         def __enter__(self) -> Run:
             return self
@@ -370,6 +370,9 @@ def test_a_plot_has_the_seconds_and_the_faults() -> None:
     plot = plot_of(sent(), [KILL])
     assert plot.per_s == (20, 20, 20, 2, 0, 0, 18, 20, 20, 20, 20, 20)
     assert plot.marks == (Mark(3.0, KILL.name),)
+    late = sent()
+    late.stop_ns = 10 * SECOND  # what was under way then is acknowledged behind it
+    assert plot_of(late, [KILL]).per_s == plot.per_s
     assert plot_of(type(sent())(), [KILL]) == Plot((), ())
 
 
