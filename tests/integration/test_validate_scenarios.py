@@ -95,7 +95,7 @@ def _assert_figures(rows: dict[str, Any]) -> None:
     stops = rows["rolling-restart"]["faults"]
     assert sorted(each["name"] for each in stops) == [f"stop of broker {n}" for n in (1, 2, 3)]
     assert [each["to_new_controller_ms"] > 0 for each in stops] == [False, False, True]  # the controller last
-    assert [each["longest_gap_ms"] for each in rows["rolling-restart"]["faults"]] < [10_000] * 3
+    assert max(each["longest_gap_ms"] for each in stops) < within(10_000)  # a clean stop hands its leaders over
     unclean = rows["unclean-election"]
     assert unclean["assignment"] == [unclean["assignment"][0]]
     assert len(unclean["assignment"][0]) == 2
