@@ -17,6 +17,7 @@ from kctl.commands.validate_tables import (
     question,
     result_tables,
     said_before,
+    said_plan,
     tell_results,
 )
 from kctl.errors import KctlError, NotHealthy
@@ -31,6 +32,26 @@ if TYPE_CHECKING:
 _LINES_EVERY_S = 15.0
 
 
+class _Told:
+    """What a run tells while it lasts: on a bar while there is one."""
+
+    def __init__(self) -> None:
+        self.bar: output.Progress | None = None
+        self._prefix, self._done, self._total = "", 0, 1
+
+    def begin(self, scenario: str, number: int, total: int) -> None:
+        self._prefix, self._done, self._total = f"{scenario}: ", number - 1, total
+        self.line("begins")
+
+    def line(self, text: str) -> None:
+        if self.bar is not None:
+            self.bar.update(f"{self._prefix}{text}", self._done, self._total)
+
+    def done(self, result: Result) -> None:
+        seconds = result.duration_ms / 1000
+        output.note(f"{result.scenario}: {'held' if result.verdict.ok else 'not held'} ({seconds:.0f} s)")
+
+
 @dataclass
 class _Prepared:
     """What can be done, and by what."""
@@ -41,6 +62,13 @@ class _Prepared:
     plan: Plan
     wishes: Wishes
     report: Path | None
+    told: _Told
+
+    def begin(self) -> ValidationRun:
+        """Raises Busy, OperationFailed."""
+        from kctl.validate.run import begin
+
+        return begin(self.target, self.client, self.means, self.plan, self.wishes, self.told.line)
 
 
 def run_scenarios(
@@ -48,25 +76,27 @@ def run_scenarios(
     dry_run: bool,
 ) -> None:  # fmt: skip
     """names: None for all. Raises NotHealthy when not all held, and what ended the run early."""
-    from kctl.validate.report import run_value
+    from kctl.validate.report import csv_rows, result_value, run_value
 
+    results: list[Result] = []
+    failed: KctlError | None = None
     with _prepared(inv, names, wishes, hooks, report, dry_run=dry_run) as prepared:
         if prepared is None:
             return
-        results: list[Result] = []
-        failed: KctlError | None = None
-        with _running(prepared) as (run, told):
-            try:
+        run = prepared.begin()
+        try:
+            with _running(prepared, run) as told:
                 for number, row in enumerate(prepared.plan.possible, 1):
                     told.begin(row.scenario, number, len(prepared.plan.possible))
                     results.append(run.scenario(row))
                     told.done(results[-1])
-            except KctlError as exc:
-                failed = exc
+        except KctlError as exc:  # what was found until then is shown
+            failed = exc
     value = run_value(
-        prepared.plan, run.id, str(run.folder), results, failed=None if failed is None else failed.message
+        prepared.plan, run.run_id, str(run.folder), results, failed=None if failed is None else failed.message
     )
-    _show(inv, prepared, value, results, lambda: result_tables(results))
+    shown = [result_value(result) for result in results]
+    _show(inv, prepared, value, results, lambda: result_tables(shown), lambda: csv_rows(shown))
     if failed is not None:
         raise failed
     broken = [result.scenario for result in results if not result.verdict.ok]
@@ -84,10 +114,11 @@ def run_matrix(inv: Invocation, hooks: Path | None, report: Path | None, *, dry_
     with _prepared(inv, [SCENARIO], Wishes(), hooks, report, dry_run=dry_run) as prepared:
         if prepared is None:
             return
-        with _running(prepared) as (run, told):
-            matrix = carry_out(run, prepared.plan.possible[0], told.line)
-    value = matrix_value(prepared.plan, run.id, str(run.folder), matrix)
-    _show(inv, prepared, value, matrix.results, lambda: matrix_tables(matrix), matrix.rows)
+        run = prepared.begin()
+        with _running(prepared, run):
+            matrix = carry_out(run, prepared.plan.possible[0])
+    value = matrix_value(prepared.plan, run.run_id, str(run.folder), matrix)
+    _show(inv, prepared, value, matrix.results, lambda: matrix_tables(matrix), lambda: matrix.rows, matrix.rows)
     for doubt in matrix.doubts:
         output.warn(doubt)
     if not matrix.ok:
@@ -127,12 +158,14 @@ def _prepared(
         for line in said_before(plan):
             output.warn(line)
         if dry_run:
-            inv.emit(plan, lambda: plan_tables(plan))
+            inv.emit(plan, lambda: plan_tables(plan), lambda: plan.scenarios)
             output.note("nothing was changed (--dry-run)")
             yield None
             return
+        for line in said_plan(plan):
+            output.note(line)
         inv.confirm(question(plan), target=target)
-        yield _Prepared(target, client, means, plan, wishes, report)
+        yield _Prepared(target, client, means, plan, wishes, report, _Told())
 
 
 def _clean_earlier(
@@ -151,36 +184,15 @@ def _clean_earlier(
             output.note(f"took back what an earlier validation left: {took}; its evidence is in {left.evidence}")
 
 
-class _Told:
-    """What a run tells while it lasts."""
-
-    def __init__(self, bar: output.Progress) -> None:
-        self._bar, self._prefix, self._done, self._total = bar, "", 0, 1
-
-    def begin(self, scenario: str, number: int, total: int) -> None:
-        self._prefix, self._done, self._total = f"{scenario}: ", number - 1, total
-        self.line("begins")
-
-    def line(self, text: str) -> None:
-        self._bar.update(f"{self._prefix}{text}", self._done, self._total)
-
-    def done(self, result: Result) -> None:
-        seconds = result.duration_ms / 1000
-        output.note(f"{result.scenario}: {'held' if result.verdict.ok else 'not held'} ({seconds:.0f} s)")
-
-
 @contextmanager
-def _running(prepared: _Prepared) -> Iterator[tuple[ValidationRun, _Told]]:
+def _running(prepared: _Prepared, run: ValidationRun) -> Iterator[_Told]:
     """Signals end it as Ctrl-C does: it cleans up, and names the evidence."""
-    from kctl.validate.run import begin
-
     with undone_when_terminated(), output.progress("validating", lines_every_s=_LINES_EVERY_S) as bar:
-        told = _Told(bar)
-        run = begin(prepared.target, prepared.client, prepared.means, prepared.plan, prepared.wishes, told.line)
+        prepared.told.bar = bar
         try:
             with run:
-                yield run, told
-        except BaseException:
+                yield prepared.told
+        except KeyboardInterrupt:
             output.note(f"the evidence of what was done until then is in {run.folder}")
             raise
 
@@ -191,14 +203,16 @@ def _show(
     value: dict[str, Any],
     results: Sequence[Result],
     tables: Callable[[], Sequence[output.Table]],
+    rows: Callable[[], Sequence[Any]],
     matrix: Sequence[Any] = (),
 ) -> None:
+    """rows: for CSV."""
     if prepared.report is not None:
         from kctl.validate.report_folder import write_report
 
         write_report(prepared.report, value, results, matrix)
-    inv.emit(value, tables)
+    inv.emit(value, tables, rows)
     tell_results(inv, results, matrix=bool(matrix))
     if prepared.report is not None:
         output.note(f"the report is in {prepared.report}")
-    output.note(f"the evidence is in {value['evidence']}; nothing of the validation is left in the cluster")
+    output.note(f"the evidence is in {value['evidence']}")

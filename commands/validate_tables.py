@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kctl.commands import output
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from kctl.validate.run import Result
 
 _NAMED = 5
+_TIMES = ("to_new_leader_ms", "to_new_controller_ms", "to_full_isr_ms")
+# What must not be; without idempotence, records may be there twice and reordered.
+_ALARMING = {"lost": "LOST", "duplicated": "TWICE", "out_of_order": "REORDERED", "holes": "HOLES"}
 _WIDEST = 120
 
 
@@ -53,37 +56,74 @@ def said_before(plan: Plan) -> list[str]:
     return lines
 
 
+def said_plan(plan: Plan) -> list[str]:
+    """What is going to be done, a line each."""
+    return [f"{row.scenario}: {row.does}" for row in plan.possible]
+
+
 def question(plan: Plan) -> str:
     """What is asked before."""
-    steps = "; ".join(f"{row.scenario}: {row.does}" for row in plan.possible)
-    return f"Break cluster {plan.cluster} on purpose, {plan.by}? {steps}"
+    what = counted(len(plan.possible), "validation")
+    return f"Break cluster {plan.cluster} on purpose ({what}), {plan.by}?"
 
 
-def result_tables(results: Sequence[Result]) -> list[Table]:
-    """A row for each scenario."""
-    from kctl.validate.report import result_value
+def result_tables(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
+    """What was kept, and what each fault took. rows: of report.result_value. A single one has its partitions too."""
+    one = [] if len(rows) != 1 else [_partition_table(rows[0])]
+    return [_kept_table(rows), _fault_table(rows), *one]
 
-    rows = [{**result_value(result), "held": "yes" if result.verdict.ok else "NO"} for result in results]
+
+def _kept_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     columns = [
         Column("scenario", name=True),
-        Column("held", style=lambda row: None if row["held"] == "yes" else "red"),
+        Column("ok", style=lambda row: None if row["ok"] else "red"),
+        Column("sent", align="right", wide=True),
         Column("acked", align="right"),
         Column("failed", align="right"),
         Column("indeterminate", "UNKNOWN", align="right"),
-        Column("lost", align="right", style=alarm("lost")),
-        Column("duplicated", align="right"),
-        Column("out_of_order", align="right"),
-        Column("gap_before_ms", "GAP BEFORE", _ms, "right"),
-        Column("gap_after_ms", "AFTER", _ms, "right"),
-        Column("to_new_controller_ms", "CONTROLLER", _ms, "right"),
-        Column("to_new_leader_ms", "LEADER", _ms, "right"),
-        Column("to_full_isr_ms", "FULL ISR", _ms, "right"),
-        Column("sent", align="right", wide=True),
         Column("log_records", align="right", wide=True),
         Column("delivered", align="right", wide=True),
+        *(Column(key, title, align="right", style=alarm(key)) for key, title in _ALARMING.items()),
+        Column("not_delivered", align="right", wide=True, style=alarm("not_delivered")),
         Column("topic", wide=True, name=True),
     ]
-    return [Table(columns, rows)]
+    return Table(columns, rows)
+
+
+def _fault_table(results: Sequence[Mapping[str, Any]]) -> Table:
+    """A row for the time before the first fault, and one after each; without the scenario where there is but one."""
+    rows = []
+    for result in results:
+        named = {"scenario": result["scenario"], "name": "(before)", "at": ""}
+        rows.append({**named, "longest_gap_ms": seconds(result["gap_before_ms"]), **dict.fromkeys(_TIMES, "")})
+        rows += [_fault_row(result["scenario"], fault) for fault in result["faults"]]
+    columns = [
+        *([Column("scenario", name=True)] if len(results) > 1 else []),
+        Column("name", "FAULT"),
+        Column("at", align="right"),
+        Column("longest_gap_ms", "LONGEST GAP", align="right"),
+        Column("to_new_leader_ms", "LEADER", align="right"),
+        Column("to_new_controller_ms", "CONTROLLER", align="right"),
+        Column("to_full_isr_ms", "FULL ISR", align="right"),
+    ]
+    return Table(columns, rows)
+
+
+def _fault_row(scenario: str, fault: Mapping[str, Any]) -> dict[str, str]:
+    times = {key: "not yet" if fault[key] is None else seconds(fault[key]) for key in _TIMES}
+    gap = seconds(fault["longest_gap_ms"])
+    return {"scenario": scenario, "name": fault["name"], "at": f"{fault['at_s']:.1f} s", "longest_gap_ms": gap, **times}
+
+
+def _partition_table(result: Mapping[str, Any]) -> Table:
+    rows = [{**row, "replicas": result["assignment"][row["partition"]]} for row in result["partitions"]]
+    columns = [
+        Column("partition", align="right"),
+        Column("replicas"),
+        Column("gap_before_ms", "LONGEST GAP BEFORE", seconds, "right"),
+        Column("gap_after_ms", "AFTER", seconds, "right"),
+    ]
+    return Table(columns, rows)
 
 
 def matrix_tables(matrix: Matrix) -> list[Table]:
@@ -95,9 +135,9 @@ def matrix_tables(matrix: Matrix) -> list[Table]:
         Column("acked", align="right"),
         Column("failed", align="right"),
         Column("lost", align="right", style=alarm("lost")),
-        Column("duplicated", align="right"),
-        Column("out_of_order", align="right"),
-        Column("longest_gap_ms", "GAP", _ms, "right"),
+        Column("duplicated", "TWICE", align="right"),
+        Column("out_of_order", "REORDERED", align="right"),
+        Column("longest_gap_ms", "LONGEST GAP", seconds, "right"),
         Column("meaning"),
         Column("promises", wide=True),
         Column("sent", align="right", wide=True),
@@ -106,8 +146,9 @@ def matrix_tables(matrix: Matrix) -> list[Table]:
     return [Table(columns, jsonable(matrix.rows))]
 
 
-def _ms(value: Any) -> str:
-    return "-" if value is None else f"{value / 1000:.1f} s"
+def seconds(value: int | None) -> str:
+    """Milliseconds for people; nothing where nothing was to be waited for."""
+    return f"{value / 1000:.1f} s" if value else ""
 
 
 def tell_results(inv: Invocation, results: Sequence[Result], *, matrix: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from kctl import journal
@@ -12,7 +12,7 @@ from kctl.context import Target
 from kctl.deadline import Deadline
 from kctl.errors import KctlError, OperationFailed
 from kctl.journal import Journal
-from kctl.topics.delete import delete_topics, plan_delete
+from kctl.topics.delete import DeletedTopic, delete_topics
 from kctl.validate.leftovers import DELETED, END, Left, left_by, unfinished
 from kctl.validate.means import Breaker, Means
 
@@ -31,13 +31,16 @@ def clean_up(held: Journal, means: Means, target: Target, *, outcome: str, told:
     Raises OperationFailed with what could not be taken back: the journal is not ended then, and the next run tries.
     """
     left = left_by(held.entries, name=str(held.path))
+    if left.evidence is not None:
+        for path in left.evidence.glob("*/*.task"):  # has the login; its reader was killed before it took it
+            path.unlink(missing_ok=True)
     failures = _mend(left, Breaker(means, held), told or _silent)
     if left.topics:
         (told or _silent)("deleting the topics of the validation")
         try:
             delete_all(held, target, left.topics)
         except KctlError as exc:
-            failures.append(f"{', '.join(left.topics)}: {exc.message}")
+            failures.append(exc.message)
     if failures:
         raise OperationFailed(
             f"not all is as it was before the validation: {'; '.join(failures)}",
@@ -58,20 +61,25 @@ def _mend(left: Left, breaker: Breaker, told: Told) -> list[str]:
     return failures
 
 
-def delete_all(held: Journal, target: Target, topics: list[str]) -> None:
-    """Delete them as far as they exist, with a client of its own. Raises OperationFailed, ConnectionFailed."""
+def delete_all(held: Journal, target: Target, topics: Sequence[str]) -> None:
+    """Delete them as far as they exist, with a client of its own. Raises as `delete`, and ConnectionFailed."""
     with _connected(target) as client:
-        for topic in topics:
-            delete(held, client, topic)
+        delete(held, client, topics)
 
 
-def delete(held: Journal, client: ClusterClient, topic: str) -> None:
-    """One topic of the run. Raises OperationFailed when it is still there."""
-    plan, _ = plan_delete(client, [topic], if_exists=True)
-    for row in delete_topics(client, plan, timeout_s=_DELETE_S):
-        if row.result == "failed":
-            raise OperationFailed(f"topic {topic} could not be deleted: {row.error}")
-    held.append(DELETED, topic=topic)
+def delete(held: Journal, client: ClusterClient, topics: Sequence[str]) -> None:
+    """Topics of the run, as far as they exist: the controller says whether they do. A broker that was started a moment
+    ago may not know of them yet. Raises OperationFailed when one is still there.
+    """
+    rows = [DeletedTopic(topic, "would delete", None, None, None, None) for topic in topics]
+    failures = []
+    for row in delete_topics(client, rows, timeout_s=_DELETE_S):
+        if row.result == "deleted":
+            held.append(DELETED, topic=row.topic)
+        else:
+            failures.append(f"topic {row.topic} could not be deleted: {row.error}")
+    if failures:
+        raise OperationFailed("; ".join(failures))
 
 
 def _connected(target: Target) -> ClusterClient:

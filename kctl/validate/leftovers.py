@@ -7,6 +7,7 @@ One journal for each run in kctl's state folder; a run whose journal has no `end
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from kctl.journal import Journal
 _KIND = "validations"
 BEGIN, TOPIC, DELETED, DOWN, UP, END = "begin", "topic", "deleted", "down", "up", "end"
 STEPS = (BEGIN, TOPIC, DELETED, DOWN, UP, END)
+KEPT = 20  # runs of a cluster whose evidence is kept
 PREFIX = "kctl-validate-"  # of every topic that a validation makes
 
 
@@ -72,11 +74,23 @@ def folder(cluster_id: str) -> Path:
     return run_files.folder(_KIND, cluster_id)
 
 
+def forget_old(cluster_id: str, keep: int = KEPT) -> None:
+    """Remove the journals and the evidence of all but the newest runs; those that have not ended stay. What cannot be
+    removed is left."""
+    for path in run_files.runs(folder(cluster_id))[keep:]:
+        if run_files.ended(path, END):
+            evidence = read_left(path).evidence
+            if evidence is not None and evidence.parent == path.parent:
+                shutil.rmtree(evidence, ignore_errors=True)
+            path.unlink(missing_ok=True)
+
+
 def begin(cluster: str, cluster_id: str, run: str, evidence: Path) -> Journal:
     """A new journal, held as long as the run lasts. Raises Busy when another run is at work on this cluster."""
     where = folder(cluster_id)
     with run_files.one_at_a_time(where):
         refuse_while_at_work(cluster_id)
+        forget_old(cluster_id)
         held = journal.create(where / run_files.new_name())
         try:
             held.append(BEGIN, cluster=cluster, cluster_id=cluster_id, run=run, evidence=str(evidence), pid=os.getpid())

@@ -21,7 +21,7 @@ from kctl.validate.leftovers import DOWN, UP
 if TYPE_CHECKING:
     from kctl.deploy.waiting import Progress
 
-START_S = 180.0
+START_S = 180.0  # when it is brought back in a clean-up
 
 
 @dataclass(frozen=True)
@@ -48,35 +48,42 @@ class Means:
 
 
 def own_cluster(brokers: Collection[Broker]) -> ClusterSpec | None:
-    """The cluster of kctl's that these are brokers of; None when they are another's."""
+    """The cluster of kctl's that these are brokers of, as far as they are there; None when they are another's."""
     there = {(broker.id, broker.host, broker.port) for broker in brokers}
     for stored in list_clusters(LocalHost()):
-        if stored.spec and there and there <= {(node.id, LOOPBACK, node.port) for node in stored.spec.brokers}:
-            return stored.spec
+        spec = stored.spec
+        if spec is None or not there or not there <= {(node.id, LOOPBACK, node.port) for node in spec.brokers}:
+            continue
+        if lifecycle.running_nodes(spec):  # another one may have the same ports, and be down
+            return spec
     return None
 
 
 def find_means(brokers: Mapping[int, Broker], hooks: Path | None, *, progress: Progress | None = None) -> Means:
-    """Raises Refused when the cluster is not kctl's and there are no hooks; what reading hooks raises."""
+    """Raises Refused when the cluster is not kctl's and there are no hooks, NotFound when a hook's command is not here,
+    and what reading hooks raises."""
     from kctl.restart.control_hooks import HookControl
     from kctl.restart.control_local import LocalControl
     from kctl.restart.hooks import check_brokers, read_hooks
 
     if hooks is not None:
         found = read_hooks(hooks)
-        check_brokers(found, brokers, ())
-        return Means(HookControl(found, brokers), None, f"by the commands of {hooks}")
+        control = HookControl(found, brokers)
+        check_brokers(found, brokers, tuple(control.acts))
+        return Means(control, None, f"by the commands of {hooks}")
     spec = own_cluster(brokers.values())
     if spec is None:
         raise Refused(
             "kctl did not set this cluster up, and so cannot break it",
             hint="give --hooks FILE: the commands that kill, pause, stop and start its brokers",
         )
-    absent = sorted({node.id for node in spec.brokers} - set(brokers))
+    running = lifecycle.running_nodes(spec)
+    absent = [node.name for node in spec.nodes if node.name not in running]
+    absent += [node.name for node in spec.brokers if node.name in running and node.id not in brokers]
     if absent:
         raise Refused(
-            f"broker {', '.join(map(str, absent))} of cluster {spec.name} is down",
-            hint=f"kctl cluster start {spec.name} starts it",
+            f"{', '.join(absent)} of cluster {spec.name} {'is' if len(absent) == 1 else 'are'} down",
+            hint=f"kctl cluster start {spec.name} starts what is down; a validation begins with all in order",
         )
     return Means(
         LocalControl(spec.name, progress=progress), spec, f"by signals to the processes of cluster {spec.name}"
@@ -129,7 +136,7 @@ class Breaker:
         self.means.control.unpause(broker)
         self._journal.append(UP, node=str(broker))
 
-    def start(self, broker: int, *, timeout_s: float = START_S) -> None:
+    def start(self, broker: int, *, timeout_s: float) -> None:
         self.means.control.start(broker, timeout_s=timeout_s)
         self._journal.append(UP, node=str(broker))
 
@@ -146,7 +153,7 @@ class Breaker:
         for name in self.means.zookeepers:
             lifecycle.inflict_fault(spec.name, faults.choose(host, spec, name), "kill", host=host)
 
-    def start_zookeepers(self, timeout_s: float = START_S) -> None:
+    def start_zookeepers(self, timeout_s: float) -> None:
         lifecycle.start_cluster(self._spec().name, nodes=self.means.zookeepers, timeout_s=timeout_s)
         for name in self.means.zookeepers:
             self._journal.append(UP, node=name)
@@ -160,7 +167,7 @@ class Breaker:
         if act == "pause":
             with suppress(Refused):  # it does not run at all
                 self.means.control.unpause(int(node))
-        self.start(int(node))
+        self.start(int(node), timeout_s=START_S)
 
     def _spec(self) -> ClusterSpec:
         if self.means.spec is None:

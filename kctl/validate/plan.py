@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kctl.context import Target
 from kctl.deadline import Deadline
-from kctl.errors import NotSupported, OperationFailed, Refused, UsageError
+from kctl.errors import ConnectionFailed, NotSupported, OperationFailed, Refused, UsageError
 from kctl.health.partitions import partitions_of
 from kctl.model import ClusterState
 from kctl.restart.gate import Unprotected, unprotected
@@ -17,24 +18,29 @@ from kctl.text import counted
 from kctl.validate.means import Means
 from kctl.validate.scenarios import Scenario
 from kctl.validate.verdict import Budgets
+from kctl.zk.session import zookeeper
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
+WAIT_S = 180.0
 _PATIENCE_S = 20.0
+_ZOOKEEPER_S = 10.0
 _MOST_BROKERS = 64  # more partitions say no more
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
     """How it is written, and what it may cost. min_insync: None for 2, or 1 where a broker less would stop writes for
-    lack of replicas. per_s: records a second of one scenario."""
+    lack of replicas. per_s: records a second of one scenario. wait_s: the longest that a single wait may take: for
+    writes, a broker's start, replicas in sync."""
 
     acks: str = "all"
     idempotent: bool = True
     min_insync: int | None = None
     per_s: float = 300.0
     budgets: Budgets = field(default_factory=Budgets)
+    wait_s: float = WAIT_S
 
     def __post_init__(self) -> None:
         if self.idempotent and self.acks != "all":
@@ -74,6 +80,7 @@ def make_plan(
     client: ClusterClient, means: Means, chosen: Sequence[Scenario], wishes: Wishes, *, controller: int | None
 ) -> Plan:
     """Wait a little until the cluster is healthy. Raises Refused when it is not, or when nothing of it can be done."""
+    _refuse_without_zookeeper(client.target)
     state = _healthy(client)
     brokers = tuple(sorted(state.brokers))
     rows = tuple(plan_scenario(each, brokers, means, wishes, controller=controller) for each in chosen)
@@ -134,6 +141,20 @@ def unclean_assignment(brokers: Sequence[int], controller: int | None) -> tuple[
     others = [broker for broker in brokers if broker != controller]
     chosen = others if len(others) > 1 else list(brokers)
     return (tuple(chosen[:2]),) if len(chosen) > 1 else ()
+
+
+def _refuse_without_zookeeper(target: Target) -> None:
+    """Brokers go on for a while without it, and find no new leaders."""
+    if target.zookeeper is None:
+        return
+    try:
+        with zookeeper(target.zookeeper, security=target.zookeeper_security, timeout_s=_ZOOKEEPER_S):
+            pass
+    except ConnectionFailed as exc:
+        raise Refused(
+            f"ZooKeeper does not answer: {exc.message}",
+            hint="kctl zk stat tells which servers do; a validation begins with all in order",
+        ) from exc
 
 
 def _healthy(client: ClusterClient) -> ClusterState:

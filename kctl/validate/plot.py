@@ -29,12 +29,14 @@ class Plot:
 
 
 def plot_of(sent: Sent, faults: Sequence[Fault]) -> Plot:
-    """From the first record to where the producer was asked to stop."""
+    """From the first record to where the producer was asked to stop, or to the last acknowledgement behind it: what had
+    to wait comes then."""
     begins = [partition.first_ns for partition in sent.partitions.values() if partition.first_ns >= 0]
     if not begins:
         return Plot((), ())
     begin = min(begins)
     end = sent.stop_ns if sent.stop_ns >= 0 else sent.last_ns
+    end = max([end, *(partition.ack_ns[-1] + 1 for partition in sent.partitions.values() if partition.ack_ns)])
     end = min(max(end, begin), begin + _MOST_S * _NS)
     marks = [Mark(round((fault.at_ns - begin) / _NS, 3), fault.name) for fault in faults]
     return Plot(tuple(writes_per_second(sent, begin, end)), tuple(marks))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from itertools import pairwise
 
 from kctl.text import printable
@@ -39,8 +40,12 @@ def plot_lines(plot: Plot, *, width: int = 80, height: int = _HEIGHT, plain: boo
 
 
 def _columns(values: tuple[int, ...], count: int) -> list[int]:
-    cuts = [len(values) * n // count for n in range(count + 1)]
-    return [min(values[a:b]) for a, b in pairwise(cuts)]
+    return [min(values[a:b]) for a, b in pairwise(_cuts(len(values), count))]
+
+
+def _cuts(seconds: int, columns: int) -> list[int]:
+    """Where each column begins, and the end."""
+    return [seconds * n // columns for n in range(columns + 1)]
 
 
 def _cell(value: int, top: int, row: int, height: int, blocks: str) -> str:
@@ -53,8 +58,9 @@ def _marks(plot: Plot, columns: int) -> tuple[str, list[str]]:
     """The line under the bars, and the legend. Letters that fall on each other are «*»."""
     line = [" "] * columns
     legend = []
+    cuts = _cuts(len(plot.per_s), columns)
     for letter, mark in zip(letters(len(plot.marks)), plot.marks, strict=True):
-        at = min(columns - 1, max(0, int(mark.at_s * columns / len(plot.per_s))))
+        at = min(columns - 1, max(0, bisect_right(cuts, mark.at_s) - 1))  # under the bar of its second
         line[at] = letter[0] if line[at] == " " else "*"
         legend.append(f"{letter} {mark.at_s:.1f} s: {printable(mark.name)}")
     return "".join(line), legend

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +56,11 @@ def result_value(result: Result) -> dict[str, Any]:
     }
 
 
+def csv_rows(values: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Each without what has rows of its own: what fits a line. values: of `result_value`."""
+    return [{key: value for key, value in row.items() if not isinstance(value, (list, dict))} for row in values]
+
+
 def gaps_around(result: Result) -> tuple[int | None, int | None]:
     """The longest time in ms without an acknowledgement in a partition, before the first fault and after it."""
     before = [gap.gap_ms for gap in result.verdict.gaps if gap.after is None]
@@ -64,18 +69,21 @@ def gaps_around(result: Result) -> tuple[int | None, int | None]:
 
 
 def times(recoveries: Sequence[Recovery]) -> dict[str, int | None]:
-    """Of all faults, the slowest that was seen; None where none was seen at all."""
-    controllers = [each.to_new_controller_ms for each in recoveries if each.to_new_controller_ms is not None]
-    leaders = [ms for each in recoveries for ms in each.to_new_leader_ms.values() if ms is not None]
-    full = [ms for each in recoveries for ms in each.to_full_isr_ms.values() if ms is not None]
+    """Of all faults, the slowest that was seen; 0 where nothing was to be waited for, None where none was seen."""
     return {
-        "to_new_controller_ms": max(controllers, default=None),
-        "to_new_leader_ms": max(leaders, default=None),
-        "to_full_isr_ms": max(full, default=None),
+        "to_new_controller_ms": _slowest([each.to_new_controller_ms for each in recoveries]),
+        "to_new_leader_ms": _slowest([ms for each in recoveries for ms in each.to_new_leader_ms.values()]),
+        "to_full_isr_ms": _slowest([ms for each in recoveries for ms in each.to_full_isr_ms.values()]),
     }
 
 
+def _slowest(found: Sequence[int | None]) -> int | None:
+    seen = [ms for ms in found if ms is not None]
+    return max(seen, default=None if found else 0)
+
+
 def _fault(result: Result, index: int) -> dict[str, Any]:
+    """Times until the next fault: None when it had not come by then, 0 where nothing was to be waited for."""
     mark, recovery = result.plot.marks[index], result.verdict.recoveries[index]
     gaps = [gap.gap_ms for gap in result.verdict.gaps if gap.after == mark.name]
     return {
@@ -83,7 +91,7 @@ def _fault(result: Result, index: int) -> dict[str, Any]:
         "at_s": mark.at_s,
         "longest_gap_ms": max(gaps, default=None),
         "to_new_controller_ms": recovery.to_new_controller_ms,
-        "to_new_leader_ms": recovery.slowest_leader_ms if recovery.to_new_leader_ms else None,
+        "to_new_leader_ms": recovery.slowest_leader_ms,
         "to_full_isr_ms": recovery.slowest_isr_ms,
     }
 

@@ -88,23 +88,19 @@ def _section(result: Result, row: Mapping[str, Any]) -> Iterator[str]:
     idempotence = f"idempotence {'on' if row['idempotence'] else 'off'}"
     yield f"acks={row['acks']}, {idempotence}, {least}, topic {_text(row['topic'])}."
     yield ""
-    counts = (
-        "sent",
-        "acked",
-        "failed",
-        "indeterminate",
-        "log_records",
-        "delivered",
-        "lost",
-        "duplicated",
-        "out_of_order",
-    )
-    yield from _table([name.replace("_", " ") for name in counts], [[row[name] for name in counts]])
+    yield from _table([name.replace("_", " ") for name in _COUNTS], [[row[name] for name in _COUNTS]])
     yield ""
     head = ("fault", "at s", "longest gap ms", "new controller ms", "new leader ms", "full ISR ms")
     keys = ("name", "at_s", "longest_gap_ms", "to_new_controller_ms", "to_new_leader_ms", "to_full_isr_ms")
     before = ["(before)", "", row["gap_before_ms"], "", "", ""]
     yield from _table(head, [before, *([fault[key] for key in keys] for fault in row["faults"])])
+    yield ""
+    partitions = [
+        [each["partition"], ", ".join(map(str, row["assignment"][each["partition"]])), each["gap_before_ms"],
+         each["gap_after_ms"]]
+        for each in row["partitions"]
+    ]  # fmt: skip
+    yield from _table(("partition", "replicas", "longest gap before ms", "after ms"), partitions)
     yield ""
     yield from (f"- {_text(line)}" for line in why_not(result.verdict))
     yield from (f"- {_text(missing_line(each))}" for each in result.missing)

@@ -74,9 +74,9 @@ class Result:
 
 @dataclass
 class ValidationRun:
-    """`with` cleans up at its end. id: in the names of its topics. folder: the evidence; stays."""
+    """`with` cleans up at its end. run_id: in the names of its topics. folder: the evidence; stays."""
 
-    id: str
+    run_id: str
     target: Target
     client: ClusterClient
     means: Means
@@ -89,12 +89,16 @@ class ValidationRun:
     def __enter__(self) -> ValidationRun:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_exc: object) -> None:
-        """Signals wait until it is clean. Raises OperationFailed when it cannot be."""
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, _: object) -> None:
+        """Signals wait until it is clean. Raises OperationFailed when it cannot be, with what else went wrong."""
         outcome = "done" if kind is None else "interrupted" if issubclass(kind, KeyboardInterrupt) else "failed"
         try:
             with deferred_interrupts():
                 clean_up(self.journal, self.means, self.target, outcome=outcome, told=self.told)
+        except KctlError as failure:
+            if not isinstance(exc, KctlError):
+                raise
+            raise OperationFailed(f"{exc.message}; {failure.message}", hint=failure.hint) from exc
         finally:
             self.journal.close()
 
@@ -109,7 +113,7 @@ class ValidationRun:
         self, planned: PlannedScenario, acks: str, idempotent: bool, min_insync: int, name: str
     ) -> Trial:  # fmt: skip
         """name: within the run."""
-        topic = f"{leftovers.PREFIX}{self.id}-{name}"
+        topic = f"{leftovers.PREFIX}{self.run_id}-{name}"
         unclean = find(planned.scenario).unclean
         return Trial(topic, new_run(), acks, idempotent, min_insync, planned.assignment, unclean)
 
@@ -124,8 +128,7 @@ class ValidationRun:
                 self._result(scenario, trial, verdict, began) for trial, verdict in zip(trials, verdicts, strict=True)
             ]
             self.told("deleting the topics of the validation")
-            for trial in trials:
-                delete(self.journal, self.client, trial.topic)
+            delete(self.journal, self.client, [trial.topic for trial in trials])
         except KctlError as exc:
             raise began_and_failed(scenario, exc) from exc
         return results
@@ -157,7 +160,7 @@ class ValidationRun:
             each = per_s * _STEADY_S / len(trials[0].assignment)
             stage = Stage(
                 self.client, Breaker(self.means, self.journal), experiments, self._folder(trials[0]),
-                max(_LEAST_RECORDS, round(each)), self.told,
+                max(_LEAST_RECORDS, round(each)), self.told, self.wishes.wait_s,
             )  # fmt: skip
             find(scenario).run(stage)
             self.told("reading what the cluster has kept")
@@ -169,7 +172,7 @@ class ValidationRun:
             ]
 
     def _folder(self, trial: Trial) -> Path:
-        return self.folder / trial.topic.removeprefix(f"{leftovers.PREFIX}{self.id}-")
+        return self.folder / trial.topic.removeprefix(f"{leftovers.PREFIX}{self.run_id}-")
 
     def _result(self, scenario: str, trial: Trial, verdict: Verdict, began: float) -> Result:
         folder = self._folder(trial)

@@ -17,7 +17,7 @@ from kctl.client import connect
 from kctl.connection import Connection
 from kctl.context import Target
 from kctl.deadline import Deadline
-from kctl.errors import KctlError, TimedOut
+from kctl.errors import KctlError, NotFound, TimedOut
 from kctl.model import Broker, ClusterState
 from kctl.preflight import read_cluster
 from kctl.topics.describe import known_topics
@@ -30,6 +30,7 @@ EVERY_S = 0.1
 _ANSWER_S = 1.0
 _AGAIN_S = 0.3  # after a failure
 _CLOSE_S = 10.0
+_KNOWN_S = 60.0
 _State = TypeVar("_State")
 
 
@@ -52,10 +53,29 @@ class Sampler:
         self.stop()
 
     def start(self) -> None:
-        """Raises NotFound for an unknown topic, ConnectionFailed."""
+        """Return when every broker knows the topic, and leaders of all its partitions: one that was just made is not
+        known everywhere at once, and whoever asks next may ask any of them.
+
+        Raises NotFound for an unknown topic, ConnectionFailed, TimedOut.
+        """
         self._client = connect(self._target)
-        self._meet(known_topics(self._client, [self._topic]).brokers)
-        self._run(self._follow_controller)
+        try:
+            self._meet(self._brokers())
+            self._run(self._follow_controller)
+            self._wait(self._known_now, _KNOWN_S, f"not every broker knew topic {self._topic} within {_KNOWN_S:g} s")
+        except BaseException:
+            self.stop()
+            raise
+
+    def _brokers(self) -> Mapping[int, Broker]:
+        deadline = Deadline(_KNOWN_S)
+        while True:
+            try:
+                return known_topics(self._client, [self._topic]).brokers
+            except NotFound:
+                if deadline.expired:
+                    raise
+                time.sleep(self._every_s)
 
     def _meet(self, brokers: Mapping[int, Broker]) -> None:
         """Ask those from now on that are not asked yet: a broker may come up later."""
@@ -94,29 +114,38 @@ class Sampler:
 
         A broker that does not answer keeps it from being so. Raises TimedOut.
         """
+        self._wait(
+            self._full_now, timeout_s, f"topic {self._topic} was not fully replicated within {timeout_s:g} s", stable_s
+        )
+
+    def _wait(self, good: Callable[[int], bool], timeout_s: float, failed: str, stable_s: float = 0.0) -> None:
+        """Until it was so for stable_s. Raises TimedOut."""
         deadline = Deadline(timeout_s)
         good_since: float | None = None
         while True:
             now = time.monotonic()
-            if not self._full_now(time.monotonic_ns()):
+            if not good(time.monotonic_ns()):
                 good_since = None
             elif good_since is None:
                 good_since = now
-            elif now - good_since >= stable_s:
+            if good_since is not None and now - good_since >= stable_s:
                 return
             if deadline.expired:
-                raise TimedOut(
-                    f"topic {self._topic} was not fully replicated within {timeout_s:g} s", hint="are all brokers up?"
-                )
+                raise TimedOut(failed, hint="are all brokers up?")
             time.sleep(self._every_s)
 
     def _full_now(self, now_ns: int) -> bool:
+        return self._all_say(now_ns, lambda view: view.leader >= 0 and view.full)
+
+    def _known_now(self, now_ns: int) -> bool:
+        return self._all_say(now_ns, lambda view: view.leader >= 0)
+
+    def _all_say(self, now_ns: int, good: Callable[[PartitionView], bool]) -> bool:
+        """Every broker has just said so of all partitions."""
         oldest = now_ns - round((_ANSWER_S + self._every_s) * 1e9)
         for changes in self._views.values():
             last = changes.last()
-            if last is None or last[1] < oldest or not last[2]:
-                return False
-            if any(view.leader < 0 or not view.full for view in last[2].values()):
+            if last is None or last[1] < oldest or not last[2] or not all(map(good, last[2].values())):
                 return False
         return bool(self._views)
 

@@ -138,7 +138,7 @@ def zookeeper_loss(stage: Stage) -> None:
     stage.go_on(_AWAY_S, "writing without ZooKeeper")
     stage.steady("waiting for writes in every partition")
     stage.fault("start of ZooKeeper")
-    stage.breaker.start_zookeepers()
+    stage.breaker.start_zookeepers(stage.wait_s)
     time.sleep(2.0)  # brokers that lost their sessions leave the ISRs now, if they do
     stage.recovered()
     stage.steady()

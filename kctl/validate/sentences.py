@@ -55,7 +55,8 @@ def _partitions(found: list[Breach]) -> str:
 
 def missing_line(missing: Missing) -> str:
     """Where a record is that should have been there."""
-    where = f"partition {missing.partition}, offset {missing.offset}, sequence {missing.sequence}"
+    offset = f"offset {missing.offset}" if missing.offset >= 0 else "no offset (acks=0)"
+    where = f"partition {missing.partition}, {offset}, sequence {missing.sequence}"
     seen = ", ".join(f"broker {each.broker} has it at offset {each.offset}" for each in missing.seen)
     had = "; the consumer had it" if missing.delivered and missing.became != "not delivered" else ""
     said = {

@@ -15,13 +15,12 @@ from kctl.errors import ConnectionFailed, KctlError, OperationFailed, Refused, T
 from kctl.model import PartitionState
 from kctl.restart.control import Act
 from kctl.validate.experiment import Experiment
-from kctl.validate.means import START_S, Breaker
+from kctl.validate.means import Breaker
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
 Told = Callable[[str], None]
-WAIT_S = 180.0  # for each single wait
 _POLL_S = 0.1
 _NAMES = {"kill": "kill -9", "stop": "stop", "pause": "pause"}
 
@@ -29,7 +28,8 @@ _NAMES = {"kill": "kill -9", "stop": "stop", "pause": "pause"}
 @dataclass
 class Stage:
     """experiments: one, or several that see the same faults. more: records of each partition that a wait for normal
-    writes asks for. roles: by broker, what it is, for the names of faults."""
+    writes asks for. wait_s: the longest that each single wait may take. roles: by broker, what it is, for the names of
+    faults."""
 
     client: ClusterClient
     breaker: Breaker
@@ -37,7 +37,7 @@ class Stage:
     folder: Path
     more: int
     told: Told
-    wait_s: float = WAIT_S
+    wait_s: float
     roles: dict[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -57,7 +57,7 @@ class Stage:
 
     def start(self, broker: int) -> None:
         self.told(f"starting broker {broker}")
-        self.breaker.start(broker, timeout_s=START_S)
+        self.breaker.start(broker, timeout_s=self.wait_s)
 
     def elect_preferred(self) -> None:
         """Of the own topics; raises OperationFailed when a partition does not get its preferred leader."""

@@ -37,6 +37,12 @@ ELSEWHERE = {
         "Spark and snapshots: test_spark_*.py",
     ),
     **dict.fromkeys(("runtime install", "runtime verify", "runtime remove"), "a download: test_runtime.py"),
+    **dict.fromkeys(
+        ("validate leader-election", "validate controller-election", "validate rolling-restart",
+         "validate unclean-election", "validate broker-loss", "validate zookeeper-loss", "validate all",
+         "validate matrix"),
+        "a cluster that may be broken: test_validate_scenarios.py",
+    ),
     "demo": "a cluster of its own: run in CI as ./install.sh demo",
     "transaction describe": "an open transaction",
     "transaction abort": "an open transaction",

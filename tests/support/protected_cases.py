@@ -50,6 +50,12 @@ ELSEWHERE: dict[str, str] = {
         ("cluster stop", "cluster restart", "cluster kill", "cluster pause", "cluster unpause", "cluster destroy"),
         "asks by the name of a cluster on this machine: test_protected_contexts.py",
     ),
+    **dict.fromkeys(
+        ("validate leader-election", "validate controller-election", "validate rolling-restart",
+         "validate unclean-election", "validate broker-loss", "validate zookeeper-loss", "validate all",
+         "validate matrix"),
+        "needs hooks: test_validate_hooks.py",
+    ),
     "cluster export": "reads", "group export": "reads", "topic reassign plan": "reads", "spark snapshot": "reads",
     **dict.fromkeys(("context use", "context add", "context import", "context remove"), "changes kctl's own config"),
     "topic reassign pause": "stops what was begun and confirmed",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
 from kctl.context import Target
-from kctl.errors import InvalidFile, OperationFailed, TimedOut
+from kctl.errors import InvalidFile, NotFound, OperationFailed, TimedOut
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
 from kctl.validate.gaps import Fault
 from kctl.validate.noted_faults import note_fault, read_faults
@@ -67,6 +69,22 @@ def test_a_broker_that_does_not_answer_keeps_it_from_being_full(monkeypatch: pyt
     assert not made._full_now(time.monotonic_ns() + 1_200_000_000)
     with pytest.raises(TimedOut):
         sampler().wait_full_isr(0.05)
+
+
+def test_it_begins_when_every_broker_knows_the_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was just made is not known everywhere at once; a replica that is behind keeps nobody from beginning."""
+    made = sampler(b1={0: SHORT}, b2={})
+    monkeypatch.setattr("kctl.validate.sampler.connect", mock.Mock())
+    answers = [NotFound("there is no t"), NotFound("there is no t"), mock.Mock(brokers={})]
+    monkeypatch.setattr("kctl.validate.sampler.known_topics", mock.Mock(side_effect=answers))
+    monkeypatch.setattr(made, "_run", lambda *_: threading.Timer(0.3, made._views[2].add, [{0: FULL}]).start())
+    began = time.monotonic()
+    made.start()
+    assert time.monotonic() - began > 0.25
+    monkeypatch.setattr("kctl.validate.sampler._KNOWN_S", 0.05)
+    monkeypatch.setattr("kctl.validate.sampler.known_topics", mock.Mock(side_effect=NotFound("there is no t")))
+    with pytest.raises(NotFound):
+        sampler(b1={0: FULL}).start()
 
 
 def test_samples_of_all_brokers_in_the_order_of_time() -> None:

@@ -1,0 +1,70 @@
+"""Results of validations, made from histories as a run has them: what was sent, is in the log, and was delivered."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from pathlib import Path
+
+from kctl.validate.entries import ACKED
+from kctl.validate.evidence import find_missing
+from kctl.validate.gaps import Fault
+from kctl.validate.history import Delivered, DeliveredPartition, Log, LogPartition, Sent, SentPartition
+from kctl.validate.plan import Plan, PlannedScenario
+from kctl.validate.plot import plot_of
+from kctl.validate.run import Result, Trial
+from kctl.validate.timeline import Recovery
+from kctl.validate.verdict import Budgets, judge
+
+SECOND = 1_000_000_000
+RUN = "0123456789abcdef"
+KILL = Fault("kill -9 of broker 2, leader of partition 1", 3 * SECOND, (2,))
+RECOVERY = Recovery(KILL.name, 0, {1: 2_500}, {0: 0, 1: 9_000})
+PLANNED = PlannedScenario("leader-election", "kill -9 of a leader", "others take over", ((1, 2, 3), (2, 3, 1)), 2)
+
+
+def sent(partitions: int = 2, *, pause: int = 3) -> Sent:
+    """Ten records a second in each partition for 12 s, without any for `pause` seconds behind the fault."""
+    found = Sent(stop_ns=12 * SECOND, ended=True, last_ns=12 * SECOND)
+    for number in range(partitions):
+        at = [n for n in range(120) if not 30 < n <= 30 + 10 * pause]
+        partition = SentPartition(bytearray((ACKED,)) * len(at), array("q", range(len(at))), first_ns=0)
+        partition.ack_ns = array("q", [n * SECOND // 10 for n in at])
+        partition.ack_counts = array("q", [1] * len(at))
+        found.partitions[number] = partition
+    return found
+
+
+def result(
+    *,
+    scenario: str = "leader-election",
+    lost: Sequence[int] = (),
+    unread: Sequence[int] = (),
+    budgets: Budgets | None = None,
+    folder: Path = Path("/evidence/leader-election"),
+    acks: str = "all",
+    faults: Sequence[Fault] = (KILL,),
+) -> Result:
+    """lost: sequences that partition 1 does not have in its log (its end is cut off there); unread: of partition 0,
+    that the consumer was not given."""
+    history = sent()
+    log: Log = {}
+    given = Delivered(ended=True)
+    for number, partition in history.partitions.items():
+        sequences = [n for n in range(partition.count) if number != 1 or n not in lost]
+        there = array("q", sequences)
+        log[number] = LogPartition(0, len(sequences), array("q", range(len(sequences))), there)
+        read = [(at, n) for at, n in enumerate(sequences) if number != 0 or n not in unread]
+        given.partitions[number] = DeliveredPartition(
+            array("q", [at for at, _ in read]), array("q", [n for _, n in read])
+        )
+    recoveries = [RECOVERY][: len(faults)]
+    topic = f"kctl-validate-12345678-{scenario}"
+    verdict = judge(topic, RUN, history, log, given, faults=faults, recoveries=recoveries, budgets=budgets)
+    trial = Trial(topic, RUN, acks, acks == "all", 2, PLANNED.assignment, unclean=False)
+    missing = find_missing(verdict.findings, RUN, {})
+    return Result(scenario, trial, verdict, missing, plot_of(history, faults), folder, 31_000)
+
+
+def plan(*scenarios: PlannedScenario) -> Plan:
+    return Plan("prod", "cluster-id-1", (1, 2, 3), "by the commands of hooks.yaml", scenarios or (PLANNED,), ())

@@ -1,0 +1,300 @@
+"""What a run of validations notes before it acts, what is left when it ends anywhere, and how that is taken back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from kctl import journal
+from kctl.context import Target
+from kctl.errors import Busy, InvalidFile, OperationFailed, Refused
+from kctl.journal import Journal
+from kctl.restart.control import Act
+from kctl.restart.hooks import ACTS
+from kctl.topics.delete import DeletedTopic
+from kctl.validate import cleanup, evidence, leftovers
+from kctl.validate.cleanup import clean_earlier, clean_up
+from kctl.validate.evidence import Sighting, find_missing
+from kctl.validate.leftovers import BEGIN, DELETED, DOWN, END, STEPS, TOPIC, UP, left_by
+from kctl.validate.means import Breaker, Means
+from kctl.validate.run import ValidationRun
+from validation_results import result
+
+TARGET = Target("prod", ("h:1",))
+NAME = "kctl-validate-12345678-unclean-election"
+# An unclean election from its beginning to its end, as the journal has it.
+ENTRIES: list[dict[str, Any]] = [
+    {"step": BEGIN, "cluster": "prod", "evidence": "EVIDENCE"},
+    {"step": TOPIC, "topic": NAME},
+    {"step": DOWN, "node": "3", "act": "pause"},
+    {"step": DOWN, "node": "2", "act": "kill"},
+    {"step": DOWN, "node": "zookeeper-1", "act": "kill"},
+    {"step": UP, "node": "3"},
+    {"step": UP, "node": "2"},
+    {"step": UP, "node": "zookeeper-1"},
+    {"step": DELETED, "topic": NAME},
+    {"step": END, "outcome": "done"},
+]
+LEFT = [  # behind each entry: topics, nodes
+    ([], []), ([NAME], []), ([NAME], ["3"]), ([NAME], ["3", "2"]), ([NAME], ["3", "2", "zookeeper-1"]),
+    ([NAME], ["2", "zookeeper-1"]), ([NAME], ["zookeeper-1"]), ([NAME], []), ([], []), ([], []),
+]  # fmt: skip
+
+
+class Cluster:
+    """Notes what is done to it; what is in `broken` fails."""
+
+    acts: Collection[Act] = ACTS
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.broken: set[str] = set()
+
+    def _act(self, what: str) -> None:
+        if what in self.broken:
+            raise OperationFailed(f"cannot {what}")
+        self.done.append(what)
+
+    def kill(self, broker: int) -> None:
+        self._act(f"kill {broker}")
+
+    def pause(self, broker: int) -> None:
+        self._act(f"pause {broker}")
+
+    def unpause(self, broker: int) -> None:
+        self._act(f"unpause {broker}")
+
+    def stop(self, broker: int, *, timeout_s: float) -> None:
+        self._act(f"stop {broker}")
+
+    def start(self, broker: int, *, timeout_s: float) -> None:
+        self._act(f"start {broker}")
+
+    def delete(self, _client: object, rows: list[DeletedTopic], **_: object) -> Iterator[DeletedTopic]:
+        for row in rows:
+            failed = f"delete {row.topic}" in self.broken
+            self.done.append(f"delete {row.topic}")
+            yield DeletedTopic(row.topic, "marked" if failed else "deleted", None, None, None, None, error="x")
+
+    def start_nodes(self, _cluster: str, *, nodes: list[str], timeout_s: float) -> None:
+        for node in nodes:
+            self._act(f"start {node}")
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Cluster:
+    made = Cluster()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(cleanup, "delete_topics", made.delete)
+    monkeypatch.setattr(cleanup, "connect", mock.MagicMock())
+    monkeypatch.setattr("kctl.deploy.lifecycle.start_cluster", made.start_nodes)
+    return made
+
+
+def means(cluster: Cluster) -> Means:
+    spec = mock.Mock(zookeepers=[])
+    spec.name = "proof"
+    return Means(cluster, spec, "by hand")
+
+
+@contextmanager
+def held(tmp_path: Path, count: int) -> Iterator[Journal]:
+    """A journal with the first entries, as a run has it."""
+    with journal.create(tmp_path / "run.jsonl") as found:
+        for entry in ENTRIES[:count]:
+            fields = {key: value for key, value in entry.items() if key != "step"}
+            if "evidence" in fields:
+                fields["evidence"] = str(tmp_path / "evidence")
+            found.append(entry["step"], **fields)
+        yield found
+
+
+def test_every_step_is_in_these_entries() -> None:
+    assert {entry["step"] for entry in ENTRIES} == set(STEPS)
+
+
+@pytest.mark.parametrize("count", range(1, len(ENTRIES) + 1))
+def test_wherever_it_ends_all_is_taken_back(count: int, cluster: Cluster, tmp_path: Path) -> None:
+    topics, nodes = LEFT[count - 1]
+    left = left_by(ENTRIES[:count], name="j")
+    assert (left.topics, list(left.nodes), bool(left)) == (topics, nodes, bool(topics or nodes))
+    with held(tmp_path, count) as found:
+        clean_up(found, means(cluster), TARGET, outcome="killed")
+        assert found.entries[-1]["step"] == END
+        assert not left_by(found.entries, name="j")
+        expected = [f"start {node}" for node in nodes if not node.isdigit()]  # ZooKeepers before brokers
+        for node in (node for node in nodes if node.isdigit()):
+            expected += [f"unpause {node}"] if node == "3" else []
+            expected.append(f"start {node}")
+        assert cluster.done == expected + [f"delete {topic}" for topic in topics]
+        cluster.done.clear()
+        clean_up(found, means(cluster), TARGET, outcome="killed")  # twice is harmless
+        assert cluster.done == []
+
+
+@pytest.mark.parametrize(
+    ("broken", "left"),
+    [
+        ("start zookeeper-1", ([], ["zookeeper-1"])),
+        ("start 2", ([], ["2"])),
+        ("unpause 3", ([], ["3"])),
+        (f"delete {NAME}", ([NAME], [])),
+    ],
+)
+def test_what_cannot_be_taken_back_stays_noted(
+    broken: str, left: tuple[list[str], list[str]], cluster: Cluster, tmp_path: Path
+) -> None:
+    """All the rest is, and the next run tries again."""
+    cluster.broken = {broken}
+    with held(tmp_path, 5) as found:
+        with pytest.raises(OperationFailed, match="not all is as it was before the validation") as caught:
+            clean_up(found, means(cluster), TARGET, outcome="failed")
+        assert caught.value.exit_code == 5
+        still = left_by(found.entries, name="j")
+        assert (still.topics, list(still.nodes)) == left
+        cluster.broken = set()
+        clean_up(found, means(cluster), TARGET, outcome="failed")
+        assert not left_by(found.entries, name="j")
+
+
+def test_a_paused_broker_that_died_is_started(cluster: Cluster, tmp_path: Path) -> None:
+    with held(tmp_path, 3) as found:
+        with mock.patch.object(cluster, "unpause", side_effect=Refused("it does not run")):
+            clean_up(found, means(cluster), TARGET, outcome="failed")
+        assert cluster.done == ["start 3", f"delete {NAME}"]
+
+
+def test_files_with_a_login_go(cluster: Cluster, tmp_path: Path) -> None:
+    task, kept = (tmp_path / "evidence" / "x" / name for name in ("producer.task", "producer.journal"))
+    task.parent.mkdir(parents=True)
+    task.touch()
+    kept.touch()
+    with held(tmp_path, 2) as found:
+        clean_up(found, means(cluster), TARGET, outcome="killed")
+    assert not task.exists()
+    assert kept.exists()
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"step": TOPIC, "topic": "orders"},  # a topic of others is never deleted
+        {"step": TOPIC},
+        {"step": DOWN, "node": "1"},
+        {"step": "other"},
+    ],
+)
+def test_a_journal_that_is_none_is_not_followed(entry: dict[str, Any]) -> None:
+    with pytest.raises(InvalidFile, match="j is no journal of a validation"):
+        left_by([entry], name="j")
+
+
+def test_it_is_noted_before_it_is_done(cluster: Cluster, tmp_path: Path) -> None:
+    """Else a kctl that is killed in between leaves a broken broker that nobody knows of."""
+    with held(tmp_path, 2) as found:
+        breaker = Breaker(means(cluster), found)
+        acts = (breaker.kill, breaker.pause, lambda broker: breaker.stop(broker, timeout_s=1))
+        for act in acts:
+            with (
+                mock.patch.object(found, "append", side_effect=OperationFailed("disk full")),
+                pytest.raises(OperationFailed, match="disk full"),
+            ):
+                act(1)
+        assert cluster.done == []
+        breaker.kill(1)
+        assert list(left_by(found.entries, name="j").nodes.items()) == [("1", "kill")]
+        cluster.broken = {"start 1"}
+        with pytest.raises(OperationFailed):
+            breaker.start(1, timeout_s=1)
+        assert left_by(found.entries, name="j").nodes
+        cluster.broken = set()
+        breaker.start(1, timeout_s=1)
+        assert not left_by(found.entries, name="j").nodes
+
+
+# --- runs -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_next_run_takes_back_what_a_killed_one_left(cluster: Cluster, tmp_path: Path) -> None:
+    with leftovers.begin("prod", "id-1", "12345678", tmp_path / "evidence") as first:
+        first.append(TOPIC, topic=NAME)
+        first.append(DOWN, node="2", act="kill")
+        with pytest.raises(Busy, match="another kctl validates this cluster"):
+            leftovers.begin("prod", "id-1", "87654321", tmp_path / "evidence")
+        with pytest.raises(Busy):
+            leftovers.refuse_while_at_work("id-1")
+        leftovers.begin("other", "id-2", "87654321", tmp_path / "evidence").close()
+    assert len(leftovers.unfinished("id-1")) == 1  # closed, and not ended: killed
+    told: list[str] = []
+    (left,) = clean_earlier(means(cluster), TARGET, "id-1", told=told.append)
+    assert (left.cluster, left.topics, left.nodes) == ("prod", [NAME], {"2": "kill"})
+    assert cluster.done == ["start 2", f"delete {NAME}"]
+    assert any("an earlier validation was ended before it had cleaned up" in line for line in told)
+    assert leftovers.unfinished("id-1") == []
+    assert clean_earlier(means(cluster), TARGET, "id-1", told=told.append) == []
+
+
+def test_the_evidence_of_the_last_runs_is_kept(cluster: Cluster) -> None:
+    runs = []
+    for number in range(5):
+        evidence = leftovers.folder("id-1") / f"evidence-{number}"
+        evidence.mkdir(parents=True)
+        (evidence / "producer.journal").touch()
+        with leftovers.begin("prod", "id-1", str(number), evidence) as found:
+            if number != 1:  # killed
+                found.append(END, outcome="done")
+        runs.append((found.path, evidence))
+        time.sleep(0.002)  # the names of journals have milliseconds
+    leftovers.forget_old("id-1", keep=2)
+    assert [journal.exists() for journal, _ in runs] == [False, True, False, True, True]
+    assert [evidence.exists() for _, evidence in runs] == [False, True, False, True, True]
+
+
+def test_a_clean_up_that_fails_tells_both_failures(cluster: Cluster, tmp_path: Path) -> None:
+    cluster.broken = {"start 2"}
+    found = leftovers.begin("prod", "id-1", "12345678", tmp_path / "evidence")
+    run = ValidationRun(
+        "12345678", TARGET, mock.Mock(), means(cluster), mock.Mock(), mock.Mock(), found, tmp_path, lambda _: None
+    )
+
+    def broken() -> None:
+        with run:
+            Breaker(means(cluster), found).kill(2)
+            raise OperationFailed("no write")
+
+    with pytest.raises(OperationFailed, match="no write; not all is as it was before the validation: 2: cannot start"):
+        broken()
+    assert leftovers.unfinished("id-1") == [found.path]
+    assert not journal.held(found.path)
+
+
+# --- evidence -------------------------------------------------------------------------------------------------------
+
+
+def test_the_files_of_all_replicas_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    findings = result(lost=[40]).verdict.findings
+    asked: list[bytes] = []
+
+    def find(folder: Path, key: bytes) -> mock.Mock:
+        asked.append(key)
+        if folder.name == "b3":
+            raise OSError("cannot read")
+        place = None
+        if folder.name == "b2":
+            place = mock.Mock(segment="0.log", record=mock.Mock(offset=40))
+        return mock.Mock(place=place)
+
+    monkeypatch.setattr(evidence, "partition_log", lambda folder: folder)
+    monkeypatch.setattr(evidence, "find_key", find)
+    folders = {1: {1: Path("b1"), 2: Path("b2"), 3: Path("b3")}}
+    row = find_missing(findings, "0123456789abcdef", folders)[0]
+    assert (row.became, row.seen, row.unread) == ("cut off", (Sighting(2, "0.log", 40),), ("broker 3: cannot read",))
+    assert asked[0].decode() == row.key
+    row = find_missing(findings, "0123456789abcdef", {1: {1: Path("b1")}})[0]
+    assert (row.became, row.seen, row.unread) == ("lost", (), ())

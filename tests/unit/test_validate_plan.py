@@ -1,0 +1,333 @@
+"""What a validation is going to do, whether it can, and the order in which each scenario breaks and mends: pure rules,
+and scenarios over a stage that notes what is done on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from kctl.context import Security
+from kctl.deploy.layout import ClusterSpec
+from kctl.errors import KctlError, NotSupported, OperationFailed, Refused, TimedOut, UsageError
+from kctl.model import Broker, ClusterState, PartitionState, TopicState
+from kctl.restart.hooks import ACTS
+from kctl.validate import means as means_module
+from kctl.validate import plan as plan_module
+from kctl.validate.means import Means, find_means
+from kctl.validate.plan import Wishes, make_plan, plan_scenario, spread, unclean_assignment
+from kctl.validate.scenarios import SCENARIOS, find
+from kctl.validate.stage import Stage, began_and_failed
+
+
+def means(acts: Collection[str] = ACTS, zookeepers: int = 1) -> Means:
+    made = mock.Mock(acts=acts)
+    spec = mock.Mock(zookeepers=[mock.Mock() for _ in range(zookeepers)]) if zookeepers else None
+    return Means(made, spec, "by hand")
+
+
+@pytest.mark.parametrize(
+    ("brokers", "expected"),
+    [
+        ((1,), ((1,),)),
+        ((1, 2), ((1, 2), (2, 1))),
+        ((1, 2, 3), ((1, 2, 3), (2, 3, 1), (3, 1, 2))),
+        ((1, 2, 4, 7), ((1, 2, 4), (2, 4, 7), (4, 7, 1), (7, 1, 2))),
+    ],
+)
+def test_every_broker_leads_a_partition(brokers: tuple[int, ...], expected: tuple[tuple[int, ...], ...]) -> None:
+    assert spread(brokers) == expected
+
+
+def test_a_hundred_brokers_do_not_get_a_hundred_partitions() -> None:
+    assert len(spread(range(100))) == 64
+
+
+@pytest.mark.parametrize(
+    ("brokers", "controller", "expected"),
+    [
+        ((1, 2, 3), 1, ((2, 3),)),
+        ((1, 2, 3), None, ((1, 2),)),
+        ((1, 2), 2, ((1, 2),)),  # too few to spare the controller
+        ((1,), 1, ()),
+    ],
+)
+def test_an_unclean_election_spares_the_controller(
+    brokers: tuple[int, ...], controller: int | None, expected: tuple[tuple[int, ...], ...]
+) -> None:
+    assert unclean_assignment(brokers, controller) == expected
+
+
+@pytest.mark.parametrize(
+    ("scenario", "brokers", "given", "wishes", "why"),
+    [
+        ("leader-election", (1, 2, 3), means(), Wishes(), None),
+        ("leader-election", (1, 2), means(), Wishes(), None),
+        ("leader-election", (1,), means(), Wishes(), "with one broker nothing can take over"),
+        ("unclean-election", (1,), means(), Wishes(), "with one broker nothing can take over"),
+        ("zookeeper-loss", (1,), means(), Wishes(), None),
+        ("zookeeper-loss", (1, 2, 3), means(zookeepers=0), Wishes(), "kctl did not set up ZooKeepers of this cluster"),
+        ("broker-loss", (1, 2, 3), means(["stop", "start"]), Wishes(), "the hooks have no command to kill each broker"),
+        ("unclean-election", (1, 2, 3), means(["stop"]), Wishes(), "to pause and to unpause and to kill and to start"),
+        ("rolling-restart", (1, 2, 3), means(["stop", "start"]), Wishes(), None),
+        ("leader-election", (1, 2, 3), means(), Wishes(min_insync=4), "takes no write at all"),
+        ("leader-election", (1, 2, 3), means(), Wishes(min_insync=3), "no broker may be missing"),
+        ("leader-election", (1, 2), means(), Wishes(min_insync=2), "no broker may be missing"),
+        ("unclean-election", (1, 2), means(), Wishes(min_insync=2), None),  # it is what keeps the records
+    ],
+)
+def test_what_cannot_be_done_is_said(
+    scenario: str, brokers: tuple[int, ...], given: Means, wishes: Wishes, why: str | None
+) -> None:
+    row = plan_scenario(find(scenario), brokers, given, wishes, controller=brokers[0])
+    if why is None:
+        assert row.impossible is None
+    else:
+        assert why in (row.impossible or "")
+
+
+def test_min_insync_replicas_is_2_where_it_can_be() -> None:
+    chosen = {
+        (each.name, count): plan_scenario(each, range(count), means(), Wishes(), controller=0).min_insync_replicas
+        for each in SCENARIOS
+        for count in (2, 3)
+    }
+    assert {key for key, least in chosen.items() if least == 1} == {
+        (each.name, 2) for each in SCENARIOS if not each.unclean
+    }
+
+
+def test_a_controller_that_is_no_broker_cannot_be_killed() -> None:
+    row = plan_scenario(find("controller-election"), (1, 2, 3), means(), Wishes(), controller=3000)
+    assert row.impossible == "the controller is no broker"
+
+
+def test_idempotence_needs_acks_all() -> None:
+    with pytest.raises(UsageError, match="needs acks=all"):
+        Wishes(acks="1")
+    assert not Wishes(acks="1", idempotent=False).idempotent
+
+
+# --- before anything begins -----------------------------------------------------------------------------------------
+
+
+def partition(number: int = 0, leader: int = 1, isr: tuple[int, ...] = (1, 2, 3)) -> PartitionState:
+    return PartitionState("t", number, leader, 0, (1, 2, 3), isr)
+
+
+def state(*partitions: PartitionState, brokers: int = 3) -> ClusterState:
+    topic = TopicState("t", False, None, partitions)
+    there = {n: Broker(n, "127.0.0.1", 9000 + n, None) for n in range(1, brokers + 1)}
+    return ClusterState("cluster-id-1", 1, there, {"t": topic})
+
+
+def test_a_cluster_that_is_not_healthy_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_module, "_PATIENCE_S", 0.0)
+    client = mock.Mock()
+    client.target.zookeeper = None
+    client.metadata.return_value = state(partition(), partition(1, isr=(1, 2)))
+    with pytest.raises(Refused, match=r"1 partition not fully replicated \(t-1\)") as caught:
+        make_plan(client, means(), SCENARIOS, Wishes(), controller=1)
+    assert "kctl cluster health" in (caught.value.hint or "")
+
+
+def test_nothing_that_can_be_done_is_refused_with_the_reasons() -> None:
+    client = mock.Mock()
+    client.target.zookeeper = None
+    client.metadata.return_value = state(brokers=1)
+    with pytest.raises(NotSupported, match="leader-election cannot be done here: with one broker"):
+        make_plan(client, means(), [find("leader-election")], Wishes(), controller=1)
+    with pytest.raises(Refused, match="with one broker nothing can take over; kctl did not set up"):
+        make_plan(client, means(zookeepers=0), SCENARIOS, Wishes(), controller=1)
+
+
+def test_a_zookeeper_that_does_not_answer_is_refused() -> None:
+    client = mock.Mock()
+    client.target.zookeeper = "127.0.0.1:1"
+    client.target.zookeeper_security = Security()
+    with pytest.raises(Refused, match="ZooKeeper does not answer"):
+        make_plan(client, means(), SCENARIOS, Wishes(), controller=1)
+
+
+def own(brokers: int, zookeepers: int = 1) -> Any:
+    nodes = [mock.Mock(id=n, port=9000 + n) for n in range(1, brokers + 1)]
+    for n, node in enumerate(nodes, 1):
+        node.name = f"broker-{n}"
+    keepers = [mock.Mock() for _ in range(zookeepers)]
+    for n, keeper in enumerate(keepers, 1):
+        keeper.name = f"zookeeper-{n}"
+    spec = mock.Mock(spec=ClusterSpec, brokers=nodes, zookeepers=keepers, nodes=[*keepers, *nodes])
+    spec.name = "proof"
+    return spec
+
+
+@pytest.mark.parametrize(
+    ("running", "registered", "told"),
+    [
+        (["zookeeper-1", "broker-1", "broker-2"], 3, "broker-3 of cluster proof is down"),
+        (["broker-1", "broker-2", "broker-3"], 3, "zookeeper-1 of cluster proof is down"),
+        (["zookeeper-1", "broker-1", "broker-2", "broker-3"], 2, "broker-3 of cluster proof is down"),
+        (["zookeeper-1", "broker-1"], 1, "broker-2, broker-3 of cluster proof are down"),
+        ([], 3, "kctl did not set this cluster up"),  # another one has its ports
+    ],
+)
+def test_a_node_that_is_down_is_named(
+    running: list[str], registered: int, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its session may not have expired yet: then brokers still tell of it."""
+    stored = mock.Mock()
+    stored.spec = own(3)
+    monkeypatch.setattr(means_module, "list_clusters", lambda _: [stored])
+    monkeypatch.setattr("kctl.deploy.lifecycle.running_nodes", lambda _: running)
+    there = {n: Broker(n, "127.0.0.1", 9000 + n, None) for n in range(1, registered + 1)}
+    with pytest.raises(Refused, match=told):
+        find_means(there, None)
+
+
+# --- the scenarios --------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Noted:
+    """A stage whose cluster does what the scenario waits for; notes the acts and the waits that matter."""
+
+    leaders: dict[int, int]
+    replicas: tuple[int, ...]
+    controls: int = 1
+    done: list[str] = field(default_factory=list)
+    roles: dict[int, str] = field(default_factory=dict)
+    breaker: Any = None
+    wait_s: float = 1.0
+
+    def __post_init__(self) -> None:
+        self.breaker = mock.Mock()
+        for act in ("kill", "pause", "unpause"):
+            getattr(self.breaker, act).side_effect = lambda broker, act=act: self.act(act, broker)
+        self.breaker.kill_zookeepers.side_effect = lambda: self.done.append("kill zookeepers")
+        self.breaker.start_zookeepers.side_effect = lambda _: self.done.append("start zookeepers")
+        self.away: set[int] = set()
+
+    def act(self, act: str, broker: int) -> None:
+        self.done.append(f"{act} {broker}")
+        (self.away.discard if act in ("unpause", "start") else self.away.add)(broker)
+
+    def start(self, broker: int) -> None:
+        self.act("start", broker)
+
+    def partitions(self) -> list[PartitionState]:
+        there = tuple(broker for broker in self.replicas if broker not in self.away)
+        return [
+            PartitionState("t", number, leader if leader in there else there[0] if there else -1, 0, self.replicas,
+                           there)
+            for number, leader in self.leaders.items()
+        ]  # fmt: skip
+
+    def controller(self) -> int:
+        return self.controls
+
+    def until(self, met: Callable[[Collection[PartitionState]], bool], what: str) -> None:
+        assert met(self.partitions()), what
+
+    def steady(self, _: str = "") -> None:
+        self.done.append("writes")
+
+    def recovered(self) -> None:
+        assert not self.away
+        self.done.append("full")
+
+    def fault(self, name: str) -> None:
+        self.done.append(f"«{name}»")
+
+    def elect_preferred(self) -> None:
+        self.done.append("elect")
+
+    def go_on(self, _seconds: float, _what: str) -> None:
+        self.done.append("later")
+
+    def told(self, _: str) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("scenario", "stage", "expected"),
+    [
+        (
+            "leader-election", Noted({0: 1, 1: 2, 2: 3}, (1, 2, 3)),
+            ["writes", "kill 2", "writes", "start 2", "full", "«election of the preferred leaders»", "elect", "writes"],
+        ),
+        (
+            "controller-election", Noted({0: 1, 1: 2, 2: 3}, (1, 2, 3), controls=3),
+            ["writes", "kill 3", "writes", "start 3", "full", "writes"],
+        ),
+        (
+            "broker-loss", Noted({0: 1, 1: 2, 2: 3}, (1, 2, 3), controls=3),
+            ["writes", "kill 2", "later", "writes", "start 2", "full", "writes"],
+        ),
+        (
+            "unclean-election", Noted({0: 2}, (2, 3)),
+            ["writes", "pause 3", "later", "kill 2", "unpause 3", "later", "start 2", "full", "writes"],
+        ),
+        (
+            "zookeeper-loss", Noted({0: 1}, (1,)),
+            ["writes", "«kill -9 of ZooKeeper»", "kill zookeepers", "later", "writes", "«start of ZooKeeper»",
+             "start zookeepers", "full", "writes"],
+        ),
+    ],
+)  # fmt: skip
+def test_the_order_of_a_scenario(
+    scenario: str, stage: Noted, expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    find(scenario).run(stage)  # type: ignore[arg-type]
+    assert stage.done == expected
+
+
+def test_a_leader_election_needs_a_leader_besides_the_controller() -> None:
+    with pytest.raises(Refused, match="no broker but the controller leads"):
+        find("leader-election").run(Noted({0: 1}, (1, 2)))  # type: ignore[arg-type]
+
+
+# --- the stage ------------------------------------------------------------------------------------------------------
+
+
+def stage(tmp_path: Path, wait_s: float = 0.05) -> Stage:
+    experiment = mock.Mock()
+    experiment.settings.topic = "t"
+    return Stage(mock.Mock(), mock.Mock(), [experiment], tmp_path, 5, lambda _: None, wait_s)
+
+
+def test_a_wait_has_an_end(tmp_path: Path) -> None:
+    made = stage(tmp_path)
+    made.client.metadata.return_value = state(partition())  # type: ignore[attr-defined]
+    with pytest.raises(TimedOut, match=r"after 0\.05 s still not: it rains"):
+        made.until(lambda _: False, "it rains")
+
+
+def test_a_producer_that_ends_by_itself_ends_the_wait(tmp_path: Path) -> None:
+    made = stage(tmp_path, wait_s=60)
+    made.experiments[0].producer.check.side_effect = OperationFailed("gone")  # type: ignore[attr-defined]
+    with pytest.raises(OperationFailed, match="gone"):
+        made.until(lambda _: False, "it rains")
+    with pytest.raises(OperationFailed, match="gone"):
+        made.go_on(60, "later")
+
+
+def test_a_fault_names_the_broker_and_what_it_is(tmp_path: Path) -> None:
+    made = stage(tmp_path)
+    made.roles[2] = "the controller"
+    made.breaker.told("kill", 2)  # type: ignore[misc]
+    made.breaker.told("pause", 1)  # type: ignore[misc]
+    assert made.experiments[0].fault.mock_calls == [  # type: ignore[attr-defined]
+        mock.call("kill -9 of broker 2, the controller", 2), mock.call("pause of broker 1", 1),
+    ]  # fmt: skip
+
+
+def test_what_ends_a_run_that_has_begun_is_exit_code_5() -> None:
+    failed: KctlError = began_and_failed("broker-loss", Refused("no", hint="do this"))
+    assert (failed.exit_code, failed.message, failed.hint) == (
+        5, "broker-loss did not come to its end: no", "do this",
+    )  # fmt: skip

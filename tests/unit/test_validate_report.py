@@ -1,0 +1,430 @@
+"""What a validation says: values for programs, tables, sentences, the report's folder, drawings; from fed histories."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from kctl.commands import output, validate_run
+from kctl.commands.invocation import Invocation
+from kctl.commands.output_tables import cells_of, narrow
+from kctl.commands.validate_tables import (
+    matrix_tables,
+    plan_tables,
+    question,
+    result_tables,
+    said_before,
+    said_plan,
+    tell_results,
+)
+from kctl.errors import NotHealthy, OperationFailed, UsageError
+from kctl.restart.gate import Unprotected
+from kctl.validate.evidence import Missing, Sighting, became
+from kctl.validate.gaps import Fault
+from kctl.validate.matrix import SETUPS, Matrix, Row, Setup, doubts_of, meaning, promise, row_of
+from kctl.validate.plan import PlannedScenario
+from kctl.validate.plot import Mark, Plot, ceiling, letters, plot_of
+from kctl.validate.plot_svg import plot_svg
+from kctl.validate.plot_terminal import plot_lines
+from kctl.validate.report import csv_rows, gaps_around, matrix_value, result_value, run_value, times
+from kctl.validate.report_folder import check_folder, markdown, write_report
+from kctl.validate.sentences import missing_line, why_not
+from kctl.validate.timeline import Recovery
+from kctl.validate.verdict import Budgets
+from validation_results import KILL, PLANNED, SECOND, plan, result, sent
+
+RESULT_KEYS = [
+    "scenario", "ok", "topic", "run", "acks", "idempotence", "min_insync_replicas", "unclean_leader_election",
+    "assignment", "sent", "acked", "failed", "indeterminate", "failed_in_log", "indeterminate_in_log", "log_records",
+    "delivered", "missing_offsets", "lost", "misplaced", "duplicated", "out_of_order", "holes", "foreign",
+    "not_delivered", "delivered_again", "delivered_late", "phantoms", "gap_before_ms", "gap_after_ms",
+    "to_new_controller_ms", "to_new_leader_ms", "to_full_isr_ms", "violated", "breaches", "doubts", "faults",
+    "partitions", "records", "missing", "writes_per_second", "evidence", "duration_ms",
+]  # fmt: skip
+
+
+def test_the_keys_of_a_result() -> None:
+    value = result_value(result())
+    assert list(value) == RESULT_KEYS
+    assert value["faults"] == [
+        {
+            "name": KILL.name, "at_s": 3.0, "longest_gap_ms": 3100, "to_new_controller_ms": 0, "to_new_leader_ms": 2500,
+            "to_full_isr_ms": 9000,
+        }
+    ]  # fmt: skip
+    assert value["partitions"] == [
+        {"partition": 0, "gap_before_ms": 100, "gap_after_ms": 3100},
+        {"partition": 1, "gap_before_ms": 100, "gap_after_ms": 3100},
+    ]
+    assert (value["ok"], value["sent"], value["acked"], value["log_records"], value["delivered"]) == (
+        True, 180, 180, 180, 180,
+    )  # fmt: skip
+    assert json.loads(json.dumps(value)) == value
+
+
+def test_the_keys_of_a_run_and_of_the_matrix() -> None:
+    impossible = PlannedScenario("zookeeper-loss", "…", "…", (), 2, impossible="no ZooKeeper here")
+    good = result()
+    value = run_value(plan(PLANNED, impossible), "12345678", "/evidence", [good])
+    assert list(value) == [
+        "cluster", "cluster_id", "brokers", "run", "ok", "failed", "left_out", "scenarios", "evidence",
+    ]  # fmt: skip
+    assert value["left_out"] == [{"scenario": "zookeeper-loss", "reason": "no ZooKeeper here"}]
+    assert value["ok"]
+    assert not run_value(plan(), "1", "/e", [])["ok"]  # nothing was proven
+    assert not run_value(plan(), "1", "/e", [good], failed="no write")["ok"]
+    assert not run_value(plan(), "1", "/e", [good, result(lost=[5])])["ok"]
+    matrix = Matrix([row_of(SETUPS[0], good)], [good], ["doubt"])
+    value = matrix_value(plan(), "1", "/e", matrix)
+    assert list(value) == ["cluster", "cluster_id", "brokers", "run", "ok", "doubts", "matrix", "setups", "evidence"]
+    assert list(value["matrix"][0]) == [
+        "acks", "idempotence", "min_insync_replicas", "sent", "acked", "failed", "indeterminate", "lost", "duplicated",
+        "out_of_order", "longest_gap_ms", "promises", "meaning", "as_expected",
+    ]  # fmt: skip
+    assert not value["ok"]
+
+
+def test_csv_has_a_line_for_each_scenario() -> None:
+    (row,) = csv_rows([result_value(result())])
+    assert {"scenario", "ok", "lost", "gap_after_ms"} <= set(row)
+    assert not any(isinstance(value, (list, dict)) for value in row.values())
+
+
+def test_times_of_all_faults() -> None:
+    first, second = Recovery("a", None, {0: 5, 1: None}, {0: 70}), Recovery("b", 3, {}, {0: 90})
+    assert times([first, second]) == {"to_new_controller_ms": 3, "to_new_leader_ms": 5, "to_full_isr_ms": 90}
+    never = {"to_new_controller_ms": None, "to_new_leader_ms": None, "to_full_isr_ms": None}
+    assert times([Recovery("a", None, {0: None}, {0: None})]) == never  # it did not come
+    assert times([]) == dict.fromkeys(never, 0)  # nothing was to be waited for
+
+
+def test_gaps_around_a_fault_that_was_at_once() -> None:
+    assert gaps_around(result(faults=[])) == (3100, None)
+
+
+# --- why not, and where records are ---------------------------------------------------------------------------------
+
+
+def test_a_loss_names_partition_offset_and_sequence() -> None:
+    found = result(lost=[40, 41])
+    assert next(why_not(found.verdict)) == "lost: 2 records acknowledged and not in the log"
+    assert not found.verdict.ok
+    first, second = (each for each in found.missing if each.became != "not delivered")
+    assert (first.partition, first.offset, first.sequence) == (1, 40, 40)
+    assert missing_line(second) == (
+        "partition 1, offset 41, sequence 41: not in the log; the log files are not on this machine"
+    )
+
+
+@pytest.mark.parametrize(
+    ("missing", "expected"),
+    [
+        (
+            Missing(1, 5, 6, "lost", False, (), ("broker 3: x",), "k"),
+            "partition 1, offset 5, sequence 6: lost: no replica's log files have it (broker 3: x)",
+        ),
+        (
+            Missing(1, -1, 6, "lost", True, (), (), "k"),
+            "partition 1, no offset (acks=0), sequence 6: lost: no replica's log files have it; the consumer had it",
+        ),
+        (
+            Missing(1, 5, 6, "cut off", False, (Sighting(2, "0.log", 5),), (), "k"),
+            "partition 1, offset 5, sequence 6: lost to clients, though a file has it: broker 2 has it at offset 5",
+        ),
+        (
+            Missing(1, 5, 6, "not delivered", False, (Sighting(2, "0.log", 5),), (), "k"),
+            "partition 1, offset 5, sequence 6: not delivered; broker 2 has it at offset 5",
+        ),
+    ],
+)  # fmt: skip
+def test_where_a_record_is(missing: Missing, expected: str) -> None:
+    assert missing_line(missing) == expected
+
+
+def test_lost_is_told_from_not_delivered() -> None:
+    sighting = Sighting(1, "0.log", 5)
+    assert became([], asked=2, in_log=False) == "lost"
+    assert became([sighting], asked=2, in_log=False) == "cut off"
+    assert became([], asked=0, in_log=False) == "not looked for"
+    assert became([], asked=0, in_log=True) == became([sighting], asked=1, in_log=True) == "not delivered"
+    (row,) = result(unread=[7]).missing
+    assert (row.became, row.partition, row.offset, row.sequence) == ("not delivered", 0, 7, 7)
+
+
+def test_a_missed_budget_names_the_slowest_and_the_partitions() -> None:
+    found = result(budgets=Budgets(max_gap_ms=2000, max_isr_ms=8000))
+    assert not found.verdict.ok
+    assert list(why_not(found.verdict)) == [
+        f"budget: 3,100 ms without a write after «{KILL.name}» in partition 0, 1; the limit is 2,000 ms",
+        f"budget: 9,000 ms until all replicas were in sync after «{KILL.name}» in partition 1; the limit is 8,000 ms",
+    ]
+
+
+# --- tables ---------------------------------------------------------------------------------------------------------
+
+
+def _printed(capsys: pytest.CaptureFixture[str], tables: list[output.Table], form: str | None = None) -> str:
+    output.emit(None, tables, form)
+    return capsys.readouterr().out
+
+
+def test_one_validation_has_faults_and_partitions(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = _printed(capsys, result_tables([result_value(result())])).splitlines()
+    assert [" ".join(line.split()) for line in lines] == [
+        "SCENARIO OK ACKED FAILED UNKNOWN LOST TWICE REORDERED HOLES",
+        "leader-election yes 180 0 0 0 0 0 0",
+        "",
+        "FAULT AT LONGEST GAP LEADER CONTROLLER FULL ISR",
+        "(before) 0.1 s",
+        f"{KILL.name} 3.0 s 3.1 s 2.5 s 9.0 s",
+        "",
+        "PARTITION REPLICAS LONGEST GAP BEFORE AFTER",
+        "0 1,2,3 0.1 s 3.1 s",
+        "1 2,3,1 0.1 s 3.1 s",
+    ]
+
+
+def test_what_has_not_come_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    value = result_value(result())
+    value["faults"][0] |= {"to_new_leader_ms": None, "to_new_controller_ms": None}
+    text = _printed(capsys, result_tables([value, value]))
+    assert re.search(rf"leader-election +{KILL.name} +3\.0 s +3\.1 s +not yet +not yet +9\.0 s", text)
+    assert "PARTITION" not in text
+
+
+def test_the_tables_are_as_wide_as_a_terminal() -> None:
+    value = {**result_value(result()), "scenario": "controller-election", "acked": 123_456}
+    table = narrow(result_tables([value])[0])
+    (cells,) = cells_of(table)
+    widths = [max(len(column.title), len(text)) for column, text in zip(table.columns, cells, strict=True)]
+    assert sum(widths) + 2 * (len(widths) - 1) == 80
+
+
+def test_the_plan_and_the_question(capsys: pytest.CaptureFixture[str]) -> None:
+    impossible = PlannedScenario("zookeeper-loss", "does", "proves", (), 2, impossible="no ZooKeeper here")
+    suffering = tuple(Unprotected(f"t{n}", 1, 1, 1, "it is gone") for n in range(7))
+    made = replace(plan(PLANNED, impossible), unprotected=suffering)
+    assert said_plan(made) == ["leader-election: kill -9 of a leader"]
+    assert question(made) == "Break cluster prod on purpose (1 validation), by the commands of hooks.yaml?"
+    lines = said_before(made)
+    assert lines[0] == "zookeeper-loss is left out: no ZooKeeper here"
+    assert lines[1] == "topic t0 suffers: 1 partition with 1 replica, min.insync.replicas 1: it is gone"
+    assert lines[-1] == "2 more topics suffer: --dry-run lists all"
+    text = _printed(capsys, plan_tables(made))
+    assert "no: no ZooKeeper here" in text
+    assert text.count("it is gone") == 7
+
+
+def test_on_a_terminal_there_is_a_plot(capsys: pytest.CaptureFixture[str]) -> None:
+    with mock.patch("sys.stdout.isatty", return_value=True):
+        tell_results(Invocation(), [result(lost=[40])], matrix=False)
+    shown = capsys.readouterr()
+    assert "leader-election: lost: 1 record acknowledged and not in the log" in shown.err
+    assert "leader-election: partition 1, offset 40, sequence 40: " in shown.err
+    assert f"a 3.0 s: {KILL.name}" in shown.out
+    tell_results(Invocation(), [result()], matrix=False)
+    assert capsys.readouterr().out == ""  # no terminal
+    with mock.patch("sys.stdout.isatty", return_value=True):
+        tell_results(Invocation(output="json"), [result()], matrix=False)
+    assert capsys.readouterr().out == ""
+
+
+# --- the matrix -----------------------------------------------------------------------------------------------------
+
+
+def test_the_matrix_is_all_that_can_be_combined() -> None:
+    assert len({each.name for each in SETUPS}) == len(SETUPS) == 8
+    assert {(each.acks, each.idempotent) for each in SETUPS} == {
+        ("0", False), ("1", False), ("all", False), ("all", True),
+    }  # fmt: skip
+    assert [each.name for each in SETUPS if each.keeps] == ["acks-all-min-2", "acks-all-idempotent-min-2"]
+
+
+@pytest.mark.parametrize(
+    ("setup", "lost", "expected", "said"),
+    [
+        (Setup("1", False, 1), [5], True, "lost what it had acknowledged, as it may"),
+        (Setup("1", False, 2), [], True, "kept all that it acknowledged, this time"),
+        (Setup("all", True, 2), [], True, "kept all that it acknowledged"),
+        (Setup("all", True, 2), [5], False, "BROKEN: it lost what it had acknowledged"),
+        (Setup("all", True, 1), [5], True, "lost what it had acknowledged, as it may"),
+    ],
+)
+def test_a_row_of_the_matrix(setup: Setup, lost: list[int], expected: bool, said: str) -> None:
+    row = row_of(setup, result(lost=lost, acks=setup.acks))
+    assert (row.as_expected, row.meaning, row.lost) == (expected, said, len(lost))
+    assert meaning(setup, len(lost)) == said
+    assert row.longest_gap_ms == 3100
+    assert promise(setup)
+
+
+def test_a_fault_that_costs_nothing_was_none(capsys: pytest.CaptureFixture[str]) -> None:
+    rows: list[Row] = [row_of(setup, result(acks=setup.acks)) for setup in SETUPS]
+    assert [each.partition(":")[0] for each in doubts_of(rows)] == ["acks=1 lost nothing"]
+    assert not Matrix(rows, [], doubts_of(rows)).ok
+    rows[1] = row_of(SETUPS[1], result(lost=[5], acks="1"))
+    assert doubts_of(rows) == []
+    assert Matrix(rows, [], []).ok
+    text = _printed(capsys, matrix_tables(Matrix(rows, [], [])))
+    assert text.splitlines()[0].split("  ")[0] == "ACKS"
+    assert len(text.splitlines()) == 9
+
+
+# --- exit codes -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("found", "raised"),
+    [
+        ([result()], None),
+        ([result(), result(lost=[40])], NotHealthy),
+        ([result(budgets=Budgets(max_gap_ms=1))], NotHealthy),
+        ([result(), OperationFailed("broker 2 does not start")], OperationFailed),
+    ],
+    ids=["held", "a loss", "a budget", "not put back"],
+)
+def test_exit_codes(found: list[object], raised: type[Exception] | None, capsys: pytest.CaptureFixture[str]) -> None:
+    """What was found is shown, however it ends."""
+
+    class Run:
+        run_id, folder = "12345678", Path("/evidence")
+
+        def __enter__(self) -> Run:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def scenario(self, _: object) -> object:
+            answer = found.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+    rows = [PLANNED] * len(found)
+    prepared = mock.Mock(plan=plan(*rows), report=None, told=validate_run._Told())
+    prepared.begin.return_value = Run()
+    with mock.patch.object(validate_run, "_prepared") as given:
+        given.return_value.__enter__.return_value = prepared
+        given.return_value.__exit__.return_value = False
+        args = (Invocation(output="json"), None, mock.Mock(), None, None)
+        if raised is None:
+            validate_run.run_scenarios(*args, dry_run=False)
+        else:
+            with pytest.raises(raised):
+                validate_run.run_scenarios(*args, dry_run=False)
+    value = json.loads(capsys.readouterr().out)
+    assert value["ok"] == (raised is None)
+    assert len(value["scenarios"]) == len(rows) - (raised is OperationFailed)
+    assert (value["failed"] is not None) == (raised is OperationFailed)
+
+
+# --- the report's folder --------------------------------------------------------------------------------------------
+
+
+def test_the_report_is_a_folder(tmp_path: Path) -> None:
+    good, bad = result(), result(scenario="broker-loss", lost=[40], folder=Path("/evidence/broker-loss"))
+    value = run_value(plan(), "12345678", "/evidence", [good, bad])
+    write_report(tmp_path / "r", value, [good, bad])
+    assert {path.name for path in (tmp_path / "r").iterdir()} == {
+        "report.json", "report.md", "leader-election.svg", "broker-loss.svg",
+    }  # fmt: skip
+    assert json.loads((tmp_path / "r" / "report.json").read_text()) == json.loads(json.dumps(value))
+    text = (tmp_path / "r" / "report.md").read_text()
+    assert "**Not all held.**" in text
+    assert "## broker-loss: not held" in text
+    assert "- lost: 1 record acknowledged and not in the log" in text
+    assert f"| {KILL.name} | 3.0 | 3100 | 0 | 2500 | 9000 |" in text
+    assert "| 0 | 1, 2, 3 | 100 | 3100 |" in text
+    assert "![writes per second](broker-loss.svg)" in text
+    with pytest.raises(UsageError):
+        check_folder(tmp_path / "r")
+    with pytest.raises(UsageError):
+        check_folder(tmp_path / "no" / "r")
+    with pytest.raises(UsageError):
+        check_folder(tmp_path / "r" / "report.md")
+    check_folder(tmp_path / "new")
+
+
+def test_the_report_has_the_matrix_and_escapes_what_others_wrote() -> None:
+    found = result(acks="1", lost=[40])
+    matrix = Matrix([row_of(SETUPS[1], found)], [found], [])
+    value = {**matrix_value(plan(), "1", "/e", matrix), "cluster": "a|b\x1b<c>"}
+    text = "\n".join(markdown(value, [found], matrix.rows))
+    assert "| 1 | no | 1 | 180 | 0 | 1 | 0 | 0 | lost what it had acknowledged, as it may |" in text
+    assert "# Validation of a\\|b" in text
+    assert "\x1b" not in text
+    assert "\\<c\\>" in text
+
+
+# --- drawings -------------------------------------------------------------------------------------------------------
+
+
+def test_a_plot_has_the_seconds_and_the_faults() -> None:
+    plot = plot_of(sent(), [KILL])
+    assert plot.per_s == (20, 20, 20, 2, 0, 0, 18, 20, 20, 20, 20, 20)
+    assert plot.marks == (Mark(3.0, KILL.name),)
+    late = sent()
+    late.stop_ns = 10 * SECOND  # what was under way then is acknowledged behind it
+    assert plot_of(late, [KILL]).per_s == plot.per_s
+    assert plot_of(type(sent())(), [KILL]) == Plot((), ())
+
+
+def test_round_numbers_and_letters() -> None:
+    assert [ceiling(values) for values in ([], [0], [1], [3], [7], [18], [51], [100], [1001])] == [
+        1, 1, 1, 5, 10, 20, 100, 100, 2000,
+    ]  # fmt: skip
+    assert letters(3) == ["a", "b", "c"]
+    assert letters(28)[-2:] == ["27", "28"]
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 120, 300])
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_plot_fits_and_shows_a_second_without_writes(width: int, plain: bool) -> None:
+    per_s = [100] * 200
+    per_s[117] = 0
+    lines = plot_lines(Plot(tuple(per_s), (Mark(117.0, "kill"),)), width=width, plain=plain)
+    assert max(map(len, lines)) <= max(width, 20)
+    bars = [line.partition("|" if plain else "│")[2] for line in lines[:6]]
+    columns = min(width - 10, 200)
+    at = lines[6][10:].index("a")
+    assert abs(at - 117 * columns // 200) <= 1
+    assert all(len(line) <= at or line[at] == " " for line in bars)  # the empty second is right above its mark
+    assert lines[0].startswith("     100 ")
+    assert lines[-1] == "a 117.0 s: kill"
+    if plain:
+        assert all(line.isascii() for line in lines)
+
+
+def test_marks_on_each_other_and_hostile_names() -> None:
+    plot = Plot((5, 5), (Mark(0.1, "one"), Mark(0.2, "two\x1b[2J"), Mark(9.0, "late")))
+    lines = plot_lines(plot, width=30)
+    assert lines[6].split() == ["*c"]
+    assert "\x1b" not in "".join(lines)
+    assert plot_lines(Plot((), ())) == ["no write was acknowledged"]
+
+
+def test_a_drawing_is_well_formed_and_takes_nothing_from_elsewhere() -> None:
+    plot = Plot((0, 10, 20), (Mark(1.5, "kill <b> & \x07"), Mark(99.0, "late")))
+    text = plot_svg(plot, "title <script>")
+    root = ET.fromstring(text)
+    bars = [each for each in root.iter() if each.get("class") == "area"]
+    assert len(bars) == 2
+    assert float(bars[1].get("height") or 0) == 2 * float(bars[0].get("height") or 0)
+    lines = [each for each in root.iter() if each.get("class") == "fault"]
+    assert len(lines) == 2
+    assert max(float(each.get("x1") or 0) for each in lines) <= 860
+    assert "<script" not in text
+    assert "href" not in text
+    assert ET.fromstring(plot_svg(Plot((), ()), "none")) is not None
+
+
+def test_a_fault_has_the_moment_of_the_plot() -> None:
+    late = Fault("late", 20 * SECOND, ())
+    assert plot_of(sent(), [late]).marks == (Mark(20.0, "late"),)
