@@ -82,11 +82,14 @@ def kctl(tmp_path_factory: pytest.TempPathFactory, shared: dict[str, str]) -> Kc
 
 
 @pytest.fixture
-def own_kctl(tmp_path: Path, shared: dict[str, str]) -> Kctl:
-    """The console script with a HOME of this test alone: no context, no cluster."""
+def own_kctl(tmp_path: Path, shared: dict[str, str]) -> Iterator[Kctl]:
+    """The console script with a HOME of this test alone: no context, no cluster; what it made there is stopped."""
     home = tmp_path / "home"
     home.mkdir()
-    return Kctl(home, shared)
+    own = Kctl(home, shared)
+    yield own
+    for left in sorted(home.glob(".local/share/kctl/clusters/*/cluster.json")):
+        own("cluster", "destroy", left.parent.name, "--yes", "--confirm-cluster", left.parent.name, timeout=120)
 
 
 @pytest.fixture(scope="session")

@@ -245,8 +245,8 @@ def test_diagnose_finds_nothing_on_a_healthy_cluster(
     result = kctl("cluster", "diagnose", "--watch-for", "2s", "-o", "json")
     found = json.loads(result.out)
     assert list(found) == [
-        "partition_count", "offline", "under_replicated", "suspects", "held_back", "watched_ms", "isr_changes",
-        "failures",
+        "partition_count", "offline", "under_replicated", "under_min_isr", "suspects", "held_back", "watched_ms",
+        "isr_changes", "failures",
     ]  # fmt: skip
     assert found["watched_ms"] == 2000
     assert not [row for row in found["held_back"] if row["topic"] == mine]

@@ -23,6 +23,7 @@ from kctl.errors import (
     NotSupported,
     NotZooKeeper,
     OutcomeUnknown,
+    TlsMismatch,
 )
 from kctl.zk.session import zookeeper
 from kctl_testing import TestCluster, eventually
@@ -244,7 +245,7 @@ def test_what_is_not_zookeeper(cluster: TestCluster, broker: SecureBroker) -> No
     started = time.monotonic()
     with pytest.raises(NotZooKeeper, match="Kafka broker"), zookeeper(cluster.bootstrap.split(",")[0]):
         pass
-    with pytest.raises(NotZooKeeper), zookeeper(f"localhost:{broker.ports['TLS']}"):
+    with pytest.raises(TlsMismatch), zookeeper(f"localhost:{broker.ports['TLS']}"):
         pass
     with pytest.raises(ConnectionRefused), zookeeper(f"127.0.0.1:{broker.closed_port}/x"):
         pass

@@ -161,7 +161,7 @@ def transactions(spark: Spark, load: Load) -> Iterator[str]:
     name = f"{load.topic}.transactions"
     with connect(spark.target) as client:
         client.admin().create_topics({name: {"num_partitions": 2, "replication_factor": 3}})
-        producer = client.producer(transactional_id=name, transaction_timeout_ms=600_000)
+        producer = client.producer(transactional_id=name, transaction_timeout_ms=900_000)
         producer.init_transactions()
         for messages in (2, 1):
             producer.begin_transaction()

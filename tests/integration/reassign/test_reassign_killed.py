@@ -42,7 +42,7 @@ def _prepare(arena: Arena, *, size: int = 0) -> tuple[str, str, dict[str, Any]]:
 @pytest.mark.parametrize("step", [step.value for step in Step])
 def test_killed_and_resumed(arena: Arena, step: str, moment: str) -> None:
     command = AFTER_AN_APPLY.get(step)
-    topic, plan, configs = _prepare(arena, size=300_000 if command else 0)
+    topic, plan, configs = _prepare(arena, size=600_000 if command else 0)
     apply = [plan, "--max-concurrent-moves", "2", "--throttle"]
     if command:
         arena.abandoned(*apply, "50kB/s")
