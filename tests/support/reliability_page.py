@@ -49,8 +49,10 @@ def page(text: str) -> str:
     """The page with each part between its marks made anew."""
     for name, make in (("all", _all), ("matrix", _matrix)):
         mark = rf"(<!-- measured: {name} -->\n).*?(<!-- end -->\n)"
-        body = json.loads((KEPT / f"{name}.json").read_text())
-        text = re.sub(mark, lambda found, body=body, make=make: found[1] + make(body) + found[2], text, flags=re.DOTALL)
+        measured = make(json.loads((KEPT / f"{name}.json").read_text()))
+        parts = re.split(mark, text, maxsplit=1, flags=re.DOTALL)
+        assert len(parts) == 4, f"the page has no part of {name}"
+        text = parts[0] + parts[1] + measured + parts[2] + parts[3]
     return text
 
 

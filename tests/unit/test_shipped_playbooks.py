@@ -1,4 +1,4 @@
-"""What holds of every playbook that comes with kctl: described, without a problem, with a runbook and a run in tests."""
+"""What holds of every playbook that comes with kctl: described, no problem, with a runbook and a run in tests."""
 
 from __future__ import annotations
 
@@ -75,5 +75,5 @@ def test_the_commands_of_a_runbook_fit_the_playbook(name: str) -> None:
         words = shlex.split(line)
         playbook = _playbook(words[3])
         given = [words[at + 1] for at, word in enumerate(words) if word == "-p"]
-        collect(playbook, given)
+        collect(playbook, given, environment={})
         selection(playbook, None, [])
