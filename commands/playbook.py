@@ -79,7 +79,7 @@ def _tables(found: ShownPlaybook) -> list[Table]:
         Column("description"),
     ]
     steps = [
-        Column("id", "STEP", name=True),
+        Column("step", name=True),
         Column("operation"),
         Column("changes"),
         Column("when"),

@@ -111,7 +111,7 @@ def ask_once(
     overview = shown(Found(playbook.source or Path(playbook.file), playbook.file, shipped=False), playbook)
     chosen = Selection(first, tuple(only))
     left_out = {each.id for each in playbook.steps if chosen.reason_against(playbook, each) is not None}
-    steps = [each for each in overview.steps if each.id not in left_out]
+    steps = [each for each in overview.steps if each.step not in left_out]
     changing = [each for each in steps if each.changes]
     if not changing:
         return frozenset()
@@ -120,7 +120,7 @@ def ask_once(
     output.note(f"{playbook.name} {where}{cluster}: {len(changing)} of {len(steps)} steps can change something")
     for each in changing[:_SHOWN]:
         part = "" if each.part == "steps" else f" ({each.part.replace('_', ' ')})"
-        output.note(f"  {each.id}: {each.operation}{part}{' for each item' if each.loop else ''}")
+        output.note(f"  {each.step}: {each.operation}{part}{' for each item' if each.loop else ''}")
     if len(changing) > _SHOWN:
         output.note(f"  and {len(changing) - _SHOWN} more")
     confirmed = set()

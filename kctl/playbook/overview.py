@@ -44,10 +44,10 @@ class ShownParameter:
 
 @dataclass(frozen=True, slots=True)
 class ShownStep:
-    """part: «steps», «on_failure» or «finally». operation: or the kind of an own step; of an include with the name of
+    """step: its id. part: «steps», «on_failure» or «finally». operation: or the kind of an own step; of an include with the name of
     what it includes. changes: whether it can change something; dry_run: whether it can tell what before."""
 
-    id: str
+    step: str
     name: str
     part: str
     operation: str
@@ -116,7 +116,7 @@ def _steps(playbook: Playbook, known: Operations) -> Iterator[ShownStep]:
             changes, dry_run = _effect(playbook, step, known, depth=0)
             name = step.arguments.get("playbook") if step.kind == "include" else None
             yield ShownStep(
-                id=step.id,
+                step=step.id,
                 name=step.name,
                 part=part,
                 operation=f"{step.kind} {name}" if name else step.kind,

@@ -50,6 +50,8 @@ def _prepare(run: InProcess, cluster: TestCluster, home: Path, stack: ExitStack)
     place = ("--topic", f"{topic}:0", "--to-offset", "1", "--create")
     run.ok("group", "reset-offsets", group, *place, "--yes", "--context", "open")
     (home / "new.yaml").write_text(f"topics:\n  - name: {WORDS['NEW']}\n    partitions: 1\n    replication_factor: 1\n")
+    play = f"playbook: 1\nname: play\nsteps:\n- topic.create: {{names: [{WORDS['NEW']}]}}\n"
+    (home / "play.yaml").write_text(play)
     exported = run.ok("group", "export", group, "--context", "open", "-o", "json").out
     (home / "offsets.json").write_text(exported.replace(f'"{group}"', f'"{group}-imported"'))
     with connect(admin.target) as client:  # the leader stays, and is not the preferred one any more

@@ -9,6 +9,7 @@ from typing import Any
 READING = {
     "cluster status", "cluster list", "cluster logs", "cluster env", "cluster health", "doctor", "cluster diagnose",
     "context list", "context show", "context test",
+    "playbook status",
     "topic list", "topic describe", "topic offsets", "topic export", "topic watch",
     "topic reassign show", "topic reassign status", "topic reassign verify",
     "config get", "config explain", "config diff",

@@ -2,8 +2,8 @@
 
 TOPIC has three partitions with records, on brokers 1 and 2, and retention.ms of its own; its first partition is not led
 by the preferred leader. SECOND is open in a transaction from offset 0. GROUP has committed, MEMBERS has a member.
-FOLDER has new.yaml (a topic that is not there), offsets.json (a group's offsets), plan.json (a reassignment) and
-done.json (one that was carried out).
+FOLDER has new.yaml (a topic that is not there), offsets.json (a group's offsets), plan.json (a reassignment), done.json
+(one that was carried out) and play.yaml (a playbook that makes a topic).
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ CLUSTER: dict[str, str] = {
     "group delete": "GROUP",
     "group delete-offsets": "GROUP --topic TOPIC",
     "group remove-member": "MEMBERS --all",
+    "capacity": "--measure --duration 1s",
+    "playbook run": "FOLDER/play.yaml",
     "transaction abort": "SECOND --partition 0 --start-offset 0 --force",
 }
 # With an authorizer. alice has an ACL, a quota and a password.
@@ -59,6 +61,7 @@ ELSEWHERE: dict[str, str] = {
     "cluster export": "reads", "group export": "reads", "topic reassign plan": "reads", "spark snapshot": "reads",
     **dict.fromkeys(("context use", "context add", "context import", "context remove"), "changes kctl's own config"),
     "topic reassign pause": "stops what was begun and confirmed",
+    "playbook resume": "needs a run that was interrupted; it asks as `playbook run` does, by the same function",
     "topic reassign resume": "needs a run that was interrupted: test_protected_contexts.py reads how it asks",
     **dict.fromkeys(("segment verify", "spark warm", "spark bundle"), "changes files of this machine alone"),
     **dict.fromkeys(("runtime install", "runtime remove"), "changes files of this machine alone"),

@@ -178,7 +178,7 @@ def test_show_for_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
         "choices": [], "minimum": None, "maximum": None,
     }  # fmt: skip
     assert shown["steps"][1] == {
-        "id": "make", "name": "Make", "part": "steps", "operation": "topic.create", "changes": True, "dry_run": True,
+        "step": "make", "name": "Make", "part": "steps", "operation": "topic.create", "changes": True, "dry_run": True,
         "when": "topics.value | length == 0", "loop": False, "register": None, "on_error": "fail", "line": 14,
     }  # fmt: skip
     assert [step["part"] for step in shown["steps"]][-1] == "finally"

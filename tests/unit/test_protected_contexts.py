@@ -16,8 +16,8 @@ from kctl.errors import NotConfirmed, UsageError
 from protected_cases import CLUSTER, ELSEWHERE, SECURE
 
 COMMANDS = Path(kctl.__file__).parent / "commands"
-# Questions about files of this machine, or kctl's own config.
-WITHOUT_A_CLUSTER = {"out_file.py", "runtime.py", "segment_verify.py", "context.py"}
+# Questions about files of this machine, kctl's own config, or those that a playbook has (its run has asked before).
+WITHOUT_A_CLUSTER = {"out_file.py", "runtime.py", "segment_verify.py", "context.py", "playbook_run.py"}
 
 
 def test_each_command_that_changes_something_has_a_case() -> None:

@@ -34,6 +34,10 @@ NOT_RESULTS = {
     # what the library is told and works with
     "Broker", "ClusterState", "Destination", "LagReport", "LastRun", "PlanBroker", "PlanCluster", "Prepared", "Reached",
     "Run", "Snapshot", "TopicState",
+    # of cluster.yaml, in which a cluster is written down
+    "BrokerNode", "ClusterSpec", "ZooKeeperNode",
+    # of a playbook, whose steps have an id
+    "Step",
     # parts of a plan's file, which has a version of its own
     "BrokerLoad", "LogDirLoad", "Plan",
     # `partitions` is a map while records are sent; commands/produce_report.py makes rows of it
