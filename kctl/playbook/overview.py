@@ -44,8 +44,8 @@ class ShownParameter:
 
 @dataclass(frozen=True, slots=True)
 class ShownStep:
-    """step: its id. part: «steps», «on_failure» or «finally». operation: or the kind of an own step; of an include with the name of
-    what it includes. changes: whether it can change something; dry_run: whether it can tell what before."""
+    """step: its id. part: «steps», «on_failure» or «finally». operation: or the kind of an own step; of an include with
+    the name of what it includes. changes: whether it can change something; dry_run: whether it can tell what before."""
 
     step: str
     name: str

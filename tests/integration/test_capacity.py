@@ -60,7 +60,7 @@ def test_a_measured_plan(kctl: Kctl, before: set[str]) -> None:
 @pytest.mark.parametrize("compression", ["none", "lz4"])
 def test_measured_alone(kctl: Kctl, before: set[str], compression: str) -> None:
     found = kctl.json(
-        "capacity", "--measure", "--duration", "500ms", "--max-bytes", "2MB", "--acks", "1", "--compression-codec",
+        "capacity", "--measure", "--duration", "2s", "--max-bytes", "2MB", "--acks", "1", "--compression-codec",
         compression, "--replication-factor", "1", "--yes",
     )  # fmt: skip
     assert found["plan"] is None
@@ -123,7 +123,7 @@ def test_what_a_killed_one_left(kctl: Kctl, before: set[str], killed: str, tmp_p
     other = elsewhere.ok("capacity", "--measure", "--dry-run")
     assert f"{killed} looks like another machine's measurement" in other.err
     assert _topics(kctl) == before | {killed}, "a dry run deletes nothing"
-    done = kctl.ok("capacity", "--measure", "--duration", "500ms", "--max-bytes", "1MB", "--yes")
+    done = kctl.ok("capacity", "--measure", "--duration", "2s", "--max-bytes", "1MB", "--yes")
     assert f"removed {killed}" in done.err
     assert (_topics(kctl), _records(kctl)) == (before, [])
 
