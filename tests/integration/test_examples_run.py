@@ -47,6 +47,7 @@ ELSEWHERE = {
     "transaction describe": "an open transaction",
     "transaction abort": "an open transaction",
     "transaction producers": "an open transaction",
+    "playbook resume": "a run that ended early: test_playbook_run.py, test_playbook_killed.py",
     "topic create": "the fixture `prepared` runs it",
     "topic watch": "runs until Ctrl-C",
     "cluster export": "refuses to replace its own file: test_cluster_export.py",
