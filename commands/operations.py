@@ -34,6 +34,8 @@ ALIASES = {"lag.check": "lag"}
 _WITHOUT_END = frozenset({"--watch", "--follow"})
 # Commands for a person at a terminal, or that would run a playbook within a playbook (`include` is for that).
 _NOT_OPERATIONS = frozenset({"completion", "demo", "topic watch", "zk watch", "playbook"})
+# Their JSON is a line for each record, however many there are.
+_JSON_LINES = frozenset({"consume", "cluster logs", "segment dump", "segment find"})
 # What changes something of a cluster, or writes a file, and has no --dry-run.
 WITHOUT_DRY_RUN = {
     "cluster warm": "fills a cache",
@@ -247,7 +249,7 @@ def run(
         confirm_cluster=where.confirm_cluster,
         yes=True,
     )
-    captured = _Captured()
+    captured = _Captured(lines=" ".join(operation.command) in _JSON_LINES)
     stdout, stderr = sys.stdout, sys.stderr
 
     def tell(line: str) -> None:
@@ -277,8 +279,10 @@ def run(
 class _Captured(io.RawIOBase):
     """Standard output, up to a limit."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, lines: bool) -> None:
+        """lines: the value is a list, also of one line or of none."""
         super().__init__()
+        self._lines = lines
         self._data = bytearray()
         self._full = False
 
@@ -302,13 +306,14 @@ class _Captured(io.RawIOBase):
             return None
         text = self._data.decode("utf-8", "surrogateescape").strip()
         if not text:
-            return None
+            return [] if self._lines else None
+        if not self._lines:
+            try:
+                return json.loads(text)
+            except ValueError:
+                pass
         try:
-            return json.loads(text)
-        except ValueError:
-            pass
-        try:
-            return [json.loads(line) for line in text.splitlines()]
+            return [json.loads(line) for line in text.split("\n")]  # not splitlines: U+2028 may be in a value
         except ValueError:
             return text
 

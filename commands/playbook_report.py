@@ -119,5 +119,8 @@ def tables(report: RunReport) -> Sequence[Table]:
         Column("attempts", align="right", wide=True),
         Column("message"),
     ]
-    rows = [{**jsonable(each), "duration_ms": each.duration_ms or None} for each in report.steps]
+    rows = [
+        {**jsonable(each), "duration_ms": None if each.state is State.SKIPPED else each.duration_ms}
+        for each in report.steps
+    ]
     return [Table(columns, rows, title=title(report))]

@@ -8,7 +8,7 @@ from typing import Any
 
 from kctl.errors import ExitCode, NotHealthy, OperationFailed
 from kctl.playbook import check as dry
-from kctl.playbook.changes import changed
+from kctl.playbook.changes import can_change, changed
 from kctl.playbook.expressions import condition
 from kctl.playbook.frames import Frame
 from kctl.playbook.looking import looked_at
@@ -118,7 +118,8 @@ def _run(act: Act, operation: Operation, outside: Outside, *, dry_run: bool) -> 
 def _result(act: Act, operation: Operation, outcome: Outcome, *, dry_run: bool) -> Result:
     code, value = outcome.exit_code, outcome.value
     changes = code not in _UNDONE and (
-        (operation.changes and code == ExitCode.FAILED) or changed(operation.name, value, act.arguments)
+        (can_change(operation, act.arguments) and code == ExitCode.FAILED)
+        or changed(operation.name, value, act.arguments)
     )
     if code in act.step.accept or (dry_run and dry.fulfilled(operation, value, act.arguments, code)):
         made = State.WOULD_CHANGE if dry_run else State.CHANGED

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from kctl.playbook.own_steps import OWN_STEPS
+
 if TYPE_CHECKING:
-    from kctl.playbook.operations import Operation
+    from kctl.playbook.model import Step
+    from kctl.playbook.operations import Operation, Operations
 
 Rule = Callable[[Any, Mapping[str, Any]], bool]
 
@@ -188,6 +191,19 @@ def can_change(operation: Operation, arguments: Mapping[str, Any]) -> bool:
     """Whether an operation with these arguments may change something, as far as can be told before."""
     name = ".".join(operation.command).replace("-", "_")
     return operation.changes and (name not in ONLY_WITH or only_with(name)(None, arguments))
+
+
+def can_change_step(step: Step, known: Operations) -> bool:
+    """The same of a step that is no include."""
+    own = OWN_STEPS.get(step.kind)
+    if own is not None:
+        return own.changes
+    return not step.dry_run and can_change(known.find(step.kind), step.arguments)
+
+
+def may_have_changed(kind: str, *, looks: bool) -> bool:
+    """The same of a step that began and did not end, of which a journal says that it is an operation that looks."""
+    return OWN_STEPS[kind].changes if kind in OWN_STEPS else not looks
 
 
 def changed(operation: str, value: Any, arguments: Mapping[str, Any]) -> bool:

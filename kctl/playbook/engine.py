@@ -13,6 +13,7 @@ from typing import Any, Literal
 from kctl.errors import ExitCode, KctlError, NotConfirmed, OperationFailed
 from kctl.playbook import check as dry
 from kctl.playbook.acts import Act, perform
+from kctl.playbook.changes import can_change_step, may_have_changed
 from kctl.playbook.expressions import condition, parse
 from kctl.playbook.frames import Frame, of_item
 from kctl.playbook.includes import inner_frame, result_of
@@ -20,11 +21,11 @@ from kctl.playbook.model import Playbook, Step
 from kctl.playbook.operations import Where
 from kctl.playbook.outside import Choice, Outside
 from kctl.playbook.own_acts import NAMING, PURE, arguments_of, check_argv
-from kctl.playbook.own_steps import OWN_STEPS
 from kctl.playbook.parameters import Values
 from kctl.playbook.repeats import repeatable
 from kctl.playbook.report import StepReport, cut
 from kctl.playbook.run_journal import Done, RunJournal, digest_of
+from kctl.playbook.secret_values import named_secrets, names_with_secrets, values_with_secrets
 from kctl.playbook.selection import Selection
 from kctl.playbook.states import Failure, Result, State, exit_code_of_run, failed, of_items, skipped
 from kctl.playbook.step_settings import items_of, settings_of
@@ -68,7 +69,7 @@ class Engine:
         self._secrets: list[object] = []
         self._uncertain = False  # of a dry run: something would have changed
         # What was begun and has no end may have changed something, whatever it finds the second time.
-        self._changed = any(self._can_change(each.kind) for each in journal.state.open.values())
+        self._changed = any(may_have_changed(each.kind, looks=each.looks) for each in journal.state.open.values())
         self._inner: dict[str, Failure] = {}  # of includes, by their keys
         self._interrupts: list[KeyboardInterrupt] = []
         self._hide(secrets)
@@ -79,7 +80,7 @@ class Engine:
         self._hide([values.values[name] for name in values.secrets])
         trail = (str(playbook.source.resolve()),) if playbook.source is not None else ("",)
         variables = {**values.values, "run_id": self._journal.run_id}
-        frame = Frame(playbook, variables, where, self._settings.confirmed, trail=trail)
+        frame = Frame(playbook, variables, where, self._settings.confirmed, trail=trail, secret=values.secrets)
         failure, interrupted = None, False
         try:
             failure = self._playbook(frame)
@@ -100,8 +101,10 @@ class Engine:
         return self._journal.redactor
 
     def _hide(self, secrets: Sequence[object]) -> None:
-        self._secrets += secrets
-        self._journal.redactor = Redactor(self._secrets)
+        new = [each for each in secrets if each not in self._secrets]
+        if new:
+            self._secrets += new
+            self._journal.redactor = Redactor(self._secrets)
 
     # --- parts
 
@@ -201,7 +204,7 @@ class Engine:
         """Whether a step that ended is done again, as the journal does not have its value: one that changes nothing."""
         if self._whole(step, key, done) or done.fatal or (step.register is None and step.kind not in NAMING):
             return False
-        return not self._can_change(step.kind)
+        return not self._can_change(step)
 
     def _whole(self, step: Step, key: str, done: Done) -> bool:
         return done.whole and (step.loop is None or all(each.whole for each in self._items(key)))
@@ -292,9 +295,11 @@ class Engine:
             variables = of_item(frame.variables, item, index)
             result = self._item(frame, step, report, variables, handler)
             results.append(result)
+            if result.failed and result.message:
+                self._note(report, result.message)
             if step.kind in NAMING and isinstance(result.value, Mapping):
                 frame.variables.update(result.value)
-            if result.failed and step.on_error == "fail" and not self._settings.check and self._can_change(step.kind):
+            if result.failed and step.on_error == "fail" and not self._settings.check and self._can_change(step):
                 break
         total = of_items(results)
         if step.kind == "set" and not total.failed:
@@ -321,26 +326,29 @@ class Engine:
             self._journal.step_ended(key, result, fatal=fatal, handler=handler)
         return result
 
-    def _can_change(self, kind: str) -> bool:
-        own = OWN_STEPS.get(kind)
-        return own.changes if own is not None else self._outside.known.find(kind).changes
+    def _can_change(self, step: Step) -> bool:
+        return can_change_step(step, self._outside.known)
 
     def _act(
         self, frame: Frame, step: Step, report: StepReport, key: str, variables: Mapping[str, Any], handler: bool,
         digest: str | None,
     ) -> Result:  # fmt: skip
         """Do the step, or one item of it; the journal knows before. Raises KctlError."""
+        secret = names_with_secrets(step, frame.secret)
+        self._hide(values_with_secrets(step, variables, secret))
+        frame.secret |= named_secrets(step, secret) if step.kind == "set" else frozenset()
         arguments = arguments_of(step, variables)
         settings = settings_of(step, variables)
         check_argv(step, arguments, self.redactor)
         inner = None
         if step.kind == "include":
-            inner = inner_frame(frame, key, arguments, settings, self._journal, self._outside, self.redactor)
+            hidden = named_secrets(step, secret)
+            inner = inner_frame(frame, key, arguments, settings, self._journal, self._outside, hidden)
             self._hide(inner.secrets)
         if step.kind not in PURE:
             self._journal.began(
                 key, name=step.name, kind=step.kind, repeatable=repeatable(step, arguments),
-                looks=step.is_operation and not self._can_change(step.kind), handler=handler, arguments=arguments,
+                looks=step.is_operation and not self._can_change(step), handler=handler, arguments=arguments,
                 item_digest=digest,
                 included=None if inner is None else inner.entry,
             )  # fmt: skip

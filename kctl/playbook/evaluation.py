@@ -66,6 +66,10 @@ class Evaluator:
         """The error to raise for the node that is being evaluated."""
         return ExpressionError(message, self._at, hint=hint)
 
+    def missing(self, message: str) -> Missing:
+        """What the node that is being evaluated gives when there is nothing: `default` may stand in for it."""
+        return Missing(message, self._at)
+
     def touch(self, amount: int) -> None:
         """Count work. Raises ExpressionError when it is too much."""
         self._work += amount

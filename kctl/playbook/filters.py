@@ -82,19 +82,19 @@ def list_(run: Evaluator, value: Any) -> list[Any]:
 
 
 def first(run: Evaluator, value: Any) -> Any:
-    """The first item."""
+    """The first item; of none, what `default` stands in for."""
     return _at_end(run, value, 0)
 
 
 def last(run: Evaluator, value: Any) -> Any:
-    """The last item."""
+    """The last item; of none, what `default` stands in for."""
     return _at_end(run, value, -1)
 
 
 def _at_end(run: Evaluator, value: Any, index: int) -> Any:
     items = value if isinstance(value, str) else _items(run, value)
     if not items:
-        raise run.fail("it is empty")
+        return run.missing("it is empty")
     return items[index]
 
 

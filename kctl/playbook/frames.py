@@ -18,7 +18,7 @@ from kctl.playbook.states import Failure, Result, skipped
 class Frame:
     """variables: parameters, registers, what `set` named. confirmed: protected contexts that somebody said yes to.
     prefix: of the keys of its steps. trail: the playbooks that led here. lost: registers of which the journal has no
-    values any more, and their steps. in_handler: it is within a final step."""
+    values any more, and their steps. in_handler: it is within a final step. secret: names of secret variables."""
 
     playbook: Playbook
     variables: dict[str, Any] = field(repr=False)
@@ -28,6 +28,7 @@ class Frame:
     trail: tuple[str, ...] = ()
     lost: dict[str, str] = field(default_factory=dict)
     in_handler: bool = False
+    secret: frozenset[str] = frozenset()
 
     @property
     def depth(self) -> int:

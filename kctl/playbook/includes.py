@@ -19,7 +19,6 @@ from kctl.playbook.run_journal import RunJournal
 from kctl.playbook.shipped import find, text_of
 from kctl.playbook.states import Failure, Result, State
 from kctl.playbook.step_settings import StepSettings
-from kctl.secrets import Redactor
 
 
 @dataclass(frozen=True)
@@ -38,9 +37,11 @@ def inner_frame(
     settings: StepSettings,
     journal: RunJournal,
     outside: Outside,
-    redactor: Redactor,
+    secret: frozenset[str],
 ) -> Inner:
-    """Raises NotFound, InvalidFile with all problems, UsageError for its parameters, Refused for a loop of includes."""
+    """secret: parameters that the step makes of secrets.
+
+    Raises NotFound, InvalidFile with all problems, UsageError for its parameters, Refused for a loop of includes."""
     entry = journal.included(key) or _entry(frame, str(arguments["playbook"]))
     source = None if entry["source"] is None else Path(entry["source"])
     here = "" if source is None else str(source.resolve())
@@ -54,11 +55,12 @@ def inner_frame(
     given = arguments.get("parameters") or {}
     if not isinstance(given, Mapping):
         raise UsageError("the parameters of an include are a mapping", hint="parameters: {name: value}")
+    redactor = journal.redactor
     hidden = frozenset(name for name, value in given.items() if redactor.value(value) != value)
-    values = included(playbook, given, hidden)
+    values = included(playbook, given, hidden | secret)
     inside = Frame(
         playbook, {**values.values, "run_id": journal.run_id}, frame.where_of(settings.context), frame.confirmed,
-        prefix=f"{key}/", trail=(*frame.trail, here),
+        prefix=f"{key}/", trail=(*frame.trail, here), secret=values.secrets,
     )  # fmt: skip
     return Inner(inside, entry, [values.values[name] for name in values.secrets])
 

@@ -32,25 +32,26 @@ def sites_of(step: Step) -> Iterator[Site]:
             yield Site(written, key, written[key], alone=True)
     for key in _TEXTS:
         if key in written:
-            yield from _texts(written, key, written[key])
+            yield from sites_within(written, key, written[key])
     own = OWN_STEPS.get(step.kind)
     for key, value in step.arguments.items():
         argument = own.argument(key) if own else None
         if argument is not None and argument.kind == "condition":
-            yield from (site._replace(alone=True) for site in _texts(step.arguments, key, value))
+            yield from (site._replace(alone=True) for site in sites_within(step.arguments, key, value))
         else:
-            yield from _texts(step.arguments, key, value)
+            yield from sites_within(step.arguments, key, value)
 
 
-def _texts(holder: Any, key: Any, value: Any) -> Iterator[Site]:
+def sites_within(holder: Any, key: Any, value: Any) -> Iterator[Site]:
+    """Those of what is written under a key, or of an item of a list."""
     if isinstance(value, str):
         yield Site(holder, key, value, alone=False)
     elif isinstance(value, YamlMap):
         for inner in value:
-            yield from _texts(value, inner, value[inner])
+            yield from sites_within(value, inner, value[inner])
     elif isinstance(value, YamlList):
         for index, each in enumerate(value):
-            yield from _texts(value, index, each)
+            yield from sites_within(value, index, each)
 
 
 class Scope:
@@ -87,7 +88,7 @@ class Scope:
 
     def _names(self, holder: Any, key: Any, value: Any) -> set[str]:
         found: set[str] = set()
-        for site in _texts(holder, key, value):
+        for site in sites_within(holder, key, value):
             try:
                 found |= {used.name for each, _ in _expressions(site) for used in each.names}
             except ExpressionError:
@@ -157,7 +158,7 @@ class Scope:
         if step.kind != "run":
             return
         argv = step.arguments.get("argv")
-        for site in _texts(step.arguments, "argv", argv):
+        for site in sites_within(step.arguments, "argv", argv):
             shown = self._names(site.holder, site.key, site.text) & self._secret
             if shown:
                 self._problems.value(

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from kctl.errors import KctlError
-from kctl.playbook.changes import can_change
+from kctl.playbook.changes import can_change_step
 from kctl.playbook.model import MAX_INCLUDE_DEPTH, Playbook, Step
 from kctl.playbook.operations import Operations, operations
-from kctl.playbook.own_steps import OWN_STEPS
 from kctl.playbook.shipped import Found
 
 
@@ -134,14 +133,8 @@ def _effect(playbook: Playbook, step: Step, known: Operations, depth: int) -> tu
     """Whether a step can change something, and whether it can tell what before."""
     if step.kind == "include":
         return _of_included(playbook, step, known, depth)
-    own = OWN_STEPS.get(step.kind)
-    if own is not None:
-        return own.changes, not own.changes
-    operation = known.find(step.kind)
-    if step.dry_run:
-        return False, True
-    changes = can_change(operation, step.arguments)
-    return changes, operation.dry_run or not changes
+    changes = can_change_step(step, known)
+    return changes, not changes or (step.is_operation and known.find(step.kind).dry_run)
 
 
 def _of_included(playbook: Playbook, step: Step, known: Operations, depth: int) -> tuple[bool, bool]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from kctl.errors import ExitCode, InvalidFile, TimedOut, UsageError
 from kctl.playbook.check import NO_DRY_RUN
 from kctl.playbook.expressions import ExpressionError, condition, is_expression, render
+from kctl.playbook.json_text import value_of_json
 from kctl.playbook.model import Playbook, Step
 from kctl.playbook.outside import Outside
 from kctl.playbook.states import Result, State
@@ -176,8 +176,8 @@ def _run(
     wrong = None
     if arguments.get("parse") == "json":
         try:
-            value["json"] = json.loads(stdout)
-        except (ValueError, RecursionError):
+            value["json"] = value_of_json(stdout)
+        except ValueError:
             value["json"], wrong = None, "what it printed is no JSON"
     if done.returncode not in step.accept:
         last = next((line.strip() for line in reversed((stderr or stdout).splitlines()) if line.strip()), "")

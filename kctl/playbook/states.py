@@ -75,7 +75,7 @@ def failed(error: KctlError, *, changed: bool = False, value: Any = None) -> Res
 
 
 _ORDER = (State.FAILED, State.UNKNOWN, State.WOULD_CHANGE, State.CHANGED, State.OK)
-_TOLD = 20  # failed items that are named
+_TOLD = 3  # failed items that are named; each is told when it fails
 
 
 def of_items(results: Sequence[Result]) -> Result:

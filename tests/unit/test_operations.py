@@ -212,7 +212,16 @@ Run = Callable[..., tuple[Any, list[str]]]
 def run(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
     """Runs a function as the operation `probe.act`; gives its outcome and the notes. The streams are looked at."""
 
-    def act(function: Callable[[Invocation], Any], *, stdin: bytes = b"", dry_run: bool = False, **where: Any) -> Any:
+    def act(
+        function: Callable[[Invocation], Any],
+        *,
+        stdin: bytes = b"",
+        dry_run: bool = False,
+        lines: bool = False,
+        **where: Any,
+    ) -> Any:
+        if lines:
+            monkeypatch.setattr(operations, "_JSON_LINES", frozenset({"probe act"}))
         group = CommandGroup("Probe.")
 
         @group.command("act")
@@ -263,12 +272,25 @@ def test_json_is_the_value_and_stderr_are_notes(run: Run) -> None:
         ("  \n", None),
         ("3", 3),
         ('{"a":1}\n{"a":2}\n', [{"a": 1}, {"a": 2}]),
+        ('{"a":"\u2028"}\n{"a":2}\n', [{"a": "\u2028"}, {"a": 2}]),
         ("plain\ntext\n", "plain\ntext"),
     ],
 )
 def test_what_was_printed(run: Run, text: str, value: Any) -> None:
     outcome, _ = run(lambda inv: sys.stdout.write(text) and None)
     assert outcome.value == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("", []), ('{"a":1}\n', [{"a": 1}]), ('{"a":1}\n{"a":2}\n', [{"a": 1}, {"a": 2}])]
+)
+def test_a_stream_is_a_list_however_much_it_is(run: Run, text: str, value: Any) -> None:
+    outcome, _ = run(lambda inv: sys.stdout.write(text) and None, lines=True)
+    assert outcome.value == value
+
+
+def test_streams_are_commands() -> None:
+    assert {name.replace(" ", ".") for name in operations._JSON_LINES} <= set(operations.names())
 
 
 def test_bytes_and_characters_that_are_no_text(run: Run) -> None:

@@ -196,7 +196,8 @@ def test_a_loop_that_fails() -> None:
     ending = run(_steps("- id: l\n  loop: [1, 2, 3]\n  assert: {that: item == 2, message: 'bad {{ item }}'}\n"), world)
     assert messages(ending)["l"] == "bad 1; bad 3"
     ending = run(_steps("- id: l\n  loop: '{{ range(100) }}'\n  assert: {that: item < 50}\n"), World())
-    assert (messages(ending)["l"] or "").endswith("; and 30 more")
+    assert (messages(ending)["l"] or "").endswith("; and 47 more")
+    assert len(ending.steps[0].notes) == 50
 
 
 def test_on_error_continue() -> None:
@@ -658,3 +659,48 @@ def test_secrets_are_in_no_report() -> None:
     assert "aHVudGVyMjI=" not in shown
     assert ending.steps[0].notes == ["hello ***"]
     assert messages(ending)["fails"] == "no *** here"
+
+
+MADE = f"""\
+{HEAD}parameters: {{pw: {{secret: true}}}}
+steps:
+- id: name
+  set: {{up: "{{{{ pw | upper }}}}", long: "{{{{ pw | length > 4 }}}}"}}
+- id: more
+  set: {{both: "{{{{ up }}}}-{{{{ up | reverse }}}}"}}
+- id: told
+  tell: >-
+    it is {{{{ both }}}}, {{{{ pw | replace('hunter', 'seeker') }}}}
+    and {{{{ up | lower | replace('h', 'p') }}}}: {{{{ long }}}}
+- id: each
+  loop: ["{{{{ pw | replace('2', '3') }}}}"]
+  run: {{argv: [login], env: {{PW: "{{{{ item | replace('h', 'b') }}}}"}}}}
+"""
+
+
+def test_what_is_made_of_a_secret_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    world = World(programs={"login": (0, b"welcome bunter33", b"")})
+    ending = run(MADE, world, secrets={"pw": "hunter22"}, journaled=True)
+    assert set(states(ending).values()) <= {"ok", "changed"}
+    assert world.environments[0]["PW"] == "bunter33"
+    assert messages(ending)["told"] == "it is ***, *** and ***: true"
+    journals = "".join(path.read_text() for path in tmp_path.rglob("*") if path.is_file())
+    assert '"kind": "run"' in journals or '"kind":"run"' in journals
+    shown = f"{ending.steps}{world.lines}{journals}"
+    assert not [text for text in ("HUNTER22", "22RETNUH", "seeker22", "bunter", "hunter2", "hunter3") if text in shown]
+
+
+INCLUDED = (
+    "playbook: 1\nname: in\nparameters: {word: {}}\nsteps:\n- set: {w: '{{ word | upper }}'}\n- tell: '{{ w }}!'\n"
+)
+
+
+def test_what_an_include_is_given_of_a_secret_is_one(tmp_path: Path) -> None:
+    (tmp_path / "in.yaml").write_text(INCLUDED)
+    steps = "steps:\n- id: in\n  include: {playbook: in.yaml, parameters: {word: \"{{ pw | replace('h', 'b') }}\"}}\n"
+    text = f"{HEAD}parameters: {{pw: {{secret: true}}}}\n{steps}"
+    ending = run(text, World(), secrets={"pw": "hunter22"}, source=tmp_path / "out.yaml")
+    assert ending.exit_code == 0, messages(ending)
+    assert [each.message for each in ending.steps[1:]] == [None, "***!"]
+    assert "unter" not in f"{ending.steps}".lower()

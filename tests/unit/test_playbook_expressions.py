@@ -101,6 +101,8 @@ VARIABLES: dict[str, Any] = {
         ("range(3, 0, -1) | list", [3, 2, 1]),
         ("name is startswith('ord') and name is not endswith('x')", True),
         ("xs is contains(3) and '' is empty", True),
+        ("[] | first | default(none)", None),
+        ("([] | last | default({'a': 1})).a", 1),
         ("n is divisibleby 3", ExpressionError),
     ],
 )

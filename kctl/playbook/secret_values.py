@@ -1,0 +1,54 @@
+"""What a playbook's expressions make of secrets is as secret as they are: upper case, a part, a URL with one in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kctl.playbook.expressions import Expression, ExpressionError, Inserted, parse_text
+from kctl.playbook.lint_names import Site, sites_of, sites_within
+from kctl.playbook.model import Step
+
+
+def names_with_secrets(step: Step, secret: frozenset[str]) -> frozenset[str]:
+    """The names of variables that are secret within the step; secret: those outside it."""
+    looped = step.loop is not None and _names(sites_within(step.written, "loop", step.loop)) & secret
+    return secret | {"item"} if looped else secret
+
+
+def named_secrets(step: Step, secret: frozenset[str]) -> frozenset[str]:
+    """What a `set` names, or an include gives its playbook, that an expression makes of the secret names."""
+    if step.kind == "include":
+        given = step.arguments.get("parameters")
+    else:
+        given = step.arguments if step.kind == "set" else None
+    if not isinstance(given, Mapping):
+        return frozenset()
+    return frozenset(str(name) for name, value in given.items() if _names(sites_within(given, name, value)) & secret)
+
+
+def values_with_secrets(step: Step, variables: Mapping[str, Any], secret: frozenset[str]) -> list[object]:
+    """The values of all expressions of a step that name a secret; not of its conditions, which nobody is shown."""
+    from kctl.playbook.evaluation import value_of
+
+    found: list[object] = []
+    for expression in _expressions(site for site in sites_of(step) if not site.alone):
+        if any(used.name in secret for used in expression.names):
+            try:
+                found.append(value_of(expression.tree, variables))
+            except ExpressionError:
+                continue  # the step fails by it
+    return found
+
+
+def _names(sites: Iterator[Site]) -> frozenset[str]:
+    return frozenset(used.name for expression in _expressions(sites) for used in expression.names)
+
+
+def _expressions(sites: Iterator[Site]) -> Iterator[Expression]:
+    for site in sites:
+        try:
+            parts = parse_text(site.text)
+        except ExpressionError:
+            continue
+        yield from (part.expression for part in parts if isinstance(part, Inserted))
