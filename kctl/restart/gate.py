@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING
 
 from kctl.broker.quorum import Quorum
 from kctl.errors import KctlError, NotAuthorized
+from kctl.health.brokers import silent_voters
 from kctl.health.model import Adding
 from kctl.health.partitions import adding_of, effective_min_isr, partitions_of
 from kctl.model import ClusterState, PartitionState, TopicPartition
 
 if TYPE_CHECKING:
     from kctl.restart.look import Seen
-
-# A voter that fetched within this time of the leader's own is alive: controller.quorum.fetch.timeout.ms is 2 s.
-_FETCHES_WITHIN_MS = 10_000
 
 NAMED = 3  # of many, by name
 
@@ -122,15 +120,7 @@ def quorum_blocker(quorum: Quorum | KctlError | None, down: Collection[int]) -> 
     voters = {voter.id: voter for voter in quorum.voters}
     if not voters.keys() & set(down) or len(voters) == 1:  # a single one can only be without
         return None
-    leader = voters.get(-1 if quorum.leader_id is None else quorum.leader_id)
-    now = leader.last_fetch_timestamp_ms if leader else None
-    alive = {
-        voter.id
-        for voter in quorum.voters
-        if voter is leader
-        or now is None  # brokers before 3.3 do not tell
-        or (voter.last_fetch_timestamp_ms is not None and now - voter.last_fetch_timestamp_ms <= _FETCHES_WITHIN_MS)
-    }
+    alive = voters.keys() - {voter.id for voter in silent_voters(quorum)}
     left, needed = len(alive.difference(down)), len(voters) // 2 + 1
     if left >= needed:
         return None
