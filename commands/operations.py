@@ -35,7 +35,7 @@ _WITHOUT_END = frozenset({"--watch", "--follow"})
 # Commands for a person at a terminal, or that would run a playbook within a playbook (`include` is for that).
 _NOT_OPERATIONS = frozenset({"completion", "demo", "topic watch", "zk watch", "playbook"})
 # Their JSON is a line for each record, however many there are.
-_JSON_LINES = frozenset({"consume", "cluster logs", "segment dump", "segment find"})
+JSON_LINES = frozenset({"consume", "cluster logs", "segment dump", "segment find"})
 # What changes something of a cluster, or writes a file, and has no --dry-run.
 WITHOUT_DRY_RUN = {
     "cluster warm": "fills a cache",
@@ -249,7 +249,7 @@ def run(
         confirm_cluster=where.confirm_cluster,
         yes=True,
     )
-    captured = _Captured(lines=" ".join(operation.command) in _JSON_LINES)
+    captured = _Captured(lines=" ".join(operation.command) in JSON_LINES)
     stdout, stderr = sys.stdout, sys.stderr
 
     def tell(line: str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from kctl.commands.operations import JSON_LINES
 from kctl.playbook import schema
 from kctl.playbook.evaluation import MAX_ITEMS
 from kctl.playbook.expressions import (
@@ -146,7 +147,9 @@ def render() -> str:
     lines += ["### Names in expressions\n"]
     given = {**GIVEN, "a register": f"what became of its step: {', '.join(REGISTERED)}"}
     lines += [*_table(("name", "is"), ((name if " " in name else f"`{name}`", text) for name, text in given.items()))]
-    lines += [f"`failure` has {', '.join(f'`{each}`' for each in FAILURE)}.\n"]
+    lines += [f"`failure` has {', '.join(f'`{each}`' for each in FAILURE)}."]
+    streams = ", ".join(f"`{name.replace(' ', '.')}`" for name in sorted(JSON_LINES))
+    lines += [f"`value` is what the command prints with `-o json`; of {streams} a list, also of one record or none.\n"]
     lines += ["### Operators\n", _OPERATORS]
     limits = f"{MAX_CHARACTERS:,} characters at most, a text {MAX_TEXT >> 20} MiB, a list {MAX_ITEMS:,} items"
     inserted = (

@@ -221,7 +221,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
         **where: Any,
     ) -> Any:
         if lines:
-            monkeypatch.setattr(operations, "_JSON_LINES", frozenset({"probe act"}))
+            monkeypatch.setattr(operations, "JSON_LINES", frozenset({"probe act"}))
         group = CommandGroup("Probe.")
 
         @group.command("act")
@@ -290,7 +290,7 @@ def test_a_stream_is_a_list_however_much_it_is(run: Run, text: str, value: Any) 
 
 
 def test_streams_are_commands() -> None:
-    assert {name.replace(" ", ".") for name in operations._JSON_LINES} <= set(operations.names())
+    assert {name.replace(" ", ".") for name in operations.JSON_LINES} <= set(operations.names())
 
 
 def test_bytes_and_characters_that_are_no_text(run: Run) -> None:
