@@ -80,7 +80,7 @@ def restart(
         _restart_whole(inv, name, node, force=force, dry_run=dry_run)
         return
     from kctl.commands.cluster_rolling import Wanted, abandon_run, restart_rolling
-    from kctl.restart.run import DEFAULT_TIMEOUT_S, Options
+    from kctl.restart.running import DEFAULT_TIMEOUT_S, Options
     from kctl.units import parse_duration_ms
 
     if node or force:

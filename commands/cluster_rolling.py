@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kctl.restart.hooks import Hooks
     from kctl.restart.look import LiveCluster
     from kctl.restart.plan import RestartPlan
-    from kctl.restart.run import Options, Run
+    from kctl.restart.running import Options, Run
 
 _LINES_EVERY_S = 15.0
 
@@ -42,7 +42,7 @@ def restart_rolling(inv: Invocation, wanted: Wanted, *, dry_run: bool) -> None:
     """Begin, or go on with what has not ended."""
     from kctl.restart.journals import begin_or_go_on
     from kctl.restart.plan import choose, make_plan, read_unfinished, refuse_blocked, unfinished_run
-    from kctl.restart.run import RealClock, Run, Silent
+    from kctl.restart.running import RealClock, Run, Silent
 
     hooks, target = _hooks(wanted), _target(inv, wanted)
     with _cluster(target) as cluster:

@@ -14,7 +14,7 @@ from kctl.restart import journals
 from kctl.restart.gate import Blocker, Unprotected, fit, gate, said, unprotected
 from kctl.restart.look import Cluster, Seen
 from kctl.restart.order import whole_order
-from kctl.restart.run import Clock, Options, Run
+from kctl.restart.running import Clock, Options, Run
 from kctl.restart.steps import RestartState, replay
 
 _PATIENCE_S = 10.0  # a cluster that has just been started settles within that

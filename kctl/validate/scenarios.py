@@ -78,7 +78,8 @@ def rolling_restart(stage: Stage) -> None:
     """All brokers one after the other, as `kctl cluster restart --rolling` does it."""
     from kctl import journal
     from kctl.restart.look import LiveCluster
-    from kctl.restart.run import Options, RealClock, Run, carry_out
+    from kctl.restart.run import carry_out
+    from kctl.restart.running import Options, RealClock, Run
     from kctl.restart.steps import Step, begin_entry, replay
 
     stage.steady()

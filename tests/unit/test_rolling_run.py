@@ -21,7 +21,8 @@ from kctl.restart import journals
 from kctl.restart.control import Act
 from kctl.restart.look import Elected, Seen
 from kctl.restart.plan import choose, make_plan, read_unfinished, refuse_blocked, result_of
-from kctl.restart.run import NotFinished, Options, Run, carry_out
+from kctl.restart.run import carry_out
+from kctl.restart.running import NotFinished, Options, Run
 from kctl.restart.steps import Phase, Step, replay, situation
 
 BROKERS = {node: Broker(node, f"host{node}", 9092) for node in (1, 2, 3)}

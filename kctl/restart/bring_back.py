@@ -1,0 +1,125 @@
+"""Bringing brokers back: those that are down before anything is taken down, and those that a run has stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from kctl.errors import ConnectionFailed, OperationFailed, TimedOut
+from kctl.restart.gate import NAMED, unsettled
+from kctl.restart.running import POLL_S, Run, ids, ms, share
+from kctl.restart.steps import Phase, Step
+from kctl.text import counted
+
+_LOOKS = 3
+
+
+def bring_all_back(run: Run) -> None:
+    """Brokers that an earlier process took down, and others that are down, before anything else."""
+    absent = _absent(run)
+    left = {node for node, row in run.state.brokers.items() if row.open and row.phase is not Phase.STOPPING}
+    down = [node for node in run.state.brokers if node in absent or node in left]
+    if not down:
+        return
+    run.told.note(f"broker {ids(down)} first: {_why_first(run, down)}")
+    bring_back(run, down, began=run.clock.now())
+
+
+def _absent(run: Run) -> set[int]:
+    """Brokers that the cluster does not list, each of three times: one that has just come up does not know all yet, and
+    a broker that was only overlooked would count as restarted."""
+    absent = set(run.state.brokers)
+    for look in range(_LOOKS):
+        if look:
+            run.clock.sleep(POLL_S * 2)
+        absent -= run.cluster.registered()
+        if not absent:
+            break
+    return absent
+
+
+def _why_first(run: Run, down: Collection[int]) -> str:
+    if any(run.state.brokers[node].open for node in down):
+        return "the run that ended early left it there, and nothing else goes before it is back"
+    return "it is down" if len(down) == 1 else "they are down"
+
+
+def bring_back(
+    run: Run, batch: Sequence[int], *, began: float, watched: Callable[[], int | None] = lambda: None
+) -> None:
+    """Start, wait until each answers, and until all is in sync. began: since when they are away."""
+    for node in batch:
+        if run.state.brokers[node].phase is Phase.STOPPING:  # it may hang in its shutdown
+            _stop_again(run, node)
+    for node in batch:
+        if run.state.brokers[node].phase is not Phase.STARTED:
+            _start(run, node)
+    in_sync_at = _settle(run, batch)
+    longest, away_ms = watched(), round((in_sync_at - began) * 1000)
+    for node in batch:
+        run.entry(Step.IN_SYNC, broker=node, in_sync_ms=away_ms, longest_under_replicated_ms=longest)
+        run.told.note(f"broker {node} is back, and all in sync after {away_ms / 1000:.1f} s")
+
+
+def _stop_again(run: Run, node: int) -> None:
+    """Of a broker that is gone, to be sure of its process. A command that fails without one keeps nobody down."""
+    try:
+        run.control.stop(node, timeout_s=run.options.broker_timeout_s)
+    except TimedOut:
+        raise
+    except OperationFailed as exc:
+        run.told.note(f"{exc.message}; the cluster does not list broker {node} any more, so it is started")
+    run.entry(Step.STOPPED, broker=node)
+
+
+def _start(run: Run, node: int) -> None:
+    began = run.clock.now()
+    until = began + run.options.broker_timeout_s
+    run.told.update(f"broker {node}: starting", *share(run))
+    run.entry(Step.START, broker=node)
+    if not run.cluster.answers(node):
+        run.control.start(node, timeout_s=max(1.0, until - run.clock.now()))
+    while not run.cluster.answers(node):
+        if run.clock.now() >= until:
+            why = f"broker {node} was started and does not answer, or does not know the others"
+            raise TimedOut(why, hint="its log says why")
+        run.told.update(f"broker {node}: waiting until it answers", *share(run))
+        run.clock.sleep(POLL_S)
+    run.entry(Step.STARTED, broker=node, start_ms=ms(run, began))
+
+
+def _settle(run: Run, batch: Sequence[int]) -> float:
+    """N looks in a row at which nothing lacks a replica that is to come back; the time of the first of them."""
+    until = run.clock.now() + run.options.broker_timeout_s
+    good, since = 0, 0.0
+    while True:
+        what = _not_settled(run, batch)
+        if what is None:
+            since = run.clock.now() if not good else since
+            good += 1
+        else:
+            good = 0
+        if good >= run.options.stable_checks:
+            return since
+        if what is not None and run.clock.now() >= until:
+            raise TimedOut(
+                f"broker {ids(batch)} is started, and after {run.options.broker_timeout_s:g} s: {what}",
+                hint="kctl cluster diagnose tells what is behind; --broker-timeout gives it longer",
+            )
+        run.told.update(f"broker {ids(batch)}: {what or 'in sync, looking again'}", *share(run))
+        run.clock.sleep(run.options.stable_interval_s if good else min(POLL_S * 2, run.options.stable_interval_s))
+
+
+def _not_settled(run: Run, batch: Sequence[int]) -> str | None:
+    """What is not as it should be after a restart; None when all is."""
+    try:
+        seen = run.cluster.look(())
+    except ConnectionFailed as exc:
+        return exc.message
+    away = set(batch).difference(seen.state.brokers)
+    if away:
+        return f"broker {ids(sorted(away))} is gone again"
+    behind = unsettled(seen.state, seen.adding, list(run.state.brokers))
+    if not behind:
+        return None
+    more = ", …" if len(behind) > NAMED else ""
+    return f"{counted(len(behind), 'partition')} not in sync ({', '.join(map(str, behind[:NAMED]))}{more})"
