@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
-from kctl.errors import ConnectionFailed, OperationFailed, TimedOut
+from kctl.errors import ConnectionFailed, KctlError, OperationFailed, TimedOut
 from kctl.restart.gate import NAMED, unsettled
 from kctl.restart.running import POLL_S, Run, ids, ms, share
 from kctl.restart.steps import Phase, Step
@@ -46,18 +46,57 @@ def _why_first(run: Run, down: Collection[int]) -> str:
 def bring_back(
     run: Run, batch: Sequence[int], *, began: float, watched: Callable[[], int | None] = lambda: None
 ) -> None:
-    """Start, wait until each answers, and until all is in sync. began: since when they are away."""
-    for node in batch:
-        if run.state.brokers[node].phase is Phase.STOPPING:  # it may hang in its shutdown
-            _stop_again(run, node)
-    for node in batch:
-        if run.state.brokers[node].phase is not Phase.STARTED:
-            _start(run, node)
-    in_sync_at = _settle(run, batch)
+    """Start, wait until each answers, and until all is in sync. began: since when they are away.
+
+    Raises the first failure after all of them were tried: one that cannot start keeps no other one down.
+    """
+    back = start_all(run, batch)
+    if not back:
+        return
+    in_sync_at = _settle(run, back)
     longest, away_ms = watched(), round((in_sync_at - began) * 1000)
-    for node in batch:
+    for node in back:
         run.entry(Step.IN_SYNC, broker=node, in_sync_ms=away_ms, longest_under_replicated_ms=longest)
         run.told.note(f"broker {node} is back, and all in sync after {away_ms / 1000:.1f} s")
+
+
+def start_all(run: Run, batch: Sequence[int]) -> list[int]:
+    """Start each, then wait for all: brokers that vote in the metadata quorum answer when a majority is there.
+
+    Without those that were not taken down and are there after all; what this returns was brought back. Raises the first
+    failure when all have been tried.
+    """
+    back: list[int] = []
+    begun: dict[int, float] = {}
+    failed: dict[int, KctlError] = {}
+    for node in batch:
+        if _is_there_after_all(run, node):
+            run.told.note(f"broker {node} is there after all")
+            continue
+        back.append(node)
+        if run.state.brokers[node].phase is Phase.STARTED:
+            continue
+        try:
+            if run.state.brokers[node].phase is Phase.STOPPING:  # it may hang in its shutdown
+                _stop_again(run, node)
+            begun[node] = run.clock.now()
+            _start(run, node)
+        except KctlError as exc:
+            failed[node] = exc
+            begun.pop(node, None)
+    failed |= _until_they_answer(run, begun)
+    failures = [failed[node] for node in batch if node in failed]
+    for other in failures[1:]:
+        run.told.note(other.message)
+    if failures:
+        raise failures[0]
+    return back
+
+
+def _is_there_after_all(run: Run, node: int) -> bool:
+    """Nobody may have been reached, and so all taken for down: one that this run has not stopped is left as it is."""
+    taken_down = run.state.brokers[node].phase in {Phase.STOPPED, Phase.STARTING, Phase.STARTED}
+    return not taken_down and run.cluster.answers(node)
 
 
 def _stop_again(run: Run, node: int) -> None:
@@ -72,19 +111,28 @@ def _stop_again(run: Run, node: int) -> None:
 
 
 def _start(run: Run, node: int) -> None:
-    began = run.clock.now()
-    until = began + run.options.broker_timeout_s
     run.told.update(f"broker {node}: starting", *share(run))
     run.entry(Step.START, broker=node)
     if not run.cluster.answers(node):
-        run.control.start(node, timeout_s=max(1.0, until - run.clock.now()))
-    while not run.cluster.answers(node):
-        if run.clock.now() >= until:
-            why = f"broker {node} was started and does not answer, or does not know the others"
-            raise TimedOut(why, hint="its log says why")
-        run.told.update(f"broker {node}: waiting until it answers", *share(run))
-        run.clock.sleep(POLL_S)
-    run.entry(Step.STARTED, broker=node, start_ms=ms(run, began))
+        run.control.start(node, timeout_s=max(1.0, run.options.broker_timeout_s))
+
+
+def _until_they_answer(run: Run, begun: Mapping[int, float]) -> dict[int, KctlError]:
+    """Wait for all at once, each for its own time. begun: when its start was; what did not come."""
+    waiting, failed = dict(begun), dict[int, KctlError]()
+    while waiting:
+        for node, began in list(waiting.items()):
+            if run.cluster.answers(node):
+                run.entry(Step.STARTED, broker=node, start_ms=ms(run, began))
+                del waiting[node]
+            elif run.clock.now() >= began + run.options.broker_timeout_s:
+                why = f"broker {node} was started and does not answer, or does not know the others"
+                failed[node] = TimedOut(why, hint="its log says why")
+                del waiting[node]
+        if waiting:
+            run.told.update(f"broker {ids(waiting)}: waiting until it answers", *share(run))
+            run.clock.sleep(POLL_S)
+    return failed
 
 
 def _settle(run: Run, batch: Sequence[int]) -> float:

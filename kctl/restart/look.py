@@ -13,7 +13,15 @@ from kctl.broker.membership import BrokerView, down_brokers, fenced_brokers, rea
 from kctl.broker.quorum import Quorum, describe_quorum
 from kctl.client import connect
 from kctl.context import Target
-from kctl.errors import ConnectionFailed, KctlError
+from kctl.errors import (
+    AuthenticationFailed,
+    CertificateRejected,
+    ConnectionFailed,
+    KctlError,
+    NameNotResolved,
+    NotKafka,
+    TlsMismatch,
+)
 from kctl.health.collect import adding_replicas, min_isr_of
 from kctl.health.model import Adding
 from kctl.health.partitions import partitions_of
@@ -25,6 +33,13 @@ if TYPE_CHECKING:
 
 _ASK_S = 10.0
 _WATCH_S = 0.25
+# What no broker that is down gives: something is wrong here, or with the network, and nothing is known of brokers.
+_NOT_DOWN = (AuthenticationFailed, CertificateRejected, TlsMismatch, NotKafka, NameNotResolved)
+
+
+def may_be_down(error: ConnectionFailed) -> bool:
+    """Whether servers that failed like this may simply not run: refused, silent, or their machines are off."""
+    return not isinstance(error, _NOT_DOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +63,8 @@ class Cluster(Protocol):
         """All that the gate needs of what these host; with none of them only the partitions' state."""
 
     def registered(self) -> frozenset[int]:
-        """The brokers that are there; none when the only one does not answer."""
+        """The brokers that are there; none when the only one does not answer, or nobody has yet. Raises
+        ConnectionFailed's subclasses where that tells nothing of brokers: a login that is wrong, a name, a network."""
 
     def answers(self, broker: int) -> bool:
         """It answers itself, knows a controller and every other broker that is there."""
@@ -120,6 +136,7 @@ class LiveCluster:
     def look(self, brokers: Collection[int]) -> Seen:
         client = self.client()
         state = client.metadata()
+        self._last = frozenset(state.brokers)
         zookeeper = self._zookeeper() if brokers else None
         if zookeeper is not None:  # without it brokers do not tell configs and reassignments either
             return Seen(state, {}, None, zookeeper=zookeeper)
@@ -145,8 +162,8 @@ class LiveCluster:
     def registered(self) -> frozenset[int]:
         try:
             found = frozenset(self.client().metadata(()).brokers)
-        except ConnectionFailed:
-            if len(self._last) > 1:  # another one is there, and only does not answer now
+        except ConnectionFailed as exc:
+            if len(self._last) > 1 or not may_be_down(exc):  # another one is there, and only does not answer now
                 raise
             return frozenset()
         self._last = found

@@ -12,7 +12,7 @@ from kctl.health.partitions import partitions_of
 from kctl.model import Broker
 from kctl.restart import journals
 from kctl.restart.gate import Blocker, Unprotected, fit, gate, said, unprotected
-from kctl.restart.look import Cluster, Seen
+from kctl.restart.look import Cluster, Seen, may_be_down
 from kctl.restart.order import whole_order
 from kctl.restart.running import Clock, Options, Run
 from kctl.restart.steps import RestartState, replay
@@ -89,11 +89,12 @@ class RollingRestart:
 
 def unfinished_run(cluster: Cluster, name: str) -> tuple[str | None, Path | None]:
     """The cluster's id, and the journal of its run that has not ended. The id is None when no broker is up: then the
-    run is found by the cluster's name. Raises ConnectionFailed's subclasses when there is none of that name either."""
+    run is found by the cluster's name. Raises ConnectionFailed's subclasses when there is none of that name either, and
+    when what went wrong does not tell that brokers are down."""
     try:
         found = cluster.look(()).state.cluster_id
-    except ConnectionFailed:
-        path = journals.unfinished_of(name)
+    except ConnectionFailed as exc:
+        path = journals.unfinished_of(name) if may_be_down(exc) else None
         if path is None:
             raise
         return None, path

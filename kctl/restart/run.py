@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kctl.errors import ConnectionFailed, KctlError, OperationFailed, TimedOut
-from kctl.restart.bring_back import bring_all_back, bring_back
+from kctl.restart.bring_back import bring_all_back, bring_back, start_all
 from kctl.restart.gate import Blocker, fit, gate, said
 from kctl.restart.look import Seen
 from kctl.restart.order import next_batch
@@ -112,11 +112,26 @@ def _restart(run: Run, batch: Sequence[int]) -> None:
     began = run.clock.now()
     watch = run.cluster.watch(batch)
     try:
-        for node in batch:
-            _stop(run, node)
+        _stop_all(run, batch)
         bring_back(run, batch, began=began, watched=watch.end)
     finally:
         watch.end()
+
+
+def _stop_all(run: Run, batch: Sequence[int]) -> None:
+    """One that does not stop ends the run; those that went before it do not stay down for it."""
+    try:
+        for node in batch:
+            _stop(run, node)
+    except KctlError as exc:
+        stopped = [node for node in batch if run.state.brokers[node].phase is Phase.STOPPED]
+        if stopped:
+            run.told.note(f"{exc.message}; broker {ids(stopped)} is started again")
+            try:
+                start_all(run, stopped)
+            except KctlError as other:
+                run.told.note(other.message)
+        raise
 
 
 def _stop(run: Run, node: int) -> None:

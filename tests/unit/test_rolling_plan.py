@@ -1,0 +1,51 @@
+"""What a rolling restart says before it does anything: the order, what blocks, what is down."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kctl.errors import Refused
+from kctl.restart.plan import make_plan, refuse_blocked
+from rolling_testing import BROKERS, QUICK, Simulated, restart
+
+
+@pytest.fixture(autouse=True)
+def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+def test_the_plan_shows_order_and_blockers_and_changes_nothing() -> None:
+    cluster = Simulated(who_controls=1)
+    plan = make_plan(cluster, "dev", BROKERS, QUICK, clock=cluster)
+    assert [(row.turn, row.broker, row.is_controller) for row in plan.brokers] == [
+        (1, 2, False), (2, 3, False), (3, 1, True),
+    ]  # fmt: skip
+    assert (plan.resumes, plan.blockers, cluster.acted) == (None, (), [])
+    refuse_blocked(plan)
+
+
+def test_what_blocks_is_looked_at_for_ten_seconds_and_refused() -> None:
+    behind = Simulated(started_at={3: 0.0}, in_sync_after_s=8)
+    assert make_plan(behind, "dev", BROKERS, QUICK, clock=behind).blockers == ()  # it came
+    behind = Simulated(started_at={3: 0.0}, in_sync_after_s=80)
+    plan = make_plan(behind, "dev", BROKERS, QUICK, clock=behind)
+    assert behind.now_s < 15
+    with pytest.raises(Refused, match="no broker is taken down now: t-0 has 1, 2 in sync: 1 would be left"):
+        refuse_blocked(plan)
+    only = {3: BROKERS[3]}  # its own restart may be the cure, and costs no protection
+    assert make_plan(behind, "dev", only, QUICK, clock=behind).blockers == ()
+    headless = Simulated(who_controls=None)
+    with pytest.raises(Refused, match="has no controller"):
+        refuse_blocked(make_plan(headless, "dev", BROKERS, QUICK, clock=headless))
+
+
+def test_a_broker_that_is_down_before_is_started_first() -> None:
+    cluster = Simulated(up={1, 3})
+    plan = make_plan(cluster, "dev", BROKERS, QUICK, clock=cluster)
+    assert [row.state for row in plan.brokers] == ["up", "down", "up"]
+    assert plan.blockers == ()
+    restart(cluster)
+    assert cluster.acted == ["start 2", "stop 1", "start 1", "stop 3", "start 3"]
+    assert "broker 2 first: it is down" in cluster.notes
