@@ -13,7 +13,7 @@ from kctl.commands.cluster import confirm_interruption
 from kctl.commands.cluster_rolling_tables import plan_tables, question, result_tables, said_before, said_plan
 from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.invocation import Invocation
-from kctl.errors import KctlError, NotFound, NotHealthy
+from kctl.errors import ConnectionFailed, KctlError, NotFound, NotHealthy
 from kctl.text import counted
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def restart_rolling(inv: Invocation, wanted: Wanted, *, dry_run: bool) -> None:
         else:
             brokers = choose(_known(wanted, hooks, cluster), wanted.only)
         cluster.know(brokers.values())
-        control = _control(wanted, hooks, brokers)
+        control = _control(wanted, hooks, brokers, cluster)
         with output.progress("looking at the cluster"):
             plan = make_plan(
                 cluster, target.name, brokers, wanted.options, clock=RealClock(), resumes=path, state=state
@@ -134,7 +134,7 @@ def _known(wanted: Wanted, hooks: Hooks | None, cluster: LiveCluster) -> dict[in
     return {node.id: Broker(node.id, LOOPBACK, node.port, node.rack) for node in spec.brokers}
 
 
-def _control(wanted: Wanted, hooks: Hooks | None, brokers: Mapping[int, Broker]) -> BrokerControl:
+def _control(wanted: Wanted, hooks: Hooks | None, brokers: Mapping[int, Broker], cluster: LiveCluster) -> BrokerControl:
     if hooks is None:
         from kctl.restart.control_local import LocalControl
 
@@ -143,8 +143,16 @@ def _control(wanted: Wanted, hooks: Hooks | None, brokers: Mapping[int, Broker])
     from kctl.restart.control_hooks import HookControl
     from kctl.restart.hooks import check_brokers
 
-    check_brokers(hooks, brokers, ("stop", "start"))
+    check_brokers(hooks, brokers, ("stop", "start"), known=_all_ids(hooks, cluster) if hooks.single else None)
     return HookControl(hooks, brokers)
+
+
+def _all_ids(hooks: Hooks, cluster: LiveCluster) -> set[int]:
+    """Of the cluster, whichever of its brokers are to be restarted; those of the file when nobody is there to tell."""
+    try:
+        return {*cluster.client().metadata(()).brokers, *cluster.down()}
+    except ConnectionFailed:
+        return set(hooks.single)
 
 
 def _confirm(inv: Invocation, wanted: Wanted, target: Target, asked: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 
@@ -14,12 +14,8 @@ def undone_when_terminated() -> Iterator[None]:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
+    with _handled((signal.SIGTERM, signal.SIGHUP), interrupt):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager
@@ -29,10 +25,18 @@ def told_when_interrupted(stop: Callable[[], None]) -> Iterator[None]:
     def interrupt(*_: object) -> None:
         stop()
 
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, interrupt) for number in numbers}
+    with _handled((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), interrupt):
+        yield
+
+
+@contextmanager
+def _handled(numbers: Collection[signal.Signals], handler: Callable[..., None]) -> Iterator[None]:
+    """Without those that are ignored: whoever started kctl by nohup wants it to outlive the terminal."""
+    before = {
+        number: signal.signal(number, handler) for number in numbers if signal.getsignal(number) is not signal.SIG_IGN
+    }
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, former in before.items():
+            signal.signal(number, former)

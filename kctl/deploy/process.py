@@ -118,10 +118,11 @@ def run_logged(
     On Ctrl-C too it is asked to end before it is killed. Raises what `run` raises.
     """
     process = _popen(argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    deadline = time.monotonic() + timeout_s
     try:
-        tail = _follow(process, time.monotonic() + timeout_s, on_line)
-        return Ended(process.wait(), tail)
-    except TimeoutError:
+        tail = _follow(process, deadline, on_line)
+        return Ended(process.wait(timeout=max(0.0, deadline - time.monotonic())), tail)
+    except (TimeoutError, subprocess.TimeoutExpired):  # it may close its output, and go on
         raise TimedOut(
             f"{Path(argv[0]).name} did not end in time", hint="run it again, or give a longer --timeout"
         ) from None

@@ -121,14 +121,18 @@ def parse_hooks(data: bytes | str, *, source: str) -> Hooks:
     return Hooks(source, commands, brokers, timeout_s)
 
 
-def check_brokers(hooks: Hooks, brokers: Mapping[int, Broker], acts: tuple[Act, ...]) -> None:
-    """Can each of `acts` be done to each broker, as far as this machine can tell? Raises Refused, and NotFound for
-    brokers that only the file has and commands that are not here."""
-    unknown = sorted(hooks.single.keys() - brokers.keys())
+def check_brokers(
+    hooks: Hooks, brokers: Mapping[int, Broker], acts: tuple[Act, ...], *, known: Collection[int] | None = None
+) -> None:
+    """Can each of `acts` be done to each broker, as far as this machine can tell? known: all ids that the cluster has,
+    where `brokers` are some of it. Raises Refused, and NotFound for brokers that only the file has and commands that
+    are not here."""
+    there = set(brokers).union(known or ())
+    unknown = sorted(hooks.single.keys() - there)
     if unknown:
         raise NotFound(
             f"{hooks.source} has commands for broker {', '.join(map(str, unknown))}, which the cluster has not got",
-            hint=f"the brokers now: {', '.join(map(str, sorted(brokers)))}",
+            hint=f"the brokers now: {', '.join(map(str, sorted(there)))}",
         )
     for broker in brokers.values():
         for act in acts:

@@ -1,13 +1,16 @@
-"""Ctrl-C that is kept for later."""
+"""Ctrl-C that is kept for later, and signals that end a command as Ctrl-C does."""
 
 from __future__ import annotations
 
 import os
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
+from kctl.commands.interrupts import told_when_interrupted, undone_when_terminated
 from kctl.deploy.interrupts import deferred_interrupts
 
 
@@ -49,3 +52,42 @@ def test_other_threads_do_nothing() -> None:
     thread.start()
     thread.join()
     assert errors == []
+
+
+# --- signals that end a command ---------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _disposed(number: signal.Signals, handler: signal.Handlers) -> Iterator[None]:
+    before = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_command_is_ended(number: signal.Signals) -> None:
+    with _disposed(number, signal.SIG_DFL):
+        with pytest.raises(KeyboardInterrupt), undone_when_terminated():
+            os.kill(os.getpid(), number)
+        assert signal.getsignal(number) is signal.SIG_DFL
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_what_is_ignored_stays_ignored(number: signal.Signals) -> None:
+    """nohup ignores SIGHUP, so that the command outlives the terminal."""
+    told: list[str] = []
+    with _disposed(number, signal.SIG_IGN):
+        with undone_when_terminated(), told_when_interrupted(lambda: told.append("stop")):
+            os.kill(os.getpid(), number)
+        assert signal.getsignal(number) is signal.SIG_IGN
+    assert told == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_others_are_told(number: signal.Signals) -> None:
+    told: list[str] = []
+    with _disposed(number, signal.SIG_DFL), told_when_interrupted(lambda: told.append("stop")):
+        os.kill(os.getpid(), number)
+    assert told == ["stop"]

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from kctl.commands import cluster_rolling
 from kctl.deploy.process import Ended, identify
-from kctl.errors import InvalidFile, NotFound, OperationFailed, Refused, TimedOut
-from kctl.model import Broker
+from kctl.errors import ConnectionRefused, InvalidFile, NotFound, OperationFailed, Refused, TimedOut
+from kctl.model import Broker, ClusterState
 from kctl.restart.control_hooks import HookControl
 from kctl.restart.hooks import DEFAULT_TIMEOUT_S, check_brokers, parse_hooks, read_hooks
+from kctl.restart.look import LiveCluster
+from kctl.restart.running import Options
 from kctl_testing import within
 
 BROKERS = {1: Broker(1, "kafka-1.example", 9092, "r1"), 2: Broker(2, "kafka-2.example", 9093)}
@@ -93,6 +97,43 @@ def test_what_a_broker_tells_is_no_option_and_no_second_word(host: str) -> None:
 def test_what_is_lacking_is_found_before_anything_is_done(text: str, says: str) -> None:
     with pytest.raises(Refused, match=says):
         check_brokers(parse_hooks(text, source="f"), BROKERS, ("stop", "start"))
+
+
+def test_commands_for_brokers_that_are_not_restarted_now_are_no_mistake() -> None:
+    hooks = parse_hooks("stop: [ls]\nstart: [ls]\nbrokers: {7: {stop: [ls]}}\n", source="f")
+    check_brokers(hooks, BROKERS, ("stop", "start"), known=[1, 2, 7])
+    with pytest.raises(NotFound, match="commands for broker 7") as caught:
+        check_brokers(hooks, {2: BROKERS[2]}, ("stop", "start"), known=[1, 2])
+    assert caught.value.hint == "the brokers now: 1, 2"
+
+
+class _Cluster:
+    """Brokers 1 and 2 are up, 7 is down; or nobody answers."""
+
+    def __init__(self, *, silent: bool = False) -> None:
+        self.silent = silent
+
+    def client(self) -> _Cluster:
+        return self
+
+    def metadata(self, _topics: object) -> ClusterState:
+        if self.silent:
+            raise ConnectionRefused("nobody answers")
+        return ClusterState("id", 1, BROKERS, {})
+
+    def down(self) -> dict[int, Broker]:
+        return {7: Broker(7, "", -1)}
+
+
+@pytest.mark.parametrize(
+    ("ids", "silent", "refused"), [("7", False, None), ("8", False, "broker 8"), ("8", True, None)]
+)
+def test_which_brokers_there_are_is_asked_of_the_cluster(ids: str, silent: bool, refused: str | None) -> None:
+    """Not of those that --brokers chose, nor of an unfinished run."""
+    hooks = parse_hooks(f"stop: [ls]\nstart: [ls]\nbrokers: {{{ids}: {{stop: [ls]}}}}\n", source="f")
+    wanted = cluster_rolling.Wanted(None, Path("f"), frozenset({2}), Options())
+    with pytest.raises(NotFound, match=refused) if refused else nullcontext():
+        cluster_rolling._control(wanted, hooks, {2: BROKERS[2]}, cast(LiveCluster, _Cluster(silent=silent)))
 
 
 def test_commands_are_run_with_their_limit() -> None:
