@@ -98,6 +98,11 @@ def gate(seen: Seen, batch: Collection[int], brokers: Collection[int]) -> list[B
         for tp in unsettled(seen.state, seen.adding, brokers, but=batch)
         if (tp.topic, tp.partition) not in named
     ]
+    found += [
+        Blocker(None, None, f"broker {node} does not answer: {why}")
+        for node, why in seen.silent.items()
+        if node not in batch
+    ]
     quorum = quorum_blocker(seen.quorum, batch)
     found += [quorum] if quorum else []
     if seen.state.controller_id is None:
@@ -157,21 +162,26 @@ def unprotected(state: ClusterState, min_isr: MinIsr, brokers: Collection[int]) 
     ]
 
 
-def fits_together(state: ClusterState, min_isr: MinIsr, brokers: Collection[int]) -> bool:
-    """Could these go at the same time when everything is in sync? Not asked of what cannot be protected anyway."""
+def fits_together(state: ClusterState, min_isr: MinIsr, brokers: Collection[int], run: Collection[int]) -> bool:
+    """Could these go at the same time when everything is in sync? Not asked of what cannot be protected anyway.
+
+    run: all brokers of the run. Replicas on others that are down do not count: nothing brings them back.
+    """
+    coming = set(state.brokers).union(run)
     for p in _hosted(state, brokers):
         least = min_isr.get(p.topic)
+        left = coming.intersection(p.replicas).difference(brokers)
         if isinstance(least, int) and _protectable(p, least):
-            if len(set(p.replicas).difference(brokers)) < effective_min_isr(p, least):
+            if len(left) < effective_min_isr(p, least):
                 return False
-        elif len(set(p.replicas).intersection(brokers)) > 1 and len(set(p.replicas).difference(brokers)) == 0:
+        elif len(set(p.replicas).intersection(brokers)) > 1 and not left:
             return False  # one after the other there is a replica at least
     return True
 
 
-def fit(seen: Seen, brokers: Collection[int]) -> bool:
+def fit(seen: Seen, brokers: Collection[int], run: Collection[int]) -> bool:
     """`fits_together`, and the metadata quorum keeps its majority without them."""
-    return fits_together(seen.state, seen.min_isr, brokers) and quorum_blocker(seen.quorum, brokers) is None
+    return fits_together(seen.state, seen.min_isr, brokers, run) and quorum_blocker(seen.quorum, brokers) is None
 
 
 def _hosted(state: ClusterState, brokers: Collection[int]) -> Iterator[PartitionState]:

@@ -46,7 +46,8 @@ def may_be_down(error: ConnectionFailed) -> bool:
 class Seen:
     """One look, as far as the gate needs it. quorum: None with ZooKeeper, else it, or why it does not tell.
 
-    zookeeper: why it cannot be reached; None when it can, or nobody said where it is.
+    zookeeper: why it cannot be reached; None when it can, or nobody said where it is. silent: brokers that are listed
+    and do not answer themselves, and why: one that crashed or hangs is listed, and in ISRs, until its session ends.
     """
 
     state: ClusterState
@@ -54,6 +55,7 @@ class Seen:
     adding: Adding
     quorum: Quorum | KctlError | None = None
     zookeeper: str | None = None
+    silent: Mapping[int, str] = field(default_factory=dict)
 
 
 class Cluster(Protocol):
@@ -145,7 +147,10 @@ class LiveCluster:
         adding = adding_replicas(client, state)
         if not wanted:
             return Seen(state, {}, adding)
-        return Seen(state, min_isr_of(client, topics, state.brokers), adding, _quorum(client))
+        least, quorum = min_isr_of(client, topics, state.brokers), _quorum(client)
+        views = read_views(client, state.brokers)  # the last of all: who answers now was there when the ISRs were told
+        silent = {node: view.message for node, view in views.items() if isinstance(view, KctlError)}
+        return Seen(state, least, adding, quorum, silent=silent)
 
     def _zookeeper(self) -> str | None:
         """A broker that stops while ZooKeeper is away may hang, and cannot start."""

@@ -15,7 +15,7 @@ from kctl.restart.gate import Blocker, Unprotected, fit, gate, said, unprotected
 from kctl.restart.look import Cluster, Seen, may_be_down
 from kctl.restart.order import whole_order
 from kctl.restart.running import Clock, Options, Run
-from kctl.restart.steps import RestartState, replay
+from kctl.restart.steps import Phase, RestartState, replay
 
 _PATIENCE_S = 10.0  # a cluster that has just been started settles within that
 _POLL_S = 1.0
@@ -140,32 +140,38 @@ def make_plan(
 
     With a broker down there are no blockers: it is brought back first, and then it is looked again.
     """
-    if state is not None and (state.open or not cluster.registered()):
-        order = whole_order(state.pending, {}, None)
-        first = [(node,) for node in state.open]
-        there = cluster.registered()
-        plan = _plan(name, state.cluster_id, brokers, [*first, *order], None, there, resumes, state)
-        return _with_topics(plan, cluster.look([*state.open, *state.pending])) if there else plan
+    there = cluster.registered() if state is not None else frozenset()
+    first = [] if state is None else _first(state, there)
+    if state is not None and (first or not there):
+        order = [(node,) for node in first] + whole_order(state.pending, {}, None)
+        plan = _plan(name, state.cluster_id, brokers, order, None, there, resumes, state)
+        return _with_topics(plan, cluster.look([*first, *state.pending])) if there else plan
     until = clock.now() + min(_PATIENCE_S, options.timeout_s)
     while True:
         left = list(brokers) if state is None else state.pending
-        seen, controller = cluster.look(left), cluster.controller()
+        controller = cluster.controller()
+        seen = cluster.look(left)
         there = frozenset(seen.state.brokers)
         order = whole_order(
             left,
             {node: broker.rack for node, broker in brokers.items()},
             controller,
             max_unavailable=options.max_unavailable,
-            fits=lambda some: fit(seen, some),  # noqa: B023 - used within the round
+            fits=lambda some: fit(seen, some, brokers),  # noqa: B023 - used within the round
         )
         found: list[Blocker] = []
-        if there.issuperset(left):
+        if there.issuperset(brokers):
             found = list(dict.fromkeys(each for batch in order for each in gate(seen, batch, list(brokers))))
         if not found or clock.now() >= until:
             break
         clock.sleep(_POLL_S)
     plan = _plan(name, seen.state.cluster_id or "", brokers, order, controller, there, resumes, state)
     return replace(_with_topics(plan, seen), blockers=tuple(found))
+
+
+def _first(state: RestartState, there: Collection[int]) -> list[int]:
+    """Brokers of a run that are brought back before anything else: also those that it restarted, and that are down."""
+    return [node for node, row in state.brokers.items() if row.open or (row.phase is Phase.DONE and node not in there)]
 
 
 def _with_topics(plan: RestartPlan, seen: Seen) -> RestartPlan:

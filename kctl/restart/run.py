@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from kctl.errors import ConnectionFailed, KctlError, OperationFailed, TimedOut
 from kctl.restart.bring_back import bring_all_back, bring_back, start_all
 from kctl.restart.gate import Blocker, fit, gate, said
-from kctl.restart.look import Seen
+from kctl.restart.look import Seen, Watch
 from kctl.restart.order import next_batch
 from kctl.restart.running import POLL_S, NotFinished, Run, ids, ms, share
 from kctl.restart.steps import Phase, Step, situation
@@ -36,9 +36,9 @@ def _carry_out(run: Run) -> None:
     while _to_do(run):
         if run.clock.now() >= ends_at:
             raise TimedOut(f"not finished within {run.options.timeout_s:g} s", hint="give it longer with --timeout")
-        batch = _gate(run, min(ends_at, run.clock.now() + run.options.broker_timeout_s))
-        if batch:
-            _restart(run, batch)
+        batch, watch = _gate(run, min(ends_at, run.clock.now() + run.options.broker_timeout_s))
+        if watch is not None:
+            _restart(run, batch, watch)
         else:
             run.clock.sleep(POLL_S)
             bring_all_back(run)
@@ -64,20 +64,21 @@ def _same_cluster(run: Run) -> None:
 # --- gate -------------------------------------------------------------------------------------------------------------
 
 
-def _gate(run: Run, until: float) -> tuple[int, ...]:
-    """Wait until some may go: who. () when one whose turn is to come has gone by itself."""
+def _gate(run: Run, until: float) -> tuple[tuple[int, ...], Watch | None]:
+    """Wait until some may go: who, and the watch over them. () when one whose turn is to come has gone by itself."""
     while True:
         batch: tuple[int, ...] = ()
         try:
-            seen = run.cluster.look(_to_do(run))
-            if not seen.state.brokers.keys() >= set(_to_do(run)):
-                return ()
-            batch = _next(run, seen)
-            found = _gone(run, seen) or gate(seen, batch, list(run.state.brokers))
+            batch, found = _who_is_next(run)
+            if not batch:
+                return (), None
+            if not found:
+                watch = run.cluster.watch(batch)
+                found = _changed(run, batch, watch)
+                if not found:
+                    return batch, watch
         except ConnectionFailed as exc:
             found = [Blocker(None, None, exc.message)]
-        if not found:
-            return batch
         who = f"broker {ids(batch)}" if batch else "the next broker"
         if run.clock.now() >= until:
             raise TimedOut(f"{who} cannot be taken down: {said(found)}", hint="kctl cluster health tells what is wrong")
@@ -85,15 +86,37 @@ def _gate(run: Run, until: float) -> tuple[int, ...]:
         run.clock.sleep(POLL_S * 4)
 
 
-def _next(run: Run, seen: Seen) -> tuple[int, ...]:
-    """Who goes next: the controller may be another one by now."""
-    return next_batch(
+def _who_is_next(run: Run) -> tuple[tuple[int, ...], list[Blocker]]:
+    """Who goes next, and what keeps it: the controller may be another one by now. () when one has gone by itself."""
+    controller = run.cluster.controller()  # before the look: it asks each broker with ZooKeeper, and may wait
+    seen = run.cluster.look(_to_do(run))
+    if not seen.state.brokers.keys() >= set(_to_do(run)):
+        return (), []
+    batch = next_batch(
         _to_do(run),
         {node: row.broker.rack for node, row in run.state.brokers.items()},
-        run.cluster.controller(),
+        controller,
         max_unavailable=run.options.max_unavailable,
-        fits=lambda brokers: fit(seen, brokers),
+        fits=lambda brokers: fit(seen, brokers, run.state.brokers),
     )
+    return batch, _in_the_way(run, seen, batch)
+
+
+def _changed(run: Run, batch: Sequence[int], watch: Watch) -> list[Blocker]:
+    """What keeps them at a last look: the watch took its time to begin. It is ended when something does."""
+    found: list[Blocker] | None = None
+    try:
+        seen = run.cluster.look(_to_do(run))
+        gone = sorted(set(_to_do(run)).difference(seen.state.brokers))
+        found = [Blocker(None, None, f"broker {ids(gone)} has gone")] if gone else _in_the_way(run, seen, batch)
+    finally:
+        if found != []:
+            watch.end()
+    return found
+
+
+def _in_the_way(run: Run, seen: Seen, batch: Sequence[int]) -> list[Blocker]:
+    return _gone(run, seen) or gate(seen, batch, list(run.state.brokers))
 
 
 def _gone(run: Run, seen: Seen) -> list[Blocker]:
@@ -108,9 +131,8 @@ def _gone(run: Run, seen: Seen) -> list[Blocker]:
 # --- one broker, or a few of a rack -----------------------------------------------------------------------------------
 
 
-def _restart(run: Run, batch: Sequence[int]) -> None:
+def _restart(run: Run, batch: Sequence[int], watch: Watch) -> None:
     began = run.clock.now()
-    watch = run.cluster.watch(batch)
     try:
         _stop_all(run, batch)
         bring_back(run, batch, began=began, watched=watch.end)

@@ -107,7 +107,20 @@ def test_the_last_of_an_isr_is_waited_for_where_it_comes_back() -> None:
     ],
 )
 def test_who_can_go_together(replicas: str, min_isr: int, brokers: tuple[int, ...], fit: bool) -> None:
-    assert fits_together(state([partition(replicas, replicas)]), {"t": min_isr}, brokers) is fit
+    assert fits_together(state([partition(replicas, replicas)]), {"t": min_isr}, brokers, brokers) is fit
+
+
+@pytest.mark.parametrize(
+    ("alive", "run", "fit"),
+    [
+        ("123", (1, 2), False),  # broker 4 is gone for good: one at a time is all that goes
+        ("123", (1, 2, 4), True),  # it is brought back first
+        ("1234", (1, 2), True),
+    ],
+)
+def test_who_is_down_and_does_not_come_back_stands_in_for_nobody(alive: str, run: tuple[int, ...], fit: bool) -> None:
+    assert fits_together(state([partition("124", "12")], alive=alive), {"t": 1}, (1, 2), run) is fit
+    assert fits_together(state([partition("124", "12")], alive=alive), {"t": 3}, (1, 2), run) is fit
 
 
 def _voter(node: int, fetched_ms: int | None) -> QuorumReplica:
@@ -132,7 +145,7 @@ def test_the_metadata_quorum_keeps_a_majority(
 ) -> None:
     quorum = Quorum(1, 5, 10, tuple(_voter(node, ms) for node, ms in fetched.items()), (), ())
     assert (quorum_blocker(quorum, down) is not None) is blocked
-    assert fit(Seen(state([partition("5678", "5678")]), {"t": 1}, {}, quorum), down) is not blocked
+    assert fit(Seen(state([partition("5678", "5678")]), {"t": 1}, {}, quorum), down, down) is not blocked
 
 
 @pytest.mark.parametrize(
@@ -161,6 +174,15 @@ def test_what_only_the_restarted_broker_lacks_does_not_block_its_restart() -> No
     assert [str(each) for each in gate(Seen(seen.state, {"t": 1}, {}), [2], [1, 2, 3])] == [
         "t-0 has a replica that is not in sync"
     ]
+
+
+def test_a_broker_that_is_listed_and_silent_keeps_the_others_up() -> None:
+    """It crashed a moment ago, or hangs: in the ISRs until its session ends. Its own restart may be the cure."""
+    seen = Seen(state([partition("123", "123")]), {"t": 2}, {}, silent={2: "127.0.0.1:9092 refused the connection"})
+    assert [str(each) for each in gate(seen, [3], [1, 2, 3])] == [
+        "broker 2 does not answer: 127.0.0.1:9092 refused the connection"
+    ]
+    assert gate(seen, [2], [1, 2, 3]) == []
 
 
 def test_one_reason_for_many_topics_is_told_once() -> None:

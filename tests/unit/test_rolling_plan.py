@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from kctl.errors import Refused
-from kctl.restart.plan import make_plan, refuse_blocked
+from kctl.restart import journals
+from kctl.restart.plan import make_plan, read_unfinished, refuse_blocked
 from rolling_testing import BROKERS, QUICK, Simulated, restart
 
 
@@ -49,3 +50,28 @@ def test_a_broker_that_is_down_before_is_started_first() -> None:
     restart(cluster)
     assert cluster.acted == ["start 2", "stop 1", "start 1", "stop 3", "start 3"]
     assert "broker 2 first: it is down" in cluster.notes
+
+
+def _restarted(*brokers: int) -> Path:
+    """The journal of an unfinished run that restarted these."""
+    with journals.begin("dev", "cluster-id", list(BROKERS.values())) as held:
+        for broker in brokers:
+            for step in ("stop", "stopped", "start", "started", "in_sync"):
+                held.append(step, broker=broker)
+    return held.path
+
+
+def test_a_restarted_broker_that_is_down_comes_first() -> None:
+    cluster, path = Simulated(up={2, 3}), _restarted(1)
+    plan = make_plan(cluster, "dev", BROKERS, QUICK, clock=cluster, resumes=path, state=read_unfinished(path, None))
+    assert [(row.broker, row.state) for row in plan.brokers] == [(1, "down"), (2, "up"), (3, "up")]
+    assert (plan.blockers, plan.restarted, plan.left_down) == ((), (), ())
+    restart(cluster)
+    assert cluster.acted == ["start 1", "stop 2", "start 2", "stop 3", "start 3"]
+
+
+def test_a_restarted_broker_that_goes_while_it_is_looked_blocks_nothing() -> None:
+    cluster, path = Simulated(), _restarted(1)
+    cluster.later[1] = lambda: cluster.up.discard(1)
+    plan = make_plan(cluster, "dev", BROKERS, QUICK, clock=cluster, resumes=path, state=read_unfinished(path, None))
+    assert plan.blockers == ()  # it is brought back before anything else

@@ -5,6 +5,7 @@ The simulation is rolling_testing's; tests/integration has real clusters.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -147,7 +148,7 @@ def test_a_gate_that_stays_closed_takes_nobody_down() -> None:
 def test_the_gate_is_told_and_waits_until_the_time_in_all() -> None:
     """A follower goes behind between two brokers: told which partition and why, until --timeout."""
     cluster = Simulated()
-    cluster.later[2] = lambda: cluster.started_at.update({3: 1000})
+    cluster.later[3] = lambda: cluster.started_at.update({3: 1000})
     with pytest.raises(NotFinished) as caught:
         restart(cluster, Options(stable_checks=3, stable_interval_s=2, broker_timeout_s=600, timeout_s=120))
     assert "broker 2 cannot be taken down: t-0 has 1, 2 in sync: 1 would be left, and min.insync.replicas is 2" in (
@@ -177,16 +178,60 @@ def test_the_gate_opens_no_sooner_than_the_limit_that_was_given() -> None:
 
 def test_a_broker_that_goes_by_itself_before_its_turn_is_brought_back() -> None:
     cluster = Simulated()
-    cluster.later[2] = lambda: cluster.up.discard(2)
+    cluster.later[3] = lambda: cluster.up.discard(2)
     run = restart(cluster)
     assert (run.state.outcome, cluster.up) == ("done", {1, 2, 3})
     assert cluster.acted == ["stop 1", "start 1", "start 2", "stop 3", "start 3"]
     assert "broker 2 first: it is down" in cluster.notes
 
 
+def test_a_broker_that_goes_while_the_controller_is_asked_keeps_the_others_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That may take long with ZooKeeper: what was seen before it is too old for the gate."""
+    cluster = Simulated(who_controls=1)
+
+    def controller() -> int:
+        cluster.up.discard(2)
+        return 1
+
+    monkeypatch.setattr(cluster, "controller", controller)
+    with pytest.raises(NotFinished, match="broker 3 cannot be taken down: t-0 has 1, 3 in sync: 1 would be left"):
+        restart(cluster, only=[3])
+    assert (cluster.acted, cluster.least) == ([], 3)
+
+
+def test_a_broker_that_goes_while_the_watch_begins_keeps_the_others_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Simulated()
+    ended: list[object] = []
+
+    def watch(_brokers: object) -> Simulated:
+        cluster.up.discard(2)
+        return cluster
+
+    monkeypatch.setattr(cluster, "watch", watch)
+    monkeypatch.setattr(cluster, "end", lambda: ended.append(None))
+    with pytest.raises(NotFinished, match="broker 3 cannot be taken down: t-0 has 1, 3 in sync: 1 would be left"):
+        restart(cluster, only=[3])
+    assert (cluster.acted, cluster.least, len(ended)) == ([], 3, 1)
+
+
+def test_a_broker_whose_turn_is_to_come_goes_while_the_watch_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another one is not taken down beside it, whatever the topics need: it is brought back first."""
+    cluster = Simulated(min_isr=1)
+    watch = cluster.watch
+
+    def watching(brokers: Collection[int]) -> Simulated:
+        if not cluster.acted:
+            cluster.up.discard(2)
+        return watch(brokers)
+
+    monkeypatch.setattr(cluster, "watch", watching)
+    restart(cluster)
+    assert cluster.acted == ["start 2", "stop 1", "start 1", "stop 3", "start 3"]
+
+
 def test_a_broker_that_goes_again_after_its_restart_keeps_the_others_up() -> None:
     cluster = Simulated(min_isr=1)
-    cluster.later[2] = lambda: cluster.up.discard(1)
+    cluster.later[3] = lambda: cluster.up.discard(1)
     with pytest.raises(NotFinished, match="broker 2 cannot be taken down: broker 1 was restarted, and is down again"):
         restart(cluster)
     assert cluster.acted == ["stop 1", "start 1"]
@@ -199,7 +244,7 @@ def test_a_broker_in_its_stop_that_ends_when_kctl_is_back(who_controls: int) -> 
     with open_run(cluster).journal as held:
         held.append(Step.STOP.value, broker=1)
     cluster.started_at[1] = 1e9  # it has left its ISRs already
-    cluster.later[5] = lambda: cluster.up.discard(1)
+    cluster.later[7] = lambda: cluster.up.discard(1)
     run = restart(cluster)
     assert cluster.acted == ["stop 1", "start 1", "stop 2", "start 2", "stop 3", "start 3"]
     assert (run.state.outcome, cluster.up) == ("done", {1, 2, 3})
