@@ -136,9 +136,11 @@ def _known(wanted: Wanted, hooks: Hooks | None, cluster: LiveCluster) -> dict[in
 
 def _control(wanted: Wanted, hooks: Hooks | None, brokers: Mapping[int, Broker], cluster: LiveCluster) -> BrokerControl:
     if hooks is None:
+        from kctl.deploy import lifecycle
         from kctl.restart.control_local import LocalControl
 
         assert wanted.name is not None
+        lifecycle.check_startable(wanted.name)
         return LocalControl(wanted.name)
     from kctl.restart.control_hooks import HookControl
     from kctl.restart.hooks import check_brokers

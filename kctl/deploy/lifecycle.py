@@ -16,7 +16,7 @@ from kctl.deploy.java import find_java
 from kctl.deploy.layout import ClusterSpec
 from kctl.deploy.nodes import observe
 from kctl.deploy.start import DEFAULT_TIMEOUT_S as START_TIMEOUT_S
-from kctl.deploy.start import StartResult, start
+from kctl.deploy.start import StartResult, check_runtime, start
 from kctl.deploy.status import ClusterStatus, cluster_status
 from kctl.deploy.stop import DEFAULT_TIMEOUT_S as STOP_TIMEOUT_S
 from kctl.deploy.stop import StopResult, stop
@@ -57,6 +57,13 @@ def running_nodes(spec: ClusterSpec, chosen: Collection[str] | None = None, host
     only = node_names(spec, chosen)
     found = observe(host or LocalHost(), spec)
     return [n.node.name for n in found if n.running and (only is None or n.node.name in only)]
+
+
+def check_startable(name: str, host: Host | None = None) -> None:
+    """Could its nodes be started from here, once they are stopped? Raises NotSupported without a Java, NotFound without
+    its Kafka."""
+    find_java()
+    check_runtime(load_cluster(name, host))
 
 
 def start_cluster(

@@ -97,7 +97,7 @@ def start(
     its log) or TimedOut. Whatever this call started is stopped again then, also on Ctrl-C.
     """
     began = time.monotonic()
-    _check_runtime(spec)
+    check_runtime(spec)
     before = observe(host, spec)
     wanted = [n for n in before if only is None or n.node.name in only]
     down = [n.node for n in wanted if not n.running]
@@ -139,7 +139,8 @@ def _archive_flags(
     return {kind: archive.options_to_use() for kind, archive in archives.items()}
 
 
-def _check_runtime(spec: ClusterSpec) -> None:
+def check_runtime(spec: ClusterSpec) -> None:
+    """Raises NotFound when the Kafka of the cluster is not there any more."""
     if not spec.kafka_libs.is_dir():
         raise NotFound(
             f"Kafka {spec.kafka_version} of cluster {spec.name} is gone: {spec.kafka_libs} is not there",

@@ -61,7 +61,7 @@ def own_cluster(brokers: Collection[Broker]) -> ClusterSpec | None:
 
 def find_means(brokers: Mapping[int, Broker], hooks: Path | None, *, progress: Progress | None = None) -> Means:
     """Raises Refused when the cluster is not kctl's and there are no hooks, NotFound when a hook's command is not here,
-    and what reading hooks raises."""
+    and what reading hooks raises; for kctl's own clusters what `check_startable` raises."""
     from kctl.restart.control_hooks import HookControl
     from kctl.restart.control_local import LocalControl
     from kctl.restart.hooks import check_brokers, read_hooks
@@ -85,6 +85,7 @@ def find_means(brokers: Mapping[int, Broker], hooks: Path | None, *, progress: P
             f"{', '.join(absent)} of cluster {spec.name} {'is' if len(absent) == 1 else 'are'} down",
             hint=f"kctl cluster start {spec.name} starts what is down; a validation begins with all in order",
         )
+    lifecycle.check_startable(spec.name)
     return Means(
         LocalControl(spec.name, progress=progress), spec, f"by signals to the processes of cluster {spec.name}"
     )

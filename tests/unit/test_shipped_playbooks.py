@@ -77,3 +77,10 @@ def test_the_commands_of_a_runbook_fit_the_playbook(name: str) -> None:
         given = [words[at + 1] for at, word in enumerate(words) if word == "-p"]
         collect(playbook, given, environment={})
         selection(playbook, None, [])
+
+
+def test_a_rolling_restart_that_failed_is_reached_again_with_a_broker_down() -> None:
+    """`cluster.restart` starts what is down, and gates by itself: nothing before it may want a healthy cluster."""
+    kinds = [step.kind for step in _playbook("rolling-restart").steps]
+    before = kinds[: kinds.index("cluster.restart")]
+    assert before == ["assert", "doctor", "leader.status"]
