@@ -46,7 +46,7 @@ def restart_rolling(inv: Invocation, wanted: Wanted, *, dry_run: bool) -> None:
 
     hooks, target = _hooks(wanted), _target(inv, wanted)
     with _cluster(target) as cluster:
-        _, path = unfinished_run(cluster, target.name)
+        _, path = unfinished_run(cluster, target.name, _own_id(wanted))
         state = None if path is None else read_unfinished(path, wanted.only)
         if state is not None:
             brokers: Mapping[int, Broker] = {node: row.broker for node, row in state.brokers.items()}
@@ -77,12 +77,12 @@ def restart_rolling(inv: Invocation, wanted: Wanted, *, dry_run: bool) -> None:
 def abandon_run(inv: Invocation, wanted: Wanted, *, dry_run: bool) -> None:
     """Forget the unfinished run; nothing is started or stopped."""
     from kctl.restart import journals
-    from kctl.restart.plan import read_unfinished, unfinished_run
+    from kctl.restart.plan import read_unfinished
     from kctl.restart.steps import situation
 
     target = _target(inv, wanted)
     with _cluster(target) as cluster:
-        _, path = unfinished_run(cluster, target.name)
+        path = _to_abandon(cluster, target.name, _own_id(wanted))
     if path is None:
         raise NotFound(f"no rolling restart of {target.name} that was begun on this machine is unfinished")
     state = read_unfinished(path, None) if dry_run else journals.abandon(path)
@@ -90,6 +90,21 @@ def abandon_run(inv: Invocation, wanted: Wanted, *, dry_run: bool) -> None:
     inv.emit(row, lambda: [output.Table([output.Column("cluster"), output.Column("result")], [output.jsonable(row)])])
     if state.open:
         output.warn(f"{situation(state)}: this run does not bring it back any more")
+
+
+def _to_abandon(cluster: LiveCluster, name: str, own_id: str | None) -> Path | None:
+    """The run of this cluster, or that of an earlier one of its name: nobody else can end it."""
+    from kctl.restart import journals
+    from kctl.restart.look import may_be_down
+    from kctl.restart.plan import unfinished_run
+
+    try:
+        return unfinished_run(cluster, name, own_id)[1] or journals.unfinished_of(name)
+    except ConnectionFailed as exc:
+        by_name = journals.unfinished_of(name) if may_be_down(exc) else None
+        if by_name is None:
+            raise
+        return by_name
 
 
 # --- which cluster ----------------------------------------------------------------------------------------------------
@@ -107,6 +122,15 @@ def _target(inv: Invocation, wanted: Wanted) -> Target:
     from kctl.deploy import health, lifecycle
 
     return health.target_of(lifecycle.load_cluster(wanted.name))
+
+
+def _own_id(wanted: Wanted) -> str | None:
+    """The id of one of kctl's own clusters, also while it is down."""
+    if wanted.name is None:
+        return None
+    from kctl.deploy import lifecycle
+
+    return lifecycle.own_cluster_id(wanted.name)
 
 
 @contextmanager

@@ -54,6 +54,7 @@ def said_before(plan: RestartPlan, max_unavailable: int) -> list[str]:
     ]
     if len(plan.unprotected) > _NAMED:
         lines.append(f"{counted(len(plan.unprotected) - _NAMED, 'more topic')} not protected: --dry-run lists all")
+    lines += plan.not_seen
     if plan.left_down:
         nodes = ", ".join(map(str, plan.left_down))
         lines.append(f"broker {nodes} hosts replicas, is down, and is not among those that are restarted")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from kctl.deploy.host import Host
 from kctl.deploy.layout import BrokerNode, ClusterSpec, Node
-from kctl.errors import InvalidFile, Refused
+from kctl.errors import InvalidFile, KctlError, Refused
 from kctl.properties import parse_properties
 
 _MAX_BYTES = 64 << 10
@@ -27,6 +27,15 @@ def check_data(host: Host, spec: ClusterSpec, node: Node) -> None:
             f"{path} says {data.strip().decode('utf-8', 'replace')[:20]!r}, but this is {node.name}",
             hint="the folder holds another ZooKeeper's data: put the right one there",
         )
+
+
+def cluster_id_on_disk(host: Host, spec: ClusterSpec) -> str | None:
+    """The id that the cluster has, up or not; None before its first start, and where the folders do not tell one."""
+    try:
+        found = {each for node in spec.brokers for each in _meta_properties(host, spec, node).values()}
+    except KctlError:
+        return None
+    return found.pop() if len(found) == 1 else None
 
 
 def _meta_properties(host: Host, spec: ClusterSpec, node: BrokerNode) -> dict[str, str]:

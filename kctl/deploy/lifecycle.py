@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from kctl.deploy import faults, store
 from kctl.deploy.create import put_cluster_context
+from kctl.deploy.data import cluster_id_on_disk
 from kctl.deploy.host import Host, LocalHost
 from kctl.deploy.java import find_java
 from kctl.deploy.layout import ClusterSpec
@@ -57,6 +58,12 @@ def running_nodes(spec: ClusterSpec, chosen: Collection[str] | None = None, host
     only = node_names(spec, chosen)
     found = observe(host or LocalHost(), spec)
     return [n.node.name for n in found if n.running and (only is None or n.node.name in only)]
+
+
+def own_cluster_id(name: str, host: Host | None = None) -> str | None:
+    """`cluster_id_on_disk`, by name."""
+    host = host or LocalHost()
+    return cluster_id_on_disk(host, store.load(host, name))
 
 
 def check_startable(name: str, host: Host | None = None) -> None:

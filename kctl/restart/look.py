@@ -12,6 +12,7 @@ from kctl.broker.controller import read_controller, read_epoch
 from kctl.broker.membership import BrokerView, down_brokers, fenced_brokers, read_views
 from kctl.broker.quorum import Quorum, describe_quorum
 from kctl.client import connect
+from kctl.cluster_rights import may_describe_all_topics
 from kctl.context import Target
 from kctl.errors import (
     AuthenticationFailed,
@@ -63,6 +64,9 @@ class Cluster(Protocol):
 
     def look(self, brokers: Collection[int]) -> Seen:
         """All that the gate needs of what these host; with none of them only the partitions' state."""
+
+    def hides_topics(self) -> bool:
+        """Whether there may be topics that this user may not describe, and that no look shows."""
 
     def registered(self) -> frozenset[int]:
         """The brokers that are there; none when the only one does not answer, or nobody has yet. Raises
@@ -151,6 +155,9 @@ class LiveCluster:
         views = read_views(client, state.brokers)  # the last of all: who answers now was there when the ISRs were told
         silent = {node: view.message for node, view in views.items() if isinstance(view, KctlError)}
         return Seen(state, least, adding, quorum, silent=silent)
+
+    def hides_topics(self) -> bool:
+        return may_describe_all_topics(self.client()) is False
 
     def _zookeeper(self) -> str | None:
         """A broker that stops while ZooKeeper is away may hang, and cannot start."""

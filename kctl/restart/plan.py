@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kctl import journal
-from kctl.errors import ConnectionFailed, NotFound, OperationFailed, Refused
+from kctl.cluster_rights import NEED_ALL_TOPICS
+from kctl.errors import ConnectionFailed, NotAuthorized, NotFound, OperationFailed, Refused
 from kctl.health.partitions import partitions_of
 from kctl.model import Broker
 from kctl.restart import journals
@@ -42,7 +43,7 @@ class RestartPlan:
     """blockers: what keeps a broker from being taken down now. resumes: the unfinished run that is gone on with.
 
     restarted: brokers that it restarted already. left_down: brokers that host replicas, are down, and are none of those
-    that are restarted.
+    that are restarted. not_seen: what this user may not see, and no gate can look at.
     """
 
     cluster: str
@@ -53,6 +54,7 @@ class RestartPlan:
     unprotected: tuple[Unprotected, ...]
     blockers: tuple[Blocker, ...]
     left_down: tuple[int, ...] = ()
+    not_seen: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +89,17 @@ class RollingRestart:
     duration_ms: int
 
 
-def unfinished_run(cluster: Cluster, name: str) -> tuple[str | None, Path | None]:
+def unfinished_run(cluster: Cluster, name: str, own_id: str | None = None) -> tuple[str | None, Path | None]:
     """The cluster's id, and the journal of its run that has not ended. The id is None when no broker is up: then the
-    run is found by the cluster's name. Raises ConnectionFailed's subclasses when there is none of that name either, and
+    run is found by `own_id`, what the disks of one of kctl's own clusters say (another one may have had its name), or
+    by the cluster's name. Raises ConnectionFailed's subclasses when there is none of that name either, and
     when what went wrong does not tell that brokers are down."""
     try:
         found = cluster.look(()).state.cluster_id
     except ConnectionFailed as exc:
-        path = journals.unfinished_of(name) if may_be_down(exc) else None
+        path = None
+        if may_be_down(exc):
+            path = journals.unfinished_of(name) if own_id is None else journals.unfinished(own_id)
         if path is None:
             raise
         return None, path
@@ -145,7 +150,7 @@ def make_plan(
     if state is not None and (first or not there):
         order = [(node,) for node in first] + whole_order(state.pending, {}, None)
         plan = _plan(name, state.cluster_id, brokers, order, None, there, resumes, state)
-        return _with_topics(plan, cluster.look([*first, *state.pending])) if there else plan
+        return _with_look(plan, cluster, cluster.look([*first, *state.pending])) if there else plan
     until = clock.now() + min(_PATIENCE_S, options.timeout_s)
     while True:
         left = list(brokers) if state is None else state.pending
@@ -166,7 +171,7 @@ def make_plan(
             break
         clock.sleep(_POLL_S)
     plan = _plan(name, seen.state.cluster_id or "", brokers, order, controller, there, resumes, state)
-    return replace(_with_topics(plan, seen), blockers=tuple(found))
+    return replace(_with_look(plan, cluster, seen), blockers=tuple(found))
 
 
 def _first(state: RestartState, there: Collection[int]) -> list[int]:
@@ -174,15 +179,30 @@ def _first(state: RestartState, there: Collection[int]) -> list[int]:
     return [node for node, row in state.brokers.items() if row.open or (row.phase is Phase.DONE and node not in there)]
 
 
-def _with_topics(plan: RestartPlan, seen: Seen) -> RestartPlan:
-    """What the topics tell: those that cannot be protected, and who hosts them and is not there."""
+def _with_look(plan: RestartPlan, cluster: Cluster, seen: Seen) -> RestartPlan:
+    """What the topics tell: those that cannot be protected, and who hosts them and is not there; what is hidden."""
     coming = [row.broker for row in plan.brokers]
     hosts = {node for p in partitions_of(seen.state) for node in p.replicas}
     return replace(
         plan,
         unprotected=tuple(unprotected(seen.state, seen.min_isr, coming)),
         left_down=tuple(sorted(hosts.difference(seen.state.brokers, coming, plan.restarted))),
+        not_seen=tuple(_not_seen(cluster, seen)),
     )
+
+
+def _not_seen(cluster: Cluster, seen: Seen) -> Iterator[str]:
+    """What nobody tells this user. Not a blocker: who operates only some topics may restart for those."""
+    if cluster.hides_topics():
+        yield (
+            "this user may not describe all topics: brokers are taken down whatever the others have in sync "
+            f"({NEED_ALL_TOPICS})"
+        )
+    if isinstance(seen.quorum, NotAuthorized):
+        yield (
+            "this user may not describe the metadata quorum: brokers are taken down whether or not it keeps its "
+            "majority, and the controller not last (it needs an ACL for Describe on the cluster)"
+        )
 
 
 def _plan(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from health_testing import partition, state
-from kctl.errors import ConnectionFailed, OperationFailed, TimedOut
+from kctl.errors import ConnectionFailed, KctlError, OperationFailed, TimedOut
 from kctl.model import Broker, ClusterState
 from kctl.restart import journals
 from kctl.restart.control import Act
@@ -26,7 +26,7 @@ class Simulated:
 
     in_sync_after_s: how long a started broker is behind. stays_down, hangs: brokers that do not start, do not stop.
     acted: what was done. least: the smallest ISR that ever was. later: which look at the gate → what happens then.
-    overlooked: brokers that the next answer leaves out.
+    overlooked: brokers that the next answer leaves out. topics_hidden, quorum: what the user may not see.
     """
 
     now_s: float = 0.0
@@ -47,6 +47,8 @@ class Simulated:
     gates: int = 0
     later: dict[int, Callable[[], object]] = field(default_factory=dict)
     overlooked: frozenset[int] = frozenset()
+    topics_hidden: bool = False
+    quorum: KctlError | None = None
     acts: Collection[Act] = ("stop", "start")
 
     # --- the cluster
@@ -57,7 +59,10 @@ class Simulated:
             if self.gates >= moment:
                 del self.later[moment]
                 happens()
-        return Seen(self._state(), {"t": self.min_isr}, {}, zookeeper=self.zookeeper)
+        return Seen(self._state(), {"t": self.min_isr}, {}, self.quorum, self.zookeeper)
+
+    def hides_topics(self) -> bool:
+        return self.topics_hidden
 
     def _state(self) -> ClusterState:
         if not self.up:

@@ -7,34 +7,14 @@ from pathlib import Path
 import pytest
 
 from kctl import journal
-from kctl.context import Target
-from kctl.errors import (
-    AuthenticationFailed,
-    CertificateRejected,
-    ConnectionFailed,
-    ConnectionRefused,
-    ConnectionTimedOut,
-    NameNotResolved,
-    NotKafka,
-    TlsMismatch,
-)
-from kctl.model import Broker, ClusterState
-from kctl.restart import journals, look
-from kctl.restart.look import LiveCluster
-from kctl.restart.plan import unfinished_run
+from kctl.model import Broker
+from kctl.restart import journals
 from kctl.restart.run import carry_out
 from kctl.restart.running import NotFinished, Options, Run
 from kctl.restart.steps import Phase
-from rolling_testing import BROKERS, QUICK, Simulated, open_run, restart
+from rolling_testing import QUICK, Simulated, open_run, restart
 
 RACKS = {node: Broker(node, f"host{node}", 9092, "a" if node < 3 else "b") for node in (1, 2, 3)}
-SILENT = [
-    ConnectionRefused("h:1 refused the connection"), ConnectionTimedOut("no answer"), ConnectionFailed("no route"),
-]  # fmt: skip
-ELSE_WRONG = [
-    AuthenticationFailed("wrong password"), CertificateRejected("unknown CA"), TlsMismatch("TLS"),
-    NotKafka("a web server"), NameNotResolved("h cannot be resolved"),
-]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -79,66 +59,6 @@ def test_a_restarted_broker_that_nobody_reached_stays_restarted() -> None:
             held.append(step, broker=1)
     restart(cluster)
     assert cluster.acted == ["stop 3", "start 3", "stop 2", "start 2"]
-
-
-class Client:
-    """Answers until it fails."""
-
-    def __init__(self, brokers: dict[int, Broker]) -> None:
-        self.brokers = brokers
-        self.failure: ConnectionFailed | None = None
-
-    def metadata(self, topics: object = None) -> ClusterState:
-        if self.failure is not None:
-            raise self.failure
-        return ClusterState("cluster-id", 1, self.brokers, {})
-
-
-@pytest.fixture
-def cluster() -> LiveCluster:
-    return LiveCluster(Target("prod", ("h:1",)))
-
-
-def _failing(error: ConnectionFailed) -> object:
-    def connect(*_args: object, **_options: object) -> None:
-        raise error
-
-    return connect
-
-
-@pytest.mark.parametrize("error", SILENT)
-def test_a_cluster_that_is_silent_may_be_down(
-    error: ConnectionFailed, cluster: LiveCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(look, "connect", _failing(error))
-    assert cluster.registered() == frozenset()
-    with pytest.raises(type(error)):
-        unfinished_run(cluster, "prod")
-    with journals.begin("prod", "cluster-id", list(BROKERS.values())) as held:
-        assert unfinished_run(cluster, "prod") == (None, held.path)
-
-
-@pytest.mark.parametrize("error", ELSE_WRONG)
-def test_what_tells_nothing_of_brokers_is_told(
-    error: ConnectionFailed, cluster: LiveCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(look, "connect", _failing(error))
-    with pytest.raises(type(error)):
-        cluster.registered()
-    with journals.begin("prod", "cluster-id", list(BROKERS.values())), pytest.raises(type(error)):
-        unfinished_run(cluster, "prod")
-
-
-def test_brokers_that_a_look_has_seen_are_not_taken_for_down(
-    cluster: LiveCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    client = Client(BROKERS)
-    monkeypatch.setattr(look, "connect", lambda *_args, **_options: client)
-    monkeypatch.setattr(look, "adding_replicas", lambda *_args: {})
-    cluster.look(())
-    client.failure = ConnectionTimedOut("no answer")
-    with pytest.raises(ConnectionTimedOut):
-        cluster.registered()
 
 
 # --- one that fails keeps no other one down ---------------------------------------------------------------------------

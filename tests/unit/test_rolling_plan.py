@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kctl.errors import Refused
+from kctl.commands.cluster_rolling_tables import said_before
+from kctl.errors import KctlError, NotAuthorized, Refused
 from kctl.restart import journals
 from kctl.restart.plan import make_plan, read_unfinished, refuse_blocked
 from rolling_testing import BROKERS, QUICK, Simulated, restart
@@ -75,3 +76,29 @@ def test_a_restarted_broker_that_goes_while_it_is_looked_blocks_nothing() -> Non
     cluster.later[1] = lambda: cluster.up.discard(1)
     plan = make_plan(cluster, "dev", BROKERS, QUICK, clock=cluster, resumes=path, state=read_unfinished(path, None))
     assert plan.blockers == ()  # it is brought back before anything else
+
+
+@pytest.mark.parametrize("going_on", [False, True])
+@pytest.mark.parametrize(
+    ("hidden", "quorum", "said"),
+    [
+        (False, None, []),
+        (
+            True,
+            None,
+            ["this user may not describe all topics: brokers are taken down"],
+        ),
+        (False, NotAuthorized("no"), ["this user may not describe the metadata quorum"]),
+    ],
+)
+def test_what_this_user_may_not_see_is_told(
+    hidden: bool, quorum: KctlError | None, said: list[str], going_on: bool
+) -> None:
+    cluster = Simulated(topics_hidden=hidden, quorum=quorum, up={2, 3} if going_on else {1, 2, 3})
+    path = _restarted(1) if going_on else None
+    state = None if path is None else read_unfinished(path, None)
+    plan = make_plan(cluster, "dev", BROKERS, QUICK, clock=cluster, resumes=path, state=state)
+    assert plan.blockers == ()
+    lines = said_before(plan, 1)
+    assert len(lines) == len(said)
+    assert all(line.startswith(start) and "ACL for Describe" in line for line, start in zip(lines, said, strict=True))
