@@ -107,7 +107,8 @@ def test_the_last_of_an_isr_is_waited_for_where_it_comes_back() -> None:
     ],
 )
 def test_who_can_go_together(replicas: str, min_isr: int, brokers: tuple[int, ...], fit: bool) -> None:
-    assert fits_together(state([partition(replicas, replicas)]), {"t": min_isr}, brokers, brokers) is fit
+    cluster = state([partition(replicas, replicas)], alive="1234")
+    assert fits_together(cluster, {"t": min_isr}, brokers, brokers) is fit
 
 
 @pytest.mark.parametrize(
