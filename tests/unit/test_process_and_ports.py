@@ -79,22 +79,19 @@ def test_run_asks_before_it_kills(tmp_path: Path) -> None:
 
 
 def test_a_followed_command_that_closes_its_output_has_its_limit_all_the_same(tmp_path: Path) -> None:
+    said: list[str] = []
+    argv = ["sh", "-c", "exec >/dev/null 2>&1; exec sleep 60"]
     began = time.monotonic()
     with pytest.raises(TimedOut):
-        process.run_logged(
-            ["sh", "-c", "exec >/dev/null 2>&1; exec sleep 60"], timeout_s=0.5, on_line=str, cwd=tmp_path
-        )
+        process.run_logged(argv, timeout_s=0.5, on_line=said.append, cwd=tmp_path)
     assert time.monotonic() - began < within(20)
 
 
 def test_a_followed_command_may_go_on_for_a_while_without_output(tmp_path: Path) -> None:
-    ended = process.run_logged(
-        ["sh", "-c", "echo on; exec >/dev/null 2>&1; sleep 0.3; exit 7"],
-        timeout_s=within(20),
-        on_line=str,
-        cwd=tmp_path,
-    )
-    assert (ended.code, ended.tail) == (7, ["on"])
+    said: list[str] = []
+    argv = ["sh", "-c", "echo on; exec >/dev/null 2>&1; sleep 0.3; exit 7"]
+    ended = process.run_logged(argv, timeout_s=within(20), on_line=said.append, cwd=tmp_path)
+    assert (ended.code, ended.tail, said) == (7, ["on"], ["on"])
 
 
 def test_run_kills_what_does_not_listen() -> None:
