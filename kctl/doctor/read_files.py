@@ -101,7 +101,7 @@ def read_client_file(file: str, releases: Releases | None = None) -> PropertiesF
     unknown = [key for key in values if key not in known]
     defaults = {name: setting for role in roles for name, setting in kinds[role].items()} or kinds["admin"]
     return PropertiesFile(
-        _settings(file, values, defaults, releases),
+        _settings(file, values, defaults, releases, roles),
         _facts(file, values, unknown, known, releases, broker=False),
         roles,
     )
@@ -120,11 +120,15 @@ def roles_of(file: str, keys: Iterable[str]) -> tuple[str, ...]:
 
 
 def _settings(
-    file: str, values: Mapping[str, str], known: Mapping[str, Setting], releases: Releases | None
+    file: str,
+    values: Mapping[str, str],
+    known: Mapping[str, Setting],
+    releases: Releases | None,
+    roles: Sequence[str] = (),
 ) -> Settings:
     """With defaults; without secrets, and without variables."""
     merged: dict[str, str | None] = {
-        name: default_of(name, setting.default, releases) for name, setting in known.items()
+        name: default_of(name, setting.default, releases, roles) for name, setting in known.items()
     }
     for name, value in values.items():
         hidden = _is_secret(name, known) or _OF_NO_SETTING in value

@@ -238,8 +238,12 @@ RULES = (
         "default-min-isr", Severity.WARNING, "acks=all may mean the leader alone", _B,
         "With min.insync.replicas=1 a write is acknowledged while every follower is behind; it is lost with the "
         "leader. "
-        "Data survives min.insync.replicas − 1 losses.",
-        "Kafka's documentation, min.insync.replicas", "`kctl config set brokers min.insync.replicas=2`",
+        "Data survives min.insync.replicas − 1 losses. 2 holds at once for every topic without a value of its own: one "
+        "with two replicas then takes no writes while a broker is down; before 3.7 one with one replica refuses all of "
+        "acks=all, and __consumer_offsets each commit.",
+        "Kafka's documentation, min.insync.replicas; KIP-966",
+        "First 3 replicas for topics with fewer (`kctl topic reassign plan --replication-factor 3`), or a "
+        "min.insync.replicas of their own; then `kctl config set brokers min.insync.replicas=2`.",
         per_broker(_default_min_isr),
     ),
     Rule(

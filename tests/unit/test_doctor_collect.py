@@ -90,10 +90,24 @@ def test_what_cannot_be_read_is_told_once() -> None:
     [
         ("acks", "2.8", "1"), ("acks", "3.0", "all"), ("acks", None, "all"), ("acks", "2.8 to 3.1", "all"),
         ("linger.ms", "4.3+", "5"), ("linger.ms", "3.9", "all"),
+        ("log.message.timestamp.after.max.ms", "4.0", "3600000"), ("log.message.timestamp.after.max.ms", "3.9", "all"),
+        ("enable.idempotence", "3.1.0", "false"), ("enable.idempotence", "3.1.1", "all"),
+        ("enable.idempotence", "3.1", "all"),
     ],
 )  # fmt: skip
 def test_defaults_of_other_releases(name: str, version: str | None, value: str) -> None:
     assert default_of(name, "all", parse_releases(version)) == value
+
+
+def test_defaults_that_only_one_kind_of_client_had() -> None:
+    old = parse_releases("1.1")
+    assert [default_of("retries", "many", old, roles) for roles in ((), ("producer",), ("consumer",))] == [
+        "many", "0", "many",
+    ]  # fmt: skip
+    assert default_of("retries", "many", parse_releases("2.1"), ("producer",)) == "many"
+    assert [default_of("request.timeout.ms", "30000", old, (role,)) for role in ("producer", "consumer")] == [
+        "30000", "305000",
+    ]  # fmt: skip
 
 
 def test_listeners() -> None:

@@ -133,7 +133,7 @@ CLIENT_FILES: dict[str, tuple[str, str, str | None]] = {
     "producer-duplicates": ("acks=1", "acks=all", None),
     "producer-no-retries": ("retries=0", "retries=3", None),
     "producer-delivery-timeout": (
-        "delivery.timeout.ms=30000;linger.ms=5", "delivery.timeout.ms=30005;linger.ms=5", None,
+        "delivery.timeout.ms=30000;linger.ms=5", "request.timeout.ms=180000", None,  # not set: it is raised
     ),
     "producer-gives-up-soon": ("delivery.timeout.ms=10000;request.timeout.ms=5000", "delivery.timeout.ms=60000", None),
     "producer-batches": ("batch.size=100000", "batch.size=100000;linger.ms=10", None),
@@ -417,6 +417,65 @@ def test_idempotence(text: str, version: str, rules: set[str], tmp_path: Path) -
     facts = of_client_file(tmp_path, "producer.properties", f"bootstrap.servers=localhost:9092\n{text}\n", version)
     of_producers = [rule.id for rule in SUBJECTS["producers"]]
     assert {rule for rule in of_producers if found_by(rule, facts)} == rules
+
+
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        ("delivery.timeout.ms=30005\nlinger.ms=5", False),
+        ("delivery.timeout.ms=30004\nlinger.ms=5", True),
+        ("delivery.timeout.ms=2147483647\nrequest.timeout.ms=2147483647\nlinger.ms=5", False),  # the sum is cut off
+    ],
+)
+def test_delivery_timeouts(text: str, refused: bool, tmp_path: Path) -> None:
+    facts = of_client_file(tmp_path, "producer.properties", f"{text}\n", "3.9")
+    assert bool(found_by("producer-delivery-timeout", facts)) is refused
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "rules"),
+    [
+        ("", "2.0", {"producer-acks-leader", "producer-no-retries"}),  # what is not sent again keeps its order
+        ("", "2.1", {"producer-acks-leader", "producer-order", "producer-duplicates"}),
+        ("retries=3", "2.0", {"producer-acks-leader", "producer-order", "producer-duplicates"}),
+        ("enable.idempotence=true", "2.0", set()),  # with it there was no limit
+        ("", "3.0.0", {"producer-order", "producer-duplicates"}),  # KAFKA-13598
+        ("", "3.0.1", set()),
+    ],
+)
+def test_a_producers_defaults(text: str, version: str, rules: set[str], tmp_path: Path) -> None:
+    facts = of_client_file(tmp_path, "producer.properties", f"bootstrap.servers=localhost:9092\n{text}\n", version)
+    assert {rule.id for rule in SUBJECTS["producers"] if found_by(rule.id, facts)} == rules
+
+
+def test_host_names_were_not_checked_by_default_before_2_0(tmp_path: Path) -> None:
+    def said(version: str) -> list[str]:
+        facts = of_client_file(tmp_path, "producer.properties", "security.protocol=SSL\nacks=all\n", version)
+        return [each.message for each in found_by("client-host-names", facts)]
+
+    assert said("1.1") == ["ssl.endpoint.identification.algorithm is not set"]
+    assert said("2.0") == []
+
+
+def test_consumers_waited_longer_before_2_0(tmp_path: Path) -> None:
+    def found(version: str) -> bool:
+        facts = of_client_file(tmp_path, "consumer.properties", "fetch.max.wait.ms=60000\n", version)
+        return bool(found_by("consumer-fetch-wait", facts))
+
+    assert [found("1.1"), found("2.0")] == [False, True]
+
+
+def test_records_of_the_future_are_refused_by_default_since_4_0(tmp_path: Path) -> None:
+    def found(version: str) -> bool:
+        return bool(found_by("future-timestamps", of_broker_file(tmp_path, "node.id=1\n", version)))
+
+    assert [found("3.9"), found("4.0")] == [True, False]
+
+
+def test_min_isr_for_all_topics_comes_after_their_replicas() -> None:
+    rule = BY_ID["default-min-isr"]
+    assert rule.fix.index("--replication-factor 3") < rule.fix.index("kctl config set brokers")
+    assert "before 3.7" in rule.why
 
 
 def test_what_a_config_provider_has_is_not_judged(tmp_path: Path) -> None:
