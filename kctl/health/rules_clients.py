@@ -17,6 +17,9 @@ def _per_client(judge: Callable[[Settings], str | None]) -> Evaluate:
 
 
 def _protocol(settings: Settings) -> str:
+    """Empty: set, and nobody tells to what."""
+    if settings.hidden("security.protocol"):
+        return ""
     return (settings.text("security.protocol") or "PLAINTEXT").strip().upper()
 
 

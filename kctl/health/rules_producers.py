@@ -23,10 +23,15 @@ def _per_producer(judge: Callable[[Settings], str | None]) -> Evaluate:
 def _asked(settings: Settings) -> bool:
     """Whether idempotence was asked for: then the defaults of the rest follow it."""
     written = "enable.idempotence" in settings.given
-    return (written and bool(settings.truth("enable.idempotence"))) or bool(settings.text("transactional.id"))
+    return (written and bool(settings.truth("enable.idempotence"))) or _transactional(settings)
+
+
+def _transactional(settings: Settings) -> bool:
+    return bool(settings.text("transactional.id")) or settings.hidden("transactional.id")
 
 
 def _acks(settings: Settings) -> str:
+    """Empty: set, and nobody tells to what."""
     written = (settings.text("acks") or "").strip().lower()
     return "all" if written == "-1" or ("acks" not in settings.given and _asked(settings)) else written
 
@@ -40,9 +45,9 @@ def idempotent(settings: Settings) -> bool:
     """Whether the producer is idempotent: since 3.0 by default, unless other settings silently switch it off."""
     if _asked(settings):
         return True
-    if not settings.truth("enable.idempotence"):
+    if settings.truth("enable.idempotence") is False:
         return False
-    return _acks(settings) == "all" and _retries(settings) != 0 and (settings.number(_IN_FLIGHT) or 0) <= 5
+    return _acks(settings) in {"all", ""} and _retries(settings) != 0 and (settings.number(_IN_FLIGHT) or 0) <= 5
 
 
 def _no_acks(settings: Settings) -> str | None:
@@ -56,12 +61,12 @@ def _leader_acks(settings: Settings) -> str | None:
 def _refused(settings: Settings) -> str | None:
     """Combinations with which KafkaProducer throws a ConfigException."""
     written = "enable.idempotence" in settings.given
-    if settings.text("transactional.id") and written and settings.truth("enable.idempotence") is False:
+    if _transactional(settings) and written and settings.truth("enable.idempotence") is False:
         return "transactional.id with enable.idempotence=false"
     if not _asked(settings):
         return None
     wrong = []
-    if _acks(settings) != "all":
+    if _acks(settings) not in {"all", ""}:
         wrong.append(f"acks={_acks(settings)}")
     if _retries(settings) == 0:
         wrong.append("retries=0")

@@ -486,6 +486,103 @@ def test_what_a_config_provider_has_is_not_judged(tmp_path: Path) -> None:
     assert file.variables == ("min.insync.replicas", "message.max.bytes")
 
 
+_KRAFT = """\
+process.roles=broker,controller
+node.id=1
+controller.listener.names=CONTROLLER
+controller.quorum.voters=1@k:9093
+listeners=PLAINTEXT://k:9092,CONTROLLER://k:9093
+"""
+_ACL = "authorizer.class.name=kafka.security.authorizer.AclAuthorizer"
+
+
+_NO_ROLES = "process.roles is not set: since 4.0 a broker does not start without it"
+_NO_ACL = (
+    "authorizer.class.name=kafka.security.authorizer.AclAuthorizer needs ZooKeeper; with KRaft it is StandardAuthorizer"
+)
+_MIGRATES_NOT = "process.roles and zookeeper.connect, without zookeeper.metadata.migration.enable=true"
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "said"),
+    [
+        ("zookeeper.connect=zk:2181", "3.9", []),
+        ("zookeeper.connect=zk:2181", "4.0", [_NO_ROLES]),
+        (_ACL, "4.0", [_NO_ROLES, _NO_ACL]),
+        (f"{_KRAFT}authorizer.class.name=com.example.AclAuthorizer", "3.9", []),
+        (_KRAFT, "4.0", []),
+        (f"{_KRAFT}{_ACL}", "4.0", [_NO_ACL]),
+        (f"{_KRAFT}zookeeper.connect=zk:2181", "4.0", []),  # a name that is not known, and ignored
+        (f"{_KRAFT}zookeeper.connect=zk:2181", "3.9", [_MIGRATES_NOT]),
+    ],
+)
+def test_what_a_release_keeps_its_metadata_in(text: str, version: str, said: list[str], tmp_path: Path) -> None:
+    facts = of_broker_file(tmp_path, f"{text}\n", version)
+    assert [each.message for each in found_by("role-contradictions", facts)] == said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", []),  # KRaft makes it PLAINTEXT by itself
+        ("listener.security.protocol.map=PLAINTEXT:PLAINTEXT", ["CONTROLLER"]),
+        ("listener.security.protocol.map=${env:MAP}", []),
+        ("advertised.listeners=SSL://k:9094", ["SSL"]),
+    ],
+)
+def test_controllers_listeners_without_a_protocol(text: str, said: list[str], tmp_path: Path) -> None:
+    facts = of_broker_file(tmp_path, f"{_KRAFT}{text}\n", "3.9")
+    found = [each.message for each in found_by("listener-contradictions", facts)]
+    assert len(found) == len(said)
+    assert all(name in message for name, message in zip(said, found, strict=True))
+
+
+def test_controllers_listeners_beside_one_that_is_not_open(tmp_path: Path) -> None:
+    text = _KRAFT.replace("PLAINTEXT://k:9092", "SSL://k:9092")
+    (found,) = found_by("listener-contradictions", of_broker_file(tmp_path, text, "3.9"))
+    assert found.message == "listeners: the map of security protocols has no CONTROLLER"
+
+
+VARIABLES_OF_BROKERS = [
+    ("role-contradictions", "zookeeper.connect=${env:A}"),
+    ("role-contradictions", "process.roles=${env:A}"),
+    ("role-contradictions", _KRAFT.replace("1@k:9093", "${env:A}")),
+    ("role-contradictions", _KRAFT.replace("=CONTROLLER", "=${env:A}")),
+    ("role-contradictions", _KRAFT.replace("PLAINTEXT://k:9092,CONTROLLER://k:9093", "${env:A}")),
+    ("role-contradictions", "zookeeper.connect=zk:2181\nnode.id=${env:A}\nbroker.id=1"),
+    ("listener-contradictions", "listeners=${env:A}\nadvertised.listeners=PLAINTEXT://k:9092"),
+    ("listener-contradictions", "listeners=${env:A}\ninter.broker.listener.name=B"),
+    ("listener-contradictions", "listeners=PLAINTEXT://0.0.0.0:9092\nadvertised.listeners=${env:A}"),
+    ("temporary-log-dirs", "log.dirs=${env:A}"),
+    ("no-authorizer", "authorizer.class.name=${env:A}"),
+]
+VARIABLES_OF_CLIENTS = [
+    ("client-plaintext", "bootstrap.servers=k:9092\nsecurity.protocol=${env:A}"),
+    ("producer-order", "acks=${env:A}"),
+    ("producer-duplicates", "enable.idempotence=${env:A}"),
+    ("producer-refuses-settings", "enable.idempotence=true\nacks=${env:A}"),
+    ("consumer-commit-no-group", "enable.auto.commit=true\ngroup.id=${env:A}"),
+]
+
+
+@pytest.mark.parametrize(("rule", "text"), VARIABLES_OF_BROKERS)
+def test_a_brokers_variables_may_be_right(rule: str, text: str, tmp_path: Path) -> None:
+    assert found_by(rule, of_broker_file(tmp_path, f"{text}\n", "3.9")) == []
+
+
+@pytest.mark.parametrize(("rule", "text"), VARIABLES_OF_CLIENTS)
+def test_a_clients_variables_may_be_right(rule: str, text: str, tmp_path: Path) -> None:
+    name = "consumer.properties" if rule.startswith("consumer") else "producer.properties"
+    assert found_by(rule, of_client_file(tmp_path, name, f"{text}\n", "3.9")) == []
+
+
+def test_files_whose_listeners_are_variables_may_be_of_two_machines(tmp_path: Path) -> None:
+    text = "log.dirs=/data\nlisteners=${env:A}\n"
+    one = of_broker_file(tmp_path, text, name="one.properties").broker_files
+    two = of_broker_file(tmp_path, text, name="two.properties").broker_files
+    assert found_by("shared-log-dirs", RuleFacts(broker_files=[*(one or ()), *(two or ())])) == []
+
+
 # --- the table itself ---------------------------------------------------------------------------------------------
 
 
