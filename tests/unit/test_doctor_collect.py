@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from health_testing import facts, partition, state
 from kctl.configs.describe import Config
-from kctl.doctor.collect import settings_of, topic_settings
+from kctl.doctor.collect import log_dirs_of, settings_of, topic_settings
 from kctl.doctor.collect_groups import count_rebalances, group_state
 from kctl.doctor.defaults import default_of
-from kctl.errors import NotAuthorized
+from kctl.errors import ConnectionFailed, NotAuthorized
 from kctl.groups.model import Group, Member
 from kctl.health.listeners import is_loopback, is_wildcard, parse_listener
 from kctl.health.rule import parse_releases
 from kctl.health.rule_facts import RuleFacts, Settings, unread
+from kctl.log_dirs import LogDir
 from kctl.model import TopicPartition
 from kctl.topics.configs import ConfigEntry, ConfigSource
 
@@ -83,6 +87,17 @@ def test_what_cannot_be_read_is_told_once() -> None:
     facts = RuleFacts(brokers={"broker 1": denied, "broker 2": denied, "broker 3": Settings("broker 3", {})})
     assert unread(facts, ("brokers",)) == ["not authorized"]
     assert unread(RuleFacts(groups=denied), ("groups", "state")) == ["not authorized"]
+
+
+def test_log_dirs_of_brokers_that_do_not_tell() -> None:
+    """Only those that answer are asked: the others are not left out."""
+    dirs = [LogDir("/data", 100, 50, [])]
+    silent = ConnectionFailed("broker 2 does not answer")
+    seen = facts(state([partition("123", "1")], alive="12"), views={2: silent}, log_dirs={1: dirs})
+    asked = replace(seen, log_dirs={1: dirs})
+    found = log_dirs_of(asked)
+    assert found == {1: dirs, 2: silent, 3: found[3]}
+    assert str(found[3]) == "broker 3 is down: its log dirs are not known"
 
 
 @pytest.mark.parametrize(

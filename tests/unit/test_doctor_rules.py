@@ -33,6 +33,7 @@ from health_testing import partition, state
 from kctl.broker.api_versions import Feature
 from kctl.configs.diff import Difference, Value
 from kctl.errors import NotAuthorized
+from kctl.health.examine import Outcome, examine
 from kctl.health.rule import Severity, parse_releases
 from kctl.health.rule_facts import RuleFacts, ZooKeeperFacts
 from kctl.health.rule_table import RULES, SUBJECTS
@@ -640,14 +641,43 @@ def test_a_single_broker_is_told_and_no_more() -> None:
     assert found.severity is Severity.INFO
 
 
+def test_brokers_that_are_down_count_for_what_topics_should_have() -> None:
+    one_up = replace(of_topics(state([partition("1", "1")], alive="1")), broker_count=3)
+    (found,) = found_by("topic-one-replica", one_up)
+    assert found.severity is Severity.WARNING
+    for alive, replicas, said in (("1", "1", "1 of 3 replicas"), ("12", "12", "2 of 3 replicas")):
+        cluster = state([partition(replicas, replicas, topic="__consumer_offsets")], alive=alive)
+        (found,) = found_by("internal-topic-replicas", replace(of_topics(cluster), broker_count=3))
+        assert found.message == said
+
+
+_DOWN = NotAuthorized("broker 3 is down")
+_OFFLINE = LogDir("/data/2", None, None, [], "an I/O error")
+
+
+@pytest.mark.parametrize(
+    ("third", "room", "large"),
+    [
+        ([log_dir(1, 100)], Outcome.OK, Outcome.OK),
+        (_DOWN, Outcome.UNKNOWN, Outcome.UNKNOWN),
+        ([log_dir(1, 100), _OFFLINE], Outcome.UNKNOWN, Outcome.UNKNOWN),
+        ([log_dir(1, None)], Outcome.UNKNOWN, Outcome.OK),
+    ],
+)
+def test_log_dirs_that_were_not_seen(third: Any, room: Outcome, large: Outcome) -> None:
+    facts = RuleFacts(log_dirs={1: [log_dir(100, 200)], 2: [log_dir(10, 100)], 3: third})
+    rules = [BY_ID["disk-headroom"], BY_ID["large-partitions"]]
+    found = examine(rules, facts)
+    assert [each.outcome for each in found.rules] == [room, large]
+    assert found.findings == ()
+
+
 def test_loopback_through_loopback_is_told_and_no_more() -> None:
     (found,) = found_by("advertised-listeners", RuleFacts(state=_local(), reached="127.0.0.1"))
     assert found.severity is Severity.INFO
 
 
 def test_what_a_user_may_not_see_is_unknown() -> None:
-    from kctl.health.examine import Outcome, examine
-
     hidden = NotAuthorized("3 topics may not be described")
     facts = of_topics(_T, {"(hidden)": hidden})
     (outcome,) = examine([BY_ID["topic-one-replica"]], facts).rules
