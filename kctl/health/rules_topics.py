@@ -207,7 +207,9 @@ RULES = (
     Rule(
         "topic-min-isr-blocks", Severity.WARNING, "One broker down stops writes", _BOTH,
         "Writes with acks=all survive replicas − min.insync.replicas losses: none. A rolling restart stops them, too.",
-        "Kafka's documentation, min.insync.replicas", "min.insync.replicas one below the number of replicas.",
+        "Kafka's documentation, min.insync.replicas",
+        "min.insync.replicas one below the number of replicas: 2 of 3. (1 of 2 loses what only the leader had: first "
+        "`kctl topic reassign plan --replication-factor 3 --topic NAME`.)",
         _each(_blocks),
     ),
     Rule(
@@ -237,7 +239,8 @@ RULES = (
         "With 1 a commit, or the state of a transaction, can be lost with its leader; with all of them one broker down "
         "stops groups or transactions.",
         "Kafka's documentation, min.insync.replicas, transaction.state.log.min.isr",
-        "`kctl config set topic/__consumer_offsets min.insync.replicas=2`",
+        "First `kctl topic reassign plan --replication-factor 3 --topic NAME` where it has fewer; then `kctl config "
+        "set topic/NAME min.insync.replicas=2`",
         _internal_min_isr,
     ),
     Rule(

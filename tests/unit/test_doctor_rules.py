@@ -479,6 +479,31 @@ def test_min_isr_for_all_topics_comes_after_their_replicas() -> None:
     assert "before 3.7" in rule.why
 
 
+def test_fixes_say_of_which_topics_the_replicas_are_changed() -> None:
+    """Without a topic all are planned, also those with more replicas than that."""
+    named = [
+        command
+        for rule in RULES
+        for command in re.findall(r"`(kctl topic reassign plan --replication-factor[^`]*)`", f"{rule.fix} {rule.why}")
+    ]
+    assert len(named) > 5
+    assert [each for each in named if "--topic " not in each] == []
+
+
+@pytest.mark.parametrize("rule", ["default-replicas", "internal-topics-settings"])
+def test_more_replicas_than_brokers_are_not_advised(rule: str) -> None:
+    """With two brokers the rule fires too, and with three replicas no topic is made, no group begins."""
+    two = of_brokers(broker(default_replication_factor="1", offsets_topic_replication_factor="1"), broker_count=2)
+    (found,) = found_by(rule, two)
+    assert "no more than there are brokers" in found.fix
+
+
+@pytest.mark.parametrize("rule", ["default-min-isr-blocks", "topic-min-isr-blocks", "internal-topic-min-isr"])
+def test_two_replicas_do_not_get_a_minimum_of_one(rule: str) -> None:
+    """That lets writes go on, and loses them with the leader."""
+    assert "1 of 2 loses" in BY_ID[rule].fix or BY_ID[rule].fix.startswith("First `kctl topic reassign plan")
+
+
 def test_what_a_config_provider_has_is_not_judged(tmp_path: Path) -> None:
     text = "default.replication.factor=3\nmin.insync.replicas=${env:MIN}\nmessage.max.bytes=${env:SIZE}\n"
     facts = of_broker_file(tmp_path, text)
