@@ -69,7 +69,10 @@ def command(
         rows = rule_rows(chosen)
         inv.emit(rows, lambda: [_rules_table(jsonable(rows))])
         return
-    files = bool(config_file or client_config)
+    named = [*(config_file or ()), *(client_config or ())]
+    files = bool(named)
+    if named.count("-") > 1:
+        raise UsageError("stdin («-») can be read only once")
     if files and watch_for:
         raise UsageError("--watch-for watches a cluster, and files are checked without one")
     if kafka_version and not files:

@@ -1,7 +1,8 @@
 """The sums themselves, in whole bytes: what partitions hold and how many brokers carry them. Pure.
 
 Where a broker or a disk cannot be divided the result is rounded up, what it can carry is rounded down: a plan is never
-too small because of rounding.
+too small because of rounding. Partitions cannot be divided either: see `brokers_for_whole_partitions` for a topic whose
+number of them is given, `fullest_broker` for all topics together.
 """
 
 from __future__ import annotations
@@ -178,11 +179,37 @@ def fill_ms(load: Load, partitions: int) -> int | None:
     return None if not load.stored else _divided(load.segment_size * partitions * 1000, load.stored)
 
 
+def whole_partitions(load: Load, one: Carrying) -> int:
+    """How many brokers a topic alone needs when none holds a part of a partition; 0 where that says nothing: its number
+    of partitions is made for the brokers, or none fits on any."""
+    if one.disk is None or not _constant(load):
+        return 0
+    partitions = partitions_of(load, 1)
+    replicas = partitions * load.replication_factor
+    fitting = one.disk // max(1, _divided(on_disk(load, partitions), replicas))
+    return _divided(replicas, fitting) + one.survive if fitting else 0
+
+
+def fullest_broker(sizes: Sequence[tuple[int, int]], brokers: int) -> int:
+    """Bytes that the fullest broker holds at most when replicas are spread well. sizes: of each topic the bytes of all
+    replicas, and how many there are.
+
+    Each topic spread evenly, or the largest replicas first, each to the emptiest broker: the better of the two. Rounded
+    down, so that what fits exactly is not told to be too much.
+    """
+    each_evenly = sum(total * _divided(count, brokers) // count for total, count in sizes)
+    largest = max(total // count for total, count in sizes)
+    return min(each_evenly, (sum(total for total, _ in sizes) + largest * (brokers - 1)) // brokers)
+
+
 def broker_bounds(loads: Sequence[Load], one: Carrying, disk_bytes: int) -> dict[str, int]:
     """The least numbers of brokers, by what asks for them. disk_bytes: of all replicas."""
     bounds = {"brokers_for_replicas": max((load.replication_factor for load in loads), default=1)}
     if one.disk is not None:
         bounds["brokers_for_disk"] = _divided(disk_bytes, max(1, one.disk)) + one.survive
+        whole = max((whole_partitions(load, one) for load in loads), default=0)
+        if whole > bounds["brokers_for_disk"]:
+            bounds["brokers_for_whole_partitions"] = whole
     if one.network is not None:
         most = max(1, one.network)
         bounds["brokers_for_network_in"] = _divided(sum(load.network_in for load in loads), most) + one.survive

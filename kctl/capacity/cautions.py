@@ -23,7 +23,7 @@ def cautions(
 ) -> tuple[Caution, ...]:
     """Of the whole first, then of each topic. plan: without cautions."""
     found = [*_bounds(plan, cluster), *_rates(workloads, loads), *_replicas(plan, cluster)]
-    found += _maps(plan, loads, cluster)
+    found += [*_fullest(plan, cluster), *_maps(plan, loads, cluster)]
     for topic, each, load in zip(plan.topic_plans, workloads, loads, strict=True):
         found += [
             *_durability(topic, cluster),
@@ -78,6 +78,24 @@ def _replicas(plan: CapacityPlan, cluster: Inputs) -> Iterator[Caution]:
         )
     if plan.replica_count > MOST_REPLICAS:
         yield Caution("replicas", f"{plan.replica_count:,} replicas are more than {MOST_REPLICAS:,}: {advice}")
+
+
+def _fullest(plan: CapacityPlan, cluster: Inputs) -> Iterator[Caution]:
+    """Of brokers that could carry all, if partitions could be cut. Where they could not, `too_few_brokers` tells it."""
+    if "disk" not in cluster:
+        return
+    survive = int(cluster["survive"].value)
+    left = max(1, plan.broker_count - survive)
+    disks = int(cluster["disk"].value * cluster["disks_per_broker"].value)
+    sizes = [(each.disk_bytes, each.partition_count * each.replication_factor) for each in plan.topic_plans]
+    held = sums.fullest_broker(sizes, left)
+    if plan.disk_bytes <= disks * left and held > disks:
+        lost = f", with {counted(plan.broker_count - left, 'broker')} lost," if survive else ""
+        yield Caution(
+            "fullest_broker",
+            f"the fullest broker{lost} can hold {shown(held, BYTES)}, more than its disks of {shown(disks, BYTES)}:"
+            " a partition is on one broker as a whole",
+        )
 
 
 def _maps(plan: CapacityPlan, loads: Sequence[sums.Load], cluster: Inputs) -> Iterator[Caution]:

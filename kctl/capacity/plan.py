@@ -209,6 +209,10 @@ def _cluster(
         bare = ceil(Fraction(sheet.value("disk_bytes")) / (sheet.value("disk") * sheet.value("disks_per_broker")))
         sheet.computed("brokers_without_headroom", COUNT, f"⌈disk_bytes ÷ ({total})⌉", bare)
         sheet.computed("brokers_for_disk", COUNT, "⌈disk_bytes ÷ usable_disk⌉ + survive", found["brokers_for_disk"])
+    if "brokers_for_whole_partitions" in found:
+        how = "largest ⌈partition_count × replication_factor ÷ ⌊usable_disk ÷ partition_bytes⌋⌉ + survive"
+        whole = [sums.whole_partitions(load, one) for load in loads]
+        sheet.over_topics("brokers_for_whole_partitions", COUNT, how, whole, max(whole))
     if one.network is not None:
         sheet.computed("usable_network", BYTES_PER_S, "network × network_limit", one.network)
         for way in ("in", "out"):

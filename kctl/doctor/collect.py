@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ from kctl.topics.configs import ConfigEntry, ConfigSource, fetch_topic_configs
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
     from kctl.context import Target
+    from kctl.log_dirs import LogDir
 
 _OF_THE_PASS = frozenset({"health", "state", "log_dirs", "topics"})
 _OF_BROKERS = frozenset({"brokers", "differences"})
@@ -47,7 +48,7 @@ def collect(
     facts = RuleFacts(
         health=assess(seen),
         state=seen.state,
-        log_dirs=seen.log_dirs,
+        log_dirs=log_dirs_of(seen),
         broker_count=len(seen.state.brokers.keys() | set(missing_brokers(seen))),
         reached=parse_address(client.reached).host,
         releases=releases,
@@ -76,6 +77,15 @@ def _release(found: BrokerApis | KctlError) -> Releases | None:
 
 def _features(found: BrokerApis | KctlError) -> tuple[Feature, ...] | KctlError:
     return found if isinstance(found, KctlError) else found.features
+
+
+def log_dirs_of(seen: Facts) -> dict[int, Sequence[LogDir] | KctlError]:
+    """Of each broker that there should be; a reason for those that are down or silent. Pure."""
+    silent = {node: view for node, view in seen.views.items() if isinstance(view, KctlError)}
+    down = {
+        node: ConnectionFailed(f"broker {node} is down: its log dirs are not known") for node in missing_brokers(seen)
+    }
+    return {**silent, **seen.log_dirs, **down}
 
 
 def _broker_configs(client: ClusterClient, seen: Facts) -> dict[int, list[Config] | KctlError]:

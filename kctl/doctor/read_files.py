@@ -19,6 +19,7 @@ from kctl.suggestions import closest
 
 _OF_NO_SETTING = "${"  # a config provider's variable (KIP-297): what it stands for is not known here
 _BY_DURATION = "by_duration:"  # of auto.offset.reset since 4.0 (KIP-1106)
+STDIN = "-"
 ROLES = ("producer", "consumer")
 # What a file is taken to be for when nobody says: advice for releases before is right for hardly anybody.
 ASSUMED = Releases((1, 0), None)
@@ -85,7 +86,7 @@ def read_broker_file(file: str, releases: Releases | None = None) -> PropertiesF
     known = known_settings()
     unknown = [key for key in values if base_name(key) not in known and key not in _newer()]
     facts = _facts(file, values, unknown, known, releases, broker=True)
-    return PropertiesFile(_settings(file, values, known, releases), facts)
+    return PropertiesFile(_settings(facts.path, values, known, releases), facts)
 
 
 def read_client_file(file: str, releases: Releases | None = None) -> PropertiesFile:
@@ -100,11 +101,8 @@ def read_client_file(file: str, releases: Releases | None = None) -> PropertiesF
         known |= kinds[role]
     unknown = [key for key in values if key not in known]
     defaults = {name: setting for role in roles for name, setting in kinds[role].items()} or kinds["admin"]
-    return PropertiesFile(
-        _settings(file, values, defaults, releases),
-        _facts(file, values, unknown, known, releases, broker=False),
-        roles,
-    )
+    facts = _facts(file, values, unknown, known, releases, broker=False)
+    return PropertiesFile(_settings(facts.path, values, defaults, releases, roles), facts, roles)
 
 
 def roles_of(file: str, keys: Iterable[str]) -> tuple[str, ...]:
@@ -120,16 +118,20 @@ def roles_of(file: str, keys: Iterable[str]) -> tuple[str, ...]:
 
 
 def _settings(
-    file: str, values: Mapping[str, str], known: Mapping[str, Setting], releases: Releases | None
+    where: str,
+    values: Mapping[str, str],
+    known: Mapping[str, Setting],
+    releases: Releases | None,
+    roles: Sequence[str] = (),
 ) -> Settings:
     """With defaults; without secrets, and without variables."""
     merged: dict[str, str | None] = {
-        name: default_of(name, setting.default, releases) for name, setting in known.items()
+        name: default_of(name, setting.default, releases, roles) for name, setting in known.items()
     }
     for name, value in values.items():
         hidden = _is_secret(name, known) or _OF_NO_SETTING in value
         merged[name] = None if hidden else value.strip()
-    return Settings(file, merged, frozenset(values), releases)
+    return Settings(where, merged, frozenset(values), releases)
 
 
 def _is_secret(name: str, known: Mapping[str, Setting]) -> bool:
@@ -161,11 +163,11 @@ def _facts(
             shown = "its value" if _is_secret(name, known) else repr(value.strip())
             wrong[name] = f"{name}: {shown} is not {problem}"
     return FileFacts(
-        path=file,
+        path="stdin" if file == STDIN else file,
         unknown={name: closest(name, known) for name in unknown if name not in gone},
         wrong=wrong,
         outdated=tuple(gone.values()),
-        mode=Path(file).expanduser().stat().st_mode & 0o777,
+        mode=0o600 if file == STDIN else Path(file).expanduser().stat().st_mode & 0o777,
         secrets=tuple(name for name, value in values.items() if _holds_secret(name, value, known)),
         variables=tuple(name for name, value in values.items() if _OF_NO_SETTING in value),
     )

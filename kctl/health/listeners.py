@@ -9,6 +9,7 @@ from typing import NamedTuple
 from kctl.health.rule_facts import Settings
 
 _LISTENER = re.compile(r"([A-Za-z0-9_.-]+)://(?:\[([^\]]*)\]|([^:\[\]]*)):(-?\d+)")
+PROTOCOL_MAP = "listener.security.protocol.map"
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
@@ -42,10 +43,22 @@ def client_listeners(settings: Settings) -> list[Listener]:
 
 
 def protocol_of(settings: Settings, listener: str) -> str | None:
-    """The security protocol of a listener; None when the map has none."""
-    pairs = (item.partition(":") for item in settings.items("listener.security.protocol.map"))
+    """The security protocol of a listener; None when the map has none, or nobody tells what it has."""
+    pairs = (item.partition(":") for item in settings.items(PROTOCOL_MAP))
     known = {name.strip().upper(): protocol.strip().upper() for name, _, protocol in pairs}
+    if listener not in known and listener in _open_controllers(settings):
+        return "PLAINTEXT"
     return known.get(listener, listener if listener in PROTOCOLS and not known else None)
+
+
+def _open_controllers(settings: Settings) -> set[str]:
+    """Controllers' listeners that are PLAINTEXT without being in the map: with KRaft and no map, unless a listener is
+    named after a protocol that is not (kafka.server.KafkaConfig.effectiveListenerSecurityProtocolMap)."""
+    if PROTOCOL_MAP in settings.given or not settings.items("process.roles"):
+        return set()
+    controllers = {name.upper() for name in settings.items("controller.listener.names")}
+    names = controllers | {each.name for each in listeners_of(settings)}
+    return set() if names & (set(PROTOCOLS) - {"PLAINTEXT"}) else controllers
 
 
 def is_wildcard(host: str) -> bool:

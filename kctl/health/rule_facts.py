@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 class Settings:
     """The settings of one broker, or in one file. values: what holds, a default too; None: not set, or not told.
 
+    What is set and not told (a secret, a config provider's variable) may be anything: see `hidden`.
+
     given: names that somebody has set. where: «broker 1», «server.properties». releases: None when nobody can tell.
     """
 
@@ -37,6 +39,10 @@ class Settings:
     def text(self, name: str) -> str | None:
         """The value; None too when there is no such setting, or it is empty."""
         return self.values.get(name) or None
+
+    def hidden(self, name: str) -> bool:
+        """Whether it is set, and nobody tells to what."""
+        return name in self.given and self.values.get(name) is None
 
     def number(self, name: str) -> int | None:
         """The value of a whole number; None for anything else."""

@@ -226,7 +226,8 @@ RULES = (
     Rule(
         "default-replicas", Severity.WARNING, "New topics get one replica", _B,
         "A topic made without a number of replicas is on one broker only, and gone with its disk.",
-        "Kafka's documentation, default.replication.factor", "default.replication.factor=3 in server.properties.",
+        "Kafka's documentation, default.replication.factor", "default.replication.factor=3 in server.properties; "
+        "no more than there are brokers.",
         _per_broker_with_count(_default_replicas),
     ),
     Rule(
@@ -238,15 +239,20 @@ RULES = (
         "default-min-isr", Severity.WARNING, "acks=all may mean the leader alone", _B,
         "With min.insync.replicas=1 a write is acknowledged while every follower is behind; it is lost with the "
         "leader. "
-        "Data survives min.insync.replicas − 1 losses.",
-        "Kafka's documentation, min.insync.replicas", "`kctl config set brokers min.insync.replicas=2`",
+        "Data survives min.insync.replicas − 1 losses. 2 holds at once for every topic without a value of its own: one "
+        "with two replicas then takes no writes while a broker is down; before 3.7 one with one replica refuses all of "
+        "acks=all, and __consumer_offsets each commit.",
+        "Kafka's documentation, min.insync.replicas; KIP-966",
+        "First 3 replicas for topics with fewer (`kctl topic reassign plan --replication-factor 3 --topic NAME`), or "
+        "a min.insync.replicas of their own; then `kctl config set brokers min.insync.replicas=2`.",
         per_broker(_default_min_isr),
     ),
     Rule(
         "default-min-isr-blocks", Severity.WARNING, "New topics take no writes while one broker is down", _B,
         "Writes with acks=all survive replicas − min.insync.replicas losses: none, here.",
         "Kafka's documentation, min.insync.replicas",
-        "min.insync.replicas one below default.replication.factor (2 of 3).", per_broker(_min_isr_blocks),
+        "min.insync.replicas one below default.replication.factor: 2 of 3. (1 of 2 loses what only the leader had.)",
+        per_broker(_min_isr_blocks),
     ),
     Rule(
         "internal-topics-settings", Severity.WARNING, "Kafka's own topics are to have few replicas", _B,
@@ -254,7 +260,8 @@ RULES = (
         "their "
         "offsets are lost with the disk. It counts when the topics are made; later they have to be reassigned.",
         "Kafka's documentation, offsets.topic.replication.factor",
-        "3 in server.properties; for topics that exist `kctl topic reassign plan --replication-factor 3`.",
+        "3 in server.properties, no more than there are brokers; for topics that exist `kctl topic reassign plan "
+        "--replication-factor 3 --topic NAME`.",
         _per_broker_with_count(_internal_topics),
     ),
     Rule(
@@ -271,8 +278,7 @@ RULES = (
     Rule(
         "transaction-min-isr", Severity.WARNING, "Transactions have too few, or too many, replicas to wait for", _B,
         "Equal to the number of replicas, one broker down stops all transactions; 1, their state may be lost; above, "
-        "no "
-        "transaction can begin.",
+        "before 3.7 no transaction can begin.",
         "Kafka's documentation, transaction.state.log.min.isr", "transaction.state.log.min.isr=2 with 3 replicas.",
         per_broker(_transaction_min_isr), Versions(since=(0, 11)),
     ),

@@ -17,6 +17,9 @@ def _per_client(judge: Callable[[Settings], str | None]) -> Evaluate:
 
 
 def _protocol(settings: Settings) -> str:
+    """Empty: set, and nobody tells to what."""
+    if settings.hidden("security.protocol"):
+        return ""
     return (settings.text("security.protocol") or "PLAINTEXT").strip().upper()
 
 
@@ -41,9 +44,9 @@ def _password(settings: Settings) -> str | None:
 
 def _host_names(settings: Settings) -> str | None:
     name = "ssl.endpoint.identification.algorithm"
-    if name in settings.given and not settings.text(name) and _protocol(settings).endswith("SSL"):
-        return f"{name} is empty"
-    return None
+    if settings.values.get(name) != "" or not _protocol(settings).endswith("SSL"):
+        return None
+    return f"{name} is {'empty' if name in settings.given else 'not set'}"
 
 
 def _one_server(settings: Settings) -> str | None:
@@ -67,7 +70,7 @@ RULES = (
     Rule(
         "client-host-names", Severity.WARNING, "Any server with a certificate will do", _C,
         "Without the check of host names whoever has a certificate of the same CA can stand between.",
-        "KIP-294 (https by default since 2.0)", "Remove ssl.endpoint.identification.algorithm.",
+        "KIP-294 (https by default since 2.0)", "ssl.endpoint.identification.algorithm=https",
         _per_client(_host_names),
     ),
     Rule(

@@ -108,7 +108,7 @@ def _mixed_protocols(settings: Settings) -> str | None:
 
 
 def _no_group(settings: Settings) -> str | None:
-    if settings.text("group.id") or "enable.auto.commit" not in settings.given:
+    if settings.text("group.id") or settings.hidden("group.id") or "enable.auto.commit" not in settings.given:
         return None
     return "enable.auto.commit=true without group.id" if settings.truth("enable.auto.commit") else None
 

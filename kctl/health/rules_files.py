@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 
-from kctl.health.listeners import is_wildcard, listeners_of, parse_listener, protocol_of
+from kctl.health.listeners import PROTOCOL_MAP, is_wildcard, listeners_of, parse_listener, protocol_of
 from kctl.health.rule import Evaluate, Found, Rule, Severity, Versions, grouped_by_message
 from kctl.health.rule_facts import RuleFacts, Settings
 from kctl.health.rules_sizes import per_broker
@@ -19,6 +19,8 @@ _GONE_IN_4 = frozenset(
     }
 )  # fmt: skip
 _GONE_PREFIXES = ("zookeeper.", "password.encoder.")
+_ACL_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
+_STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 _TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 - nothing is written there
 
 
@@ -71,7 +73,7 @@ def _listeners(settings: Settings) -> Iterator[str]:
         yield from (
             f"{name}: the map of security protocols has no {each.name}"
             for each in found
-            if protocol_of(settings, each.name) is None
+            if protocol_of(settings, each.name) is None and not settings.hidden(PROTOCOL_MAP)
         )
     bound = listeners_of(settings)
     ports = [each.port for each in bound if each.port > 0]
@@ -85,10 +87,12 @@ def _advertised(settings: Settings) -> Iterator[str]:
     bound = {each.name: each for each in listeners_of(settings)}
     controllers = {name.upper() for name in settings.items("controller.listener.names")}
     told = listeners_of(settings, "advertised.listeners")
-    yield from (f"advertised.listeners: {each.name} is not among listeners" for each in told if each.name not in bound)
+    if not settings.hidden("listeners"):
+        strange = [each.name for each in told if each.name not in bound]
+        yield from (f"advertised.listeners: {name} is not among listeners" for name in strange)
     wild = [each for each in told if is_wildcard(each.host)]
     yield from (f"advertised.listeners: {each} is an address that clients cannot use" for each in wild)
-    if not told:
+    if not told and not settings.hidden("advertised.listeners"):
         yield from (
             f"listeners: {each} is advertised as it is, and clients cannot use that address"
             for each in bound.values()
@@ -101,13 +105,19 @@ def _between_brokers(settings: Settings) -> Iterator[str]:
     names = {each.name for each in listeners_of(settings, "advertised.listeners") or listeners_of(settings)}
     if name and "security.inter.broker.protocol" in settings.given:
         yield "inter.broker.listener.name and security.inter.broker.protocol: only one of them may be set"
+    if settings.hidden("listeners") and not names:
+        return
     controller_only = settings.items("process.roles") == ["controller"]
     if name and name.upper() not in names and not controller_only:
         yield f"inter.broker.listener.name={name} is not among the listeners"
 
 
+def _dirs(settings: Settings) -> list[str]:
+    return [] if settings.hidden("log.dirs") else settings.items("log.dirs") or settings.items("log.dir")
+
+
 def _log_dirs(settings: Settings) -> Iterator[str]:
-    dirs = [str(PurePosixPath(each)) for each in settings.items("log.dirs") or settings.items("log.dir")]
+    dirs = [str(PurePosixPath(each)) for each in _dirs(settings)]
     yield from (f"log.dirs: {each} twice" for each in sorted({d for d in dirs if dirs.count(d) > 1}))
     for inner in sorted(set(dirs)):
         yield from (f"log.dirs: {inner} lies in {outer}" for outer in sorted(set(dirs)) if _within(inner, outer))
@@ -120,40 +130,55 @@ def _within(inner: str, outer: str) -> bool:
 
 
 def _temporary(settings: Settings) -> str | None:
-    dirs = settings.items("log.dirs") or settings.items("log.dir")
-    found = [each for each in dirs if any(each == root or _within(each, root) for root in _TEMPORARY)]
+    found = [each for each in _dirs(settings) if any(each == root or _within(each, root) for root in _TEMPORARY)]
     return f"log dirs in {', '.join(found)}" if found else None
 
 
 def _roles(settings: Settings) -> Iterator[str]:
     """KRaft and ZooKeeper, and what each of them needs."""
-    roles, connect = settings.items("process.roles"), settings.text("zookeeper.connect")
-    migrating = settings.truth("zookeeper.metadata.migration.enable")
-    if roles and connect and not migrating:
+    if not settings.hidden("process.roles"):
+        yield from _roles_and_zookeeper(settings, settings.items("process.roles"))
+    node, broker = settings.number("node.id"), settings.number("broker.id")
+    if {"node.id", "broker.id"} <= settings.given and None not in (node, broker) and node != broker:
+        yield f"node.id={node}, broker.id={broker}: they have to be the same"
+
+
+def _roles_and_zookeeper(settings: Settings, roles: list[str]) -> Iterator[str]:
+    connect = _is_set(settings, "zookeeper.connect")
+    migrating = settings.truth("zookeeper.metadata.migration.enable") is not False
+    # There zookeeper.connect is a name like any other that is not known: `gone-in-4` tells it.
+    only_kraft = settings.releases is not None and settings.releases.lowest >= (4, 0)
+    if only_kraft and not roles:
+        yield "process.roles is not set: since 4.0 a broker does not start without it"
+    if not only_kraft and roles and connect and not migrating:
         yield "process.roles and zookeeper.connect, without zookeeper.metadata.migration.enable=true"
-    if not roles and not connect:
+    if not only_kraft and not roles and not connect:
         yield "neither process.roles nor zookeeper.connect"
-    authorizer = settings.text("authorizer.class.name") or ""
-    if roles and authorizer.endswith("AclAuthorizer"):
+    authorizer = settings.text("authorizer.class.name")
+    if (roles or only_kraft) and authorizer == _ACL_AUTHORIZER:
         yield f"authorizer.class.name={authorizer} needs ZooKeeper; with KRaft it is StandardAuthorizer"
-    if connect and not roles and not migrating and authorizer.endswith(".StandardAuthorizer"):
+    if not only_kraft and connect and not roles and not migrating and authorizer == _STANDARD_AUTHORIZER:
         yield f"authorizer.class.name={authorizer} needs KRaft; with ZooKeeper it is AclAuthorizer"
     if roles:
         yield from _kraft(settings, roles)
-    node, broker = settings.number("node.id"), settings.number("broker.id")
-    if {"node.id", "broker.id"} <= settings.given and node != broker:
-        yield f"node.id={node}, broker.id={broker}: they have to be the same"
+
+
+def _is_set(settings: Settings, *names: str) -> bool:
+    """Whether one of them is set, to whatever."""
+    return any(settings.text(name) or settings.hidden(name) for name in names)
 
 
 def _kraft(settings: Settings, roles: list[str]) -> Iterator[str]:
     if not {"node.id", "broker.id"} & settings.given:
         yield "process.roles needs node.id"
-    if not settings.text("controller.quorum.voters") and not settings.text("controller.quorum.bootstrap.servers"):
+    if not _is_set(settings, "controller.quorum.voters", "controller.quorum.bootstrap.servers"):
         yield "process.roles needs controller.quorum.voters or controller.quorum.bootstrap.servers"
     names = [name.upper() for name in settings.items("controller.listener.names")]
-    if not names:
+    if not _is_set(settings, "controller.listener.names"):
         yield "process.roles needs controller.listener.names"
     bound = {each.name for each in listeners_of(settings)}
+    if settings.hidden("listeners"):
+        return
     if "controller" in roles and names and not bound & set(names):
         yield f"listeners has none of controller.listener.names={','.join(names)}"
     if roles == ["broker"] and bound & set(names):
@@ -176,6 +201,7 @@ def _same_ids(facts: RuleFacts) -> list[Found]:
 def _shared_log_dirs(facts: RuleFacts) -> list[Found]:
     """Files that may be of one machine: with the same port they cannot be."""
     files = list(facts.broker_files or ())
+    files = [each for each in files if not each.hidden("listeners")]  # which may be of different machines, or not
     found = []
     for number, one in enumerate(files):
         for other in files[number + 1 :]:
@@ -239,7 +265,8 @@ RULES = (
     Rule(
         "role-contradictions", Severity.ERROR, "KRaft and ZooKeeper are mixed up", _F,
         "A broker does not start, or starts as something else than was meant.",
-        "kafka.server.KafkaConfig.validateValues; KIP-866 for migrations", "Decide on one of them.",
+        "kafka.server.KafkaConfig.validateValues; KIP-866 for migrations",
+        "Decide on one of them; since 4.0 there is KRaft alone, to which 3.9 migrates.",
         _per_problem(_roles),
     ),
     Rule(
@@ -266,8 +293,11 @@ RULES = (
     ),
     Rule(
         "gone-in-4", Severity.INFO, "Settings that Kafka 4 does not have", _F,
-        "4.3.1 has none of them: what they set is ignored there.",
-        "3.9.2 and 4.3.1 compared", "Remove them with the upgrade.", _per_file(_gone),
+        "4.3.1 has none of them: what they set is ignored there; and with zookeeper.connect alone, without "
+        "process.roles, a broker does not start.",
+        "3.9.2 and 4.3.1 compared", "Migrate from ZooKeeper before the upgrade; with it write what took a name's place "
+        "(delegation.token.secret.key, log.message.timestamp.before.max.ms and …after.max.ms) and remove the rest.",
+        _per_file(_gone),
         Versions(since=(3, 5)),
     ),
 )  # fmt: skip

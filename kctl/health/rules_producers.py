@@ -9,6 +9,7 @@ from kctl.health.rule_facts import RuleFacts, Settings
 
 _IN_FLIGHT = "max.in.flight.requests.per.connection"
 _MAX_MESSAGE = 1_048_588  # message.max.bytes by default
+_LONGEST_MS = 2**31 - 1  # of a timeout; KafkaProducer cuts the sum of two off there
 _SHORT_MS = 30_000  # a leader's crash is 7 to 18 s without writes
 
 
@@ -22,21 +23,31 @@ def _per_producer(judge: Callable[[Settings], str | None]) -> Evaluate:
 def _asked(settings: Settings) -> bool:
     """Whether idempotence was asked for: then the defaults of the rest follow it."""
     written = "enable.idempotence" in settings.given
-    return (written and bool(settings.truth("enable.idempotence"))) or bool(settings.text("transactional.id"))
+    return (written and bool(settings.truth("enable.idempotence"))) or _transactional(settings)
+
+
+def _transactional(settings: Settings) -> bool:
+    return bool(settings.text("transactional.id")) or settings.hidden("transactional.id")
 
 
 def _acks(settings: Settings) -> str:
+    """Empty: set, and nobody tells to what."""
     written = (settings.text("acks") or "").strip().lower()
     return "all" if written == "-1" or ("acks" not in settings.given and _asked(settings)) else written
+
+
+def _retries(settings: Settings) -> int | None:
+    """None: without a limit, or not known. With idempotence that was always the default; else it was 0 before 2.1."""
+    return None if "retries" not in settings.given and _asked(settings) else settings.number("retries")
 
 
 def idempotent(settings: Settings) -> bool:
     """Whether the producer is idempotent: since 3.0 by default, unless other settings silently switch it off."""
     if _asked(settings):
         return True
-    if not settings.truth("enable.idempotence"):
+    if settings.truth("enable.idempotence") is False:
         return False
-    return _acks(settings) == "all" and settings.number("retries") != 0 and (settings.number(_IN_FLIGHT) or 0) <= 5
+    return _acks(settings) in {"all", ""} and _retries(settings) != 0 and (settings.number(_IN_FLIGHT) or 0) <= 5
 
 
 def _no_acks(settings: Settings) -> str | None:
@@ -50,14 +61,14 @@ def _leader_acks(settings: Settings) -> str | None:
 def _refused(settings: Settings) -> str | None:
     """Combinations with which KafkaProducer throws a ConfigException."""
     written = "enable.idempotence" in settings.given
-    if settings.text("transactional.id") and written and settings.truth("enable.idempotence") is False:
+    if _transactional(settings) and written and settings.truth("enable.idempotence") is False:
         return "transactional.id with enable.idempotence=false"
     if not _asked(settings):
         return None
     wrong = []
-    if _acks(settings) != "all":
+    if _acks(settings) not in {"all", ""}:
         wrong.append(f"acks={_acks(settings)}")
-    if settings.number("retries") == 0:
+    if _retries(settings) == 0:
         wrong.append("retries=0")
     if (settings.number(_IN_FLIGHT) or 0) > 5:
         wrong.append(f"{_IN_FLIGHT}={settings.number(_IN_FLIGHT)}")
@@ -67,13 +78,13 @@ def _refused(settings: Settings) -> str | None:
 
 def _order(settings: Settings) -> str | None:
     flight = settings.number(_IN_FLIGHT) or 0
-    if idempotent(settings) or settings.number("retries") == 0 or flight <= 1:
+    if idempotent(settings) or _retries(settings) == 0 or flight <= 1:
         return None
     return f"not idempotent, {_IN_FLIGHT}={flight}"
 
 
 def _duplicates(settings: Settings) -> str | None:
-    if idempotent(settings) or settings.number("retries") == 0:
+    if idempotent(settings) or _retries(settings) == 0:
         return None
     if settings.truth("enable.idempotence") is False:
         return "enable.idempotence=false"
@@ -81,13 +92,16 @@ def _duplicates(settings: Settings) -> str | None:
 
 
 def _no_retries(settings: Settings) -> str | None:
-    return "retries=0" if settings.number("retries") == 0 else None
+    return "retries=0" if _retries(settings) == 0 else None
 
 
 def _delivery_refused(settings: Settings) -> str | None:
+    """Only what was set by hand is refused: the default is raised, with a line in the log."""
+    if "delivery.timeout.ms" not in settings.given:
+        return None
     delivery = settings.number("delivery.timeout.ms")
     linger, request = settings.number("linger.ms"), settings.number("request.timeout.ms")
-    if delivery is None or linger is None or request is None or delivery >= linger + request:
+    if delivery is None or linger is None or request is None or delivery >= min(linger + request, _LONGEST_MS):
         return None
     return f"delivery.timeout.ms={delivery}, linger.ms={linger}, request.timeout.ms={request}"
 
@@ -166,9 +180,8 @@ RULES = (
     ),
     Rule(
         "producer-delivery-timeout", Severity.ERROR, "delivery.timeout.ms is too small to start", _P,
-        "It has to be at least linger.ms + request.timeout.ms, else ConfigException (or, where it was not set by "
-        "hand, it "
-        "is raised).",
+        "It has to be at least linger.ms + request.timeout.ms, else ConfigException. (Only where it was set: the "
+        "default is raised to that sum.)",
         "KIP-91, org.apache.kafka.clients.producer.KafkaProducer.configureDeliveryTimeout",
         "A longer delivery.timeout.ms, or a shorter request.timeout.ms.", _per_producer(_delivery_refused),
         Versions(since=(2, 1)),

@@ -49,8 +49,10 @@ def _passwords_in_the_clear(settings: Settings) -> str | None:
 
 
 def _authorizer(settings: Settings) -> str | None:
-    known = settings.values.get("authorizer.class.name")
-    return "authorizer.class.name is not set" if "authorizer.class.name" in settings.values and not known else None
+    name = "authorizer.class.name"
+    if name not in settings.values or settings.text(name) or settings.hidden(name):
+        return None
+    return f"{name} is not set"
 
 
 def _super_users(settings: Settings) -> str | None:

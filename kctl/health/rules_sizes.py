@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from kctl.health.rule import Evaluate, Found, Rule, Severity, Versions, grouped_by_message
-from kctl.health.rule_facts import RuleFacts, Settings, read_brokers, with_zookeeper
+from kctl.health.rule_facts import RuleFacts, Settings, read_brokers, unread, with_zookeeper
 from kctl.log_dirs import LogDir
 from kctl.model import ClusterState
 from kctl.text import counted
@@ -116,14 +116,33 @@ def _told(facts: RuleFacts) -> dict[int, list[LogDir]]:
     return {node: list(dirs) for node, dirs in (facts.log_dirs or {}).items() if not isinstance(dirs, Exception)}
 
 
+def _unseen(facts: RuleFacts) -> list[str]:
+    """What is in a log dir that is offline is not told; a broker that is down does not tell anything."""
+    offline = [
+        f"log dir {each.path} of broker {node} is offline: what is in it is not known"
+        for node, own in _told(facts).items()
+        for each in own
+        if each.error
+    ]
+    return [*unread(facts, ("log_dirs",)), *offline]
+
+
+def _unseen_room(facts: RuleFacts) -> list[str]:
+    untold = [
+        f"broker {node} does not tell how much room {each.path} has"
+        for node, own in _told(facts).items()
+        for each in own
+        if each.usable_bytes is None and not each.error
+    ]
+    return [*_unseen(facts), *untold]
+
+
 def _room(facts: RuleFacts) -> list[Found]:
-    """Whether the others could take over what the fullest broker holds. Needs all brokers to have told."""
+    """Whether the others could take over what the fullest broker holds. Needs all brokers to have told all."""
     dirs = _told(facts)
-    if len(dirs) < 2 or len(dirs) != len(facts.log_dirs or {}):
+    if len(dirs) < 2 or _unseen_room(facts):
         return []
     free = {node: [each.usable_bytes for each in own] for node, own in dirs.items()}
-    if any(size is None for sizes in free.values() for size in sizes):
-        return []
     held = {node: sum(r.size_bytes for each in own for r in each.replicas) for node, own in dirs.items()}
     node = max(held, key=lambda each: held[each])
     room = sum(size or 0 for other, sizes in free.items() if other != node for size in sizes)
@@ -259,6 +278,7 @@ RULES = (
         "When a broker is gone for good, its replicas are copied to the others. Brokers ≥ data × replicas ÷ disk, and "
         "headroom. Log dirs that share a disk count it more than once here.",
         "`kctl broker log-dirs`", "Add brokers or disks, or shorten retentions.", _room, Versions(since=(3, 3)),
+        _unseen_room,
     ),
     Rule(
         "large-partitions", Severity.INFO, "Very large partitions", ("log_dirs",),
@@ -268,5 +288,6 @@ RULES = (
         "A rule of thumb: up to 25 GB each", "More partitions (of topics without an order of keys), or a shorter "
         "retention.",
         _large_partitions,
+        unread_of=_unseen,
     ),
 )  # fmt: skip

@@ -52,11 +52,16 @@ def _unclean(facts: RuleFacts) -> list[Found]:
     )
 
 
+def _broker_count(facts: RuleFacts) -> int:
+    """With those that are down: what a topic has too few of does not change while they are."""
+    assert isinstance(facts.state, ClusterState)
+    return facts.broker_count or len(facts.state.brokers)
+
+
 def _single(facts: RuleFacts) -> list[Found]:
     """In a cluster of one broker there is no other way: it is told, and no more."""
-    assert isinstance(facts.state, ClusterState)
     names = tuple(t.name for t in _topics(facts) if t.replication_factor == 1 and t.name not in _INTERNAL)
-    alone = len(facts.state.brokers) < 2
+    alone = _broker_count(facts) < 2
     return [Found("one replica", names, Severity.INFO if alone else None)] if names else []
 
 
@@ -84,8 +89,7 @@ def _over(factor: int, least: int) -> str | None:
 
 
 def _internal(facts: RuleFacts) -> list[Found]:
-    assert isinstance(facts.state, ClusterState)
-    enough = min(3, len(facts.state.brokers))
+    enough = min(3, _broker_count(facts))
     rows = ((t.name, t.replication_factor) for t in _topics(facts) if t.name in _INTERNAL)
     return [
         Found(f"{factor} of {enough} replicas", (name,), Severity.ERROR if factor == 1 else None)
@@ -203,7 +207,9 @@ RULES = (
     Rule(
         "topic-min-isr-blocks", Severity.WARNING, "One broker down stops writes", _BOTH,
         "Writes with acks=all survive replicas − min.insync.replicas losses: none. A rolling restart stops them, too.",
-        "Kafka's documentation, min.insync.replicas", "min.insync.replicas one below the number of replicas.",
+        "Kafka's documentation, min.insync.replicas",
+        "min.insync.replicas one below the number of replicas: 2 of 3. (1 of 2 loses what only the leader had: first "
+        "`kctl topic reassign plan --replication-factor 3 --topic NAME`.)",
         _each(_blocks),
     ),
     Rule(
@@ -233,7 +239,8 @@ RULES = (
         "With 1 a commit, or the state of a transaction, can be lost with its leader; with all of them one broker down "
         "stops groups or transactions.",
         "Kafka's documentation, min.insync.replicas, transaction.state.log.min.isr",
-        "`kctl config set topic/__consumer_offsets min.insync.replicas=2`",
+        "First `kctl topic reassign plan --replication-factor 3 --topic NAME` where it has fewer; then `kctl config "
+        "set topic/NAME min.insync.replicas=2`",
         _internal_min_isr,
     ),
     Rule(

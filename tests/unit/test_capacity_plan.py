@@ -154,6 +154,48 @@ def test_more_brokers_when_even_partitions_ask_for_them() -> None:
     assert "brokers_for_even_partitions" in terms(found)
 
 
+@pytest.mark.parametrize(
+    ("cluster", "topic", "brokers"),
+    [
+        ({"survive": 0}, {"partitions": 4, "replication_factor": 1}, 4),  # of 2 TB, one for each broker
+        ({"survive": 1}, {"partitions": 4, "replication_factor": 1}, 5),
+        ({"survive": 0}, {"partitions": 4, "replication_factor": 3}, 12),
+        ({"survive": 0}, {"partitions": 5, "replication_factor": 1}, 3),  # of 1.6 TB, two for each
+        ({"survive": 0}, {"partitions": 8, "replication_factor": 1}, 3),  # of 1 TB, three
+        ({"survive": 0}, {"partitions": 1, "replication_factor": 1}, 3),  # fits on none: a caution of its own
+    ],
+)
+def test_partitions_are_not_cut(cluster: dict[str, Any], topic: dict[str, Any], brokers: int) -> None:
+    """8 TB on disks of 4 TB, of which 3.2 are used."""
+    found = planned({"disk": "4TB", **cluster}, {"data": "8TB", **topic})
+    assert found.broker_count == brokers
+    assert terms(found)["broker_count"].value == max(bound.least for bound in found.bounds)
+
+
+def test_partitions_that_are_not_cut_are_told() -> None:
+    found = planned({"disk": "4TB", "survive": 0}, {"data": "8TB", "partitions": 4, "replication_factor": 1})
+    assert [(bound.name, bound.least) for bound in found.bounds if bound.binds] == [("brokers_for_whole_partitions", 4)]
+    few = planned(
+        {"disk": "4TB", "brokers": 3, "survive": 0}, {"data": "8TB", "partitions": 4, "replication_factor": 1}
+    )
+    assert "brokers_for_whole_partitions is 4" in next(
+        each.message for each in few.cautions if each.code == "too_few_brokers"
+    )
+
+
+def test_the_fullest_broker() -> None:
+    """As many bytes as there can be on one of them when replicas are spread well."""
+    assert arithmetic.fullest_broker([(800, 8)], 4) == 200
+    assert arithmetic.fullest_broker([(900, 9)], 4) == 300
+    assert arithmetic.fullest_broker([(100, 1)] * 400, 4) == 10_075, "many small topics do not come to one broker"
+    big = {"data": "3TB", "partitions": 1, "replication_factor": 1}
+    found = planned({"disk": "4TB", "headroom": "0%", "survive": 0}, big, big, {**big, "data": "1TB"})
+    assert found.broker_count == 2
+    assert "fullest_broker" in {each.code for each in found.cautions}
+    more = planned({"disk": "4TB", "headroom": "0%", "survive": 0, "brokers": 4}, big, big, {**big, "data": "1TB"})
+    assert "fullest_broker" not in {each.code for each in more.cautions}
+
+
 PLANS: list[tuple[dict[str, Any], list[dict[str, Any]]]] = [
     ({"disk": "4TB", "network": "10Gbit/s"}, [{"throughput": "1GB/s", "retention": "7d"}]),
     ({"disk": "4TB", "network": "1Gbit/s", "growth": "33%", "years": 3}, [{"data": "20TB", "throughput": "200MB/s"}]),
@@ -237,6 +279,7 @@ CAUTIONS = [
     ("data_at_risk", {}, {"data": "1GB", "min_insync_replicas": 1}),
     ("large_partition", {}, {"data": "1TB", "partitions": 3}),
     ("partition_above_disk", {"disk": "100GB", "disks_per_broker": 20}, {"data": "1TB", "partitions": 3}),
+    ("fullest_broker", {"disk": "4TB", "headroom": "0%"}, {"data": "20TB", "replication_factor": 1}),
     ("too_few_partitions", {}, {"throughput": "1GB/s", "retention": "1m", "partitions": 3}),
     ("cleaner_buffer", {}, {"keys": 10**8, "message_size": 10, "partitions": 3}),
     ("consumer_rate_assumed", {}, {"throughput": "1MB/s"}),

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from health_testing import facts, partition, state
 from kctl.configs.describe import Config
-from kctl.doctor.collect import settings_of, topic_settings
+from kctl.doctor.collect import log_dirs_of, settings_of, topic_settings
 from kctl.doctor.collect_groups import count_rebalances, group_state
 from kctl.doctor.defaults import default_of
-from kctl.errors import NotAuthorized
+from kctl.errors import ConnectionFailed, NotAuthorized
 from kctl.groups.model import Group, Member
 from kctl.health.listeners import is_loopback, is_wildcard, parse_listener
 from kctl.health.rule import parse_releases
 from kctl.health.rule_facts import RuleFacts, Settings, unread
+from kctl.log_dirs import LogDir
 from kctl.model import TopicPartition
 from kctl.topics.configs import ConfigEntry, ConfigSource
 
@@ -85,15 +89,40 @@ def test_what_cannot_be_read_is_told_once() -> None:
     assert unread(RuleFacts(groups=denied), ("groups", "state")) == ["not authorized"]
 
 
+def test_log_dirs_of_brokers_that_do_not_tell() -> None:
+    """Only those that answer are asked: the others are not left out."""
+    dirs = [LogDir("/data", 100, 50, [])]
+    silent = ConnectionFailed("broker 2 does not answer")
+    seen = facts(state([partition("123", "1")], alive="12"), views={2: silent}, log_dirs={1: dirs})
+    asked = replace(seen, log_dirs={1: dirs})
+    found = log_dirs_of(asked)
+    assert found == {1: dirs, 2: silent, 3: found[3]}
+    assert str(found[3]) == "broker 3 is down: its log dirs are not known"
+
+
 @pytest.mark.parametrize(
     ("name", "version", "value"),
     [
         ("acks", "2.8", "1"), ("acks", "3.0", "all"), ("acks", None, "all"), ("acks", "2.8 to 3.1", "all"),
         ("linger.ms", "4.3+", "5"), ("linger.ms", "3.9", "all"),
+        ("log.message.timestamp.after.max.ms", "4.0", "3600000"), ("log.message.timestamp.after.max.ms", "3.9", "all"),
+        ("enable.idempotence", "3.1.0", "false"), ("enable.idempotence", "3.1.1", "all"),
+        ("enable.idempotence", "3.1", "all"),
     ],
 )  # fmt: skip
 def test_defaults_of_other_releases(name: str, version: str | None, value: str) -> None:
     assert default_of(name, "all", parse_releases(version)) == value
+
+
+def test_defaults_that_only_one_kind_of_client_had() -> None:
+    old = parse_releases("1.1")
+    assert [default_of("retries", "many", old, roles) for roles in ((), ("producer",), ("consumer",))] == [
+        "many", "0", "many",
+    ]  # fmt: skip
+    assert default_of("retries", "many", parse_releases("2.1"), ("producer",)) == "many"
+    assert [default_of("request.timeout.ms", "30000", old, (role,)) for role in ("producer", "consumer")] == [
+        "30000", "305000",
+    ]  # fmt: skip
 
 
 def test_listeners() -> None:

@@ -160,6 +160,28 @@ def test_bad_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "line 2: broker.id is given twice" in capsys.readouterr().err
 
 
+def test_a_file_from_stdin(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    text = _file(tmp_path, "given", f"{GOOD_PRODUCER}acks.=1\nssl.key.password=hunter2\n", 0o644)
+    with Path(text).open() as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        code = app.main(
+            ["doctor", "--client-config", "-", "--kafka-version", "3.9", "--fail-on", "never", "-o", "json"]
+        )
+    assert code == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["files"], [each["rule"] for each in found["findings"]]) == (["stdin"], ["unknown-setting"])
+    assert found["findings"][0]["subjects"] == ["stdin"]
+    assert app.main(["doctor", "--config-file", "-", "--client-config", "-"]) == 2
+    assert "only once" in capsys.readouterr().err
+
+
+def test_a_zookeeper_file_for_a_release_without_zookeeper(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = _file(tmp_path, "server.properties", SERVER.replace("forever", "24"))
+    assert app.main(["doctor", "--config-file", file, "--kafka-version", "3.9"]) == 0
+    assert app.main(["doctor", "--config-file", file, "--kafka-version", "4.0"]) == 1
+    assert "since 4.0 a broker does not start without it" in capsys.readouterr().out
+
+
 def test_defaults_are_those_of_the_release(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = _file(tmp_path, "producer.properties", "bootstrap.servers=localhost:9092\n")
 

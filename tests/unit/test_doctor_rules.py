@@ -33,6 +33,7 @@ from health_testing import partition, state
 from kctl.broker.api_versions import Feature
 from kctl.configs.diff import Difference, Value
 from kctl.errors import NotAuthorized
+from kctl.health.examine import Outcome, examine
 from kctl.health.rule import Severity, parse_releases
 from kctl.health.rule_facts import RuleFacts, ZooKeeperFacts
 from kctl.health.rule_table import RULES, SUBJECTS
@@ -133,7 +134,7 @@ CLIENT_FILES: dict[str, tuple[str, str, str | None]] = {
     "producer-duplicates": ("acks=1", "acks=all", None),
     "producer-no-retries": ("retries=0", "retries=3", None),
     "producer-delivery-timeout": (
-        "delivery.timeout.ms=30000;linger.ms=5", "delivery.timeout.ms=30005;linger.ms=5", None,
+        "delivery.timeout.ms=30000;linger.ms=5", "request.timeout.ms=180000", None,  # not set: it is raised
     ),
     "producer-gives-up-soon": ("delivery.timeout.ms=10000;request.timeout.ms=5000", "delivery.timeout.ms=60000", None),
     "producer-batches": ("batch.size=100000", "batch.size=100000;linger.ms=10", None),
@@ -419,12 +420,193 @@ def test_idempotence(text: str, version: str, rules: set[str], tmp_path: Path) -
     assert {rule for rule in of_producers if found_by(rule, facts)} == rules
 
 
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        ("delivery.timeout.ms=30005\nlinger.ms=5", False),
+        ("delivery.timeout.ms=30004\nlinger.ms=5", True),
+        ("delivery.timeout.ms=2147483647\nrequest.timeout.ms=2147483647\nlinger.ms=5", False),  # the sum is cut off
+    ],
+)
+def test_delivery_timeouts(text: str, refused: bool, tmp_path: Path) -> None:
+    facts = of_client_file(tmp_path, "producer.properties", f"{text}\n", "3.9")
+    assert bool(found_by("producer-delivery-timeout", facts)) is refused
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "rules"),
+    [
+        ("", "2.0", {"producer-acks-leader", "producer-no-retries"}),  # what is not sent again keeps its order
+        ("", "2.1", {"producer-acks-leader", "producer-order", "producer-duplicates"}),
+        ("retries=3", "2.0", {"producer-acks-leader", "producer-order", "producer-duplicates"}),
+        ("enable.idempotence=true", "2.0", set()),  # with it there was no limit
+        ("", "3.0.0", {"producer-order", "producer-duplicates"}),  # KAFKA-13598
+        ("", "3.0.1", set()),
+    ],
+)
+def test_a_producers_defaults(text: str, version: str, rules: set[str], tmp_path: Path) -> None:
+    facts = of_client_file(tmp_path, "producer.properties", f"bootstrap.servers=localhost:9092\n{text}\n", version)
+    assert {rule.id for rule in SUBJECTS["producers"] if found_by(rule.id, facts)} == rules
+
+
+def test_host_names_were_not_checked_by_default_before_2_0(tmp_path: Path) -> None:
+    def said(version: str) -> list[str]:
+        facts = of_client_file(tmp_path, "producer.properties", "security.protocol=SSL\nacks=all\n", version)
+        return [each.message for each in found_by("client-host-names", facts)]
+
+    assert said("1.1") == ["ssl.endpoint.identification.algorithm is not set"]
+    assert said("2.0") == []
+
+
+def test_consumers_waited_longer_before_2_0(tmp_path: Path) -> None:
+    def found(version: str) -> bool:
+        facts = of_client_file(tmp_path, "consumer.properties", "fetch.max.wait.ms=60000\n", version)
+        return bool(found_by("consumer-fetch-wait", facts))
+
+    assert [found("1.1"), found("2.0")] == [False, True]
+
+
+def test_records_of_the_future_are_refused_by_default_since_4_0(tmp_path: Path) -> None:
+    def found(version: str) -> bool:
+        return bool(found_by("future-timestamps", of_broker_file(tmp_path, "node.id=1\n", version)))
+
+    assert [found("3.9"), found("4.0")] == [True, False]
+
+
+def test_min_isr_for_all_topics_comes_after_their_replicas() -> None:
+    rule = BY_ID["default-min-isr"]
+    assert rule.fix.index("--replication-factor 3") < rule.fix.index("kctl config set brokers")
+    assert "before 3.7" in rule.why
+
+
+def test_fixes_say_of_which_topics_the_replicas_are_changed() -> None:
+    """Without a topic all are planned, also those with more replicas than that."""
+    named = [
+        command
+        for rule in RULES
+        for command in re.findall(r"`(kctl topic reassign plan --replication-factor[^`]*)`", f"{rule.fix} {rule.why}")
+    ]
+    assert len(named) > 5
+    assert [each for each in named if "--topic " not in each] == []
+
+
+@pytest.mark.parametrize("rule", ["default-replicas", "internal-topics-settings"])
+def test_more_replicas_than_brokers_are_not_advised(rule: str) -> None:
+    """With two brokers the rule fires too, and with three replicas no topic is made, no group begins."""
+    two = of_brokers(broker(default_replication_factor="1", offsets_topic_replication_factor="1"), broker_count=2)
+    (found,) = found_by(rule, two)
+    assert "no more than there are brokers" in found.fix
+
+
+@pytest.mark.parametrize("rule", ["default-min-isr-blocks", "topic-min-isr-blocks", "internal-topic-min-isr"])
+def test_two_replicas_do_not_get_a_minimum_of_one(rule: str) -> None:
+    """That lets writes go on, and loses them with the leader."""
+    assert "1 of 2 loses" in BY_ID[rule].fix or BY_ID[rule].fix.startswith("First `kctl topic reassign plan")
+
+
 def test_what_a_config_provider_has_is_not_judged(tmp_path: Path) -> None:
     text = "default.replication.factor=3\nmin.insync.replicas=${env:MIN}\nmessage.max.bytes=${env:SIZE}\n"
     facts = of_broker_file(tmp_path, text)
     assert found_by("default-min-isr", facts) == found_by("wrong-value", facts) == []
     (file,) = facts.files or ()
     assert file.variables == ("min.insync.replicas", "message.max.bytes")
+
+
+_KRAFT = """\
+process.roles=broker,controller
+node.id=1
+controller.listener.names=CONTROLLER
+controller.quorum.voters=1@k:9093
+listeners=PLAINTEXT://k:9092,CONTROLLER://k:9093
+"""
+_ACL = "authorizer.class.name=kafka.security.authorizer.AclAuthorizer"
+
+
+_NO_ROLES = "process.roles is not set: since 4.0 a broker does not start without it"
+_NO_ACL = (
+    "authorizer.class.name=kafka.security.authorizer.AclAuthorizer needs ZooKeeper; with KRaft it is StandardAuthorizer"
+)
+_MIGRATES_NOT = "process.roles and zookeeper.connect, without zookeeper.metadata.migration.enable=true"
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "said"),
+    [
+        ("zookeeper.connect=zk:2181", "3.9", []),
+        ("zookeeper.connect=zk:2181", "4.0", [_NO_ROLES]),
+        (_ACL, "4.0", [_NO_ROLES, _NO_ACL]),
+        (f"{_KRAFT}authorizer.class.name=com.example.AclAuthorizer", "3.9", []),
+        (_KRAFT, "4.0", []),
+        (f"{_KRAFT}{_ACL}", "4.0", [_NO_ACL]),
+        (f"{_KRAFT}zookeeper.connect=zk:2181", "4.0", []),  # a name that is not known, and ignored
+        (f"{_KRAFT}zookeeper.connect=zk:2181", "3.9", [_MIGRATES_NOT]),
+    ],
+)
+def test_what_a_release_keeps_its_metadata_in(text: str, version: str, said: list[str], tmp_path: Path) -> None:
+    facts = of_broker_file(tmp_path, f"{text}\n", version)
+    assert [each.message for each in found_by("role-contradictions", facts)] == said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", []),  # KRaft makes it PLAINTEXT by itself
+        ("listener.security.protocol.map=PLAINTEXT:PLAINTEXT", ["CONTROLLER"]),
+        ("listener.security.protocol.map=${env:MAP}", []),
+        ("advertised.listeners=SSL://k:9094", ["SSL"]),
+    ],
+)
+def test_controllers_listeners_without_a_protocol(text: str, said: list[str], tmp_path: Path) -> None:
+    facts = of_broker_file(tmp_path, f"{_KRAFT}{text}\n", "3.9")
+    found = [each.message for each in found_by("listener-contradictions", facts)]
+    assert len(found) == len(said)
+    assert all(name in message for name, message in zip(said, found, strict=True))
+
+
+def test_controllers_listeners_beside_one_that_is_not_open(tmp_path: Path) -> None:
+    text = _KRAFT.replace("PLAINTEXT://k:9092", "SSL://k:9092")
+    (found,) = found_by("listener-contradictions", of_broker_file(tmp_path, text, "3.9"))
+    assert found.message == "listeners: the map of security protocols has no CONTROLLER"
+
+
+VARIABLES_OF_BROKERS = [
+    ("role-contradictions", "zookeeper.connect=${env:A}"),
+    ("role-contradictions", "process.roles=${env:A}"),
+    ("role-contradictions", _KRAFT.replace("1@k:9093", "${env:A}")),
+    ("role-contradictions", _KRAFT.replace("=CONTROLLER", "=${env:A}")),
+    ("role-contradictions", _KRAFT.replace("PLAINTEXT://k:9092,CONTROLLER://k:9093", "${env:A}")),
+    ("role-contradictions", "zookeeper.connect=zk:2181\nnode.id=${env:A}\nbroker.id=1"),
+    ("listener-contradictions", "listeners=${env:A}\nadvertised.listeners=PLAINTEXT://k:9092"),
+    ("listener-contradictions", "listeners=${env:A}\ninter.broker.listener.name=B"),
+    ("listener-contradictions", "listeners=PLAINTEXT://0.0.0.0:9092\nadvertised.listeners=${env:A}"),
+    ("temporary-log-dirs", "log.dirs=${env:A}"),
+    ("no-authorizer", "authorizer.class.name=${env:A}"),
+]
+VARIABLES_OF_CLIENTS = [
+    ("client-plaintext", "bootstrap.servers=k:9092\nsecurity.protocol=${env:A}"),
+    ("producer-order", "acks=${env:A}"),
+    ("producer-duplicates", "enable.idempotence=${env:A}"),
+    ("producer-refuses-settings", "enable.idempotence=true\nacks=${env:A}"),
+    ("consumer-commit-no-group", "enable.auto.commit=true\ngroup.id=${env:A}"),
+]
+
+
+@pytest.mark.parametrize(("rule", "text"), VARIABLES_OF_BROKERS)
+def test_a_brokers_variables_may_be_right(rule: str, text: str, tmp_path: Path) -> None:
+    assert found_by(rule, of_broker_file(tmp_path, f"{text}\n", "3.9")) == []
+
+
+@pytest.mark.parametrize(("rule", "text"), VARIABLES_OF_CLIENTS)
+def test_a_clients_variables_may_be_right(rule: str, text: str, tmp_path: Path) -> None:
+    name = "consumer.properties" if rule.startswith("consumer") else "producer.properties"
+    assert found_by(rule, of_client_file(tmp_path, name, f"{text}\n", "3.9")) == []
+
+
+def test_files_whose_listeners_are_variables_may_be_of_two_machines(tmp_path: Path) -> None:
+    text = "log.dirs=/data\nlisteners=${env:A}\n"
+    one = of_broker_file(tmp_path, text, name="one.properties").broker_files
+    two = of_broker_file(tmp_path, text, name="two.properties").broker_files
+    assert found_by("shared-log-dirs", RuleFacts(broker_files=[*(one or ()), *(two or ())])) == []
 
 
 # --- the table itself ---------------------------------------------------------------------------------------------
@@ -484,14 +666,43 @@ def test_a_single_broker_is_told_and_no_more() -> None:
     assert found.severity is Severity.INFO
 
 
+def test_brokers_that_are_down_count_for_what_topics_should_have() -> None:
+    one_up = replace(of_topics(state([partition("1", "1")], alive="1")), broker_count=3)
+    (found,) = found_by("topic-one-replica", one_up)
+    assert found.severity is Severity.WARNING
+    for alive, replicas, said in (("1", "1", "1 of 3 replicas"), ("12", "12", "2 of 3 replicas")):
+        cluster = state([partition(replicas, replicas, topic="__consumer_offsets")], alive=alive)
+        (found,) = found_by("internal-topic-replicas", replace(of_topics(cluster), broker_count=3))
+        assert found.message == said
+
+
+_DOWN = NotAuthorized("broker 3 is down")
+_OFFLINE = LogDir("/data/2", None, None, [], "an I/O error")
+
+
+@pytest.mark.parametrize(
+    ("third", "room", "large"),
+    [
+        ([log_dir(1, 100)], Outcome.OK, Outcome.OK),
+        (_DOWN, Outcome.UNKNOWN, Outcome.UNKNOWN),
+        ([log_dir(1, 100), _OFFLINE], Outcome.UNKNOWN, Outcome.UNKNOWN),
+        ([log_dir(1, None)], Outcome.UNKNOWN, Outcome.OK),
+    ],
+)
+def test_log_dirs_that_were_not_seen(third: Any, room: Outcome, large: Outcome) -> None:
+    facts = RuleFacts(log_dirs={1: [log_dir(100, 200)], 2: [log_dir(10, 100)], 3: third})
+    rules = [BY_ID["disk-headroom"], BY_ID["large-partitions"]]
+    found = examine(rules, facts)
+    assert [each.outcome for each in found.rules] == [room, large]
+    assert found.findings == ()
+
+
 def test_loopback_through_loopback_is_told_and_no_more() -> None:
     (found,) = found_by("advertised-listeners", RuleFacts(state=_local(), reached="127.0.0.1"))
     assert found.severity is Severity.INFO
 
 
 def test_what_a_user_may_not_see_is_unknown() -> None:
-    from kctl.health.examine import Outcome, examine
-
     hidden = NotAuthorized("3 topics may not be described")
     facts = of_topics(_T, {"(hidden)": hidden})
     (outcome,) = examine([BY_ID["topic-one-replica"]], facts).rules
