@@ -8,8 +8,15 @@ from typing import Any
 
 import pytest
 
+from kctl.errors import NotHealthy
+from kctl.health.disks import check_disks
+from kctl.health.model import Facts, Limits, Status
 from kctl.lag.rules import LagRow, by_group, lag_of, lost_of
+from kctl.log_dirs import LogDir
+from kctl.model import ClusterState
 from kctl.playbook.engine import Ending
+from kctl.playbook.load import load_playbook
+from kctl.playbook.operations import Outcome
 from kctl.playbook.shipped import shipped
 from playbook_runs import World, messages, run, states
 
@@ -106,3 +113,71 @@ def test_the_audit_knows_kafkas_default_of_min_insync_replicas() -> None:
         "orders has min.insync.replicas=1, fewer than 2; bare has min.insync.replicas=1, fewer than 2"
     )
     assert _run("topic-audit", world, "min_insync_replicas=1").exit_code == 0
+
+
+# --- cluster.health where replicas are meant
+
+
+@pytest.mark.parametrize(
+    ("name", "steps"),
+    [
+        ("decommission-broker", ["in-sync", "healthy"]),
+        ("expand-cluster", ["in-sync", "healthy"]),
+        ("preferred-leader-rebalance", ["in-sync"]),
+        ("reliability-validation", ["before", "after"]),
+        ("set-up-cluster", ["healthy"]),
+    ],
+)
+def test_a_full_disk_is_no_matter_of_replicas(name: str, steps: list[str]) -> None:
+    """Disks above 90 % are what expand-cluster is for, and a laptop's disk says nothing of a cluster on it."""
+    facts = Facts(ClusterState("c1", 1, {}, {}), {}, {1: [LogDir("/data", 100, 1, [])]}, {})  # 99 % used
+    found = {each.id: each.arguments for each in load_playbook(name).all_steps() if each.kind == "cluster.health"}
+    assert list(found) == steps
+    for arguments in found.values():
+        limits = Limits(disk_percent=arguments.get("max_disk_percent", 90))
+        assert check_disks(facts, limits).status is Status.OK
+
+
+# --- decommission-broker
+
+
+def _brokers(**replicas: int) -> list[dict[str, Any]]:
+    """Broker 4 is down."""
+    return [
+        {"broker": int(key[1:]), "state": "down" if key == "b4" else "up", "replica_count": count}
+        for key, count in replicas.items()
+    ]
+
+
+def _gone(*not_in_sync: list[dict[str, Any]]) -> World:
+    """Broker 4 is gone for good and stays registered, so that the cluster is not healthy any more."""
+    plan = {"moves": 5, "bytes": 100, "estimated_ms": 1000}
+    before, after = _brokers(b1=5, b2=5, b3=5, b4=5), _brokers(b1=7, b2=7, b3=6, b4=0)
+    return World(
+        answers={
+            "broker.list": [Outcome(0, before), Outcome(0, after)],
+            "cluster.health": NotHealthy("brokers: broker 4 down"),
+            "topic.reassign.plan": plan,
+            "topic.reassign.apply": {"journal": "j"},
+            "topic.list": [Outcome(0, rows) for rows in not_in_sync],
+        }
+    )
+
+
+def test_a_broker_that_is_gone_for_good_may_stay_registered() -> None:
+    world = _gone([{"topic": "orders"}], [])
+    ending = _run("decommission-broker", world, "broker=4", "dead=true")
+    assert (_failed(ending), ending.exit_code) == ([], 0), messages(ending)
+    assert [arguments for name, arguments, _ in world.calls if name == "topic.list"] == [
+        {"under_replicated": True, "unavailable": True}
+    ] * 2
+    assert str(messages(ending)["next"]).endswith(
+        "with KRaft it stays registered until kafka-cluster.sh unregister --id 4"
+    )
+
+
+def test_what_a_broker_that_is_gone_held_has_to_be_in_sync() -> None:
+    ending = _run("decommission-broker", _gone([{"topic": "orders"}]), "broker=4", "dead=true")
+    assert (_failed(ending), ending.exit_code) == (["synced"], 1)
+    living = _run("decommission-broker", _gone([]), "broker=4")
+    assert (_failed(living), living.exit_code) == (["in-sync"], 1)
