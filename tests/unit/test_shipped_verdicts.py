@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kctl.errors import NotHealthy
+from kctl.errors import NotFound, NotHealthy, OperationFailed
 from kctl.health.disks import check_disks
 from kctl.health.model import Facts, Limits, Status
 from kctl.lag.rules import LagRow, by_group, lag_of, lost_of
@@ -18,7 +19,7 @@ from kctl.playbook.engine import Ending
 from kctl.playbook.load import load_playbook
 from kctl.playbook.operations import Outcome
 from kctl.playbook.shipped import shipped
-from playbook_runs import World, messages, run, states
+from playbook_runs import World, messages, resume, run, states
 
 PATHS = {found.path.stem: found.path for found in shipped()}
 
@@ -181,3 +182,84 @@ def test_what_a_broker_that_is_gone_held_has_to_be_in_sync() -> None:
     assert (_failed(ending), ending.exit_code) == (["synced"], 1)
     living = _run("decommission-broker", _gone([]), "broker=4")
     assert (_failed(living), living.exit_code) == (["in-sync"], 1)
+
+
+# --- nightly-health-report
+
+
+def _cluster(**answers: Any) -> World:
+    """A cluster with two topics, and nothing wrong."""
+    topics = [{"topic": "orders", "size_bytes": 2000}, {"topic": "parcels", "size_bytes": 1000}]
+    kept = [{"name": "retention.ms", "value": "1000"}, {"name": "retention.bytes", "value": "-1"}]
+    fine = {"doctor": {"findings": []}, "topic.list": topics, "config.get": kept, "lag.check": []}
+    return World(answers={**fine, **answers})
+
+
+def test_the_report_goes_on_without_the_settings_of_a_topic() -> None:
+    """It was deleted meanwhile; what is known of the other one is told, and the disks are looked at."""
+
+    def settings(arguments: Mapping[str, Any]) -> Any:
+        kept = [{"name": "retention.ms", "value": "1000"}, {"name": "retention.bytes", "value": "-1"}]
+        return NotFound("topic orders is not there") if arguments["resource"] == "topic/orders" else kept
+
+    world = _cluster(**{"config.get": settings})
+    ending = _run("nightly-health-report", world)
+    assert (_failed(ending), ending.exit_code) == (["largest", "verdict"], 1), messages(ending)
+    assert world.done("broker.log_dirs") == 1
+    told = next(each for each in ending.steps if each.step == "sizes")
+    assert "orders: 2 kB, what it keeps could not be read" in str(told.message or told.notes)
+    assert messages(ending)["verdict"] == "topic orders is not there"
+    assert _run("nightly-health-report", _cluster()).exit_code == 0
+
+
+def test_a_group_whose_lag_is_not_known_does_not_end_the_report() -> None:
+    gone = by_group([LagRow("flink", "Empty", "orders", 0, 5, None, None, None, None)])
+    world = _cluster(**{"lag.check": [Outcome(5, [asdict(each) for each in gone], OperationFailed("no leader"))]})
+    ending = _run("nightly-health-report", world)
+    assert (_failed(ending), ending.exit_code) == (["lag", "verdict"], 1)
+    assert messages(ending)["verdict"] == "no leader"
+
+
+# --- set-up-cluster
+
+HERE = [{"name": "dev", "layout": "single"}]
+STATUS = {"bootstrap_servers": ["127.0.0.1:9092"], "zookeeper": "127.0.0.1:2181"}
+NO_TOPIC = NotFound("no topic matches kctl-set-up-check")
+
+
+def _machine(clusters: list[dict[str, str]], **answers: Any) -> World:
+    read = Outcome(0, [{"value": "set up"}])
+    fine = {"cluster.list": clusters, "cluster.status": STATUS, "topic.list": NO_TOPIC, "consume": read}
+    return World(answers={**fine, **answers})
+
+
+TRIAL = ["topic.create", "produce", "consume", "topic.delete"]
+
+
+def _tried(world: World) -> list[str]:
+    return [name for name, _, _ in world.calls if name in TRIAL]
+
+
+def test_a_trial_that_came_to_no_end_is_done_by_the_next_run() -> None:
+    given = ("cluster=dev", "layout=single")
+    new, there = _machine([]), _machine(HERE)
+    assert (_run("set-up-cluster", new, *given).exit_code, _tried(new)) == (0, TRIAL)
+    assert (_run("set-up-cluster", there, *given).exit_code, _tried(there)) == (0, [])
+    left = _machine(HERE, **{"topic.list": [{"topic": "kctl-set-up-check"}]})
+    assert (_run("set-up-cluster", left, *given).exit_code, _tried(left)) == (0, TRIAL)
+    broken = _machine(HERE, **{"topic.list": [{"topic": "kctl-set-up-check"}], "consume": OperationFailed("silent")})
+    ending = _run("set-up-cluster", broken, *given)
+    assert (_failed(ending), ending.exit_code) == (["read"], 5)
+
+
+def test_resume_finds_the_topic_that_it_goes_on_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Were it taken away after the failure, there would be nothing to read."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    world = _machine([], consume=[OperationFailed("silent"), Outcome(0, [{"value": "set up"}])])
+    path = PATHS["set-up-cluster"]
+    failed = run(path.read_text(), world, "cluster=dev", "layout=single", source=path, journaled=True)
+    assert (_failed(failed), _tried(world)) == (["read"], ["topic.create", "produce", "consume"])
+    assert (resume(world).exit_code, _tried(world)) == (
+        0,
+        ["topic.create", "produce", "consume", "consume", "topic.delete"],
+    )
