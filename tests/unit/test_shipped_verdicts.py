@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from kctl.errors import NotFound, NotHealthy, OperationFailed
+from kctl.groups.reset import OffsetChange
+from kctl.groups.reset_rules import read_again, skipped
 from kctl.health.disks import check_disks
 from kctl.health.model import Facts, Limits, Status
+from kctl.lag.collect import LogOffsets
 from kctl.lag.rules import LagRow, by_group, lag_of, lost_of
 from kctl.log_dirs import LogDir
 from kctl.model import ClusterState
@@ -263,3 +266,64 @@ def test_resume_finds_the_topic_that_it_goes_on_with(monkeypatch: pytest.MonkeyP
         0,
         ["topic.create", "produce", "consume", "consume", "topic.delete"],
     )
+
+
+# --- reset-group-by-time
+
+
+def _change(partition: int, old: int | None, new: int, result: str) -> dict[str, Any]:
+    log = LogOffsets(0, 100)
+    difference = None if old is None else new - old
+    return asdict(OffsetChange(
+        "flink", "orders", partition, result, old, new, difference, skipped(old, new, log), read_again(old, new, log),
+        log.start, log.end,
+    ))  # fmt: skip
+
+
+def _group(planned: list[dict[str, Any]], done: list[dict[str, Any]], after: Mapping[int, int | None]) -> World:
+    """A group before and after a reset. after: by partition, what it has committed in the end."""
+    offsets = [{"topic": "orders", "partition": number, "committed_offset": at} for number, at in after.items()]
+    return World(
+        answers={
+            "group.describe": [{"members": [], "offsets": offsets}],
+            "group.reset_offsets": [Outcome(0, planned), Outcome(0, done)],
+        }
+    )
+
+
+RESET = ("group=flink", "to=2026-11-22T14:00:00Z", "topics=orders")
+
+
+def test_a_partition_without_a_commit_is_reset_as_well() -> None:
+    """What is read again of it nobody knows; of the others it is counted."""
+    planned = [_change(0, 30, 10, "would reset"), _change(1, None, 10, "would reset")]
+    done = [{**row, "result": "reset"} for row in planned]
+    world = _group(planned, done, {0: 10, 1: 10})
+    ending = _run("reset-group-by-time", world, *RESET, "max_read_again=20")
+    assert (_failed(ending), ending.exit_code) == ([], 0), messages(ending)
+    (asked,) = world.asked
+    assert asked.endswith("20 messages are read again, 0 are skipped; 1 of them had no commit?")
+
+
+@pytest.mark.parametrize(
+    ("planned", "done", "after", "message"),
+    [
+        (10, 10, 10, None),
+        (100, 107, 107, None),  # the log's end, which moved on
+        (0, 5, 5, None),  # its start, which did
+        (10, 10, 30, "orders-0 is at 30, not at 10"),
+        (10, 10, None, "orders-0 is at no offset, not at 10"),
+        (10, 10, 9, "orders-0 is at 9, not at 10"),
+    ],
+)
+def test_a_group_is_exactly_where_it_was_put(planned: int, done: int, after: int | None, message: str | None) -> None:
+    world = _group([_change(0, 30, planned, "would reset")], [_change(0, 30, done, "reset")], {0: after})
+    ending = _run("reset-group-by-time", world, *RESET)
+    assert (messages(ending)["compare"], ending.exit_code) == (message, 1 if message else 0)
+
+
+def test_a_group_that_is_there_already_is_compared_as_well() -> None:
+    world = _group([_change(0, 10, 10, "unchanged")], [], {0: 10})
+    ending = _run("reset-group-by-time", world, *RESET)
+    assert (states(ending)["reset"], ending.exit_code) == ("skipped", 0)
+    assert messages(ending)["told"] == "nothing was to be reset: flink is there already"
