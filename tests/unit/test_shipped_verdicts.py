@@ -18,7 +18,7 @@ from kctl.lag.collect import LogOffsets
 from kctl.lag.rules import LagRow, by_group, lag_of, lost_of
 from kctl.log_dirs import LogDir
 from kctl.model import ClusterState
-from kctl.playbook.engine import Ending
+from kctl.playbook.engine import Ending, Settings
 from kctl.playbook.load import load_playbook
 from kctl.playbook.operations import Outcome
 from kctl.playbook.shipped import shipped
@@ -320,6 +320,14 @@ def test_a_group_is_exactly_where_it_was_put(planned: int, done: int, after: int
     world = _group([_change(0, 30, planned, "would reset")], [_change(0, 30, done, "reset")], {0: after})
     ending = _run("reset-group-by-time", world, *RESET)
     assert (messages(ending)["compare"], ending.exit_code) == (message, 1 if message else 0)
+
+
+def test_a_dry_run_of_a_reset_does_not_fail_for_what_it_did_not_do() -> None:
+    planned = [_change(0, 30, 10, "would reset")]
+    path = PATHS["reset-group-by-time"]
+    world = _group(planned, planned, {0: 30})
+    ending = run(path.read_text(), world, *RESET, source=path, settings=Settings(check=True))
+    assert (states(ending)["reset"], states(ending)["compare"], ending.exit_code) == ("would change", "unknown", 0)
 
 
 def test_a_group_that_is_there_already_is_compared_as_well() -> None:
