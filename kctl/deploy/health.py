@@ -80,6 +80,10 @@ class Registry:
         found = self._json("/cluster/id").get("id")
         return found if isinstance(found, str) else None
 
+    def topics(self) -> set[str]:
+        """Those that nobody has asked to delete."""
+        return set(self._children("/brokers/topics")).difference(self._children("/admin/delete_topics"))
+
     def _children(self, path: str) -> list[str]:
         from kazoo.exceptions import NoNodeError
 
@@ -139,33 +143,36 @@ def target_of(spec: ClusterSpec, broker_ids: Collection[int] | None = None) -> T
 
 @dataclass(frozen=True, slots=True)
 class BrokerAnswer:
-    """What one broker says of the cluster; `problem` when it does not answer."""
+    """What one broker says of the cluster; `problem` when it does not answer. topics: when they were asked for."""
 
     brokers: frozenset[int] = frozenset()
     controller_id: int | None = None
+    topics: frozenset[str] = frozenset()
     problem: str | None = None
 
 
-def ask_brokers(spec: ClusterSpec, broker_ids: Collection[int], *, timeout_s: float = 3.0) -> dict[int, BrokerAnswer]:
+def ask_brokers(
+    spec: ClusterSpec, broker_ids: Collection[int], *, topics: bool = False, timeout_s: float = 3.0
+) -> dict[int, BrokerAnswer]:
     """Ask each broker by itself, all at once."""
     from concurrent.futures import ThreadPoolExecutor
 
     if not broker_ids:
         return {}
     with ThreadPoolExecutor(max_workers=min(len(broker_ids), 16)) as pool:
-        answers = pool.map(lambda broker_id: _ask_broker(spec, broker_id, timeout_s), broker_ids)
+        answers = pool.map(lambda broker_id: _ask_broker(spec, broker_id, topics, timeout_s), broker_ids)
         return dict(zip(broker_ids, answers, strict=True))
 
 
-def _ask_broker(spec: ClusterSpec, broker_id: int, timeout_s: float) -> BrokerAnswer:
+def _ask_broker(spec: ClusterSpec, broker_id: int, topics: bool, timeout_s: float) -> BrokerAnswer:
     from kctl.client import connect
 
     try:
         with connect(target_of(spec, [broker_id]), timeout_s=timeout_s) as client:
-            state = client.metadata((), timeout_s=timeout_s)
+            state = client.metadata(None if topics else (), timeout_s=timeout_s)
     except KctlError as exc:
         return BrokerAnswer(problem=exc.message)
-    return BrokerAnswer(frozenset(state.brokers), state.controller_id)
+    return BrokerAnswer(frozenset(state.brokers), state.controller_id, frozenset(state.topics))
 
 
 def unready_brokers(spec: ClusterSpec, expected: Collection[int], *, timeout_s: float = 3.0) -> list[str]:

@@ -278,7 +278,9 @@ def _start_brokers(run: _Start, nodes: list[BrokerNode]) -> None:
         for node in nodes:
             _spawn(run, node)
         _await_registered(run, registry)
+        topics = _topics(registry)
     _await_answers(run)
+    _await_topics(run, topics)
     _await_in_sync(run)
 
 
@@ -327,6 +329,25 @@ def _await_answers(run: _Start) -> None:
     run.progress.update("waiting until every broker knows the others", len(run.expected), len(run.expected))
     if not wait_until(answering, run.deadline):
         raise _too_slow(run, unready)
+
+
+def _topics(registry: health.Registry) -> set[str]:
+    with contextlib.suppress(ConnectionFailed):
+        return registry.topics()
+    return set()
+
+
+def _await_topics(run: _Start, topics: set[str]) -> None:
+    """A broker that comes back hears of the topics a moment after the other brokers; until then it knows none."""
+
+    def known() -> bool:
+        _check_alive(run)
+        run.progress.update("waiting until every broker knows the topics")
+        answers = health.ask_brokers(run.spec, run.broker_ids, topics=True)
+        return all(answer.topics >= topics for answer in answers.values())
+
+    if topics:
+        wait_until(known, run.deadline.at_most(_IN_SYNC_S))
 
 
 def _await_in_sync(run: _Start) -> None:

@@ -18,12 +18,23 @@ class Admin:
         self.target = Target("tests", tuple(bootstrap.split(",")))
 
     def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
-        """Commit offsets for a group without members."""
+        """Commit offsets for a group without members; its coordinator may be away for a moment on a slow machine."""
+        from kafka.errors import KafkaError
         from kafka.structs import OffsetAndMetadata, TopicPartition
 
         positions = {TopicPartition(topic, p): OffsetAndMetadata(o, "", -1) for p, o in offsets.items()}
         with connect(self.target) as client:
-            client.admin().alter_group_offsets(group, positions)
+
+            def committed() -> bool:
+                try:
+                    client.admin().alter_group_offsets(group, positions)
+                except KafkaError as exc:
+                    if not exc.retriable:
+                        raise
+                    return False
+                return True
+
+            eventually(committed, what=f"{group} has a coordinator")
 
     @contextmanager
     def open_commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> Iterator[None]:

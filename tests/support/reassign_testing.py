@@ -215,8 +215,13 @@ class Arena:
         return found
 
     def set_configs(self, kind: str, name: str, **values: str | None) -> None:
-        """Dynamic configs of a «topics» or «brokers» entry, as an operator sets them; None deletes. «_» is «.»."""
+        """Dynamic configs of a «topics» or «brokers» entry, as an operator sets them; None deletes. «_» is «.».
+
+        Returns when a broker tells its own: it hears of them from ZooKeeper.
+        """
         from kafka.protocol import admin
+
+        from kctl.dynamic_configs import Resource, read_dynamic
 
         protocol: Any = admin
         request_class = protocol.IncrementalAlterConfigsRequest
@@ -240,7 +245,12 @@ class Arena:
                 if answer.error_code != 3 or time.monotonic() > deadline:
                     break
                 time.sleep(0.1)
-        assert answer.error_code == 0, (answer.error_code, answer.error_message)
+            assert answer.error_code == 0, (answer.error_code, answer.error_message)
+            if node is not None:
+                settings = {key.replace("_", "."): value for key, value in values.items()}
+                broker = Resource.broker(node)
+                there = partial(read_dynamic, client, [broker], list(settings))
+                self.wait_until(partial(_is, there, {broker: settings}), what=f"{broker} goes by it")
 
     def throttle(
         self, topic: str, rate: int, lists: tuple[str, str] = ("*", "*"), *, giver: int, receiver: int
@@ -250,21 +260,11 @@ class Arena:
         A broker takes changes in the order in which they were made, and tells of its own rate when it has it: so the
         topic's lists (of leaders, of followers) come first.
         """
-        from kctl.dynamic_configs import Resource, read_dynamic
-
         leaders, followers = (f"{side}_replication_throttled" for side in ("leader", "follower"))
         self.set_configs("topics", topic, **{f"{leaders}_replicas": lists[0], f"{followers}_replicas": lists[1]})
         rates = {giver: f"{leaders}_rate", receiver: f"{followers}_rate"}
         for node, setting in rates.items():
             self.set_configs("brokers", str(node), **{setting: str(rate)})
-        with self.connect() as client:
-            for node, setting in rates.items():
-                name, broker = setting.replace("_", "."), Resource.broker(node)
-                there = partial(read_dynamic, client, [broker], [name])
-                self.wait_until(
-                    partial(_is, there, {broker: {name: str(rate)}}),
-                    what=f"{broker} goes by its rate",
-                )
 
     def alter(self, targets: Mapping[tuple[str, int], Sequence[int] | None]) -> None:
         """Somebody else's reassignment; None cancels one."""
