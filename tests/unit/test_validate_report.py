@@ -27,6 +27,7 @@ from kctl.errors import NotHealthy, OperationFailed, UsageError
 from kctl.restart.gate import Unprotected
 from kctl.validate.evidence import Missing, Sighting, became
 from kctl.validate.gaps import Fault
+from kctl.validate.invariants import At, Listed
 from kctl.validate.matrix import SETUPS, Matrix, Row, Setup, doubts_of, meaning, promise, row_of
 from kctl.validate.plan import PlannedScenario
 from kctl.validate.plot import Mark, Plot, ceiling, letters, plot_of
@@ -259,21 +260,62 @@ def test_the_matrix_is_all_that_can_be_combined() -> None:
 def test_a_row_of_the_matrix(setup: Setup, lost: list[int], expected: bool, said: str) -> None:
     row = row_of(setup, result(lost=lost, acks=setup.acks))
     assert (row.as_expected, row.meaning, row.lost) == (expected, said, len(lost))
-    assert meaning(setup, len(lost)) == said
+    assert meaning(setup, len(lost), [] if expected else ["lost"]) == said
     assert row.longest_gap_ms == 3100
     assert promise(setup)
 
 
 def test_a_fault_that_costs_nothing_was_none(capsys: pytest.CaptureFixture[str]) -> None:
-    rows: list[Row] = [row_of(setup, result(acks=setup.acks)) for setup in SETUPS]
-    assert [each.partition(":")[0] for each in doubts_of(rows)] == ["acks=1 lost nothing"]
-    assert not Matrix(rows, [], doubts_of(rows)).ok
+    results = [result(acks=setup.acks) for setup in SETUPS]
+    rows: list[Row] = [row_of(*each) for each in zip(SETUPS, results, strict=True)]
+    assert [each.partition(":")[0] for each in doubts_of(rows, results)] == ["acks=1 lost nothing"]
+    assert not Matrix(rows, [], doubts_of(rows, results)).ok
     rows[1] = row_of(SETUPS[1], result(lost=[5], acks="1"))
-    assert doubts_of(rows) == []
+    assert doubts_of(rows, results) == []
     assert Matrix(rows, [], []).ok
     text = _printed(capsys, matrix_tables(Matrix(rows, [], [])))
     assert text.splitlines()[0].split("  ")[0] == "ACKS"
     assert len(text.splitlines()) == 9
+
+
+_FINDING = Listed(1, [At(0, 5, 5)])
+
+
+@pytest.mark.parametrize(
+    ("name", "broken"),
+    [
+        ("lost", [6, 7]),
+        ("misplaced", [6, 7]),
+        ("duplicated", [7]),
+        ("out_of_order", [7]),
+        ("holes", [0, 1, 2, 3, 4, 5, 6, 7]),
+        ("foreign", [0, 1, 2, 3, 4, 5, 6, 7]),
+        ("not_delivered", [7]),
+        ("delivered_again", []),
+        ("phantoms", []),
+    ],
+)
+def test_each_set_up_is_held_to_what_it_promises(name: str, broken: list[int]) -> None:
+    """Without idempotence there are duplicates, and no offset is missing in any."""
+    held = result()
+    verdict = replace(held.verdict, findings=replace(held.verdict.findings, **{name: _FINDING}))
+    rows = [row_of(setup, replace(held, verdict=verdict)) for setup in SETUPS]
+    assert [number for number, row in enumerate(rows) if not row.as_expected] == broken
+    assert [number for number, row in enumerate(rows) if "BROKEN" in row.meaning] == broken
+    for number in broken:
+        assert (name.replace("_", " ") if name != "lost" else "it lost") in rows[number].meaning
+    assert Matrix(rows, [], []).ok == (not broken)
+
+
+def test_a_set_up_that_proves_nothing_is_a_doubt_of_the_matrix() -> None:
+    results = [result(acks=setup.acks, lost=[5] if setup.acks == "1" else []) for setup in SETUPS]
+    results[7].verdict.doubts.append("the producer did not come to an orderly end")
+    rows = [row_of(*each) for each in zip(SETUPS, results, strict=True)]
+    doubts = doubts_of(rows, results)
+    assert doubts == [
+        "acks=all, idempotence, min.insync.replicas=2: the producer did not come to an orderly end"
+    ]  # fmt: skip
+    assert not Matrix(rows, results, doubts).ok
 
 
 # --- exit codes -----------------------------------------------------------------------------------------------------
