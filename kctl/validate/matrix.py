@@ -86,6 +86,7 @@ class Matrix:
 
 def run_matrix(run: ValidationRun, planned: PlannedScenario) -> Matrix:
     """Raises OperationFailed when it did not come to its end."""
+    planned = run.placed(planned)
     trials = [run.trial(planned, each.acks, each.idempotent, each.min_insync, each.name) for each in SETUPS]
     results = run.trials(trials, SCENARIO, PER_S, Budgets())
     rows = [row_of(setup, result) for setup, result in zip(SETUPS, results, strict=True)]

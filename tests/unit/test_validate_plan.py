@@ -18,8 +18,9 @@ from kctl.model import Broker, ClusterState, PartitionState, TopicState
 from kctl.restart.hooks import ACTS
 from kctl.validate import means as means_module
 from kctl.validate import plan as plan_module
+from kctl.validate.bystanders import Bystanders
 from kctl.validate.means import Means, find_means
-from kctl.validate.plan import Wishes, make_plan, plan_scenario, spread, unclean_assignment
+from kctl.validate.plan import Wishes, make_plan, plan_scenario, spread
 from kctl.validate.scenarios import SCENARIOS, find
 from kctl.validate.stage import Stage, began_and_failed
 
@@ -48,21 +49,6 @@ def test_a_hundred_brokers_do_not_get_a_hundred_partitions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("brokers", "controller", "expected"),
-    [
-        ((1, 2, 3), 1, ((2, 3),)),
-        ((1, 2, 3), None, ((1, 2),)),
-        ((1, 2), 2, ((1, 2),)),  # too few to spare the controller
-        ((1,), 1, ()),
-    ],
-)
-def test_an_unclean_election_spares_the_controller(
-    brokers: tuple[int, ...], controller: int | None, expected: tuple[tuple[int, ...], ...]
-) -> None:
-    assert unclean_assignment(brokers, controller) == expected
-
-
-@pytest.mark.parametrize(
     ("scenario", "brokers", "given", "wishes", "why"),
     [
         ("leader-election", (1, 2, 3), means(), Wishes(), None),
@@ -83,7 +69,7 @@ def test_an_unclean_election_spares_the_controller(
 def test_what_cannot_be_done_is_said(
     scenario: str, brokers: tuple[int, ...], given: Means, wishes: Wishes, why: str | None
 ) -> None:
-    row = plan_scenario(find(scenario), brokers, given, wishes, controller=brokers[0])
+    row = plan_scenario(find(scenario), Bystanders(brokers, brokers[0]), given, wishes)
     if why is None:
         assert row.impossible is None
     else:
@@ -92,7 +78,9 @@ def test_what_cannot_be_done_is_said(
 
 def test_min_insync_replicas_is_2_where_it_can_be() -> None:
     chosen = {
-        (each.name, count): plan_scenario(each, range(count), means(), Wishes(), controller=0).min_insync_replicas
+        (each.name, count): plan_scenario(
+            each, Bystanders(tuple(range(count)), 0), means(), Wishes()
+        ).min_insync_replicas
         for each in SCENARIOS
         for count in (2, 3)
     }
@@ -102,7 +90,7 @@ def test_min_insync_replicas_is_2_where_it_can_be() -> None:
 
 
 def test_a_controller_that_is_no_broker_cannot_be_killed() -> None:
-    row = plan_scenario(find("controller-election"), (1, 2, 3), means(), Wishes(), controller=3000)
+    row = plan_scenario(find("controller-election"), Bystanders((1, 2, 3), 3000), means(), Wishes())
     assert row.impossible == "the controller is no broker"
 
 
