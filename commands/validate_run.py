@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,8 +76,10 @@ def run_scenarios(
     dry_run: bool,
 ) -> None:  # fmt: skip
     """names: None for all. Raises NotHealthy when not all held, and what ended the run early."""
+    from kctl.validate.plan import WAIT_S
     from kctl.validate.report import csv_rows, result_value, run_value
 
+    wishes = replace(wishes, wait_s=inv.timeout_s(WAIT_S))
     results: list[Result] = []
     failed: KctlError | None = None
     with _prepared(inv, names, wishes, hooks, report, dry_run=dry_run) as prepared:
@@ -108,10 +110,10 @@ def run_matrix(inv: Invocation, hooks: Path | None, report: Path | None, *, dry_
     """Raises NotHealthy when a set-up lost what it promises to keep, or the table shows nothing."""
     from kctl.validate.matrix import SCENARIO
     from kctl.validate.matrix import run_matrix as carry_out
-    from kctl.validate.plan import Wishes
+    from kctl.validate.plan import WAIT_S, Wishes
     from kctl.validate.report import matrix_value
 
-    with _prepared(inv, [SCENARIO], Wishes(), hooks, report, dry_run=dry_run) as prepared:
+    with _prepared(inv, [SCENARIO], Wishes(wait_s=inv.timeout_s(WAIT_S)), hooks, report, dry_run=dry_run) as prepared:
         if prepared is None:
             return
         run = prepared.begin()
@@ -150,7 +152,7 @@ def _prepared(
         cluster_id = state.cluster_id or ""
         leftovers.refuse_while_at_work(cluster_id)
         if leftovers.unfinished(cluster_id) and not dry_run:
-            _clean_earlier(inv, target, client, cluster_id, hooks)
+            _clean_earlier(inv, target, client, cluster_id, hooks, wishes.wait_s)
             state = client.metadata(())
         means = find_means(state.brokers, hooks)
         with output.progress("looking at the cluster"):
@@ -169,7 +171,7 @@ def _prepared(
 
 
 def _clean_earlier(
-    inv: Invocation, target: Target, client: ClusterClient, cluster_id: str, hooks: Path | None
+    inv: Invocation, target: Target, client: ClusterClient, cluster_id: str, hooks: Path | None, start_s: float
 ) -> None:  # fmt: skip
     """What a run left that was killed. It starts brokers and deletes a validation's own topics, and so does not ask,
     but in a protected context."""
@@ -179,7 +181,7 @@ def _clean_earlier(
     inv.confirm_protected(f"Take back what an earlier validation of {target.name} left?", target=target)
     means = cleaning_means(client.metadata(()).brokers, cluster_id, hooks)
     with undone_when_terminated(), output.progress("cleaning up", lines_every_s=_LINES_EVERY_S) as bar:
-        for left in clean_earlier(means, target, cluster_id, told=bar.update):
+        for left in clean_earlier(means, target, cluster_id, told=bar.update, start_s=start_s):
             took = ", ".join([*left.topics, *(f"{'broker ' * node.isdigit()}{node}" for node in left.nodes)])
             output.note(f"took back what an earlier validation left: {took}; its evidence is in {left.evidence}")
 

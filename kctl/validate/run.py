@@ -96,7 +96,9 @@ class ValidationRun:
         outcome = "done" if kind is None else "interrupted" if issubclass(kind, KeyboardInterrupt) else "failed"
         try:
             with deferred_interrupts():
-                clean_up(self.journal, self.means, self.target, outcome=outcome, told=self.told)
+                clean_up(
+                    self.journal, self.means, self.target, outcome=outcome, start_s=self.wishes.wait_s, told=self.told
+                )
         except KctlError as failure:
             if not isinstance(exc, KctlError):
                 raise
@@ -212,12 +214,14 @@ def _settings(trial: Trial, per_s: float) -> ProducerSettings:
 def begin(
     target: Target, client: ClusterClient, means: Means, plan: Plan, wishes: Wishes, told: Callable[[str], None]
 ) -> ValidationRun:
-    """Raises Busy when another run is at work, OperationFailed when the evidence cannot be written."""
+    """Raises Busy when another run is at work, OperationFailed when the evidence cannot be written, and subclasses of
+    ConnectionFailed."""
     run = new_run()[:8]
     folder = leftovers.folder(plan.cluster_id) / f"evidence-{run}"
     try:
         folder.mkdir(mode=0o700, parents=True)
     except OSError as exc:
         raise OperationFailed(f"cannot write {folder}: {exc.strerror}") from None
-    journal = leftovers.begin(plan.cluster, plan.cluster_id, run, folder)
+    brokers = client.metadata(()).brokers.values()
+    journal = leftovers.begin(plan.cluster, plan.cluster_id, run, folder, list(brokers))
     return ValidationRun(run, target, client, means, plan, wishes, journal, folder, told)

@@ -28,8 +28,12 @@ from kctl.validate.scenarios import SCENARIOS, find
 MEANS = Means(mock.Mock(acts=["kill", "start", "pause", "unpause", "stop"]), None, "by hand")
 
 
-def state(brokers: int = 3, **topics: tuple[tuple[int, ...], ...]) -> ClusterState:
-    """topics: the replicas of each partition, all in sync."""
+OWN = f"{PREFIX}x-y"
+
+
+def state(brokers: int = 3, /, own: Any = (), **topics: tuple[tuple[int, ...], ...]) -> ClusterState:
+    """topics: the replicas of each partition, all in sync. own: those of a validation's topic."""
+    topics |= {OWN: own} if own else {}
     made = {
         name: TopicState(
             name, False, None, tuple(PartitionState(name, n, each[0], 0, each, each) for n, each in enumerate(rows))
@@ -60,7 +64,7 @@ def test_the_pair_of_an_unclean_election(
 
 
 def test_topics_with_all_replicas_on_two_brokers() -> None:
-    found = state(two=((2, 3), (3, 2), (1, 2)), three=((1, 2, 3),), one=((2,),), **{f"{PREFIX}x-y": ((2, 3),)})
+    found = state(two=((2, 3), (3, 2), (1, 2)), three=((1, 2, 3),), one=((2,),), own=((2, 3),))
     assert on_two(found) == {frozenset((2, 3)): ["two"], frozenset((1, 2)): ["two"]}
     assert risks(found, {"two"}) == on_two(found)
     assert risks(found, {"three"}) == {}
@@ -85,10 +89,10 @@ def test_what_nobody_tells_may_be_unclean(configs: list[ConfigEntry] | KctlError
 def test_who_suffers_while_two_are_away() -> None:
     found = state(
         rf3_min2=((1, 2, 3), (2, 3, 1)), rf3_min1=((1, 2, 3),), rf3_min3=((1, 2, 3),), rf2_min1=((2, 3), (1, 2)),
-        rf2_min2=((2, 3),), rf1=((2,),), unknown=((1, 2, 3),), **{f"{PREFIX}x-y": ((2, 3),)},
+        rf2_min2=((2, 3),), rf1=((2,),), unknown=((1, 2, 3),), own=((2, 3),),
     )  # fmt: skip
     least: dict[str, int | KctlError] = {name: int(name[-1]) for name in found.topics if "min" in name}
-    least |= {"rf1": 1, "unknown": Refused("may not"), f"{PREFIX}x-y": 1}
+    least |= {"rf1": 1, "unknown": Refused("may not"), OWN: 1}
     refused, gone = "acks=all refused while brokers 2 and 3 are away", "not available while brokers 2 and 3 are away"
     rows = [
         Unprotected("rf2_min1", 1, 2, 1, gone),

@@ -13,8 +13,9 @@ import pytest
 
 from kctl import journal
 from kctl.context import Target
-from kctl.errors import Busy, InvalidFile, OperationFailed, Refused
+from kctl.errors import Busy, InvalidFile, KctlError, OperationFailed, Refused
 from kctl.journal import Journal
+from kctl.model import Broker
 from kctl.restart.control import Act
 from kctl.restart.hooks import ACTS
 from kctl.topics.delete import DeletedTopic
@@ -22,8 +23,9 @@ from kctl.validate import cleanup, evidence, leftovers
 from kctl.validate.cleanup import clean_earlier, clean_up
 from kctl.validate.evidence import Sighting, find_missing
 from kctl.validate.leftovers import BEGIN, DELETED, DOWN, END, STEPS, TOPIC, UP, left_by
-from kctl.validate.means import Breaker, Means
-from kctl.validate.run import ValidationRun
+from kctl.validate.means import START_S, Breaker, Means, cleaning_means
+from kctl.validate.plan import Wishes
+from kctl.validate.run import ValidationRun, begin
 from validation_results import result
 
 TARGET = Target("prod", ("h:1",))
@@ -55,6 +57,8 @@ class Cluster:
     def __init__(self) -> None:
         self.done: list[str] = []
         self.broken: set[str] = set()
+        self.silent: set[int] = set()
+        self.start_s = 0.0
 
     def _act(self, what: str) -> None:
         if what in self.broken:
@@ -74,7 +78,11 @@ class Cluster:
         self._act(f"stop {broker}")
 
     def start(self, broker: int, *, timeout_s: float) -> None:
+        self.start_s = timeout_s
         self._act(f"start {broker}")
+
+    def answers(self, _target: object, _left: object, broker: int, _timeout_s: float) -> bool:
+        return broker not in self.silent
 
     def delete(self, _client: object, rows: list[DeletedTopic], **_: object) -> Iterator[DeletedTopic]:
         for row in rows:
@@ -93,6 +101,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Cluster:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(cleanup, "delete_topics", made.delete)
     monkeypatch.setattr(cleanup, "connect", mock.MagicMock())
+    monkeypatch.setattr(cleanup, "_answers", made.answers)
     monkeypatch.setattr("kctl.deploy.lifecycle.start_cluster", made.start_nodes)
     return made
 
@@ -143,7 +152,7 @@ def test_wherever_it_ends_all_is_taken_back(count: int, cluster: Cluster, tmp_pa
     [
         ("start zookeeper-1", ([], ["zookeeper-1"])),
         ("start 2", ([], ["2"])),
-        ("unpause 3", ([], ["3"])),
+        ("start 3", ([], ["3"])),
         (f"delete {NAME}", ([NAME], [])),
     ],
 )
@@ -163,11 +172,34 @@ def test_what_cannot_be_taken_back_stays_noted(
         assert not left_by(found.entries, name="j")
 
 
-def test_a_paused_broker_that_died_is_started(cluster: Cluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize("failure", [Refused("it does not run"), OperationFailed("the command ended with exit code 1")])
+def test_a_paused_broker_that_died_is_started(failure: KctlError, cluster: Cluster, tmp_path: Path) -> None:
     with held(tmp_path, 3) as found:
-        with mock.patch.object(cluster, "unpause", side_effect=Refused("it does not run")):
+        with mock.patch.object(cluster, "unpause", side_effect=failure):
             clean_up(found, means(cluster), TARGET, outcome="failed")
         assert cluster.done == ["start 3", f"delete {NAME}"]
+
+
+def test_a_paused_broker_that_cannot_be_woken_stays_noted(cluster: Cluster, tmp_path: Path) -> None:
+    """A start of what runs, and stands, ends well, too."""
+    cluster.broken, cluster.silent = {"unpause 3"}, {3}
+    with held(tmp_path, 3) as found:
+        with pytest.raises(OperationFailed, match="3: cannot unpause 3; it was started, and does not answer"):
+            clean_up(found, means(cluster), TARGET, outcome="failed")
+        assert left_by(found.entries, name="j").nodes == {"3": "pause"}
+        cluster.broken = {"unpause 3", "start 3"}
+        with pytest.raises(OperationFailed, match="3: cannot unpause 3; cannot start 3"):
+            clean_up(found, means(cluster), TARGET, outcome="failed")
+        cluster.broken = set()
+        clean_up(found, means(cluster), TARGET, outcome="failed")
+        assert not left_by(found.entries, name="j")
+
+
+@pytest.mark.parametrize(("asked", "given"), [(900.0, 900.0), (5.0, START_S)])
+def test_a_start_has_the_time_that_was_asked_for(asked: float, given: float, cluster: Cluster, tmp_path: Path) -> None:
+    with held(tmp_path, 4) as found:
+        clean_up(found, means(cluster), TARGET, outcome="failed", start_s=asked)
+    assert cluster.start_s == given
 
 
 def test_files_with_a_login_go(cluster: Cluster, tmp_path: Path) -> None:
@@ -240,6 +272,53 @@ def test_the_next_run_takes_back_what_a_killed_one_left(cluster: Cluster, tmp_pa
     assert clean_earlier(means(cluster), TARGET, "id-1", told=told.append) == []
 
 
+HOOKS = "start: [start-broker, '{id}', '{host}', '{port}', '{rack}']\nkill: [kill-broker, '{id}', '{host}']\n"
+THREE = {n: Broker(n, f"h{n}", 9090 + n, f"r{n}") for n in (1, 2, 3)}
+
+
+def test_a_broker_that_no_other_tells_of_any_more_is_started(cluster: Cluster, tmp_path: Path) -> None:
+    """kctl was killed while hooks had broker 2 down: its session has expired, and metadata have 1 and 3."""
+    (tmp_path / "hooks.yaml").write_text(HOOKS)
+    with leftovers.begin("prod", "id-1", "12345678", tmp_path / "evidence", list(THREE.values())) as first:
+        first.append(DOWN, node="2", act="kill")
+    assert leftovers.brokers_of("id-1") == THREE
+    with mock.patch("kctl.validate.means.own_cluster", return_value=None):
+        made = cleaning_means({1: THREE[1], 3: Broker(3, "moved", 9093, None)}, "id-1", tmp_path / "hooks.yaml")
+    ran: list[Any] = []
+
+    def run(argv: Any, **_: object) -> Any:
+        ran.append(argv)
+        return mock.Mock(code=0)
+
+    with mock.patch.object(made.control, "_run", run):
+        clean_earlier(made, TARGET, "id-1", told=lambda _: None)
+        made.control.kill(3)
+    assert ran[0] == ("start-broker", "2", "h2", "9092", "r2")
+    assert ran[-1] == ("kill-broker", "3", "moved")  # what is told now goes before what was noted
+    assert leftovers.unfinished("id-1") == []
+
+
+def test_an_older_journal_has_no_addresses(cluster: Cluster, tmp_path: Path) -> None:
+    with leftovers.begin("prod", "id-1", "12345678", tmp_path / "evidence") as first:
+        first.append(DOWN, node="2", act="kill")
+        first.append(DOWN, node="zookeeper-1", act="kill")
+    assert leftovers.brokers_of("id-1") == {2: Broker(2, "", -1, None)}
+    (tmp_path / "hooks.yaml").write_text("start: [start-broker, '{id}']\n")
+    with mock.patch("kctl.validate.means.own_cluster", return_value=None):
+        made = cleaning_means({}, "id-1", tmp_path / "hooks.yaml")
+    with mock.patch.object(made.control, "_run", return_value=mock.Mock(code=0)) as run:
+        made.control.start(2, timeout_s=1)
+    assert run.call_args.args[0] == ("start-broker", "2")
+
+
+def test_a_run_notes_the_brokers_that_it_begins_with(cluster: Cluster) -> None:
+    client = mock.Mock()
+    client.metadata.return_value.brokers = THREE
+    run = begin(TARGET, client, means(cluster), mock.Mock(cluster="prod", cluster_id="id-1"), mock.Mock(), print)
+    run.journal.close()
+    assert leftovers.brokers_of("id-1") == THREE
+
+
 def test_the_evidence_of_the_last_runs_is_kept(cluster: Cluster) -> None:
     runs = []
     for number in range(5):
@@ -260,7 +339,7 @@ def test_a_clean_up_that_fails_tells_both_failures(cluster: Cluster, tmp_path: P
     cluster.broken = {"start 2"}
     found = leftovers.begin("prod", "id-1", "12345678", tmp_path / "evidence")
     run = ValidationRun(
-        "12345678", TARGET, mock.Mock(), means(cluster), mock.Mock(), mock.Mock(), found, tmp_path, lambda _: None
+        "12345678", TARGET, mock.Mock(), means(cluster), mock.Mock(), Wishes(), found, tmp_path, lambda _: None
     )
 
     def broken() -> None:

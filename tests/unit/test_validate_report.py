@@ -29,7 +29,7 @@ from kctl.validate.evidence import Missing, Sighting, became
 from kctl.validate.gaps import Fault
 from kctl.validate.invariants import At, Listed
 from kctl.validate.matrix import SETUPS, Matrix, Row, Setup, doubts_of, meaning, promise, row_of
-from kctl.validate.plan import PlannedScenario
+from kctl.validate.plan import WAIT_S, PlannedScenario, Wishes
 from kctl.validate.plot import Mark, Plot, ceiling, letters, plot_of
 from kctl.validate.plot_svg import plot_svg
 from kctl.validate.plot_terminal import plot_lines
@@ -355,7 +355,7 @@ def test_exit_codes(found: list[object], raised: type[Exception] | None, capsys:
     with mock.patch.object(validate_run, "_prepared") as given:
         given.return_value.__enter__.return_value = prepared
         given.return_value.__exit__.return_value = False
-        args = (Invocation(output="json"), None, mock.Mock(), None, None)
+        args = (Invocation(output="json"), None, Wishes(), None, None)
         if raised is None:
             validate_run.run_scenarios(*args, dry_run=False)
         else:
@@ -365,6 +365,20 @@ def test_exit_codes(found: list[object], raised: type[Exception] | None, capsys:
     assert value["ok"] == (raised is None)
     assert len(value["scenarios"]) == len(rows) - (raised is OperationFailed)
     assert (value["failed"] is not None) == (raised is OperationFailed)
+
+
+@pytest.mark.parametrize(("asked", "wait_s"), [(None, WAIT_S), ("15m", 900.0), ("10s", 10.0)])
+@pytest.mark.parametrize("matrix", [False, True])
+def test_timeout_is_the_longest_wait(matrix: bool, asked: str | None, wait_s: float) -> None:
+    with mock.patch.object(validate_run, "_prepared") as given:
+        given.return_value.__enter__.return_value = None  # a dry run
+        inv = Invocation(timeout=asked)
+        if matrix:
+            validate_run.run_matrix(inv, None, None, dry_run=True)
+        else:
+            validate_run.run_scenarios(inv, None, Wishes(acks="1", idempotent=False), None, None, dry_run=True)
+    wishes = given.call_args.args[2]
+    assert (wishes.wait_s, wishes.acks) == (wait_s, "all" if matrix else "1")
 
 
 # --- the report's folder --------------------------------------------------------------------------------------------
