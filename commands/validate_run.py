@@ -25,6 +25,7 @@ from kctl.errors import KctlError, NotHealthy
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
     from kctl.context import Target
+    from kctl.validate.matrix import Matrix
     from kctl.validate.means import Means
     from kctl.validate.plan import Plan, Wishes
     from kctl.validate.run import Result, ValidationRun
@@ -98,9 +99,8 @@ def run_scenarios(
         prepared.plan, run.run_id, str(run.folder), results, failed=None if failed is None else failed.message
     )
     shown = [result_value(result) for result in results]
-    _show(inv, prepared, value, results, lambda: result_tables(shown), lambda: csv_rows(shown))
-    if failed is not None:
-        raise failed
+    unwritten = _show(inv, prepared, value, results, lambda: result_tables(shown), lambda: csv_rows(shown))
+    _raise(failed, unwritten)
     broken = [result.scenario for result in results if not result.verdict.ok]
     if broken:
         raise NotHealthy(f"{', '.join(broken)}: not all held", hint=f"the evidence is in {run.folder}")
@@ -113,16 +113,28 @@ def run_matrix(inv: Invocation, hooks: Path | None, report: Path | None, *, dry_
     from kctl.validate.plan import WAIT_S, Wishes
     from kctl.validate.report import matrix_value
 
+    matrix: Matrix | None = None
+    failed: KctlError | None = None
     with _prepared(inv, [SCENARIO], Wishes(wait_s=inv.timeout_s(WAIT_S)), hooks, report, dry_run=dry_run) as prepared:
         if prepared is None:
             return
         run = prepared.begin()
-        with _running(prepared, run):
-            matrix = carry_out(run, prepared.plan.possible[0])
-    value = matrix_value(prepared.plan, run.run_id, str(run.folder), matrix)
-    _show(inv, prepared, value, matrix.results, lambda: matrix_tables(matrix), lambda: matrix.rows, matrix.rows)
+        try:
+            with _running(prepared, run):
+                matrix = carry_out(run, prepared.plan.possible[0])
+        except KctlError as exc:
+            if matrix is None:
+                raise
+            failed = exc  # what was found is shown
+    value = matrix_value(
+        prepared.plan, run.run_id, str(run.folder), matrix, failed=None if failed is None else failed.message
+    )
+    unwritten = _show(
+        inv, prepared, value, matrix.results, lambda: matrix_tables(matrix), lambda: matrix.rows, matrix.rows
+    )
     for doubt in matrix.doubts:
         output.warn(doubt)
+    _raise(failed, unwritten)
     if not matrix.ok:
         raise NotHealthy("not every set-up did what it promises", hint=f"the evidence is in {run.folder}")
 
@@ -207,14 +219,27 @@ def _show(
     tables: Callable[[], Sequence[output.Table]],
     rows: Callable[[], Sequence[Any]],
     matrix: Sequence[Any] = (),
-) -> None:
-    """rows: for CSV."""
-    if prepared.report is not None:
-        from kctl.validate.report_folder import write_report
-
-        write_report(prepared.report, value, results, matrix)
+) -> KctlError | None:
+    """rows: for CSV. Why the report could not be written: what was measured is shown before that is tried."""
     inv.emit(value, tables, rows)
     tell_results(inv, results, matrix=bool(matrix))
-    if prepared.report is not None:
-        output.note(f"the report is in {prepared.report}")
     output.note(f"the evidence is in {value['evidence']}")
+    if prepared.report is None:
+        return None
+    from kctl.validate.report_folder import write_report
+
+    try:
+        write_report(prepared.report, value, results, matrix)
+    except KctlError as exc:
+        return exc
+    output.note(f"the report is in {prepared.report}")
+    return None
+
+
+def _raise(failed: KctlError | None, unwritten: KctlError | None) -> None:
+    """What ended the run, before a report that could not be written."""
+    if failed is not None and unwritten is not None:
+        output.warn(unwritten.message)
+    found = failed or unwritten
+    if found is not None:
+        raise found

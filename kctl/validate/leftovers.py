@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from kctl import journal, run_files
-from kctl.errors import Busy, InvalidFile
+from kctl.errors import Busy, InvalidFile, KctlError
 from kctl.journal import Journal
 from kctl.model import Broker
 
@@ -135,4 +136,13 @@ def brokers_of(cluster_id: str) -> dict[int, Broker]:
         left = read_left(path)
         down = {int(node): Broker(int(node), "", -1, None) for node in left.nodes if node.isdigit()}
         found |= {**down, **left.brokers}
+    return found
+
+
+def topics_of(cluster_id: str) -> set[str]:
+    """All that runs of this user on this machine have made there, as far as their journals are kept and can be read."""
+    found: set[str] = set()
+    for path in run_files.runs(folder(cluster_id)):
+        with suppress(KctlError):  # a journal that is damaged is told where it is needed
+            found |= {str(entry["topic"]) for entry in journal.read(path) if entry["step"] == TOPIC}
     return found

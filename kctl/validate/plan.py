@@ -15,6 +15,7 @@ from kctl.model import ClusterState
 from kctl.restart.gate import Unprotected, unprotected
 from kctl.restart.look import LiveCluster, Seen
 from kctl.text import counted
+from kctl.validate import leftovers
 from kctl.validate.bystanders import Bystanders, without_two
 from kctl.validate.means import Means
 from kctl.validate.scenarios import Scenario, find
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 WAIT_S = 180.0
 _PATIENCE_S = 20.0
+_GONE_S = 5.0
+_NAMED = 3
 _ZOOKEEPER_S = 10.0
 _MOST_BROKERS = 64  # more partitions say no more
 
@@ -82,11 +85,12 @@ def make_plan(
 ) -> Plan:
     """Wait a little until the cluster is healthy. Raises Refused when it is not, or when nothing of it can be done."""
     _refuse_without_zookeeper(client.target)
-    state = _healthy(client)
-    around = Bystanders(tuple(sorted(state.brokers)), controller)
-    rows = _plan_all(chosen, around, means, wishes)
+    state = wait_healthy(client, _PATIENCE_S)
     if state.cluster_id is None:
         raise OperationFailed("the cluster does not tell its id")
+    refuse_others(client, state.cluster_id)
+    around = Bystanders(tuple(sorted(state.brokers)), controller)
+    rows = _plan_all(chosen, around, means, wishes)
     with LiveCluster(client.target, list(state.brokers.values())) as cluster:
         seen = cluster.look(around.brokers)
     suffering = unprotected(seen.state, seen.min_isr, around.brokers)
@@ -168,12 +172,19 @@ def _refuse_without_zookeeper(target: Target) -> None:
         ) from exc
 
 
-def _healthy(client: ClusterClient) -> ClusterState:
-    """Raises Refused when a partition is not fully replicated: the faults would hit it harder than is right."""
-    deadline = Deadline(_PATIENCE_S)
+def wait_healthy(client: ClusterClient, timeout_s: float, *, own: str | None = None) -> ClusterState:
+    """What it is when all is well. own: how the names of topics begin that are no matter.
+
+    Raises Refused when a partition is not fully replicated by then: the faults would hit it harder than is right.
+    """
+    deadline = Deadline(timeout_s)
     while True:
         state = client.metadata()
-        behind = [p for p in partitions_of(state) if p.offline or set(p.isr) != set(p.replicas)]
+        behind = [
+            p
+            for p in partitions_of(state)
+            if (p.offline or set(p.isr) != set(p.replicas)) and not (own and p.topic.startswith(own))
+        ]
         if not behind and state.brokers:
             return state
         if deadline.expired:
@@ -181,6 +192,25 @@ def _healthy(client: ClusterClient) -> ClusterState:
             raise Refused(
                 f"the cluster is not healthy: {counted(len(behind), 'partition')} not fully replicated ({named})",
                 hint="kctl cluster health tells what is wrong; a validation begins with all replicas in sync",
+            )
+        time.sleep(0.5)
+
+
+def refuse_others(client: ClusterClient, cluster_id: str) -> None:
+    """Validations of other machines and users have their topics there as long as they last. One that was deleted may be
+    told of for a moment. Raises Refused."""
+    deadline = Deadline(_GONE_S)
+    while True:
+        known = leftovers.topics_of(cluster_id)
+        others = sorted(name for name in client.metadata().topics.keys() - known if name.startswith(leftovers.PREFIX))
+        if not others:
+            return
+        if deadline.expired:
+            named = ", ".join(others[:_NAMED]) + (", …" if len(others) > _NAMED else "")
+            raise Refused(
+                f"another kctl validates this cluster, or one was killed on another machine: its topics are {named}",
+                hint="wait until it has ended, or let kctl validate on that machine take it back; else "
+                f"kctl topic delete {others[0]}",
             )
         time.sleep(0.5)
 

@@ -19,7 +19,7 @@ from kctl.validate import bystanders
 from kctl.validate import plan as plan_module
 from kctl.validate import run as run_module
 from kctl.validate.bystanders import Bystanders, elects_unclean, on_two, risks, without_two
-from kctl.validate.leftovers import PREFIX
+from kctl.validate.leftovers import BEGIN, PREFIX, TOPIC
 from kctl.validate.means import Means
 from kctl.validate.plan import Plan, PlannedScenario, Wishes, make_plan, plan_scenario
 from kctl.validate.run import ValidationRun
@@ -152,14 +152,18 @@ def test_where_every_pair_has_a_topic_at_risk_it_is_not_done(value: str, monkeyp
     assert impossible == {"unclean-election", "zookeeper-loss"}
 
 
+BEGUN = [{"step": BEGIN}, {"step": TOPIC, "topic": OWN}]
+
+
 def run_now(monkeypatch: pytest.MonkeyPatch, controller: int, now: ClusterState, **unclean: str) -> ValidationRun:
     monkeypatch.setattr(bystanders, "fetch_topic_configs", configs_of(unclean))
     monkeypatch.setattr(run_module, "read_controller", lambda _: SimpleNamespace(controller_id=controller))
     client = mock.Mock()
     client.metadata.return_value = now
     return ValidationRun(
-        "12345678", mock.Mock(), client, MEANS, mock.Mock(), Wishes(), mock.Mock(), Path(), lambda _: None
-    )
+        "12345678", mock.Mock(), client, MEANS, mock.Mock(), Wishes(wait_s=0), mock.Mock(entries=list(BEGUN)), Path(),
+        lambda _: None,
+    )  # fmt: skip
 
 
 def test_the_pair_is_that_of_the_moment_when_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,6 +182,10 @@ def test_a_topic_at_risk_that_came_later_ends_it(monkeypatch: pytest.MonkeyPatch
     run = run_now(monkeypatch, 1, state(2, new=((1, 2),)), new="true")
     with pytest.raises(OperationFailed, match="unclean-election did not come to its end: no two brokers can be taken"):
         run.placed(row)
+    run.journal.entries[1:] = []  # it is the first, and nothing was changed yet
+    with pytest.raises(Refused, match=r"^no two brokers can be taken away: every two") as refused:
+        run.placed(row)
+    assert refused.value.exit_code == 4
 
 
 @pytest.mark.parametrize("matrix", [False, True])

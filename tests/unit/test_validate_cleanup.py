@@ -20,12 +20,13 @@ from kctl.restart.control import Act
 from kctl.restart.hooks import ACTS
 from kctl.topics.delete import DeletedTopic
 from kctl.validate import cleanup, evidence, leftovers
+from kctl.validate import run as run_module
 from kctl.validate.cleanup import clean_earlier, clean_up
 from kctl.validate.evidence import Sighting, find_missing
 from kctl.validate.leftovers import BEGIN, DELETED, DOWN, END, STEPS, TOPIC, UP, left_by
 from kctl.validate.means import START_S, Breaker, Means, cleaning_means
-from kctl.validate.plan import Wishes
-from kctl.validate.run import ValidationRun, begin
+from kctl.validate.plan import WAIT_S, Wishes
+from kctl.validate.run import Trial, ValidationRun, begin
 from validation_results import result
 
 TARGET = Target("prod", ("h:1",))
@@ -351,6 +352,71 @@ def test_a_clean_up_that_fails_tells_both_failures(cluster: Cluster, tmp_path: P
         broken()
     assert leftovers.unfinished("id-1") == [found.path]
     assert not journal.held(found.path)
+
+
+# --- a trial --------------------------------------------------------------------------------------------------------
+
+
+def running(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: list[str]) -> ValidationRun:
+    """Notes the steps of a trial; the faults are none."""
+    monkeypatch.setattr(run_module, "wait_healthy", lambda *_, **__: done.append("healthy"))
+    monkeypatch.setattr(run_module, "refuse_others", lambda *_: done.append("alone"))
+    found = leftovers.begin("prod", "id-1", "12345678", tmp_path / "evidence")
+    run = ValidationRun(
+        "12345678", TARGET, mock.Mock(), means(cluster), mock.Mock(), Wishes(), found, tmp_path, lambda _: None
+    )
+
+    def create(trial: Trial) -> None:
+        done.append("create")
+        found.append(TOPIC, topic=trial.topic)
+
+    def experiment(*_: object) -> list[Any]:
+        done.append("faults")
+        return [result(lost=[40]).verdict]
+
+    monkeypatch.setattr(run, "_create", create)
+    monkeypatch.setattr(run, "_experiment", experiment)
+    monkeypatch.setattr(run, "_result", lambda _scenario, _trial, verdict, _began: verdict)
+    return run
+
+
+TRIAL = Trial(NAME, "0123456789abcdef", "all", True, 2, ((2, 3),), unclean=True)
+
+
+def test_a_verdict_is_kept_though_its_topic_cannot_be_deleted(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And that is told all the same."""
+    done: list[str] = []
+    cluster.broken = {f"delete {NAME}"}
+    found: list[Any] = []
+    with (
+        pytest.raises(OperationFailed, match=rf"not all is as it was .*: topic {NAME} could not be deleted"),
+        running(cluster, tmp_path, monkeypatch, done) as run,
+    ):
+        found = run.trials([TRIAL], "unclean-election", 1.0, mock.Mock())
+    assert [verdict.findings.lost.count for verdict in found] == [1]
+    assert cluster.done == [f"delete {NAME}"] * 2
+    assert done == ["healthy", "create", "alone", "faults"]
+
+
+def test_no_scenario_begins_while_a_partition_is_behind(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one is refused: nothing was changed. Later ones end what has begun."""
+    done: list[str] = []
+    with running(cluster, tmp_path, monkeypatch, done) as run:
+        run.trials([TRIAL], "leader-election", 1.0, mock.Mock())
+        behind = mock.Mock(side_effect=Refused("the cluster is not healthy: orders-0"))
+        monkeypatch.setattr(run_module, "wait_healthy", behind)
+        done.clear()
+        with pytest.raises(OperationFailed, match="controller-election did not come to its end: the cluster is not h"):
+            run.trials([TRIAL], "controller-election", 1.0, mock.Mock())
+        assert behind.call_args == mock.call(run.client, WAIT_S, own="kctl-validate-12345678-")
+        run.journal.entries[1:] = []
+        with pytest.raises(Refused, match=r"^the cluster is not healthy: orders-0"):
+            run.trials([TRIAL], "leader-election", 1.0, mock.Mock())
+    assert done == []
 
 
 # --- evidence -------------------------------------------------------------------------------------------------------

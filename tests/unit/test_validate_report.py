@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
@@ -83,7 +84,9 @@ def test_the_keys_of_a_run_and_of_the_matrix() -> None:
     assert not run_value(plan(), "1", "/e", [good, result(lost=[5])])["ok"]
     matrix = Matrix([row_of(SETUPS[0], good)], [good], ["doubt"])
     value = matrix_value(plan(), "1", "/e", matrix)
-    assert list(value) == ["cluster", "cluster_id", "brokers", "run", "ok", "doubts", "matrix", "setups", "evidence"]
+    assert list(value) == [
+        "cluster", "cluster_id", "brokers", "run", "ok", "failed", "doubts", "matrix", "setups", "evidence",
+    ]  # fmt: skip
     assert list(value["matrix"][0]) == [
         "acks", "idempotence", "min_insync_replicas", "sent", "acked", "failed", "indeterminate", "lost", "duplicated",
         "out_of_order", "longest_gap_ms", "promises", "meaning", "as_expected",
@@ -381,6 +384,56 @@ def test_timeout_is_the_longest_wait(matrix: bool, asked: str | None, wait_s: fl
     assert (wishes.wait_s, wishes.acks) == (wait_s, "all" if matrix else "1")
 
 
+@pytest.mark.parametrize("matrix", [False, True])
+@pytest.mark.parametrize("failed", [False, True])
+def test_what_was_measured_is_shown_though_the_report_cannot_be_written(
+    matrix: bool, failed: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nor all be taken back."""
+    lossy = result(lost=[40])
+
+    class Run:
+        run_id, folder = "12345678", Path("/evidence")
+
+        def __enter__(self) -> Run:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            if failed:
+                raise OperationFailed("not all is as it was")
+
+        def scenario(self, _: object) -> object:
+            return lossy
+
+    (tmp_path / "file").touch()
+    prepared = mock.Mock(plan=plan(PLANNED), report=tmp_path / "file", told=validate_run._Told())
+    prepared.begin.return_value = Run()
+    carried = Matrix([row_of(SETUPS[7], lossy)], [lossy], [])
+    inv = Invocation(output="json")
+
+    def work() -> None:
+        if matrix:
+            validate_run.run_matrix(inv, None, None, dry_run=False)
+        else:
+            validate_run.run_scenarios(inv, None, Wishes(), None, None, dry_run=False)
+
+    with (
+        mock.patch.object(validate_run, "_prepared") as given,
+        mock.patch("kctl.validate.matrix.run_matrix", return_value=carried),
+    ):
+        given.return_value.__enter__.return_value = prepared
+        given.return_value.__exit__.return_value = False
+        with pytest.raises(OperationFailed, match="not all is as it was" if failed else "cannot write the report in"):
+            work()
+    shown = capsys.readouterr()
+    value = json.loads(shown.out)
+    assert [row["lost"] for row in value["setups" if matrix else "scenarios"]] == [1]
+    assert value["failed"] == ("not all is as it was" if failed else None)
+    assert not value["ok"]
+    assert "the evidence is in /evidence" in shown.err
+    assert ("cannot write the report in" in shown.err) == failed
+
+
 # --- the report's folder --------------------------------------------------------------------------------------------
 
 
@@ -406,6 +459,20 @@ def test_the_report_is_a_folder(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         check_folder(tmp_path / "r" / "report.md")
     check_folder(tmp_path / "new")
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_folder_that_may_not_be_written_is_told_before(there: bool, tmp_path: Path) -> None:
+    """Root may write anywhere: so the answer is given."""
+    folder = tmp_path / "r"
+    if there:
+        folder.mkdir()
+    with (
+        mock.patch("os.access", side_effect=lambda path, mode: not mode & os.W_OK),
+        pytest.raises(UsageError, match=f"cannot write into {folder if there else tmp_path}"),
+    ):
+        check_folder(folder)
+    check_folder(folder)
 
 
 def test_the_report_has_the_matrix_and_escapes_what_others_wrote() -> None:
