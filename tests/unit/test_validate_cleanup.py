@@ -23,7 +23,7 @@ from kctl.validate import cleanup, evidence, leftovers
 from kctl.validate import run as run_module
 from kctl.validate.cleanup import clean_earlier, clean_up
 from kctl.validate.evidence import Sighting, find_missing
-from kctl.validate.leftovers import BEGIN, DELETED, DOWN, END, STEPS, TOPIC, UP, left_by
+from kctl.validate.leftovers import BEGIN, DELETED, DOWN, END, STEPS, TOPIC, UP, Left, left_by
 from kctl.validate.means import START_S, Breaker, Means, cleaning_means
 from kctl.validate.plan import WAIT_S, Wishes
 from kctl.validate.run import Trial, ValidationRun, begin
@@ -201,6 +201,17 @@ def test_a_start_has_the_time_that_was_asked_for(asked: float, given: float, clu
     with held(tmp_path, 4) as found:
         clean_up(found, means(cluster), TARGET, outcome="failed", start_s=asked)
     assert cluster.start_s == given
+
+
+def test_whether_a_broker_answers_is_asked_until_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    live = mock.MagicMock()
+    live.return_value.__enter__.return_value.answers.side_effect = [False, False, True, False]
+    monkeypatch.setattr(cleanup, "LiveCluster", live)
+    left = Left(brokers={3: Broker(3, "h3", 9093)})
+    assert cleanup._answers(TARGET, left, 3, 60.0)
+    assert not cleanup._answers(TARGET, left, 3, 0.0)
+    assert live.call_args == mock.call(TARGET, [Broker(3, "h3", 9093)])
 
 
 def test_files_with_a_login_go(cluster: Cluster, tmp_path: Path) -> None:
