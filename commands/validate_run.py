@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from kctl.errors import KctlError, NotHealthy
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
     from kctl.context import Target
+    from kctl.validate.matrix import Matrix
     from kctl.validate.means import Means
     from kctl.validate.plan import Plan, Wishes
     from kctl.validate.run import Result, ValidationRun
@@ -76,8 +77,10 @@ def run_scenarios(
     dry_run: bool,
 ) -> None:  # fmt: skip
     """names: None for all. Raises NotHealthy when not all held, and what ended the run early."""
+    from kctl.validate.plan import WAIT_S
     from kctl.validate.report import csv_rows, result_value, run_value
 
+    wishes = replace(wishes, wait_s=inv.timeout_s(WAIT_S))
     results: list[Result] = []
     failed: KctlError | None = None
     with _prepared(inv, names, wishes, hooks, report, dry_run=dry_run) as prepared:
@@ -96,9 +99,8 @@ def run_scenarios(
         prepared.plan, run.run_id, str(run.folder), results, failed=None if failed is None else failed.message
     )
     shown = [result_value(result) for result in results]
-    _show(inv, prepared, value, results, lambda: result_tables(shown), lambda: csv_rows(shown))
-    if failed is not None:
-        raise failed
+    unwritten = _show(inv, prepared, value, results, lambda: result_tables(shown), lambda: csv_rows(shown))
+    _raise(failed, unwritten)
     broken = [result.scenario for result in results if not result.verdict.ok]
     if broken:
         raise NotHealthy(f"{', '.join(broken)}: not all held", hint=f"the evidence is in {run.folder}")
@@ -108,19 +110,31 @@ def run_matrix(inv: Invocation, hooks: Path | None, report: Path | None, *, dry_
     """Raises NotHealthy when a set-up lost what it promises to keep, or the table shows nothing."""
     from kctl.validate.matrix import SCENARIO
     from kctl.validate.matrix import run_matrix as carry_out
-    from kctl.validate.plan import Wishes
+    from kctl.validate.plan import WAIT_S, Wishes
     from kctl.validate.report import matrix_value
 
-    with _prepared(inv, [SCENARIO], Wishes(), hooks, report, dry_run=dry_run) as prepared:
+    matrix: Matrix | None = None
+    failed: KctlError | None = None
+    with _prepared(inv, [SCENARIO], Wishes(wait_s=inv.timeout_s(WAIT_S)), hooks, report, dry_run=dry_run) as prepared:
         if prepared is None:
             return
         run = prepared.begin()
-        with _running(prepared, run):
-            matrix = carry_out(run, prepared.plan.possible[0])
-    value = matrix_value(prepared.plan, run.run_id, str(run.folder), matrix)
-    _show(inv, prepared, value, matrix.results, lambda: matrix_tables(matrix), lambda: matrix.rows, matrix.rows)
+        try:
+            with _running(prepared, run):
+                matrix = carry_out(run, prepared.plan.possible[0])
+        except KctlError as exc:
+            if matrix is None:
+                raise
+            failed = exc  # what was found is shown
+    value = matrix_value(
+        prepared.plan, run.run_id, str(run.folder), matrix, failed=None if failed is None else failed.message
+    )
+    unwritten = _show(
+        inv, prepared, value, matrix.results, lambda: matrix_tables(matrix), lambda: matrix.rows, matrix.rows
+    )
     for doubt in matrix.doubts:
         output.warn(doubt)
+    _raise(failed, unwritten)
     if not matrix.ok:
         raise NotHealthy("not every set-up did what it promises", hint=f"the evidence is in {run.folder}")
 
@@ -150,7 +164,7 @@ def _prepared(
         cluster_id = state.cluster_id or ""
         leftovers.refuse_while_at_work(cluster_id)
         if leftovers.unfinished(cluster_id) and not dry_run:
-            _clean_earlier(inv, target, client, cluster_id, hooks)
+            _clean_earlier(inv, target, client, cluster_id, hooks, wishes.wait_s)
             state = client.metadata(())
         means = find_means(state.brokers, hooks)
         with output.progress("looking at the cluster"):
@@ -169,7 +183,7 @@ def _prepared(
 
 
 def _clean_earlier(
-    inv: Invocation, target: Target, client: ClusterClient, cluster_id: str, hooks: Path | None
+    inv: Invocation, target: Target, client: ClusterClient, cluster_id: str, hooks: Path | None, start_s: float
 ) -> None:  # fmt: skip
     """What a run left that was killed. It starts brokers and deletes a validation's own topics, and so does not ask,
     but in a protected context."""
@@ -179,7 +193,7 @@ def _clean_earlier(
     inv.confirm_protected(f"Take back what an earlier validation of {target.name} left?", target=target)
     means = cleaning_means(client.metadata(()).brokers, cluster_id, hooks)
     with undone_when_terminated(), output.progress("cleaning up", lines_every_s=_LINES_EVERY_S) as bar:
-        for left in clean_earlier(means, target, cluster_id, told=bar.update):
+        for left in clean_earlier(means, target, cluster_id, told=bar.update, start_s=start_s):
             took = ", ".join([*left.topics, *(f"{'broker ' * node.isdigit()}{node}" for node in left.nodes)])
             output.note(f"took back what an earlier validation left: {took}; its evidence is in {left.evidence}")
 
@@ -205,14 +219,27 @@ def _show(
     tables: Callable[[], Sequence[output.Table]],
     rows: Callable[[], Sequence[Any]],
     matrix: Sequence[Any] = (),
-) -> None:
-    """rows: for CSV."""
-    if prepared.report is not None:
-        from kctl.validate.report_folder import write_report
-
-        write_report(prepared.report, value, results, matrix)
+) -> KctlError | None:
+    """rows: for CSV. Why the report could not be written: what was measured is shown before that is tried."""
     inv.emit(value, tables, rows)
     tell_results(inv, results, matrix=bool(matrix))
-    if prepared.report is not None:
-        output.note(f"the report is in {prepared.report}")
     output.note(f"the evidence is in {value['evidence']}")
+    if prepared.report is None:
+        return None
+    from kctl.validate.report_folder import write_report
+
+    try:
+        write_report(prepared.report, value, results, matrix)
+    except KctlError as exc:
+        return exc
+    output.note(f"the report is in {prepared.report}")
+    return None
+
+
+def _raise(failed: KctlError | None, unwritten: KctlError | None) -> None:
+    """What ended the run, before a report that could not be written."""
+    if failed is not None and unwritten is not None:
+        output.warn(unwritten.message)
+    found = failed or unwritten
+    if found is not None:
+        raise found

@@ -12,9 +12,10 @@ from kctl.context import Target
 from kctl.deadline import Deadline
 from kctl.errors import KctlError, OperationFailed
 from kctl.journal import Journal
+from kctl.restart.look import LiveCluster
 from kctl.topics.delete import DeletedTopic, delete_topics
 from kctl.validate.leftovers import DELETED, END, Left, left_by, unfinished
-from kctl.validate.means import Breaker, Means
+from kctl.validate.means import START_S, Breaker, Means
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -25,8 +26,11 @@ _AGAIN_S = 1.0
 Told = Callable[[str], None]
 
 
-def clean_up(held: Journal, means: Means, target: Target, *, outcome: str, told: Told | None = None) -> None:
-    """Take back all that the journal says is left, and end it. Harmless when nothing is.
+def clean_up(
+    held: Journal, means: Means, target: Target, *, outcome: str, start_s: float = START_S, told: Told | None = None
+) -> None:
+    """Take back all that the journal says is left, and end it. Harmless when nothing is. start_s: as Breaker.mend has
+    it.
 
     Raises OperationFailed with what could not be taken back: the journal is not ended then, and the next run tries.
     """
@@ -34,7 +38,17 @@ def clean_up(held: Journal, means: Means, target: Target, *, outcome: str, told:
     if left.evidence is not None:
         for path in left.evidence.glob("*/*.task"):  # has the login; its reader was killed before it took it
             path.unlink(missing_ok=True)
-    failures = _mend(left, Breaker(means, held), told or _silent)
+
+    def answers(broker: int) -> bool:
+        return _answers(target, left, broker, max(start_s, START_S))
+
+    failures = []
+    for node, act in sorted(left.nodes.items(), key=lambda item: item[0].isdigit()):  # brokers need their ZooKeepers
+        (told or _silent)(f"starting {'broker ' * node.isdigit()}{node} again")
+        try:
+            Breaker(means, held).mend(node, act, answers, start_s)
+        except KctlError as exc:
+            failures.append(f"{node}: {exc.message}")
     if left.topics:
         (told or _silent)("deleting the topics of the validation")
         try:
@@ -49,16 +63,15 @@ def clean_up(held: Journal, means: Means, target: Target, *, outcome: str, told:
     held.append(END, outcome=outcome)
 
 
-def _mend(left: Left, breaker: Breaker, told: Told) -> list[str]:
-    """What could not be. ZooKeepers first: brokers do not start without them."""
-    failures = []
-    for node, act in sorted(left.nodes.items(), key=lambda item: item[0].isdigit()):
-        told(f"starting {'broker ' if node.isdigit() else ''}{node} again")
-        try:
-            breaker.mend(node, act)
-        except KctlError as exc:
-            failures.append(f"{node}: {exc.message}")
-    return failures
+def _answers(target: Target, left: Left, broker: int, timeout_s: float) -> bool:
+    """Does it, by then? The others are asked for its address."""
+    deadline = Deadline(timeout_s)
+    with LiveCluster(target, list(left.brokers.values())) as cluster:
+        while not cluster.answers(broker):
+            if deadline.expired:
+                return False
+            time.sleep(_AGAIN_S)
+    return True
 
 
 def delete_all(held: Journal, target: Target, topics: Sequence[str]) -> None:
@@ -94,7 +107,9 @@ def _connected(target: Target) -> ClusterClient:
             time.sleep(_AGAIN_S)
 
 
-def clean_earlier(means: Means, target: Target, cluster_id: str, *, told: Told) -> list[Left]:
+def clean_earlier(
+    means: Means, target: Target, cluster_id: str, *, told: Told, start_s: float = START_S
+) -> list[Left]:  # fmt: skip
     """Take back what earlier runs of this machine left that were killed; what that was. Raises as `clean_up`."""
     cleaned = []
     for path in unfinished(cluster_id):
@@ -102,7 +117,7 @@ def clean_earlier(means: Means, target: Target, cluster_id: str, *, told: Told) 
             left = left_by(held.entries, name=str(path))
             if left:
                 told(f"an earlier validation was ended before it had cleaned up ({path.stem}): doing that now")
-            clean_up(held, means, target, outcome="killed", told=told)
+            clean_up(held, means, target, outcome="killed", start_s=start_s, told=told)
             if left:
                 cleaned.append(left)
     return cleaned

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from kctl import journal, run_files
-from kctl.errors import Busy, InvalidFile
+from kctl.errors import Busy, InvalidFile, KctlError
 from kctl.journal import Journal
+from kctl.model import Broker
 
 _KIND = "validations"
 BEGIN, TOPIC, DELETED, DOWN, UP, END = "begin", "topic", "deleted", "down", "up", "end"
@@ -26,12 +28,14 @@ PREFIX = "kctl-validate-"  # of every topic that a validation makes
 
 @dataclass
 class Left:
-    """What is not taken back yet. nodes: by broker id or name of a ZooKeeper, what was done to it last."""
+    """What is not taken back yet. nodes: by broker id or name of a ZooKeeper, what was done to it last. brokers: of the
+    cluster when it began; one that is down tells nothing any more."""
 
     cluster: str = ""
     evidence: Path | None = None
     topics: list[str] = field(default_factory=list)
     nodes: dict[str, str] = field(default_factory=dict)
+    brokers: dict[int, Broker] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.topics or self.nodes)
@@ -52,6 +56,9 @@ def _follow(left: Left, entry: Mapping[str, Any]) -> None:
     step = entry["step"]
     if step == BEGIN:
         left.cluster, left.evidence = str(entry["cluster"]), Path(str(entry["evidence"]))
+        for row in entry.get("brokers", ()):  # older journals have none
+            broker = int(row["broker"])
+            left.brokers[broker] = Broker(broker, str(row["host"]), int(row["port"]), row["rack"])
     elif step == TOPIC:
         topic = str(entry["topic"])
         if not topic.startswith(PREFIX):
@@ -85,15 +92,19 @@ def forget_old(cluster_id: str, keep: int = KEPT) -> None:
             path.unlink(missing_ok=True)
 
 
-def begin(cluster: str, cluster_id: str, run: str, evidence: Path) -> Journal:
+def begin(cluster: str, cluster_id: str, run: str, evidence: Path, brokers: Collection[Broker] = ()) -> Journal:
     """A new journal, held as long as the run lasts. Raises Busy when another run is at work on this cluster."""
+    rows = [{"broker": each.id, "host": each.host, "port": each.port, "rack": each.rack} for each in brokers]
     where = folder(cluster_id)
     with run_files.one_at_a_time(where):
         refuse_while_at_work(cluster_id)
         forget_old(cluster_id)
         held = journal.create(where / run_files.new_name())
         try:
-            held.append(BEGIN, cluster=cluster, cluster_id=cluster_id, run=run, evidence=str(evidence), pid=os.getpid())
+            held.append(
+                BEGIN, cluster=cluster, cluster_id=cluster_id, run=run, evidence=str(evidence), pid=os.getpid(),
+                brokers=rows,
+            )  # fmt: skip
         except BaseException:
             held.close()
             raise
@@ -115,3 +126,23 @@ def unfinished(cluster_id: str) -> list[Path]:
 def read_left(path: Path) -> Left:
     """What one of them left. Raises InvalidFile, NotFound."""
     return left_by(journal.read(path), name=str(path))
+
+
+def brokers_of(cluster_id: str) -> dict[int, Broker]:
+    """Those that unfinished runs began with, and those that are noted as down: without an address when an older journal
+    does not tell it. Raises InvalidFile, NotFound."""
+    found: dict[int, Broker] = {}
+    for path in unfinished(cluster_id):
+        left = read_left(path)
+        down = {int(node): Broker(int(node), "", -1, None) for node in left.nodes if node.isdigit()}
+        found |= {**down, **left.brokers}
+    return found
+
+
+def topics_of(cluster_id: str) -> set[str]:
+    """All that runs of this user on this machine have made there, as far as their journals are kept and can be read."""
+    found: set[str] = set()
+    for path in run_files.runs(folder(cluster_id)):
+        with suppress(KctlError):  # a journal that is damaged is told where it is needed
+            found |= {str(entry["topic"]) for entry in journal.read(path) if entry["step"] == TOPIC}
+    return found

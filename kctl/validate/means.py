@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,11 +11,11 @@ from kctl.deploy import faults, lifecycle
 from kctl.deploy.host import LocalHost
 from kctl.deploy.layout import LOOPBACK, ClusterSpec
 from kctl.deploy.store import list_clusters
-from kctl.errors import Refused
+from kctl.errors import KctlError, OperationFailed, Refused
 from kctl.journal import Journal
 from kctl.model import Broker
 from kctl.restart.control import Act, BrokerControl
-from kctl.validate.leftovers import DOWN, UP
+from kctl.validate.leftovers import DOWN, UP, brokers_of
 
 if TYPE_CHECKING:
     from kctl.deploy.waiting import Progress
@@ -92,7 +91,8 @@ def find_means(brokers: Mapping[int, Broker], hooks: Path | None, *, progress: P
 
 
 def cleaning_means(brokers: Mapping[int, Broker], cluster_id: str, hooks: Path | None) -> Means:
-    """Means to bring back what an earlier run took down, though not all brokers are there.
+    """Means to bring back what an earlier run took down, though not all brokers are there. brokers: those that are; the
+    others are those of its journal.
 
     Raises Refused when nothing here can start what is down: what may be down is in the journals.
     """
@@ -108,7 +108,8 @@ def cleaning_means(brokers: Mapping[int, Broker], cluster_id: str, hooks: Path |
             f"an earlier validation of cluster {cluster_id} did not clean up, and kctl did not set this cluster up",
             hint="give --hooks FILE: the commands that start its brokers",
         )
-    return Means(HookControl(read_hooks(hooks), brokers), None, f"by the commands of {hooks}")
+    known = {**brokers_of(cluster_id), **brokers}
+    return Means(HookControl(read_hooks(hooks), known), None, f"by the commands of {hooks}")
 
 
 class Breaker:
@@ -159,16 +160,37 @@ class Breaker:
         for name in self.means.zookeepers:
             self._journal.append(UP, node=name)
 
-    def mend(self, node: str, act: str) -> None:
-        """Bring back what was broken: the name of a ZooKeeper, or a broker's id; harmless when it is there."""
+    def mend(self, node: str, act: str, answers: Callable[[int], bool], start_s: float = START_S) -> None:
+        """Bring back what was broken: the name of a ZooKeeper, or a broker's id; harmless when it is there.
+
+        answers: whether a broker does, within a time. start_s: for a start, and never less than START_S.
+        """
+        start_s = max(start_s, START_S)
         if not node.isdigit():
-            lifecycle.start_cluster(self._spec().name, nodes=[node], timeout_s=START_S)
+            lifecycle.start_cluster(self._spec().name, nodes=[node], timeout_s=start_s)
             self._journal.append(UP, node=node)
-            return
-        if act == "pause":
-            with suppress(Refused):  # it does not run at all
-                self.means.control.unpause(int(node))
-        self.start(int(node), timeout_s=START_S)
+        elif act == "pause":
+            self._wake(int(node), answers, start_s)
+        else:
+            self.start(int(node), timeout_s=start_s)
+
+    def _wake(self, broker: int, answers: Callable[[int], bool], start_s: float) -> None:
+        """It may have died meanwhile: then it cannot go on, and has to be started. A start that had nothing to do says
+        nothing of one that still stands, so it must answer."""
+        asleep: KctlError | None = None
+        try:
+            self.means.control.unpause(broker)
+        except KctlError as exc:
+            asleep = exc
+        try:
+            self.means.control.start(broker, timeout_s=start_s)
+        except KctlError as exc:
+            if asleep is None:
+                raise
+            raise OperationFailed(f"{asleep.message}; {exc.message}", hint=exc.hint) from exc
+        if asleep is not None and not answers(broker):
+            raise OperationFailed(f"{asleep.message}; it was started, and does not answer", hint=asleep.hint)
+        self._journal.append(UP, node=str(broker))
 
     def _spec(self) -> ClusterSpec:
         if self.means.spec is None:

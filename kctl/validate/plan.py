@@ -13,10 +13,12 @@ from kctl.errors import ConnectionFailed, NotSupported, OperationFailed, Refused
 from kctl.health.partitions import partitions_of
 from kctl.model import ClusterState
 from kctl.restart.gate import Unprotected, unprotected
-from kctl.restart.look import LiveCluster
+from kctl.restart.look import LiveCluster, Seen
 from kctl.text import counted
+from kctl.validate import leftovers
+from kctl.validate.bystanders import Bystanders, without_two
 from kctl.validate.means import Means
-from kctl.validate.scenarios import Scenario
+from kctl.validate.scenarios import Scenario, find
 from kctl.validate.verdict import Budgets
 from kctl.zk.session import zookeeper
 
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 WAIT_S = 180.0
 _PATIENCE_S = 20.0
+_GONE_S = 5.0
+_NAMED = 3
 _ZOOKEEPER_S = 10.0
 _MOST_BROKERS = 64  # more partitions say no more
 
@@ -62,7 +66,7 @@ class PlannedScenario:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """unprotected: topics of others that stop taking writes, or are gone, while a broker is away."""
+    """unprotected: topics of others that stop taking writes, or are gone, while a broker is away, or two are."""
 
     cluster: str
     cluster_id: str
@@ -81,50 +85,68 @@ def make_plan(
 ) -> Plan:
     """Wait a little until the cluster is healthy. Raises Refused when it is not, or when nothing of it can be done."""
     _refuse_without_zookeeper(client.target)
-    state = _healthy(client)
-    brokers = tuple(sorted(state.brokers))
-    rows = tuple(plan_scenario(each, brokers, means, wishes, controller=controller) for each in chosen)
+    state = wait_healthy(client, _PATIENCE_S)
+    if state.cluster_id is None:
+        raise OperationFailed("the cluster does not tell its id")
+    refuse_others(client, state.cluster_id)
+    around = Bystanders(tuple(sorted(state.brokers)), controller)
+    rows = _plan_all(chosen, around, means, wishes)
+    with LiveCluster(client.target, list(state.brokers.values())) as cluster:
+        seen = cluster.look(around.brokers)
+    suffering = unprotected(seen.state, seen.min_isr, around.brokers)
+    if any(each.unclean for each in chosen):
+        around = Bystanders.read(client, seen.state, controller)
+        rows = _plan_all(chosen, around, means, wishes)
+        suffering += _without_two(rows, seen)
+    return Plan(client.target.name, state.cluster_id, around.brokers, means.told, rows, tuple(suffering))
+
+
+def _plan_all(
+    chosen: Sequence[Scenario], around: Bystanders, means: Means, wishes: Wishes
+) -> tuple[PlannedScenario, ...]:  # fmt: skip
+    """Raises Refused when nothing of it can be done."""
+    rows = tuple(plan_scenario(each, around, means, wishes) for each in chosen)
     if all(row.impossible for row in rows):
         why = "; ".join(dict.fromkeys(row.impossible for row in rows if row.impossible))
         raise (Refused if len(rows) > 1 else NotSupported)(f"{_names(rows)} cannot be done here: {why}")
-    with LiveCluster(client.target, list(state.brokers.values())) as cluster:
-        seen = cluster.look(brokers)
-    if state.cluster_id is None:
-        raise OperationFailed("the cluster does not tell its id")
-    return Plan(
-        client.target.name, state.cluster_id, brokers, means.told, rows,
-        tuple(unprotected(seen.state, seen.min_isr, brokers)),
-    )  # fmt: skip
+    return rows
 
 
-def plan_scenario(
-    scenario: Scenario, brokers: Sequence[int], means: Means, wishes: Wishes, *, controller: int | None
-) -> PlannedScenario:
+def _without_two(rows: Sequence[PlannedScenario], seen: Seen) -> list[Unprotected]:
+    """While the pair of an unclean election is away. Scenarios before it may move the controller, and with it the
+    pair."""
+    possible = [row for row in rows if row.impossible is None]
+    unclean = [row for row in possible if find(row.scenario).unclean]
+    pair = unclean[0].assignment[0] if unclean and len(possible) == 1 else None
+    return without_two(seen.state, seen.min_isr, pair) if unclean else []
+
+
+def plan_scenario(scenario: Scenario, around: Bystanders, means: Means, wishes: Wishes) -> PlannedScenario:
     """Pure."""
-    assignment = unclean_assignment(brokers, controller) if scenario.unclean else spread(brokers)
-    factor = len(assignment[0]) if assignment else 0
+    assignment = around.assignment() if scenario.unclean else spread(around.brokers)
+    factor = 2 if scenario.unclean else len(assignment[0]) if assignment else 0
     least = wishes.min_insync if wishes.min_insync is not None else 2 if factor > 2 or scenario.unclean else 1
     return PlannedScenario(
         scenario.name, scenario.does, scenario.proves, assignment, least,
-        _impossible(scenario, brokers, means, least, factor, controller),
+        _impossible(scenario, around, means, least, factor),
     )  # fmt: skip
 
 
-def _impossible(
-    scenario: Scenario, brokers: Sequence[int], means: Means, least: int, factor: int, controller: int | None
-) -> str | None:
+def _impossible(scenario: Scenario, around: Bystanders, means: Means, least: int, factor: int) -> str | None:
     lacking = [act for act in scenario.acts if act not in means.control.acts]
     if lacking:
         return f"the hooks have no command to {' and to '.join(lacking)} each broker"
     if scenario.zookeeper and not means.zookeepers:
         return "kctl did not set up ZooKeepers of this cluster, and hooks have no command for them"
-    if len(brokers) < 2 and not scenario.zookeeper:
+    if len(around.brokers) < 2 and not scenario.zookeeper:
         return "with one broker nothing can take over"
     if least > factor:
         return f"min.insync.replicas={least} with {counted(factor, 'replica')} takes no write at all"
     if not scenario.unclean and not scenario.zookeeper and least >= factor:
         return f"with {counted(factor, 'replica')} and min.insync.replicas={least} no broker may be missing"
-    if scenario.name == "controller-election" and controller is not None and controller not in brokers:
+    if scenario.unclean and around.pair() is None:
+        return around.why_none()
+    if scenario.name == "controller-election" and around.controller not in {None, *around.brokers}:
         return "the controller is no broker"
     return None
 
@@ -134,13 +156,6 @@ def spread(brokers: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     count = len(brokers)
     factor = min(3, count)
     return tuple(tuple(brokers[(at + n) % count] for n in range(factor)) for at in range(min(count, _MOST_BROKERS)))
-
-
-def unclean_assignment(brokers: Sequence[int], controller: int | None) -> tuple[tuple[int, ...], ...]:
-    """One partition with two replicas; not the controller where others are enough: its loss would be another test."""
-    others = [broker for broker in brokers if broker != controller]
-    chosen = others if len(others) > 1 else list(brokers)
-    return (tuple(chosen[:2]),) if len(chosen) > 1 else ()
 
 
 def _refuse_without_zookeeper(target: Target) -> None:
@@ -157,12 +172,19 @@ def _refuse_without_zookeeper(target: Target) -> None:
         ) from exc
 
 
-def _healthy(client: ClusterClient) -> ClusterState:
-    """Raises Refused when a partition is not fully replicated: the faults would hit it harder than is right."""
-    deadline = Deadline(_PATIENCE_S)
+def wait_healthy(client: ClusterClient, timeout_s: float, *, own: str | None = None) -> ClusterState:
+    """What it is when all is well. own: how the names of topics begin that are no matter.
+
+    Raises Refused when a partition is not fully replicated by then: the faults would hit it harder than is right.
+    """
+    deadline = Deadline(timeout_s)
     while True:
         state = client.metadata()
-        behind = [p for p in partitions_of(state) if p.offline or set(p.isr) != set(p.replicas)]
+        behind = [
+            p
+            for p in partitions_of(state)
+            if (p.offline or set(p.isr) != set(p.replicas)) and not (own and p.topic.startswith(own))
+        ]
         if not behind and state.brokers:
             return state
         if deadline.expired:
@@ -170,6 +192,25 @@ def _healthy(client: ClusterClient) -> ClusterState:
             raise Refused(
                 f"the cluster is not healthy: {counted(len(behind), 'partition')} not fully replicated ({named})",
                 hint="kctl cluster health tells what is wrong; a validation begins with all replicas in sync",
+            )
+        time.sleep(0.5)
+
+
+def refuse_others(client: ClusterClient, cluster_id: str) -> None:
+    """Validations of other machines and users have their topics there as long as they last. One that was deleted may be
+    told of for a moment. Raises Refused."""
+    deadline = Deadline(_GONE_S)
+    while True:
+        known = leftovers.topics_of(cluster_id)
+        others = sorted(name for name in client.metadata().topics.keys() - known if name.startswith(leftovers.PREFIX))
+        if not others:
+            return
+        if deadline.expired:
+            named = ", ".join(others[:_NAMED]) + (", …" if len(others) > _NAMED else "")
+            raise Refused(
+                f"another kctl validates this cluster, or one was killed on another machine: its topics are {named}",
+                hint="wait until it has ended, or let kctl validate on that machine take it back; else "
+                f"kctl topic delete {others[0]}",
             )
         time.sleep(0.5)
 

@@ -31,8 +31,8 @@ _KILLED_S = 10.0
 class Worker:
     """A process and its journal. Made by `start_producer` and `start_consumer`; `stop` it.
 
-    records: by kind of entry and partition, as of the last `look`; positions: by partition, what the consumer was given
-    up to.
+    records: by kind of entry and partition, as of the last `look`; positions: by partition, where the consumer is now:
+    it goes back where the log was cut off.
     """
 
     def __init__(self, name: str, identity: ProcessIdentity, journal: Path, output: Path, task: Path) -> None:
@@ -52,8 +52,7 @@ class Worker:
             for entry in self._reader.read():
                 self.records[entry.kind, entry.partition] += entry.records
                 if entry.kind == READ:
-                    behind = entry.offset + entry.records
-                    self.positions[entry.partition] = max(behind, self.positions.get(entry.partition, 0))
+                    self.positions[entry.partition] = entry.offset + entry.records
         except NotFound:  # it has not begun
             pass
 

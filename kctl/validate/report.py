@@ -123,14 +123,17 @@ def run_value(
     }
 
 
-def matrix_value(plan: Plan, run: str, folder: str, matrix: Matrix) -> dict[str, Any]:
-    """A run of the matrix: the table's rows, and each set-up as a scenario is."""
+def matrix_value(
+    plan: Plan, run: str, folder: str, matrix: Matrix, *, failed: str | None = None
+) -> dict[str, Any]:  # fmt: skip
+    """A run of the matrix: the table's rows, and each set-up as a scenario is. failed: what could not be taken back."""
     return {
         "cluster": plan.cluster,
         "cluster_id": plan.cluster_id,
         "brokers": list(plan.brokers),
         "run": run,
-        "ok": matrix.ok,
+        "ok": failed is None and matrix.ok,
+        "failed": failed,
         "doubts": matrix.doubts,
         "matrix": [asdict(row) for row in matrix.rows],
         "setups": [result_value(result) for result in matrix.results],

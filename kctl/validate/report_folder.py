@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,12 +27,15 @@ _COUNTS = (
 def check_folder(folder: Path) -> None:
     """Could a report be written there? Raises UsageError, before any work is done."""
     if folder.is_dir():
-        if any(folder.iterdir()):
+        if os.access(folder, os.R_OK) and any(folder.iterdir()):
             raise UsageError(f"{folder} is not empty", hint="name a folder that does not exist yet")
     elif folder.exists():
         raise UsageError(f"{folder} is no folder")
     elif not folder.absolute().parent.is_dir():
         raise UsageError(f"the folder {folder.absolute().parent} does not exist")
+    into = folder if folder.is_dir() else folder.absolute().parent
+    if not os.access(into, os.R_OK | os.W_OK | os.X_OK):
+        raise UsageError(f"this user cannot write into {into}", hint="name a folder where the report can be written")
 
 
 def write_report(

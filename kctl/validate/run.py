@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kctl.broker.controller import read_controller
 from kctl.context import Target
 from kctl.deploy.interrupts import deferred_interrupts
 from kctl.errors import KctlError, OperationFailed
@@ -23,12 +24,13 @@ from kctl.journal import Journal
 from kctl.topics.create import create_topics, plan_create
 from kctl.topics.new_topic import NewTopic
 from kctl.validate import leftovers
+from kctl.validate.bystanders import Bystanders
 from kctl.validate.cleanup import clean_up, delete
 from kctl.validate.evidence import Missing, find_missing
 from kctl.validate.experiment import Experiment
 from kctl.validate.means import Breaker, Means
 from kctl.validate.noted_faults import read_faults
-from kctl.validate.plan import Plan, PlannedScenario, Wishes
+from kctl.validate.plan import Plan, PlannedScenario, Wishes, refuse_others, wait_healthy
 from kctl.validate.plot import Plot, plot_of
 from kctl.validate.processes import read_sent
 from kctl.validate.records import new_run
@@ -94,7 +96,9 @@ class ValidationRun:
         outcome = "done" if kind is None else "interrupted" if issubclass(kind, KeyboardInterrupt) else "failed"
         try:
             with deferred_interrupts():
-                clean_up(self.journal, self.means, self.target, outcome=outcome, told=self.told)
+                clean_up(
+                    self.journal, self.means, self.target, outcome=outcome, start_s=self.wishes.wait_s, told=self.told
+                )
         except KctlError as failure:
             if not isinstance(exc, KctlError):
                 raise
@@ -105,9 +109,22 @@ class ValidationRun:
     def scenario(self, planned: PlannedScenario) -> Result:
         """Raises OperationFailed when it did not come to its end."""
         found = find(planned.scenario)
+        planned = self.placed(planned)
         trial = self.trial(planned, self.wishes.acks, self.wishes.idempotent, planned.min_insync_replicas, found.name)
         budgets = Budgets() if found.stands_still else self.wishes.budgets
         return self.trials([trial], planned.scenario, self.wishes.per_s, budgets)[0]
+
+    def placed(self, planned: PlannedScenario) -> PlannedScenario:
+        """Where its topic is to be now: scenarios before it have moved the controller, and topics of others may have
+        come. Raises as `trials` does."""
+        if not find(planned.scenario).unclean:
+            return planned
+        try:
+            self._ready()
+            state, controller = self.client.metadata(), read_controller(self.client).controller_id
+            return replace(planned, assignment=Bystanders.read(self.client, state, controller).placed())
+        except KctlError as exc:
+            raise self.failure(planned.scenario, exc) from exc
 
     def trial(
         self, planned: PlannedScenario, acks: str, idempotent: bool, min_insync: int, name: str
@@ -118,20 +135,41 @@ class ValidationRun:
         return Trial(topic, new_run(), acks, idempotent, min_insync, planned.assignment, unclean)
 
     def trials(self, trials: Sequence[Trial], scenario: str, per_s: float, budgets: Budgets) -> list[Result]:
-        """Several set-ups that see the same faults at the same time. Raises OperationFailed."""
+        """Several set-ups that see the same faults at the same time.
+
+        Raises OperationFailed; and Refused when nothing was changed yet, and the cluster is not as it has to be.
+        """
         began = time.monotonic()
         try:
+            self._ready()
             for trial in trials:
                 self._create(trial)
+            self._alone()
             verdicts = self._experiment(trials, scenario, per_s, budgets)
             results = [
                 self._result(scenario, trial, verdict, began) for trial, verdict in zip(trials, verdicts, strict=True)
             ]
-            self.told("deleting the topics of the validation")
-            delete(self.journal, self.client, [trial.topic for trial in trials])
         except KctlError as exc:
-            raise began_and_failed(scenario, exc) from exc
+            raise self.failure(scenario, exc) from exc
+        self.told("deleting the topics of the validation")
+        with suppress(KctlError):  # what was found goes before it: the clean-up tries it again, and tells
+            delete(self.journal, self.client, [trial.topic for trial in trials])
         return results
+
+    def failure(self, scenario: str, exc: KctlError) -> KctlError:
+        """What ends a scenario: as it is when the run has changed nothing yet."""
+        begun = any(entry["step"] != leftovers.BEGIN for entry in self.journal.entries)
+        return began_and_failed(scenario, exc) if begun else exc
+
+    def _ready(self) -> None:
+        """Until every partition, of others as well, is in sync: the scenario before may have left big ones behind, and
+        the question may have waited long for its answer. Raises Refused."""
+        self.told("waiting until all partitions of the cluster are in sync")
+        wait_healthy(self.client, self.wishes.wait_s, own=f"{leftovers.PREFIX}{self.run_id}-")
+
+    def _alone(self) -> None:
+        """Two that began at the same time see each other's topics now. Raises Refused."""
+        refuse_others(self.client, self.plan.cluster_id)
 
     def _create(self, trial: Trial) -> None:
         configs = {
@@ -198,12 +236,14 @@ def _settings(trial: Trial, per_s: float) -> ProducerSettings:
 def begin(
     target: Target, client: ClusterClient, means: Means, plan: Plan, wishes: Wishes, told: Callable[[str], None]
 ) -> ValidationRun:
-    """Raises Busy when another run is at work, OperationFailed when the evidence cannot be written."""
+    """Raises Busy when another run is at work, OperationFailed when the evidence cannot be written, and subclasses of
+    ConnectionFailed."""
     run = new_run()[:8]
     folder = leftovers.folder(plan.cluster_id) / f"evidence-{run}"
     try:
         folder.mkdir(mode=0o700, parents=True)
     except OSError as exc:
         raise OperationFailed(f"cannot write {folder}: {exc.strerror}") from None
-    journal = leftovers.begin(plan.cluster, plan.cluster_id, run, folder)
+    brokers = client.metadata(()).brokers.values()
+    journal = leftovers.begin(plan.cluster, plan.cluster_id, run, folder, list(brokers))
     return ValidationRun(run, target, client, means, plan, wishes, journal, folder, told)

@@ -50,13 +50,15 @@ class Recovery:
 
     to_new_controller_ms: 0 when a broker that was not hit was the controller, and stayed. to_new_leader_ms: by
     partition, of those whose leader was hit or that got another. to_full_isr_ms: by partition, 0 where the ISR was
-    always full.
+    always full. unmoved: partitions whose leader was hit and led on until the end of the run, where nothing else tells
+    that it was away: the fault was none.
     """
 
     fault: str
     to_new_controller_ms: int | None
     to_new_leader_ms: dict[int, int | None]
     to_full_isr_ms: dict[int, int | None]
+    unmoved: tuple[int, ...] = ()
 
     @property
     def slowest_leader_ms(self) -> int | None:
@@ -87,6 +89,7 @@ def recoveries(
             _new_controller(fault, end, controllers),
             dict(_new_leaders(fault, end, ordered, partitions)),
             {number: _full_isr(fault, end, ordered, number) for number in partitions},
+            tuple(_unmoved(fault, ordered, controllers, partitions)),
         )
         for fault, end in zip(faults, ends, strict=False)  # without a fault there is one end too many
     ]
@@ -134,6 +137,36 @@ def _new_leaders(
         )
         if found is not None or hit:
             yield number, None if found is None else _since(fault, found)
+
+
+def _unmoved(
+    fault: Fault, samples: Sequence[Sample], controllers: Sequence[ControllerSample], partitions: Sequence[int]
+) -> Iterator[int]:
+    """Those that the hit brokers led, when each of them led on and the controller did not move from them either.
+
+    A broker that is away for a moment loses all that it leads, and gets nothing back before the others were asked many
+    times. Later windows are looked at, too: where few looks came through, one of them may be the first to tell. A
+    higher epoch alone is no sign that it was away: it goes up when another replica leaves the ISR.
+    """
+    led = []
+    for number in partitions:
+        views = [(sample, sample.partitions[number]) for sample in samples if number in sample.partitions]
+        known = [view for sample, view in views if sample.at_ns <= fault.at_ns]
+        before = max(known, key=lambda view: view.leader_epoch, default=None)
+        if before is None or before.leader not in fault.brokers:
+            continue
+        later = [view for sample, view in views if sample.until_ns > fault.at_ns]
+        if not later or any(
+            view.leader != before.leader and view.leader_epoch >= before.leader_epoch for view in later
+        ):
+            return
+        led.append(number)
+    ruled = [sample for sample in controllers if sample.at_ns <= fault.at_ns][-1:]
+    if ruled and ruled[0].controller in fault.brokers:
+        later_ones = [sample for sample in controllers if sample.at_ns > fault.at_ns]
+        if any(sample.controller is None or _elected(ruled[0], sample) for sample in later_ones):
+            return
+    yield from led
 
 
 def _full_isr(fault: Fault, end: int, samples: Sequence[Sample], number: int) -> int | None:

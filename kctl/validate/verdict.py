@@ -1,7 +1,7 @@
 """The verdict: what was proven about a cluster, in figures, and what it did not keep. Pure.
 
 A verdict that nothing could have spoilt is no proof: it is not ok without acknowledged writes in each partition, also
-behind the last fault, or with a journal that has no orderly end.
+behind the last fault, with a journal that has no orderly end, or when what a fault hit did not notice it.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def judge(
         recoveries=list(recoveries),
         violated=[name for name in INVARIANTS if name not in tolerated and getattr(findings, name)],
         breaches=breaches(gaps, recoveries, budgets or Budgets()),
-        doubts=_doubts(sent, log, delivered, faults),
+        doubts=[*_doubts(sent, log, delivered, faults), *_unfelt(recoveries)],
     )
 
 
@@ -131,6 +131,15 @@ def _doubts(sent: Sent, log: Log, delivered: Delivered | None, faults: Sequence[
     if delivered is not None and not delivered.ended:
         found.append("the consumer did not come to an orderly end")
     return found
+
+
+def _unfelt(recoveries: Sequence[Recovery]) -> list[str]:
+    """Faults that were none: a command that ended well need not have done anything."""
+    return [
+        f"«{each.fault}» had no effect: its broker led {_named(each.unmoved)} all the time"
+        for each in recoveries
+        if each.unmoved
+    ]
 
 
 def _named(partitions: Sequence[int]) -> str:

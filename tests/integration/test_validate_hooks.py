@@ -130,7 +130,7 @@ def test_dry_run_says_what_would_be_done(proof: Proof) -> None:
 
 
 @pytest.mark.long
-def test_a_missed_budget_is_exit_1_and_a_report_says_which(proof: Proof) -> None:
+def test_a_missed_budget_and_a_fault_that_was_none_are_exit_1(proof: Proof) -> None:
     report = proof.folder / "report"
     argv = (*_ELECTION, *proof.hooks, "--yes", "--max-gap", "1ms", "--report", str(report), "-o", "json")
     done = proof.kctl(*argv, timeout=within(60))
@@ -138,7 +138,10 @@ def test_a_missed_budget_is_exit_1_and_a_report_says_which(proof: Proof) -> None
     value = json.loads(done.out)
     (row,) = value["scenarios"]
     assert value == json.loads((report / "report.json").read_text())
-    assert (row["ok"], row["violated"], row["doubts"]) == (False, [], [])
+    assert (row["ok"], row["violated"]) == (False, [])
+    (doubt,) = row["doubts"]  # these hooks only say that they did it
+    assert doubt.startswith("«kill -9 of broker ")
+    assert "» had no effect: its broker led partition" in doubt
     assert {breach["name"] for breach in row["breaches"]} == {"max_gap_ms"}
     assert row["acked"] == row["sent"] == row["log_records"] == row["delivered"] > 0
     assert (row["lost"], row["holes"], row["missing_offsets"]) == (0, 0, 0)
@@ -194,7 +197,8 @@ def test_kctl_killed_at_each_step(proof: Proof) -> None:
 def test_a_signal_keeps_the_evidence_and_takes_back_the_rest(proof: Proof, number: signal.Signals) -> None:
     """And while it is at work, no other one begins."""
     process = subprocess.Popen(
-        [str(SCRIPT), *_ELECTION, *proof.hooks, "--yes", "--rate", "20"], env=proof.kctl.environment,
+        # 20 records of each partition take 15 s: the second kctl is refused within them, also on a slow machine
+        [str(SCRIPT), *_ELECTION, *proof.hooks, "--yes", "--rate", "4"], env=proof.kctl.environment,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:

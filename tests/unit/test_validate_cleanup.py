@@ -13,17 +13,20 @@ import pytest
 
 from kctl import journal
 from kctl.context import Target
-from kctl.errors import Busy, InvalidFile, OperationFailed, Refused
+from kctl.errors import Busy, InvalidFile, KctlError, OperationFailed, Refused
 from kctl.journal import Journal
+from kctl.model import Broker
 from kctl.restart.control import Act
 from kctl.restart.hooks import ACTS
 from kctl.topics.delete import DeletedTopic
 from kctl.validate import cleanup, evidence, leftovers
+from kctl.validate import run as run_module
 from kctl.validate.cleanup import clean_earlier, clean_up
 from kctl.validate.evidence import Sighting, find_missing
-from kctl.validate.leftovers import BEGIN, DELETED, DOWN, END, STEPS, TOPIC, UP, left_by
-from kctl.validate.means import Breaker, Means
-from kctl.validate.run import ValidationRun
+from kctl.validate.leftovers import BEGIN, DELETED, DOWN, END, STEPS, TOPIC, UP, Left, left_by
+from kctl.validate.means import START_S, Breaker, Means, cleaning_means
+from kctl.validate.plan import WAIT_S, Wishes
+from kctl.validate.run import Trial, ValidationRun, begin
 from validation_results import result
 
 TARGET = Target("prod", ("h:1",))
@@ -55,6 +58,8 @@ class Cluster:
     def __init__(self) -> None:
         self.done: list[str] = []
         self.broken: set[str] = set()
+        self.silent: set[int] = set()
+        self.start_s = 0.0
 
     def _act(self, what: str) -> None:
         if what in self.broken:
@@ -74,7 +79,11 @@ class Cluster:
         self._act(f"stop {broker}")
 
     def start(self, broker: int, *, timeout_s: float) -> None:
+        self.start_s = timeout_s
         self._act(f"start {broker}")
+
+    def answers(self, _target: object, _left: object, broker: int, _timeout_s: float) -> bool:
+        return broker not in self.silent
 
     def delete(self, _client: object, rows: list[DeletedTopic], **_: object) -> Iterator[DeletedTopic]:
         for row in rows:
@@ -93,6 +102,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Cluster:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(cleanup, "delete_topics", made.delete)
     monkeypatch.setattr(cleanup, "connect", mock.MagicMock())
+    monkeypatch.setattr(cleanup, "_answers", made.answers)
     monkeypatch.setattr("kctl.deploy.lifecycle.start_cluster", made.start_nodes)
     return made
 
@@ -143,7 +153,7 @@ def test_wherever_it_ends_all_is_taken_back(count: int, cluster: Cluster, tmp_pa
     [
         ("start zookeeper-1", ([], ["zookeeper-1"])),
         ("start 2", ([], ["2"])),
-        ("unpause 3", ([], ["3"])),
+        ("start 3", ([], ["3"])),
         (f"delete {NAME}", ([NAME], [])),
     ],
 )
@@ -163,11 +173,45 @@ def test_what_cannot_be_taken_back_stays_noted(
         assert not left_by(found.entries, name="j")
 
 
-def test_a_paused_broker_that_died_is_started(cluster: Cluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize("failure", [Refused("it does not run"), OperationFailed("the command ended with exit code 1")])
+def test_a_paused_broker_that_died_is_started(failure: KctlError, cluster: Cluster, tmp_path: Path) -> None:
     with held(tmp_path, 3) as found:
-        with mock.patch.object(cluster, "unpause", side_effect=Refused("it does not run")):
+        with mock.patch.object(cluster, "unpause", side_effect=failure):
             clean_up(found, means(cluster), TARGET, outcome="failed")
         assert cluster.done == ["start 3", f"delete {NAME}"]
+
+
+def test_a_paused_broker_that_cannot_be_woken_stays_noted(cluster: Cluster, tmp_path: Path) -> None:
+    """A start of what runs, and stands, ends well, too."""
+    cluster.broken, cluster.silent = {"unpause 3"}, {3}
+    with held(tmp_path, 3) as found:
+        with pytest.raises(OperationFailed, match="3: cannot unpause 3; it was started, and does not answer"):
+            clean_up(found, means(cluster), TARGET, outcome="failed")
+        assert left_by(found.entries, name="j").nodes == {"3": "pause"}
+        cluster.broken = {"unpause 3", "start 3"}
+        with pytest.raises(OperationFailed, match="3: cannot unpause 3; cannot start 3"):
+            clean_up(found, means(cluster), TARGET, outcome="failed")
+        cluster.broken = set()
+        clean_up(found, means(cluster), TARGET, outcome="failed")
+        assert not left_by(found.entries, name="j")
+
+
+@pytest.mark.parametrize(("asked", "given"), [(900.0, 900.0), (5.0, START_S)])
+def test_a_start_has_the_time_that_was_asked_for(asked: float, given: float, cluster: Cluster, tmp_path: Path) -> None:
+    with held(tmp_path, 4) as found:
+        clean_up(found, means(cluster), TARGET, outcome="failed", start_s=asked)
+    assert cluster.start_s == given
+
+
+def test_whether_a_broker_answers_is_asked_until_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    live = mock.MagicMock()
+    live.return_value.__enter__.return_value.answers.side_effect = [False, False, True, False]
+    monkeypatch.setattr(cleanup, "LiveCluster", live)
+    left = Left(brokers={3: Broker(3, "h3", 9093)})
+    assert cleanup._answers(TARGET, left, 3, 60.0)
+    assert not cleanup._answers(TARGET, left, 3, 0.0)
+    assert live.call_args == mock.call(TARGET, [Broker(3, "h3", 9093)])
 
 
 def test_files_with_a_login_go(cluster: Cluster, tmp_path: Path) -> None:
@@ -240,6 +284,53 @@ def test_the_next_run_takes_back_what_a_killed_one_left(cluster: Cluster, tmp_pa
     assert clean_earlier(means(cluster), TARGET, "id-1", told=told.append) == []
 
 
+HOOKS = "start: [start-broker, '{id}', '{host}', '{port}', '{rack}']\nkill: [kill-broker, '{id}', '{host}']\n"
+THREE = {n: Broker(n, f"h{n}", 9090 + n, f"r{n}") for n in (1, 2, 3)}
+
+
+def test_a_broker_that_no_other_tells_of_any_more_is_started(cluster: Cluster, tmp_path: Path) -> None:
+    """kctl was killed while hooks had broker 2 down: its session has expired, and metadata have 1 and 3."""
+    (tmp_path / "hooks.yaml").write_text(HOOKS)
+    with leftovers.begin("prod", "id-1", "12345678", tmp_path / "evidence", list(THREE.values())) as first:
+        first.append(DOWN, node="2", act="kill")
+    assert leftovers.brokers_of("id-1") == THREE
+    with mock.patch("kctl.validate.means.own_cluster", return_value=None):
+        made = cleaning_means({1: THREE[1], 3: Broker(3, "moved", 9093, None)}, "id-1", tmp_path / "hooks.yaml")
+    ran: list[Any] = []
+
+    def run(argv: Any, **_: object) -> Any:
+        ran.append(argv)
+        return mock.Mock(code=0)
+
+    with mock.patch.object(made.control, "_run", run):
+        clean_earlier(made, TARGET, "id-1", told=lambda _: None)
+        made.control.kill(3)
+    assert ran[0] == ("start-broker", "2", "h2", "9092", "r2")
+    assert ran[-1] == ("kill-broker", "3", "moved")  # what is told now goes before what was noted
+    assert leftovers.unfinished("id-1") == []
+
+
+def test_an_older_journal_has_no_addresses(cluster: Cluster, tmp_path: Path) -> None:
+    with leftovers.begin("prod", "id-1", "12345678", tmp_path / "evidence") as first:
+        first.append(DOWN, node="2", act="kill")
+        first.append(DOWN, node="zookeeper-1", act="kill")
+    assert leftovers.brokers_of("id-1") == {2: Broker(2, "", -1, None)}
+    (tmp_path / "hooks.yaml").write_text("start: [start-broker, '{id}']\n")
+    with mock.patch("kctl.validate.means.own_cluster", return_value=None):
+        made = cleaning_means({}, "id-1", tmp_path / "hooks.yaml")
+    with mock.patch.object(made.control, "_run", return_value=mock.Mock(code=0)) as run:
+        made.control.start(2, timeout_s=1)
+    assert run.call_args.args[0] == ("start-broker", "2")
+
+
+def test_a_run_notes_the_brokers_that_it_begins_with(cluster: Cluster) -> None:
+    client = mock.Mock()
+    client.metadata.return_value.brokers = THREE
+    run = begin(TARGET, client, means(cluster), mock.Mock(cluster="prod", cluster_id="id-1"), mock.Mock(), print)
+    run.journal.close()
+    assert leftovers.brokers_of("id-1") == THREE
+
+
 def test_the_evidence_of_the_last_runs_is_kept(cluster: Cluster) -> None:
     runs = []
     for number in range(5):
@@ -260,7 +351,7 @@ def test_a_clean_up_that_fails_tells_both_failures(cluster: Cluster, tmp_path: P
     cluster.broken = {"start 2"}
     found = leftovers.begin("prod", "id-1", "12345678", tmp_path / "evidence")
     run = ValidationRun(
-        "12345678", TARGET, mock.Mock(), means(cluster), mock.Mock(), mock.Mock(), found, tmp_path, lambda _: None
+        "12345678", TARGET, mock.Mock(), means(cluster), mock.Mock(), Wishes(), found, tmp_path, lambda _: None
     )
 
     def broken() -> None:
@@ -272,6 +363,71 @@ def test_a_clean_up_that_fails_tells_both_failures(cluster: Cluster, tmp_path: P
         broken()
     assert leftovers.unfinished("id-1") == [found.path]
     assert not journal.held(found.path)
+
+
+# --- a trial --------------------------------------------------------------------------------------------------------
+
+
+def running(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: list[str]) -> ValidationRun:
+    """Notes the steps of a trial; the faults are none."""
+    monkeypatch.setattr(run_module, "wait_healthy", lambda *_, **__: done.append("healthy"))
+    monkeypatch.setattr(run_module, "refuse_others", lambda *_: done.append("alone"))
+    found = leftovers.begin("prod", "id-1", "12345678", tmp_path / "evidence")
+    run = ValidationRun(
+        "12345678", TARGET, mock.Mock(), means(cluster), mock.Mock(), Wishes(), found, tmp_path, lambda _: None
+    )
+
+    def create(trial: Trial) -> None:
+        done.append("create")
+        found.append(TOPIC, topic=trial.topic)
+
+    def experiment(*_: object) -> list[Any]:
+        done.append("faults")
+        return [result(lost=[40]).verdict]
+
+    monkeypatch.setattr(run, "_create", create)
+    monkeypatch.setattr(run, "_experiment", experiment)
+    monkeypatch.setattr(run, "_result", lambda _scenario, _trial, verdict, _began: verdict)
+    return run
+
+
+TRIAL = Trial(NAME, "0123456789abcdef", "all", True, 2, ((2, 3),), unclean=True)
+
+
+def test_a_verdict_is_kept_though_its_topic_cannot_be_deleted(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And that is told all the same."""
+    done: list[str] = []
+    cluster.broken = {f"delete {NAME}"}
+    found: list[Any] = []
+    with (
+        pytest.raises(OperationFailed, match=rf"not all is as it was .*: topic {NAME} could not be deleted"),
+        running(cluster, tmp_path, monkeypatch, done) as run,
+    ):
+        found = run.trials([TRIAL], "unclean-election", 1.0, mock.Mock())
+    assert [verdict.findings.lost.count for verdict in found] == [1]
+    assert cluster.done == [f"delete {NAME}"] * 2
+    assert done == ["healthy", "create", "alone", "faults"]
+
+
+def test_no_scenario_begins_while_a_partition_is_behind(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one is refused: nothing was changed. Later ones end what has begun."""
+    done: list[str] = []
+    with running(cluster, tmp_path, monkeypatch, done) as run:
+        run.trials([TRIAL], "leader-election", 1.0, mock.Mock())
+        behind = mock.Mock(side_effect=Refused("the cluster is not healthy: orders-0"))
+        monkeypatch.setattr(run_module, "wait_healthy", behind)
+        done.clear()
+        with pytest.raises(OperationFailed, match="controller-election did not come to its end: the cluster is not h"):
+            run.trials([TRIAL], "controller-election", 1.0, mock.Mock())
+        assert behind.call_args == mock.call(run.client, WAIT_S, own="kctl-validate-12345678-")
+        run.journal.entries[1:] = []
+        with pytest.raises(Refused, match=r"^the cluster is not healthy: orders-0"):
+            run.trials([TRIAL], "leader-election", 1.0, mock.Mock())
+    assert done == []
 
 
 # --- evidence -------------------------------------------------------------------------------------------------------

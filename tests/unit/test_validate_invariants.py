@@ -38,6 +38,7 @@ from kctl.validate.invariants import (
     check,
 )
 from kctl.validate.records import FOREIGN
+from kctl.validate.timeline import Recovery
 from kctl.validate.verdict import judge
 
 P = 3  # the partition that is damaged
@@ -478,3 +479,12 @@ def test_a_verdict_needs_acknowledged_writes_everywhere_and_orderly_ends() -> No
     assert late.doubts == ["no write was acknowledged behind «kill» in partitions 3, 9"]
     assert judge("t", "r", *clean().parts(), faults=[Fault("kill", 0)]).ok
     assert judge("t", "r", Sent(ended=True), {}, None).doubts == ["there is no partition"]
+
+
+def test_a_fault_that_was_none_is_a_doubt() -> None:
+    quiet = Recovery("kill", 0, {3: None}, {3: 0, 9: 0}, unmoved=(3,))
+    verdict = judge("t", "r", *clean().parts(), faults=[Fault("kill", 0, (1,))], recoveries=[quiet])
+    assert verdict.doubts == ["«kill» had no effect: its broker led partition 3 all the time"]
+    assert not verdict.ok
+    real = Recovery("kill", 0, {3: None}, {3: 0, 9: 0})  # not seen in time, and yet it was
+    assert judge("t", "r", *clean().parts(), faults=[Fault("kill", 0, (1,))], recoveries=[real]).ok

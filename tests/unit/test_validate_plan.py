@@ -4,7 +4,7 @@ and scenarios over a stage that notes what is done on it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -16,10 +16,12 @@ from kctl.deploy.layout import ClusterSpec
 from kctl.errors import KctlError, NotSupported, OperationFailed, Refused, TimedOut, UsageError
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
 from kctl.restart.hooks import ACTS
+from kctl.validate import leftovers
 from kctl.validate import means as means_module
 from kctl.validate import plan as plan_module
+from kctl.validate.bystanders import Bystanders
 from kctl.validate.means import Means, find_means
-from kctl.validate.plan import Wishes, make_plan, plan_scenario, spread, unclean_assignment
+from kctl.validate.plan import Wishes, make_plan, plan_scenario, spread
 from kctl.validate.scenarios import SCENARIOS, find
 from kctl.validate.stage import Stage, began_and_failed
 
@@ -48,21 +50,6 @@ def test_a_hundred_brokers_do_not_get_a_hundred_partitions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("brokers", "controller", "expected"),
-    [
-        ((1, 2, 3), 1, ((2, 3),)),
-        ((1, 2, 3), None, ((1, 2),)),
-        ((1, 2), 2, ((1, 2),)),  # too few to spare the controller
-        ((1,), 1, ()),
-    ],
-)
-def test_an_unclean_election_spares_the_controller(
-    brokers: tuple[int, ...], controller: int | None, expected: tuple[tuple[int, ...], ...]
-) -> None:
-    assert unclean_assignment(brokers, controller) == expected
-
-
-@pytest.mark.parametrize(
     ("scenario", "brokers", "given", "wishes", "why"),
     [
         ("leader-election", (1, 2, 3), means(), Wishes(), None),
@@ -83,7 +70,7 @@ def test_an_unclean_election_spares_the_controller(
 def test_what_cannot_be_done_is_said(
     scenario: str, brokers: tuple[int, ...], given: Means, wishes: Wishes, why: str | None
 ) -> None:
-    row = plan_scenario(find(scenario), brokers, given, wishes, controller=brokers[0])
+    row = plan_scenario(find(scenario), Bystanders(brokers, brokers[0]), given, wishes)
     if why is None:
         assert row.impossible is None
     else:
@@ -92,7 +79,9 @@ def test_what_cannot_be_done_is_said(
 
 def test_min_insync_replicas_is_2_where_it_can_be() -> None:
     chosen = {
-        (each.name, count): plan_scenario(each, range(count), means(), Wishes(), controller=0).min_insync_replicas
+        (each.name, count): plan_scenario(
+            each, Bystanders(tuple(range(count)), 0), means(), Wishes()
+        ).min_insync_replicas
         for each in SCENARIOS
         for count in (2, 3)
     }
@@ -102,7 +91,7 @@ def test_min_insync_replicas_is_2_where_it_can_be() -> None:
 
 
 def test_a_controller_that_is_no_broker_cannot_be_killed() -> None:
-    row = plan_scenario(find("controller-election"), (1, 2, 3), means(), Wishes(), controller=3000)
+    row = plan_scenario(find("controller-election"), Bystanders((1, 2, 3), 3000), means(), Wishes())
     assert row.impossible == "the controller is no broker"
 
 
@@ -119,10 +108,10 @@ def partition(number: int = 0, leader: int = 1, isr: tuple[int, ...] = (1, 2, 3)
     return PartitionState("t", number, leader, 0, (1, 2, 3), isr)
 
 
-def state(*partitions: PartitionState, brokers: int = 3) -> ClusterState:
-    topic = TopicState("t", False, None, partitions)
+def state(*partitions: PartitionState, brokers: int = 3, name: str = "t") -> ClusterState:
+    topic = TopicState(name, False, None, tuple(replace(each, topic=name) for each in partitions))
     there = {n: Broker(n, "127.0.0.1", 9000 + n, None) for n in range(1, brokers + 1)}
-    return ClusterState("cluster-id-1", 1, there, {"t": topic})
+    return ClusterState("cluster-id-1", 1, there, {name: topic})
 
 
 def test_a_cluster_that_is_not_healthy_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,6 +122,41 @@ def test_a_cluster_that_is_not_healthy_is_refused(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(Refused, match=r"1 partition not fully replicated \(t-1\)") as caught:
         make_plan(client, means(), SCENARIOS, Wishes(), controller=1)
     assert "kctl cluster health" in (caught.value.hint or "")
+
+
+def test_a_validation_of_others_is_not_joined(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its journal is on another machine, or another user's; that of a topic of one's own is here."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(plan_module, "_GONE_S", 0.0)
+    client = mock.Mock()
+    client.target.zookeeper = None
+    client.metadata.return_value = state(partition(), name=f"{leftovers.PREFIX}87654321-broker-loss")
+    with pytest.raises(Refused, match="another kctl validates this cluster, or one was killed on another ma") as caught:
+        make_plan(client, means(), SCENARIOS, Wishes(), controller=1)
+    assert "kctl topic delete kctl-validate-87654321-broker-loss" in (caught.value.hint or "")
+    with leftovers.begin("prod", "cluster-id-1", "87654321", tmp_path) as held:
+        held.append(leftovers.TOPIC, topic=f"{leftovers.PREFIX}87654321-broker-loss")
+    plan_module.refuse_others(client, "cluster-id-1")
+    with pytest.raises(Refused, match="another kctl validates"):
+        plan_module.refuse_others(client, "another")
+
+
+def test_a_topic_that_was_just_deleted_is_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    client = mock.Mock()
+    gone = state(partition(), name=f"{leftovers.PREFIX}87654321-broker-loss")
+    client.metadata.side_effect = [gone, gone, state(partition())]
+    plan_module.refuse_others(client, "cluster-id-1")
+
+
+def test_all_that_is_not_the_runs_own_has_to_be_in_sync() -> None:
+    client = mock.Mock()
+    client.metadata.return_value = state(partition(isr=(1, 2)))
+    with pytest.raises(Refused, match="not healthy: 1 partition not fully replicated"):
+        plan_module.wait_healthy(client, 0.0, own="kctl-validate-1-")
+    client.metadata.return_value = state(partition(isr=(1, 2)), name="kctl-validate-1-x")
+    plan_module.wait_healthy(client, 0.0, own="kctl-validate-1-")
 
 
 def test_nothing_that_can_be_done_is_refused_with_the_reasons() -> None:

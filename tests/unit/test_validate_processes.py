@@ -6,15 +6,19 @@ import os
 import signal
 import subprocess
 import sys
+from array import array
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
 from kctl.context import Security, Target
 from kctl.deploy.process import ProcessIdentity, boot_id, identify
 from kctl.errors import OperationFailed, UsageError
+from kctl.validate.entries import READ, Entry
+from kctl.validate.history import LogPartition
 from kctl.validate.leaving import Leaving
-from kctl.validate.processes import start_consumer
+from kctl.validate.processes import ConsumerWorker, start_consumer
 from kctl.validate.settings import ConsumerSettings, ProducerSettings, write_task
 from kctl_testing import free_ports
 
@@ -71,6 +75,26 @@ def test_when_a_process_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     finally:
         for number, handler in kept.items():
             signal.signal(number, handler)
+
+
+def test_where_a_consumer_is_after_the_log_was_cut_off(tmp_path: Path) -> None:
+    """It had read up to 100; then there were 80, of which it was given 50 to 59 again."""
+    here = identify(os.getpid())
+    assert here is not None
+    worker = ConsumerWorker("consumer", here, *(tmp_path / name for name in ("journal", "output", "task")))
+    given = [Entry(READ, 0, 100, 0, 0, 1), Entry(READ, 3, 7, 0, 0, 1)]
+    with mock.patch.object(worker, "_reader") as reader:
+        reader.read.return_value = given
+        worker.look()
+        assert worker.positions == {0: 100, 3: 7}
+        reader.read.return_value = [Entry(READ, 0, 10, 50, 50, 1)]
+        worker.look()
+        assert worker.positions == {0: 60, 3: 7}
+        reader.read.return_value = []
+        log = {0: LogPartition(0, 80, array("q", range(80)), array("q", range(80)))}
+        assert not worker.wait_for_log(log, 0.0)
+        reader.read.return_value = [Entry(READ, 0, 20, 60, 60, 1)]
+        assert worker.wait_for_log(log, 0.0)
 
 
 @pytest.mark.parametrize(("acks", "resend"), [("1", False), ("0", False), ("all", True)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
@@ -27,8 +28,9 @@ from kctl.errors import NotHealthy, OperationFailed, UsageError
 from kctl.restart.gate import Unprotected
 from kctl.validate.evidence import Missing, Sighting, became
 from kctl.validate.gaps import Fault
+from kctl.validate.invariants import At, Listed
 from kctl.validate.matrix import SETUPS, Matrix, Row, Setup, doubts_of, meaning, promise, row_of
-from kctl.validate.plan import PlannedScenario
+from kctl.validate.plan import WAIT_S, PlannedScenario, Wishes
 from kctl.validate.plot import Mark, Plot, ceiling, letters, plot_of
 from kctl.validate.plot_svg import plot_svg
 from kctl.validate.plot_terminal import plot_lines
@@ -82,7 +84,9 @@ def test_the_keys_of_a_run_and_of_the_matrix() -> None:
     assert not run_value(plan(), "1", "/e", [good, result(lost=[5])])["ok"]
     matrix = Matrix([row_of(SETUPS[0], good)], [good], ["doubt"])
     value = matrix_value(plan(), "1", "/e", matrix)
-    assert list(value) == ["cluster", "cluster_id", "brokers", "run", "ok", "doubts", "matrix", "setups", "evidence"]
+    assert list(value) == [
+        "cluster", "cluster_id", "brokers", "run", "ok", "failed", "doubts", "matrix", "setups", "evidence",
+    ]  # fmt: skip
     assert list(value["matrix"][0]) == [
         "acks", "idempotence", "min_insync_replicas", "sent", "acked", "failed", "indeterminate", "lost", "duplicated",
         "out_of_order", "longest_gap_ms", "promises", "meaning", "as_expected",
@@ -252,28 +256,69 @@ def test_the_matrix_is_all_that_can_be_combined() -> None:
         (Setup("1", False, 1), [5], True, "lost what it had acknowledged, as it may"),
         (Setup("1", False, 2), [], True, "kept all that it acknowledged, this time"),
         (Setup("all", True, 2), [], True, "kept all that it acknowledged"),
-        (Setup("all", True, 2), [5], False, "BROKEN: it lost what it had acknowledged"),
+        (Setup("all", True, 2), [5], False, "BROKEN: it lost what it had acknowledged; misplaced"),
         (Setup("all", True, 1), [5], True, "lost what it had acknowledged, as it may"),
     ],
 )
 def test_a_row_of_the_matrix(setup: Setup, lost: list[int], expected: bool, said: str) -> None:
     row = row_of(setup, result(lost=lost, acks=setup.acks))
     assert (row.as_expected, row.meaning, row.lost) == (expected, said, len(lost))
-    assert meaning(setup, len(lost)) == said
+    assert meaning(setup, len(lost), [] if expected else ["lost", "misplaced"]) == said
     assert row.longest_gap_ms == 3100
     assert promise(setup)
 
 
 def test_a_fault_that_costs_nothing_was_none(capsys: pytest.CaptureFixture[str]) -> None:
-    rows: list[Row] = [row_of(setup, result(acks=setup.acks)) for setup in SETUPS]
-    assert [each.partition(":")[0] for each in doubts_of(rows)] == ["acks=1 lost nothing"]
-    assert not Matrix(rows, [], doubts_of(rows)).ok
+    results = [result(acks=setup.acks) for setup in SETUPS]
+    rows: list[Row] = [row_of(*each) for each in zip(SETUPS, results, strict=True)]
+    assert [each.partition(":")[0] for each in doubts_of(rows, results)] == ["acks=1 lost nothing"]
+    assert not Matrix(rows, [], doubts_of(rows, results)).ok
     rows[1] = row_of(SETUPS[1], result(lost=[5], acks="1"))
-    assert doubts_of(rows) == []
+    assert doubts_of(rows, results) == []
     assert Matrix(rows, [], []).ok
     text = _printed(capsys, matrix_tables(Matrix(rows, [], [])))
     assert text.splitlines()[0].split("  ")[0] == "ACKS"
     assert len(text.splitlines()) == 9
+
+
+_FINDING = Listed(1, [At(0, 5, 5)])
+
+
+@pytest.mark.parametrize(
+    ("name", "broken"),
+    [
+        ("lost", [6, 7]),
+        ("misplaced", [6, 7]),
+        ("duplicated", [7]),
+        ("out_of_order", [7]),
+        ("holes", [0, 1, 2, 3, 4, 5, 6, 7]),
+        ("foreign", [0, 1, 2, 3, 4, 5, 6, 7]),
+        ("not_delivered", [7]),
+        ("delivered_again", []),
+        ("phantoms", []),
+    ],
+)
+def test_each_set_up_is_held_to_what_it_promises(name: str, broken: list[int]) -> None:
+    """Without idempotence there are duplicates, and no offset is missing in any."""
+    held = result()
+    setattr(held.verdict.findings, name, _FINDING)
+    rows = [row_of(setup, held) for setup in SETUPS]
+    assert [number for number, row in enumerate(rows) if not row.as_expected] == broken
+    assert [number for number, row in enumerate(rows) if "BROKEN" in row.meaning] == broken
+    for number in broken:
+        assert (name.replace("_", " ") if name != "lost" else "it lost") in rows[number].meaning
+    assert Matrix(rows, [], []).ok == (not broken)
+
+
+def test_a_set_up_that_proves_nothing_is_a_doubt_of_the_matrix() -> None:
+    results = [result(acks=setup.acks, lost=[5] if setup.acks == "1" else []) for setup in SETUPS]
+    results[7].verdict.doubts.append("the producer did not come to an orderly end")
+    rows = [row_of(*each) for each in zip(SETUPS, results, strict=True)]
+    doubts = doubts_of(rows, results)
+    assert doubts == [
+        "acks=all, idempotence, min.insync.replicas=2: the producer did not come to an orderly end"
+    ]  # fmt: skip
+    assert not Matrix(rows, results, doubts).ok
 
 
 # --- exit codes -----------------------------------------------------------------------------------------------------
@@ -313,7 +358,7 @@ def test_exit_codes(found: list[object], raised: type[Exception] | None, capsys:
     with mock.patch.object(validate_run, "_prepared") as given:
         given.return_value.__enter__.return_value = prepared
         given.return_value.__exit__.return_value = False
-        args = (Invocation(output="json"), None, mock.Mock(), None, None)
+        args = (Invocation(output="json"), None, Wishes(), None, None)
         if raised is None:
             validate_run.run_scenarios(*args, dry_run=False)
         else:
@@ -323,6 +368,70 @@ def test_exit_codes(found: list[object], raised: type[Exception] | None, capsys:
     assert value["ok"] == (raised is None)
     assert len(value["scenarios"]) == len(rows) - (raised is OperationFailed)
     assert (value["failed"] is not None) == (raised is OperationFailed)
+
+
+@pytest.mark.parametrize(("asked", "wait_s"), [(None, WAIT_S), ("15m", 900.0), ("10s", 10.0)])
+@pytest.mark.parametrize("matrix", [False, True])
+def test_timeout_is_the_longest_wait(matrix: bool, asked: str | None, wait_s: float) -> None:
+    with mock.patch.object(validate_run, "_prepared") as given:
+        given.return_value.__enter__.return_value = None  # a dry run
+        inv = Invocation(timeout=asked)
+        if matrix:
+            validate_run.run_matrix(inv, None, None, dry_run=True)
+        else:
+            validate_run.run_scenarios(inv, None, Wishes(acks="1", idempotent=False), None, None, dry_run=True)
+    wishes = given.call_args.args[2]
+    assert (wishes.wait_s, wishes.acks) == (wait_s, "all" if matrix else "1")
+
+
+@pytest.mark.parametrize("matrix", [False, True])
+@pytest.mark.parametrize("failed", [False, True])
+def test_what_was_measured_is_shown_though_the_report_cannot_be_written(
+    matrix: bool, failed: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nor all be taken back."""
+    lossy = result(lost=[40])
+
+    class Run:
+        run_id, folder = "12345678", Path("/evidence")
+
+        def __enter__(self) -> Run:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            if failed:
+                raise OperationFailed("not all is as it was")
+
+        def scenario(self, _: object) -> object:
+            return lossy
+
+    (tmp_path / "file").touch()
+    prepared = mock.Mock(plan=plan(PLANNED), report=tmp_path / "file", told=validate_run._Told())
+    prepared.begin.return_value = Run()
+    carried = Matrix([row_of(SETUPS[7], lossy)], [lossy], [])
+    inv = Invocation(output="json")
+
+    def work() -> None:
+        if matrix:
+            validate_run.run_matrix(inv, None, None, dry_run=False)
+        else:
+            validate_run.run_scenarios(inv, None, Wishes(), None, None, dry_run=False)
+
+    with (
+        mock.patch.object(validate_run, "_prepared") as given,
+        mock.patch("kctl.validate.matrix.run_matrix", return_value=carried),
+    ):
+        given.return_value.__enter__.return_value = prepared
+        given.return_value.__exit__.return_value = False
+        with pytest.raises(OperationFailed, match="not all is as it was" if failed else "cannot write the report in"):
+            work()
+    shown = capsys.readouterr()
+    value = json.loads(shown.out)
+    assert [row["lost"] for row in value["setups" if matrix else "scenarios"]] == [1]
+    assert value["failed"] == ("not all is as it was" if failed else None)
+    assert not value["ok"]
+    assert "the evidence is in /evidence" in shown.err
+    assert ("cannot write the report in" in shown.err) == failed
 
 
 # --- the report's folder --------------------------------------------------------------------------------------------
@@ -350,6 +459,20 @@ def test_the_report_is_a_folder(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         check_folder(tmp_path / "r" / "report.md")
     check_folder(tmp_path / "new")
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_folder_that_may_not_be_written_is_told_before(there: bool, tmp_path: Path) -> None:
+    """Root may write anywhere: so the answer is given."""
+    folder = tmp_path / "r"
+    if there:
+        folder.mkdir()
+    with (
+        mock.patch("os.access", side_effect=lambda path, mode: not mode & os.W_OK),
+        pytest.raises(UsageError, match=f"cannot write into {folder if there else tmp_path}"),
+    ):
+        check_folder(folder)
+    check_folder(folder)
 
 
 def test_the_report_has_the_matrix_and_escapes_what_others_wrote() -> None:

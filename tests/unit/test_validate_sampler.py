@@ -49,7 +49,8 @@ def sampler(**said: dict[int, PartitionView]) -> Sampler:
     return made
 
 
-def test_full_is_what_every_broker_calls_full_for_a_while() -> None:
+def test_full_is_what_every_broker_calls_full_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kctl.validate.sampler._ANSWER_S", 60.0)  # they are asked once
     sampler(b1={0: FULL}, b2={0: FULL}).wait_full_isr(5, stable_s=0.05)
 
 
@@ -73,6 +74,7 @@ def test_a_broker_that_does_not_answer_keeps_it_from_being_full(monkeypatch: pyt
 
 def test_it_begins_when_every_broker_knows_the_topic(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that was just made is not known everywhere at once; a replica that is behind keeps nobody from beginning."""
+    monkeypatch.setattr("kctl.validate.sampler._ANSWER_S", 60.0)  # they are asked once
     made = sampler(b1={0: SHORT}, b2={})
     monkeypatch.setattr("kctl.validate.sampler.connect", mock.Mock())
     answers = [NotFound("there is no t"), NotFound("there is no t"), mock.Mock(brokers={})]

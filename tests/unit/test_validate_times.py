@@ -197,3 +197,51 @@ def test_budgets() -> None:
         Breach("max_leader_ms", "f", 0, 400, 300), Breach("max_leader_ms", "f", 1, None, 300),
         Breach("max_isr_ms", "f", 1, 60_000, 59_999),
     ]  # fmt: skip
+
+
+# --- faults that were none ------------------------------------------------------------------------------------------
+
+
+def unmoved(samples: list[Sample], controllers: list[ControllerSample], *more: Fault) -> tuple[int, ...]:
+    """Of a kill of broker 1 at 600 ms, which leads partition 0."""
+    return recoveries([fault(600, 1), *more], samples, controllers)[0].unmoved
+
+
+RULES_ON = [ruled(0, 9900, 1, 4)]
+
+
+@pytest.mark.parametrize(
+    ("samples", "controllers", "expected"),
+    [
+        (HEALTHY, RULES_ON, (0,)),
+        (HEALTHY, [], (0,)),
+        (HEALTHY, [ruled(0, 9900, 2, 4)], (0,)),
+        (HEALTHY, [ruled(0, 500, 2, 4), ruled(700, 9900, 3, 5)], (0,)),  # the controller was another
+        (HEALTHY, [ruled(0, 500, 1, 4), ruled(700, 9900, 1, 5)], ()),  # it lost that: it was away
+        (HEALTHY, [ruled(0, 500, 1, 4), ruled(700, 800, None, 4)], ()),
+        (KILLED, RULES_ON, ()),
+        # another broker was hit instead: its replica left the ISR, and that raises the epoch
+        ([*HEALTHY, seen(2, 7000, 9000, (1, 6, False), (3, 8, False))], RULES_ON, (0,)),
+        # it led nothing that anybody knows of
+        ([seen(2, 0, 1000, (2, 5, True))], RULES_ON, ()),
+        # nobody said anything any more: that is no sign
+        ([seen(2, 0, 500, (1, 5, True))], RULES_ON, ()),
+        # without a leader for a moment, and then its own again
+        ([*HEALTHY, seen(2, 7000, 7100, (-1, 6, False)), seen(2, 7200, 7300, (1, 7, False))], RULES_ON, ()),
+        # an old view of a broker that came back late
+        ([*HEALTHY, seen(2, 1100, 1200, (3, 4, True))], RULES_ON, (0,)),
+        # brokers that tell no epochs
+        ([seen(2, 0, 9000, (1, -1, True)), seen(3, 7000, 9000, (2, -1, False))], RULES_ON, ()),
+    ],
+)
+def test_a_fault_that_hit_nothing(
+    samples: list[Sample], controllers: list[ControllerSample], expected: tuple[int, ...]
+) -> None:
+    assert unmoved(samples, controllers) == expected
+
+
+def test_a_look_that_came_late_is_enough() -> None:
+    """The machine was so slow that no broker was asked before the next fault."""
+    assert unmoved(KILLED, RULES_ON, fault(6900, name="next")) == ()
+    assert recoveries([fault(600, 1), fault(6900)], KILLED, [])[0].to_new_leader_ms == {0: None}
+    assert unmoved(HEALTHY, RULES_ON, fault(6900, name="next")) == (0,)
