@@ -39,6 +39,7 @@ CASES: dict[str, str] = {
     "broker api-versions": "", "broker features": "", "broker loggers list": "--broker 1",
     "group list": "", "group describe": GROUP, "group members": GROUP, "lag": GROUP,
     "user list": "", "quota list": "",
+    "playbook list": "", "playbook show": "topic-audit", "playbook status": "",
     "transaction list": "", "transaction producers": TOPIC, "transaction hanging": f"--topic {TOPIC}",
 }  # fmt: skip
 # Not there on this cluster, or another file looks at their output.
@@ -51,6 +52,7 @@ ELSEWHERE = {
     "segment dump", "segment find", "segment stats", "segment diff", "spark lag", "spark retention", "spark trends",
     "spark report",
     "runtime list", "runtime verify", "completion",
+    "playbook lint", "playbook schema",  # problems, a JSON Schema: unit/test_playbook_commands.py, _schema.py
 }  # fmt: skip
 FOUND = {
     "cluster health",

@@ -47,6 +47,10 @@ def test_set_up_cluster(books: Books) -> None:
     again = books.run("set-up-cluster", "--yes", cluster=Books.NAME)
     assert (again.code, again.status, again.step("create")["state"]) == (0, "ok", "skipped"), str(again)
     assert Books.NAME in again.told("how-it-is-reached")
+    books.kctl.ok("topic", "create", "kctl-set-up-check", "--partitions", "1")  # as a run leaves it that was killed
+    tried = books.run("set-up-cluster", "--yes", cluster=Books.NAME)
+    assert (tried.code, tried.step("it-is-the-record-that-was-written")["state"]) == (0, "ok"), str(tried)
+    assert books.kctl("topic", "describe", "kctl-set-up-check").code == 4
     other = books.run("set-up-cluster", "--yes", cluster=Books.NAME, layout="single")
     _fails(other, 1, "what-is-there-has-this-layout")
 
@@ -93,6 +97,7 @@ def test_consumer_lag_gate(books: Books, topic: str) -> None:
         fine = books.run("consumer-lag-gate", *options, groups=group, max_lag="20")
         assert (fine.code, fine.status) == (0, "ok"), str(fine)
     _fails(books.run("consumer-lag-gate", groups=group, max_lag="20", members="true"), 1, "members")
+    _fails(books.run("consumer-lag-gate", groups=group, topics="__consumer_offsets"), 1, "begun")
     _fails(books.run("consumer-lag-gate", groups="nobody"), 4, "groups")
 
 
@@ -147,6 +152,10 @@ def test_reset_group_by_time(books: Books, topic: str, folder: Path) -> None:
     (saved,) = folder.glob("g-*.json")
     books.kctl.ok("group", "import", str(saved), "--yes")
     assert books.kctl.json("lag", group, "--by", "group")[0]["lag"] == 20
+    books.kctl.ok("topic", "alter", topic, "--partitions", "4", "--yes")
+    wider = books.run("reset-group-by-time", "--yes", **given, topics=topic)
+    assert (wider.code, wider.status) == (0, "changed"), str(wider)
+    assert {row["partition"] for row in books.kctl.json("lag", group)} == {0, 1, 2, 3}
     _fails(books.run("reset-group-by-time", "--yes", group="nobody", to="2020-01-01T00:00:00Z"), 4, "empty")
 
 
@@ -172,6 +181,25 @@ def test_decommission_replace_and_expand(books: Books, topic: str) -> None:
     again = books.run("expand-cluster", "--yes", brokers="3")
     assert (again.code, again.status) == (0, "ok"), str(again)
     _fails(books.run("expand-cluster", "--yes", brokers="9"), 4, "there")
+
+
+def test_decommission_a_broker_that_is_gone(books: Books, topic: str) -> None:
+    """It comes back afterwards, empty, for the other tests."""
+    held = next(row for row in books.kctl.json("broker", "list") if row["replica_count"] and not row["is_controller"])
+    leaves = held["broker"]
+    books.kctl.ok("cluster", "kill", Books.NAME, str(leaves), "--yes")
+    try:
+        eventually(lambda: _states(books)[leaves] == "down", seconds=within(60), what="a broker that is down")
+        gone = books.run("decommission-broker", "--yes", broker=str(leaves), dead="true")
+        assert (gone.code, gone.status) == (0, "changed"), str(gone)
+        assert leaves not in _states(books)
+    finally:
+        books.kctl.ok("cluster", "start", Books.NAME)
+    eventually(lambda: books.kctl("cluster", "health").code == 0, seconds=within(60), what="healthy")
+
+
+def _states(books: Books) -> dict[int, str]:
+    return {row["broker"]: row["state"] for row in books.kctl.json("broker", "list")}
 
 
 def _replicas(books: Books) -> dict[int, int]:
