@@ -18,7 +18,7 @@ def status(
 
     Example: kctl playbook status
     """
-    from kctl.playbook.resume import overview, overviews
+    from kctl.playbook.resume import RunOverview, overview, overviews
     from kctl.playbook.run_journal import path_of, state_of
 
     inv = invocation(ctx)
@@ -28,7 +28,11 @@ def status(
         inv.emit(one, lambda: [Table(_columns(), [jsonable(one)])], lambda: [one])
         return
     found = overviews()
-    inv.emit(found, lambda: [Table(_columns(), jsonable(found), empty="no playbook was run on this machine")])
+    inv.emit(
+        found,
+        lambda: [Table(_columns(), jsonable(found), empty="no playbook was run on this machine")],
+        row_type=RunOverview,
+    )
 
 
 def _columns() -> list[Column]:

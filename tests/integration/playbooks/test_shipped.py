@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -196,10 +197,12 @@ def test_decommission_a_broker_that_is_gone(books: Books, topic: str) -> None:
     finally:
         books.kctl.ok("cluster", "start", Books.NAME)
     eventually(lambda: books.kctl("cluster", "health").code == 0, seconds=within(60), what="healthy")
+    books.kctl.ok("leader", "elect", "--preferred", "--yes")
 
 
 def _states(books: Books) -> dict[int, str]:
-    return {row["broker"]: row["state"] for row in books.kctl.json("broker", "list")}
+    seen = books.kctl("broker", "list", "-o", "json")  # 5 while one does not answer
+    return {row["broker"]: row["state"] for row in json.loads(seen.out)}
 
 
 def _replicas(books: Books) -> dict[int, int]:
