@@ -40,7 +40,7 @@ def command(
         list[str] | None, typer.Option(metavar="FILE", help="Check a producer's or consumer's file; repeatable.")
     ] = None,
     kafka_version: Annotated[
-        str | None, typer.Option(metavar="VERSION", help="Of what reads the files; all rules apply without.")
+        str | None, typer.Option(metavar="VERSION", help="Of what reads the files; 1.0 or later without.")
     ] = None,
     about: Annotated[
         list[str] | None,

@@ -71,6 +71,8 @@ def _segment(text: str) -> int:
 
 
 def _duration(text: str) -> int:
+    if text.strip()[-1:].isdigit():  # elsewhere seconds; 7 meant as days would be a plan for nothing
+        raise UsageError(f"{text!r} has no unit", hint="write for example 12h or 7d")
     duration_ms = parse_duration_ms(text)
     if duration_ms < 1:
         raise UsageError(f"{text!r} is no time at all", hint="write for example 12h or 7d")

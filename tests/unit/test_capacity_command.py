@@ -102,6 +102,7 @@ REFUSED = [
     (("--from-cluster", "--partitions", "5"), 2, "--partitions is of one topic"),
     (("--data", "1TB", "--window", "5s"), 2, "go with --from-cluster"),
     (("--from-cluster", "--window", "2h"), 2, "--window 2h is not between"),
+    (("--throughput", "1MB/s", "--retention", "7"), 2, "'7' has no unit"),
     (("--data", "1TB", "--duration", "5s"), 2, "--duration goes with --measure"),
     (("--measure", "--duration", "11m"), 2, "--duration 11m is not between"),
     (("--measure", "--record-size", "2MB"), 2, "a record of 2,000,000 bytes"),
