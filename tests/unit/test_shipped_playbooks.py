@@ -81,6 +81,7 @@ def test_the_commands_of_a_runbook_fit_the_playbook(name: str) -> None:
 
 def test_a_rolling_restart_that_failed_is_reached_again_with_a_broker_down() -> None:
     """`cluster.restart` starts what is down, and gates by itself: nothing before it may want a healthy cluster."""
-    kinds = [step.kind for step in _playbook("rolling-restart").steps]
-    before = kinds[: kinds.index("cluster.restart")]
-    assert before == ["assert", "doctor", "leader.status"]
+    steps = _playbook("rolling-restart").steps
+    before = steps[: [step.id for step in steps].index("restart")]
+    assert [step.kind for step in before] == ["assert", "cluster.restart", "assert", "leader.status"]
+    assert before[1].dry_run
