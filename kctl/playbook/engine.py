@@ -334,16 +334,13 @@ class Engine:
         digest: str | None,
     ) -> Result:  # fmt: skip
         """Do the step, or one item of it; the journal knows before. Raises KctlError."""
-        secret = names_with_secrets(step, frame.secret)
-        self._hide(values_with_secrets(step, variables, secret))
-        frame.secret |= named_secrets(step, secret) if step.kind == "set" else frozenset()
+        named = self._secrets_made(frame, step, variables)
         arguments = arguments_of(step, variables)
         settings = settings_of(step, variables)
         check_argv(step, arguments, self.redactor)
         inner = None
         if step.kind == "include":
-            hidden = named_secrets(step, secret)
-            inner = inner_frame(frame, key, arguments, settings, self._journal, self._outside, hidden)
+            inner = inner_frame(frame, key, arguments, settings, self._journal, self._outside, named)
             self._hide(inner.secrets)
         if step.kind not in PURE:
             self._journal.began(
@@ -366,6 +363,17 @@ class Engine:
         )  # fmt: skip
         result = perform(act, self._outside, check=self._settings.check, diff=self._settings.diff)
         return self._judged(result)
+
+    def _secrets_made(self, frame: Frame, step: Step, variables: Mapping[str, Any]) -> frozenset[str]:
+        """Hide what the step makes of secrets; what it names of that."""
+        if not frame.secret:
+            return frozenset()
+        secret = names_with_secrets(step, frame.secret)
+        self._hide(values_with_secrets(step, variables, secret))
+        named = named_secrets(step, secret)
+        if step.kind == "set":
+            frame.secret |= named
+        return named
 
     def _judged(self, result: Result) -> Result:
         return dry.judged(result, uncertain=self._uncertain) if self._settings.check else result

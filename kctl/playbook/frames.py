@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kctl.errors import Refused
-from kctl.playbook.expressions import Inserted, parse, parse_text
-from kctl.playbook.lint_names import sites_of
+from kctl.playbook.lint_names import expressions_of, sites_of
 from kctl.playbook.model import Playbook, Step
 from kctl.playbook.operations import Where
 from kctl.playbook.states import Failure, Result, skipped
@@ -68,8 +67,7 @@ class Frame:
 def names_in(step: Step) -> Iterator[str]:
     """The names in all expressions of a step."""
     for site in sites_of(step):
-        inserted = (part.expression for part in parse_text(site.text) if isinstance(part, Inserted))
-        for expression in [parse(site.text)] if site.alone else inserted:
+        for expression, _ in expressions_of(site):
             yield from (used.name for used in expression.names)
 
 

@@ -90,7 +90,7 @@ class Scope:
         found: set[str] = set()
         for site in sites_within(holder, key, value):
             try:
-                found |= {used.name for each, _ in _expressions(site) for used in each.names}
+                found |= {used.name for each, _ in expressions_of(site) for used in each.names}
             except ExpressionError:
                 continue
         return found
@@ -98,7 +98,7 @@ class Scope:
     def site(self, step: Step, site: Site) -> None:
         """Check the expressions of one text."""
         try:
-            expressions = _expressions(site)
+            expressions = expressions_of(site)
         except ExpressionError as exc:
             self._problems.value(site.holder, site.key, exc.message, exc.hint, exc.offset)
             return
@@ -182,7 +182,7 @@ class Scope:
                 tell(holder, key, f"nothing uses {name}", "leave it out, or look at it in a later step")
 
 
-def _expressions(site: Site) -> list[tuple[Expression, int]]:
+def expressions_of(site: Site) -> list[tuple[Expression, int]]:
     """Those of a text, each with its offset. Raises ExpressionError."""
     if site.alone:
         return [(parse(site.text), 0)]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
-from kctl.playbook.expressions import Expression, ExpressionError, Inserted, parse_text
-from kctl.playbook.lint_names import Site, sites_of, sites_within
+from kctl.playbook.expressions import Expression, ExpressionError
+from kctl.playbook.lint_names import Site, expressions_of, sites_of, sites_within
 from kctl.playbook.model import Step
 
 
@@ -34,10 +35,8 @@ def values_with_secrets(step: Step, variables: Mapping[str, Any], secret: frozen
     found: list[object] = []
     for expression in _expressions(site for site in sites_of(step) if not site.alone):
         if any(used.name in secret for used in expression.names):
-            try:
+            with suppress(ExpressionError):  # the step fails by it
                 found.append(value_of(expression.tree, variables))
-            except ExpressionError:
-                continue  # the step fails by it
     return found
 
 
@@ -47,8 +46,5 @@ def _names(sites: Iterator[Site]) -> frozenset[str]:
 
 def _expressions(sites: Iterator[Site]) -> Iterator[Expression]:
     for site in sites:
-        try:
-            parts = parse_text(site.text)
-        except ExpressionError:
-            continue
-        yield from (part.expression for part in parts if isinstance(part, Inserted))
+        with suppress(ExpressionError):
+            yield from (expression for expression, _ in expressions_of(site))
