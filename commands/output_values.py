@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import PurePath
 from typing import Any, TextIO
 
-from kctl.text import printable, printable_json
+from kctl.text import printable, printable_json, with_escapes
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
@@ -52,8 +52,8 @@ def jsonable(value: Any) -> Any:
 
 
 def json_text(text: str, stream: TextIO) -> str:
-    """JSON as it may be shown: a terminal must not be steered by it."""
-    return printable_json(text) if stream.isatty() else text
+    """JSON as it may be shown: a terminal must not be steered by it, and each stream can take it."""
+    return printable_json(text) if stream.isatty() else with_escapes(text)
 
 
 def yaml_text(value: Any) -> str:
@@ -109,7 +109,9 @@ def _csv_cell(value: Any) -> Any:
         value = " ".join(map(str, value))
     elif isinstance(value, (list, Mapping)):
         value = json.dumps(value, ensure_ascii=False)
-    return printable(value) if isinstance(value, str) and sys.stdout.isatty() else value
+    if isinstance(value, str):
+        return printable(value) if sys.stdout.isatty() else with_escapes(value)
+    return value
 
 
 def _flatten(row: Any, prefix: str = "") -> dict[str, Any]:

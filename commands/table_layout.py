@@ -17,7 +17,8 @@ _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d{3}Z")
 # Times and addresses are copied: no part of them is of use.
 _ONE_PIECE = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z|\S+:\d{1,5}[,;]?")
 # Behind a comma, a slash, a space …: what stands before it stays on its line.
-_PIECES = re.compile(r"[^\s,/;|]*[,/;|]?\s*")
+# But a number's own commas hold it together; so few of them that a list of ids stays a list.
+_PIECES = re.compile(r"(?:(?<![\d,])\d{1,3}(?:,\d{3}){1,3}(?![\d,])|[^\s,/;|])*[,/;|]?\s*")
 
 Length = Callable[[str], int]  # terminal cells of a text: some letters take two
 

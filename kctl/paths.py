@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
+
+from kctl.errors import UsageError
 
 
 def _xdg(variable: str, default: str) -> Path:
     value = os.environ.get(variable, "")
     # The specification says to ignore relative paths.
-    base = Path(value) if value.startswith("/") else Path.home() / default
+    base = Path(value) if value.startswith("/") else _home(variable) / default
     return base / "kctl"
+
+
+def _home(variable: str) -> Path:
+    """HOME, or what the system has when that is empty, as in some CI jobs: Python would take / then. Raises UsageError
+    for somebody who has none, as in some containers."""
+    home = os.environ.get("HOME")
+    if not home:
+        import pwd
+
+        with suppress(KeyError):
+            home = pwd.getpwuid(os.getuid()).pw_dir
+    if not home:
+        raise UsageError("HOME is not set, and this user has no home", hint=f"export HOME=…, or {variable}=/…")
+    return Path(home)
 
 
 def config_file() -> Path:

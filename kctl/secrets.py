@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -12,6 +13,9 @@ from kctl.errors import UsageError
 
 MAX_SECRET_BYTES = 64 * 1024
 _SHORTEST_CODED = 8  # characters of base64
+_SHORTEST_LINE = 60  # characters of base64; shorter ones are not broken into lines
+_SHORTEST_CUT = 12  # characters: fewer at the end of a text may be anything
+_ENDS = frozenset("'\"…")  # what stands behind a text that was cut off, when anything does
 
 
 def read_secret(what: str, env: str | None, file: str | None) -> str | None:
@@ -90,19 +94,51 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[object]) -> None:
         """secrets: texts, numbers, or lists and mappings of them."""
-        forms = {form for secret in secrets for text in _texts_of(secret) for form in _forms(text)}
-        self._forms = sorted((form for form in forms if len(form) >= self.SHORTEST), key=len, reverse=True)
+        texts = {text for secret in secrets for text in _texts_of(secret)}
+        self._forms = _longest_first(form for text in texts for form in _forms(text) if len(form) >= self.SHORTEST)
+        coded = (form for text in texts for form in _base64_of(text))
+        self._broken = _longest_first(form for form in coded if len(form) >= _SHORTEST_LINE)
 
     def text(self, text: str) -> str:
-        """The text with *** for each secret."""
+        """What is said, with *** for each secret, also for one that was cut off: «'hunter2-and-mo' is no number»."""
+        for form in self._forms:
+            if len(form) > _SHORTEST_CUT:
+                text = self._without_beginning(text, form)
+        return self._whole(text)
+
+    def _whole(self, text: str) -> str:
         for form in self._forms:
             text = text.replace(form, self.HIDDEN)
+        return self._across_lines(text) if self._broken else text
+
+    def _across_lines(self, text: str) -> str:
+        """Without base64 that is broken into lines, as `base64` and MIME do, also when they were joined by spaces."""
+        places = [place for place, char in enumerate(text) if char not in " \t\r\n"]
+        if len(places) in {0, len(text)}:
+            return text
+        joined = "".join(text[place] for place in places)
+        for form in self._broken:
+            joined = joined.replace(form, "\0" * len(form))
+        for found in reversed(list(re.finditer("\0+", joined))):
+            text = text[: places[found.start()]] + self.HIDDEN + text[places[found.end() - 1] + 1 :]
         return text
+
+    def _without_beginning(self, text: str, form: str) -> str:
+        """Without the first characters of a secret where the text, or a quotation in it, ends with them."""
+        head, parts, done = form[:_SHORTEST_CUT], [], 0
+        at = text.find(head)
+        while at >= 0:
+            end = at + _alike(text[at : at + len(form)], form)
+            if end == len(text) or text[end] in _ENDS:
+                parts += [text[done:at], self.HIDDEN]
+                done = end
+            at = text.find(head, max(done, at + 1, end - len(head)))  # what was compared is not compared again
+        return "".join([*parts, text[done:]])
 
     def value(self, value: Any) -> Any:
         """A JSON value with *** for each secret, in keys as well; a number that is a secret becomes text."""
         if isinstance(value, str):
-            return self.text(value)
+            return self._whole(value)
         if isinstance(value, Mapping):
             return {self.value(key): self.value(each) for key, each in value.items()}
         if isinstance(value, (list, tuple)):
@@ -139,15 +175,35 @@ def _within_base64(data: bytes) -> Iterator[str]:
 
 def _forms(text: str) -> Iterator[str]:
     """The ways in which a text is written down."""
-    import base64
     import json
-    from urllib.parse import quote
+    from urllib.parse import quote, quote_plus
 
     data = text.encode("utf-8", "surrogatepass")
     yield text
     for ascii_only in (True, False):
-        yield json.dumps(text, ensure_ascii=ascii_only)[1:-1]
+        once = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
+        yield from (once, json.dumps(once, ensure_ascii=ascii_only)[1:-1])  # also of JSON within a text of JSON
     yield repr(text)[1:-1]
+    yield ascii(text)[1:-1]
+    yield repr(data)[2:-1]
+    yield from _base64_of(text)
+    yield from (quote(data, safe=""), quote(data), quote_plus(data))
+
+
+def _base64_of(text: str) -> Iterator[str]:
+    import base64
+
+    data = text.encode("utf-8", "surrogatepass")
     yield base64.b64encode(data).decode()
     yield from _within_base64(data)
-    yield quote(data, safe="")
+
+
+def _alike(text: str, other: str) -> int:
+    """How many characters both begin with."""
+    return next(
+        (at for at, (one, two) in enumerate(zip(text, other, strict=False)) if one != two), min(len(text), len(other))
+    )
+
+
+def _longest_first(forms: Iterable[str]) -> list[str]:
+    return sorted(set(forms), key=len, reverse=True)

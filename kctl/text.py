@@ -8,6 +8,7 @@ import re
 # reads: CVE-2021-42574) and lone surrogates. Tab and newline are escaped as well: a cell is one line.
 UNSAFE = "\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff"  # for a regex's class
 _UNSAFE = re.compile(f"[{UNSAFE}]")
+_HALF = re.compile("[\ud800-\udfff]")
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -26,6 +27,16 @@ def printable(text: str) -> str:
 def printable_json(text: str) -> str:
     """JSON with the same characters as its own escapes (`\\u001b`): the same JSON. Newlines between values stay."""
     return _UNSAFE.sub(lambda match: match.group() if match.group() == "\n" else f"\\u{ord(match.group()):04x}", text)
+
+
+def encodable(text: str) -> bool:
+    """Whether UTF-8 has it: half of a surrogate pair is in no encoding, though JSON and Python can write one."""
+    return text.isascii() or not _HALF.search(text)
+
+
+def with_escapes(text: str) -> str:
+    """The text with what UTF-8 does not have as escapes (`\\ud800`, as JSON has them)."""
+    return text if encodable(text) else text.encode("utf-8", "backslashreplace").decode()
 
 
 def counted(number: int | None, noun: str, plural: str | None = None) -> str:

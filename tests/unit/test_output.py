@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -63,6 +64,18 @@ def test_csv_flattens(capsys: pytest.CaptureFixture[str]) -> None:
     assert rows[0]["replicas"] == "1 2"
     assert rows[0]["lag"] == ""
     assert rows[1]["topic"] == ROWS[1].topic
+
+
+@pytest.mark.parametrize("form", ["json", "yaml", "csv", "table"])
+def test_half_of_a_surrogate_pair_is_an_escape(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file's name may have one, JSON as well, and no stream takes it."""
+    data = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(data, encoding="utf-8"))
+    output.emit([{"é": "\udcff"}], [Table([Column("é")], [{"é": "\udcff"}])], form)
+    sys.stdout.flush()
+    assert b"\\udcff" in data.getvalue().lower()
+    if form == "json":
+        assert json.loads(data.getvalue()) == [{"é": "\udcff"}]
 
 
 def test_table_in_a_pipe_is_plain_and_escaped(capsys: pytest.CaptureFixture[str]) -> None:

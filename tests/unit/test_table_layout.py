@@ -26,6 +26,11 @@ def test_lists_break_behind_their_commas() -> None:
     assert fitted.widths[0] == 7
 
 
+def test_numbers_do_not_break_at_their_commas() -> None:
+    assert wrap("= ⌈10,836 ÷ 86⌉", 8) == ["=", "⌈10,836", "÷ 86⌉"]
+    assert wrap("101,102,103,104,105", 9) == ["101,102,", "103,104,", "105"]
+
+
 def test_names_and_numbers_stay_whole() -> None:
     columns = [
         Cells("NODE", ["zookeeper-1"], True),
