@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from kctl.client import ClusterClient
     from kctl.context import Target
 
+_REQUEST_S = 300.0  # the longest that one request is waited for
+
 
 @dataclasses.dataclass
 class Invocation:
@@ -59,14 +61,16 @@ class Invocation:
         )
 
     def connect(self, *, timeout_s: float = 30.0) -> ClusterClient:
-        """A client of the chosen cluster; `with` closes it."""
+        """A client of the chosen cluster; `with` closes it. timeout_s: of a request, unless --timeout says otherwise,
+        up to five minutes: a command that moves data for a day does not wait a day for a silent broker.
+        """
         from kctl.client import connect
 
         if self.verbose:
             from kctl.logs import be_verbose
 
             be_verbose(note)
-        client = connect(self.target(), timeout_s=self.timeout_s(timeout_s))
+        client = connect(self.target(), timeout_s=min(self.timeout_s(timeout_s), _REQUEST_S))
         for warning in client.warnings:
             warn(warning)
         if self.verbose:
