@@ -9,6 +9,7 @@ security settings that cannot be honoured are refused.
 
 from __future__ import annotations
 
+import codecs
 import re
 from pathlib import Path
 
@@ -65,11 +66,22 @@ def read_properties(file: str) -> dict[str, str]:
         data, _ = read_input(path, max_bytes=MAX_BYTES)
     except NotFound:
         raise UsageError(f"cannot read {path}: No such file or directory") from None
+    return parse_properties(_decoded(data, path), source=str(path))
+
+
+def _decoded(data: bytes, path: Path) -> str:
+    """UTF-8, as people write it; what is none is ISO 8859-1, as java.util.Properties reads all."""
+    if data.startswith(codecs.BOM_UTF8):
+        raise InvalidFile(
+            f"{path} begins with a byte order mark, which Kafka takes for a part of the first line",
+            hint="save it as UTF-8 without one",
+        )
+    if b"\0" in data:
+        raise InvalidFile(f"{path} is not text: it has NUL bytes", hint="if it is UTF-16, save it as UTF-8")
     try:
-        text = data.decode("utf-8")
+        return data.decode("utf-8")
     except UnicodeDecodeError:
-        raise InvalidFile(f"{path}: not UTF-8 text") from None
-    return parse_properties(text, source=str(path))
+        return data.decode("iso-8859-1")
 
 
 def security_from_properties(properties: dict[str, str], *, source: str) -> Security:
