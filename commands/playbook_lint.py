@@ -15,6 +15,7 @@ from kctl.text import counted, printable
 
 if TYPE_CHECKING:
     from kctl.playbook.model import Problem
+    from kctl.playbook.shipped import Found
 
 _WORD = re.compile(r"[\w.-]+")
 _WIDEST = 160  # characters of a line that is shown
@@ -22,7 +23,7 @@ _WIDEST = 160  # characters of a line that is shown
 
 def lint(
     ctx: typer.Context,
-    names: Annotated[list[str], typer.Argument(metavar="PLAYBOOK…", help="Files, or names of shipped ones.")],
+    names: Annotated[list[str], typer.Argument(metavar="PLAYBOOK…", help="Files, folders, or names of shipped ones.")],
 ) -> None:
     """Check playbooks: everything that is wrong, where, and what was probably meant. Exits 2 when something is.
 
@@ -30,37 +31,31 @@ def lint(
 
     Example: kctl playbook lint topic-audit
     """
+    from kctl.playbook.load import examine
     from kctl.playbook.problems import told
+    from kctl.playbook.shipped import find_all
 
     inv = invocation(ctx)
-    found = [problem for name in dict.fromkeys(names) for problem in _problems(name)]
+    playbooks = list(dict.fromkeys(playbook for name in names for playbook in find_all(name)))
+    found = [problem for playbook in playbooks for problem in examine(playbook)[1]]
     found = list(dict.fromkeys(found))  # two may include the same third
     if inv.output in output.FOR_PEOPLE:
-        lines = _Lines(names)
+        lines = _Lines(playbooks)
         for problem in found:
             _show(problem, lines)
     else:
         inv.emit([told(problem) for problem in found], [])
-    files = counted(len(set(names)), "playbook")
+    files = counted(len(playbooks), "playbook")
     output.note(f"{files}: {counted(len(found), 'problem') if found else 'nothing is wrong'}")
     if found:
         raise typer.Exit(int(ExitCode.USAGE))
 
 
-def _problems(name: str) -> Sequence[Problem]:
-    from kctl.playbook.load import examine
-    from kctl.playbook.shipped import find
-
-    return examine(find(name))[1]
-
-
 class _Lines:
     """The lines of the playbooks that were named. What they include may be any file: nothing of it is shown."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        from kctl.playbook.shipped import find
-
-        self._paths = {found.file: found.path for found in map(find, names)}
+    def __init__(self, playbooks: Sequence[Found]) -> None:
+        self._paths = {found.file: found.path for found in playbooks}
         self._read: dict[str, list[str]] = {}
 
     def of(self, problem: Problem) -> str | None:

@@ -43,9 +43,7 @@ class LiveLines:
         said = outcome_line(report)
         if self._told is report:
             _tell(f"{_indent(report)}{said}")
-        elif report.started_at is not None:  # an include, or a step that never began: others were told meanwhile
-            _tell(f"{_lead(report)}{report.name}: {said}")
-        else:
+        else:  # an include, or a step that never began: others were told meanwhile
             _tell(f"{_lead(report)}{report.name}: {said}")
         self._told = None
 

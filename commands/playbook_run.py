@@ -29,6 +29,7 @@ from kctl.errors import (
     ConnectionFailed,
     ExitCode,
     KctlError,
+    NotConfirmed,
     NotHealthy,
     OperationFailed,
     Refused,
@@ -121,14 +122,22 @@ class Asking:
         self._inv = inv
 
     def confirm(self, question: str) -> None:
-        confirm.confirm(question, yes=self._inv.yes)
+        try:
+            confirm.confirm(question, yes=self._inv.yes)
+        except NotConfirmed as exc:
+            if confirm.interactive():  # somebody said no; of the steps before it nothing is known here
+                raise NotConfirmed("not confirmed", hint="") from exc
+            raise
 
     def choose(self, report: StepReport) -> Choice:
         from kctl.playbook.outside import Choice
 
-        answer = confirm.ask_word(f"{report.operation}: [d]o it, [s]kip it, [e]nd the run? ")
-        return {"d": Choice.DO, "do": Choice.DO, "y": Choice.DO, "yes": Choice.DO, "s": Choice.SKIP,
-                "skip": Choice.SKIP}.get(answer.lower(), Choice.STOP)  # fmt: skip
+        answers = {"d": Choice.DO, "do": Choice.DO, "y": Choice.DO, "yes": Choice.DO, "s": Choice.SKIP,
+                   "skip": Choice.SKIP, "e": Choice.STOP, "end": Choice.STOP, "": Choice.STOP}  # fmt: skip
+        while True:
+            answer = confirm.ask_word(f"{report.operation}: [d]o it, [s]kip it, or [E]nd the run? ").lower()
+            if answer in answers:
+                return answers[answer]
 
 
 class hidden:  # noqa: N801 - used as a function

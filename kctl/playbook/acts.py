@@ -80,20 +80,29 @@ def _once(act: Act, outside: Outside, *, check: bool, diff: bool) -> Result:
             note=act.note, look=lambda: _look_again(act, outside),
         )  # fmt: skip
     operation = outside.known.find(act.step.kind)
+    if check and not operation.changes and act.arguments.get("wait") is True:  # as with `until`: it is looked at once
+        act = replace(act, arguments={**act.arguments, "wait": False})
     if act.step.dry_run:
         told = _result(act, operation, _run(act, operation, outside, dry_run=True), dry_run=True)
         return told if told.failed else replace(told, state=State.OK, changed=False)
     if check and dry.untold(operation, act.arguments):
         return Result(State.WOULD_CHANGE, message=dry.NO_DRY_RUN, changed=True)
-    if diff and not check and operation.dry_run:
-        plan = _run(act, operation, outside, dry_run=True)
-        if plan.value is not None:
-            act.planned(plan.value)
+    if diff and not check:
+        show_plan(act, outside)
     dry_run = check and operation.dry_run
     outcome = _run(act, operation, outside, dry_run=dry_run)
     if diff and dry_run and outcome.value is not None:
         act.planned(outcome.value)
     return _result(act, operation, outcome, dry_run=dry_run)
+
+
+def show_plan(act: Act, outside: Outside) -> None:
+    """Tell what the operation's own dry run says, when it has one."""
+    operation = outside.known.find(act.step.kind)
+    if operation.dry_run:
+        plan = _run(act, operation, outside, dry_run=True)
+        if plan.value is not None:
+            act.planned(plan.value)
 
 
 def _look_again(act: Act, outside: Outside) -> dict[str, Any]:

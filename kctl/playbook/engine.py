@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 from kctl.errors import ExitCode, KctlError, NotConfirmed, OperationFailed
 from kctl.playbook import check as dry
-from kctl.playbook.acts import Act, perform
+from kctl.playbook.acts import Act, perform, show_plan
 from kctl.playbook.changes import can_change_step, may_have_changed
 from kctl.playbook.expressions import condition, parse
 from kctl.playbook.frames import Frame, of_item
@@ -23,15 +23,15 @@ from kctl.playbook.outside import Choice, Outside
 from kctl.playbook.own_acts import NAMING, PURE, arguments_of, check_argv
 from kctl.playbook.parameters import Values
 from kctl.playbook.repeats import repeatable
-from kctl.playbook.report import StepReport, cut
-from kctl.playbook.run_journal import Done, RunJournal, digest_of
+from kctl.playbook.report import Part, StepReport, cut, report_of
+from kctl.playbook.run_journal import Done, RunJournal
 from kctl.playbook.secret_values import named_secrets, names_with_secrets, values_with_secrets
 from kctl.playbook.selection import Selection
 from kctl.playbook.states import Failure, Result, State, exit_code_of_run, failed, of_items, skipped
 from kctl.playbook.step_settings import items_of, settings_of
 from kctl.secrets import Redactor
 
-Part = Literal["steps", "on_failure", "finally"]
+_INTERRUPTED = Result(State.UNKNOWN, message="interrupted; nobody knows how far it came")
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,8 @@ class Engine:
         self._changed = any(may_have_changed(each.kind, looks=each.looks) for each in journal.state.open.values())
         self._inner: dict[str, Failure] = {}  # of includes, by their keys
         self._interrupts: list[KeyboardInterrupt] = []
+        self._asked: StepReport | None = None  # the step that somebody is being asked about
+        self._planned: StepReport | None = None  # the one whose plan was shown for that
         self._hide(secrets)
         self.reports: list[StepReport] = []
 
@@ -137,7 +139,8 @@ class Engine:
         first: Failure | None = None
         interrupt: KeyboardInterrupt | None = None
         for number, step in enumerate(steps, 1):
-            report = self._report(frame, part, step, number, len(steps))
+            report = report_of(step, part, prefix=frame.prefix, number=number, of=len(steps), depth=frame.depth - 1)
+            self.reports.append(report)
             if interrupt is not None and (part != "finally" or len(self._interrupts) > 1):
                 self._end(report, skipped("not reached: interrupted"))
                 continue
@@ -163,18 +166,6 @@ class Engine:
         if len(self._interrupts) == 1 and frame.playbook.finally_:
             self._outside.observer.interrupted()
 
-    def _report(self, frame: Frame, part: Part, step: Step, number: int, of: int) -> StepReport:
-        included = step.arguments.get("playbook") if step.kind == "include" else None
-        report = StepReport(
-            step=frame.prefix + step.id, name=step.name, part=part,
-            operation=f"{step.kind} {included}" if included else step.kind,
-            state=None, changed=False, exit_code=None, message=None, hint=None, attempts=0, items=None,
-            started_at=None, duration_ms=0, value=None, value_omitted=False, notes=[], before=False,
-            file=step.where.file, line=step.where.line, number=number, of=of, depth=frame.depth - 1,
-        )  # fmt: skip
-        self.reports.append(report)
-        return report
-
     def _end(self, report: StepReport, result: Result) -> None:
         report.take(result, self.redactor)
         self._outside.observer.ended(report)
@@ -194,7 +185,8 @@ class Engine:
             result = self._result(frame, part, step, report, handler)
         except KeyboardInterrupt:
             report.duration_ms = round((clock.now_s() - started) * 1000)
-            self._end(report, Result(State.UNKNOWN, message="interrupted; nobody knows how far it came"))
+            before = report is self._asked
+            self._end(report, skipped("interrupted before it began") if before else _INTERRUPTED)
             raise
         result = self._stored(step, key, result, handler)
         report.duration_ms = round((clock.now_s() - started) * 1000)
@@ -246,7 +238,7 @@ class Engine:
     def _stored(self, step: Step, key: str, result: Result, handler: bool) -> Result:
         """As the journal has it; failed when it cannot have it."""
         try:
-            kept = result if step.loop is None or step.kind in PURE else _without_value(result)
+            kept = result if step.loop is None or step.kind in PURE else replace(result, value=None)
             self._journal.step_ended(key, kept, fatal=result.failed and step.on_error == "fail", handler=handler)
         except KctlError as exc:
             return failed(exc, changed=result.changed, value=result.value)
@@ -260,20 +252,30 @@ class Engine:
                 return skipped(reason)
             frame.check_lost(step)
             self._outside.observer.began(report)
-            if self._settings.ask and frame.depth == 1 and part == "steps":
-                choice = self._outside.person.choose(report)
-                if choice is Choice.STOP:
-                    raise NotConfirmed("not confirmed", hint="")
-                if choice is Choice.SKIP:
-                    return skipped("--step")
             items = items_of(step, frame.variables)
+            asked = self._settings.ask and frame.depth == 1 and part == "steps"
+            if asked and self._choice(frame, step, report, items) is Choice.SKIP:
+                return skipped("--step")
             if items is None:
-                return self._act(frame, step, report, report.step, frame.variables, handler, None)
+                return self._act(frame, step, report, report.step, frame.variables, handler)
             return self._loop(frame, step, report, items, handler)
         except KctlError as exc:
             return self._judged(failed(exc))
         except Exception as exc:  # noqa: BLE001 - what nobody foresaw fails a step; the final ones are done all the same
             return failed(OperationFailed(f"unexpected {type(exc).__name__}: {exc}"))
+
+    def _choice(self, frame: Frame, step: Step, report: StepReport, items: list[Any] | None) -> Choice:
+        """What somebody says to it, who has seen its plan when that is wanted and it is one. Raises KctlError."""
+        self._asked = report
+        if self._settings.diff and step.is_operation and items is None:
+            self._secrets_made(frame, step, frame.variables)
+            show_plan(self._ready(frame, step, report, frame.variables), self._outside)
+            self._planned = report
+        choice = self._outside.person.choose(report)
+        self._asked = None
+        if choice is Choice.STOP:
+            raise NotConfirmed("not confirmed", hint="")
+        return choice
 
     def _reason_against(self, frame: Frame, part: Part, step: Step) -> str | None:
         if frame.depth == 1 and part == "steps":
@@ -296,7 +298,7 @@ class Engine:
             result = self._item(frame, step, report, variables, handler)
             results.append(result)
             if result.failed and result.message:
-                self._note(report, result.message)
+                self._note(report, f"[{index}] {result.message}")
             if step.kind in NAMING and isinstance(result.value, Mapping):
                 frame.variables.update(result.value)
             if result.failed and step.on_error == "fail" and not self._settings.check and self._can_change(step):
@@ -308,17 +310,16 @@ class Engine:
 
     def _item(self, frame: Frame, step: Step, report: StepReport, variables: dict[str, Any], handler: bool) -> Result:
         key = f"{report.step}[{variables['index']}]"
-        digest = digest_of(variables["item"])
         done = None if step.kind in PURE else self._journal.done(key)
         if done is not None:
-            self._journal.check_item(key, digest)
+            self._journal.check_item(key, variables["item"])
             return done.result
         try:
             reason = self._when(step, variables) if _of_each_item(step) else None
             if reason is not None:
                 result = skipped(reason)
             else:
-                result = self._act(frame, step, report, key, variables, handler, digest)
+                result = self._act(frame, step, report, key, variables, handler, looped=True)
         except KctlError as exc:
             result = self._judged(failed(exc))
         if step.kind not in PURE:
@@ -331,22 +332,20 @@ class Engine:
 
     def _act(
         self, frame: Frame, step: Step, report: StepReport, key: str, variables: Mapping[str, Any], handler: bool,
-        digest: str | None,
+        *, looped: bool = False,
     ) -> Result:  # fmt: skip
         """Do the step, or one item of it; the journal knows before. Raises KctlError."""
         named = self._secrets_made(frame, step, variables)
-        arguments = arguments_of(step, variables)
-        settings = settings_of(step, variables)
-        check_argv(step, arguments, self.redactor)
+        act = self._ready(frame, step, report, variables)
         inner = None
         if step.kind == "include":
-            inner = inner_frame(frame, key, arguments, settings, self._journal, self._outside, named)
+            inner = inner_frame(frame, key, act.arguments, act.settings, self._journal, self._outside, named)
             self._hide(inner.secrets)
         if step.kind not in PURE:
             self._journal.began(
-                key, name=step.name, kind=step.kind, repeatable=repeatable(step, arguments),
-                looks=step.is_operation and not self._can_change(step), handler=handler, arguments=arguments,
-                item_digest=digest,
+                key, name=step.name, kind=step.kind, repeatable=repeatable(step, act.arguments),
+                looks=step.is_operation and not self._can_change(step), handler=handler, arguments=act.arguments,
+                item_digest=self._journal.digest_of(variables["item"]) if looped else None,
                 included=None if inner is None else inner.entry,
             )  # fmt: skip
         if inner is not None:
@@ -356,13 +355,20 @@ class Engine:
             if failure is not None:
                 self._inner[report.step] = failure
             return result_of(failure, self.reports[first:])
-        act = Act(
-            frame, step, arguments, variables, settings,
+        diff = self._settings.diff and report is not self._planned
+        return self._judged(perform(act, self._outside, check=self._settings.check, diff=diff))
+
+    def _ready(self, frame: Frame, step: Step, report: StepReport, variables: Mapping[str, Any]) -> Act:
+        """Its arguments with their values. Raises KctlError."""
+        arguments = arguments_of(step, variables)
+        if step.kind == "confirm":
+            arguments = self.redactor.value(arguments)  # a person reads it
+        check_argv(step, arguments, self.redactor)
+        return Act(
+            frame, step, arguments, variables, settings_of(step, variables),
             lambda line: self._note(report, line),
             lambda value: self._outside.observer.planned(report, self.redactor.value(value)),
         )  # fmt: skip
-        result = perform(act, self._outside, check=self._settings.check, diff=self._settings.diff)
-        return self._judged(result)
 
     def _secrets_made(self, frame: Frame, step: Step, variables: Mapping[str, Any]) -> frozenset[str]:
         """Hide what the step makes of secrets; what it names of that."""
@@ -378,10 +384,10 @@ class Engine:
     def _judged(self, result: Result) -> Result:
         return dry.judged(result, uncertain=self._uncertain) if self._settings.check else result
 
-    def _note(self, report: StepReport, line: str) -> None:
-        said = cut(self.redactor.text(line))
-        report.note(said)
-        self._outside.observer.noted(report, said)
+    def _note(self, report: StepReport, text: str) -> None:
+        for said in map(cut, self.redactor.text(text).split("\n")):  # as a whole: secrets may go over lines
+            report.note(said)
+            self._outside.observer.noted(report, said)
 
 
 def _of_each_item(step: Step) -> bool:
@@ -389,7 +395,3 @@ def _of_each_item(step: Step) -> bool:
     if step.loop is None or not isinstance(step.when, str):
         return False
     return any(used.name in {"item", "index"} for used in parse(step.when).names)
-
-
-def _without_value(result: Result) -> Result:
-    return replace(result, value=None)

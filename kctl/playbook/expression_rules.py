@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.playbook.expressions import ExpressionError, Member, Used
 from kctl.suggestions import did_you_mean
+from kctl.text import encodable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -54,6 +55,8 @@ def _check(node: Any) -> None:
         raise ExpressionError(f"{kind} is not taken in expressions", node.lineno)
     if kind == "Const" and isinstance(node.value, int) and abs(node.value) >= 2**63:
         raise ExpressionError("a number that does not fit into 64 bits", node.lineno)
+    if kind == "Const" and isinstance(node.value, str) and not encodable(node.value):
+        raise ExpressionError("a text with half of a surrogate pair, which UTF-8 has not", node.lineno)
     if kind in {"Filter", "Test"}:
         _check_function(node, kind.lower())
     elif kind == "Call":

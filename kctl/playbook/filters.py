@@ -205,9 +205,7 @@ def _of_or(run: Evaluator, value: Any, attribute: Any, instead: Any) -> Any:
     return instead if isinstance(value, Missing) else value
 
 
-def _chosen(
-    run: Evaluator, value: Any, attribute: Any, test: Any, arguments: tuple[Any, ...], wanted: bool
-) -> list[Any]:
+def _chosen(run: Evaluator, value: Any, attribute: Any, test: Any, given: tuple[Any, ...], wanted: bool) -> list[Any]:
     from kctl.playbook.value_tests import TESTS
 
     items = _items(run, value)
@@ -216,7 +214,7 @@ def _chosen(
     function = TESTS.get(str(test))
     if function is None:
         raise run.fail(f"there is no test {test}", hint=", ".join(sorted(TESTS)))
-    return [each for each in items if run.apply(function, _of(run, each, attribute), *arguments) == wanted]
+    return [each for each in items if run.apply(function, _of(run, each, attribute), *given) == wanted]
 
 
 def select(run: Evaluator, value: Any, test: str, *arguments: Any) -> list[Any]:
@@ -392,12 +390,11 @@ def range_(run: Evaluator, start: int, stop: int | None = None, step: int = 1) -
 FILTERS: dict[str, Callable[..., Any]] = {
     "abs": abs_, "count": length, "d": default, "default": default, "difference": difference,
     "duration_ms": duration_ms, "first": first, "flatten": flatten, "float": float_, "fromjson": fromjson,
-    "human_duration": human_duration, "human_size": human_size, "int": int_,
-    "intersect": intersect, "items": items, "join": join, "keys": keys, "last": last, "length": length, "lines": lines,
-    "list": list_,
-    "lower": lower, "map": map_, "max": max_, "min": min_, "reject": reject, "rejectattr": rejectattr,
-    "replace": replace, "reverse": reverse, "round": round_, "select": select, "selectattr": selectattr,
-    "size_bytes": size_bytes, "sort": sort, "split": split, "string": string, "sum": sum_, "tojson": tojson,
-    "trim": trim, "unique": unique, "upper": upper, "values": values,
+    "human_duration": human_duration, "human_size": human_size, "int": int_, "intersect": intersect, "items": items,
+    "join": join, "keys": keys, "last": last, "length": length, "lines": lines, "list": list_, "lower": lower,
+    "map": map_, "max": max_, "min": min_, "reject": reject, "rejectattr": rejectattr, "replace": replace,
+    "reverse": reverse, "round": round_, "select": select, "selectattr": selectattr, "size_bytes": size_bytes,
+    "sort": sort, "split": split, "string": string, "sum": sum_, "tojson": tojson, "trim": trim, "unique": unique,
+    "upper": upper, "values": values,
 }  # fmt: skip
 FUNCTIONS: dict[str, Callable[..., Any]] = {"range": range_}

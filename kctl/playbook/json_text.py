@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from kctl.playbook.expressions import ExpressionError, Room
+from kctl.text import encodable
+
+_HALF = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
 
 
 def value_of_json(text: str) -> Any:
-    """The value. Raises ValueError for what is not JSON: NaN, numbers beyond a double, nesting that is too deep."""
+    """The value. Raises ValueError for what is not JSON: NaN, numbers beyond a double, nesting that is too deep, half
+    of a surrogate pair."""
     try:
         value = json.loads(text, parse_constant=_no_number, parse_float=_finite)
+        if _HALF.search(text) and not encodable(json.dumps(value, ensure_ascii=False)):
+            raise ValueError("half of a surrogate pair, which UTF-8 has not")
         return Room(characters=len(text)).take(value)
     except RecursionError:
         raise ValueError("nested too deeply") from None

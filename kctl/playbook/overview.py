@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from kctl.errors import KctlError
 from kctl.playbook.changes import can_change_step
 from kctl.playbook.model import MAX_INCLUDE_DEPTH, Playbook, Step
 from kctl.playbook.operations import Operations, operations
-from kctl.playbook.shipped import Found
+from kctl.playbook.shipped import Found, find, text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +110,11 @@ def shown(found: Found, playbook: Playbook, known: Operations | None = None) -> 
 
 
 def _steps(playbook: Playbook, known: Operations) -> Iterator[ShownStep]:
+    effects = _Effects(known)
     parts = (("steps", playbook.steps), ("on_failure", playbook.on_failure), ("finally", playbook.finally_))
     for part, steps in parts:
         for step in steps:
-            changes, dry_run = _effect(playbook, step, known, depth=0)
+            changes, dry_run = effects.of(playbook, step)
             name = step.arguments.get("playbook") if step.kind == "include" else None
             yield ShownStep(
                 step=step.id,
@@ -129,25 +131,33 @@ def _steps(playbook: Playbook, known: Operations) -> Iterator[ShownStep]:
             )
 
 
-def _effect(playbook: Playbook, step: Step, known: Operations, depth: int) -> tuple[bool, bool]:
-    """Whether a step can change something, and whether it can tell what before."""
-    if step.kind == "include":
-        return _of_included(playbook, step, known, depth)
-    changes = can_change_step(step, known)
-    return changes, not changes or (step.is_operation and known.find(step.kind).dry_run)
+class _Effects:
+    """Whether steps can change something, and whether they can tell what before. What is included many times is read
+    once for each depth."""
 
+    def __init__(self, known: Operations) -> None:
+        self._known = known
+        self._met: dict[tuple[Path, int], tuple[bool, bool]] = {}
 
-def _of_included(playbook: Playbook, step: Step, known: Operations, depth: int) -> tuple[bool, bool]:
-    """That of all steps of the included playbook; an unreadable one may do anything."""
-    from kctl.playbook.read import read
-    from kctl.playbook.shipped import find, text_of
+    def of(self, playbook: Playbook, step: Step, depth: int = 0) -> tuple[bool, bool]:
+        """An included playbook that cannot be read may do anything."""
+        if step.kind != "include":
+            changes = can_change_step(step, self._known)
+            return changes, not changes or (step.is_operation and self._known.find(step.kind).dry_run)
+        try:
+            found = find(str(step.arguments.get("playbook")), beside=playbook.source)
+            key = (found.path.resolve(), depth)
+            if key not in self._met:
+                self._met[key] = self._of_all(found, depth + 1)
+        except KctlError:
+            return True, False
+        return self._met[key]
 
-    try:
-        found = find(str(step.arguments.get("playbook")), beside=playbook.source)
-        included = read(text_of(found), source=found.path, file=found.file, known=known)
-    except KctlError:
-        return True, False
-    if depth >= MAX_INCLUDE_DEPTH:
-        return True, False
-    effects = [_effect(included, each, known, depth + 1) for each in included.all_steps()]
-    return any(changes for changes, _ in effects), all(dry_run for _, dry_run in effects)
+    def _of_all(self, found: Found, depth: int) -> tuple[bool, bool]:
+        from kctl.playbook.read import read
+
+        if depth > MAX_INCLUDE_DEPTH:
+            return True, False
+        included = read(text_of(found), source=found.path, file=found.file, known=self._known)
+        effects = [self.of(included, each, depth) for each in included.all_steps()]
+        return any(changes for changes, _ in effects), all(dry_run for _, dry_run in effects)

@@ -170,8 +170,8 @@ def _run(
     lines = [line for line in stderr.splitlines() if line.strip()]
     if len(lines) > MAX_LINES:
         note(f"… {len(lines) - MAX_LINES:,} lines before these")
-    for line in lines[-MAX_LINES:]:
-        note(line)
+    if lines:
+        note("\n".join(lines[-MAX_LINES:]))
     value: dict[str, Any] = {"stdout": stdout, "stderr": stderr, "truncated": cut or done.truncated}
     wrong = None
     if arguments.get("parse") == "json":

@@ -15,6 +15,7 @@ from kctl.playbook.model import Parameter, Playbook
 from kctl.secrets import Redactor, check_private, read_secret
 from kctl.strict_yaml import YamlMap, load
 from kctl.suggestions import did_you_mean
+from kctl.text import encodable
 from kctl.units import parse_duration_ms, parse_size
 
 ENVIRONMENT = "KCTL_PARAM_"
@@ -22,6 +23,12 @@ MAX_FILE_BYTES = 1 << 20
 _INTEGER = re.compile(r"[-+]?[0-9]+")
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _WORDS = {"true": True, "false": False}
+_EXAMPLES = {
+    "duration": "for example 30s or 5m",
+    "size": "for example 512, 64MB or 1GiB",
+    "list": 'for example ["a", "b"]',
+    "mapping": 'for example {"a": 1}',
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +192,12 @@ def as_typed(parameter: Parameter, value: Any) -> Any:
     """The value, when it is one that the parameter can have. Raises InvalidFile; a secret is not repeated."""
     shown = "that" if parameter.secret else repr(value)[:80]
     wanted, fits = _TYPES[parameter.type]
+    if isinstance(value, str) and not encodable(value):
+        raise InvalidFile(f"{parameter.name} is no UTF-8 text")
     if value is None and not parameter.required:
         return None
     if not fits(value):
-        hint = _duration_or_size(parameter, value)
+        hint = _example(parameter, value)
         raise InvalidFile(f"{parameter.name} is {wanted}, not {shown}", hint=hint)
     if parameter.secret and isinstance(value, str) and len(value) < Redactor.SHORTEST:
         raise InvalidFile(f"{parameter.name} is a secret of fewer than {Redactor.SHORTEST} characters")
@@ -222,10 +231,10 @@ def _parses(parse: Any) -> Any:
     return fits
 
 
-def _duration_or_size(parameter: Parameter, value: Any) -> str | None:
-    if parameter.type not in {"duration", "size"}:
-        return "put it in quotes" if parameter.type == "string" and _is_number(value) else None
-    return "for example 30s or 5m" if parameter.type == "duration" else "for example 512, 64MB or 1GiB"
+def _example(parameter: Parameter, value: Any) -> str | None:
+    if parameter.type == "string":
+        return "put it in quotes" if _is_number(value) else None
+    return _EXAMPLES.get(parameter.type)
 
 
 _TYPES: dict[str, tuple[str, Any]] = {

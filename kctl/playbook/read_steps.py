@@ -26,7 +26,7 @@ STEP_KEYS = {
     "until": "An expression; the step is repeated until it is true.",
     "retries": "How often it is repeated when it fails, or until `until` is true; 3 with `until`, else 0.",
     "delay": "The time before each repetition; 5s when not given.",
-    "timeout": "The longest that it may take: the operation's own --timeout; a program of `run` is ended.",
+    "timeout": "The operation's own --timeout: of all it waits for, or of each answer; a program of `run` is ended.",
     "on_error": "fail, or continue with the next step.",
     "accept": "Exit codes that are no failure; [0] when not given.",
     "context": "The cluster of this step, instead of the run's.",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
+from kctl.playbook.model import Step
 from kctl.playbook.states import Result, State
 from kctl.secrets import Redactor
 
+Part = Literal["steps", "on_failure", "finally"]
 MAX_VALUE_BYTES = 64 << 10
 MAX_NOTES = 100
 MAX_TEXT = 4000  # characters of a message, a hint, a note
@@ -24,7 +26,7 @@ class StepReport:
 
     step: str
     name: str
-    part: str
+    part: Part
     operation: str
     state: State | None
     changed: bool
@@ -64,6 +66,18 @@ class StepReport:
         self.hint = None if self.hint is None else redactor.text(self.hint)
         self.value = redactor.value(self.value)
         self.notes = [redactor.text(note) for note in self.notes]
+
+
+def report_of(step: Step, part: Part, *, prefix: str, number: int, of: int, depth: int) -> StepReport:
+    """The report of a step of which nothing is known yet."""
+    included = step.arguments.get("playbook") if step.kind == "include" else None
+    return StepReport(
+        step=prefix + step.id, name=step.name, part=part,
+        operation=f"{step.kind} {included}" if included else step.kind,
+        state=None, changed=False, exit_code=None, message=None, hint=None, attempts=0, items=None,
+        started_at=None, duration_ms=0, value=None, value_omitted=False, notes=[], before=False,
+        file=step.where.file, line=step.where.line, number=number, of=of, depth=depth,
+    )  # fmt: skip
 
 
 def cut(text: str) -> str:

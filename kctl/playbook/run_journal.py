@@ -178,11 +178,6 @@ def _apply(state: RunState, entry: Mapping[str, Any]) -> None:
         state.ended = dict(entry)
 
 
-def digest_of(item: Any) -> str:
-    """By which the item of a loop is known again."""
-    return hashlib.sha256(json.dumps(item, sort_keys=True).encode()).hexdigest()[:32]
-
-
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 
@@ -212,10 +207,16 @@ class RunJournal:
         begun = self.state.begun.get(key)
         return None if begun is None or begun.included is None else dict(begun.included)
 
-    def check_item(self, key: str, digest: str) -> None:
+    def digest_of(self, item: Any) -> str | None:
+        """By which the item of a loop is known again; None when a secret is in it, which could be guessed by it."""
+        if self.redactor.value(item) != item:
+            return None
+        return hashlib.sha256(json.dumps(item, sort_keys=True).encode()).hexdigest()[:32]
+
+    def check_item(self, key: str, item: Any) -> None:
         """Raise Refused when the item of a loop is another one than when it was done."""
-        begun = self.state.begun.get(key)
-        if begun is not None and begun.item_digest not in {None, digest}:
+        begun, digest = self.state.begun.get(key), self.digest_of(item)
+        if begun is not None and digest is not None and begun.item_digest not in {None, digest}:
             raise Refused(
                 f"the loop has another item than before at {key}", hint=f"--redo {without_items(key)} begins it again"
             )
@@ -228,7 +229,10 @@ class RunJournal:
     def step_ended(self, key: str, result: Result, *, fatal: bool, handler: bool) -> None:
         """Raises OperationFailed."""
         value, whole = self._kept(result.value)
-        hidden = self.redactor.value(as_entry(result) | {"value": None})
+        hidden = as_entry(result) | {
+            each: None if said is None else self.redactor.text(said)
+            for each, said in (("message", result.message), ("hint", result.hint))
+        }
         self._append(
             Entry.STEP_ENDED, key=key, **(hidden | {"value": value}), whole=whole, fatal=fatal, handler=handler
         )
@@ -271,10 +275,13 @@ def folder() -> Path:
 
 
 def begin(header: Mapping[str, Any]) -> Journal:
-    """A new journal, held. header: what RUN_BEGAN says. Raises OperationFailed."""
+    """A new journal, held. header: what RUN_BEGAN says. Raises Refused when there can be none, OperationFailed."""
     now = datetime.now(timezone.utc)
     name = f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}Z-{os.getpid()}"
-    held = journal.create(folder() / f"{name}.jsonl")
+    try:
+        held = journal.create(folder() / f"{name}.jsonl")
+    except OperationFailed as exc:
+        raise Refused(exc.message, hint="nothing was done; XDG_STATE_HOME=/… names another folder for it") from exc
     try:
         held.append(Entry.RUN_BEGAN.value, format=FORMAT, run=name, pid=os.getpid(), **header)
     except BaseException:

@@ -18,7 +18,9 @@ FILE_NAME = "playbook.schema.json"
 _LAID_OUT = 3  # levels
 _EXPRESSION = {"type": "string", "pattern": r"\{\{.*\}\}"}
 _SCALAR = {"type": ["string", "number", "boolean"]}
-_DURATION = {"type": ["string", "number"]}
+_DURATION = {
+    "type": ["string", "number"], "minimum": 0, "pattern": r"\{\{|^\s*[0-9]+(\.[0-9]+)?\s*([mM][sS]|[smhdwSMHDW])?\s*$",
+}  # fmt: skip
 _CONDITION = {"type": ["string", "boolean"]}
 _TYPES: dict[str, dict[str, Any]] = {
     "flag": {"type": "boolean"},

@@ -78,6 +78,19 @@ def find(name: str, *, beside: Path | None = None) -> Found:
     raise NotFound(f"there is no playbook {name}", hint=meant or _HINT)
 
 
+def find_all(name: str) -> list[Found]:
+    """As `find`; for a folder all playbooks in it. Raises NotFound, also when a folder has none."""
+    try:
+        return [find(name)]
+    except NotFound:
+        if not Path(name).is_dir():
+            raise
+    found = list(in_folder(Path(name)))
+    if not found:
+        raise NotFound(f"there is no playbook in {name}", hint=_HINT)
+    return found
+
+
 def _is_file(path: Path) -> bool:
     """False as well for what cannot be the name of a file: too long, say."""
     try:

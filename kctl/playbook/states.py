@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -83,9 +84,11 @@ def of_items(results: Sequence[Result]) -> Result:
     states = {each.state for each in results}
     state = next((each for each in _ORDER if each in states), State.SKIPPED if results else State.OK)
     wrong = [each for each in results if each.state is state and each.message]
-    message = "; ".join(each.message or "" for each in wrong[:_TOLD])
-    if len(wrong) > _TOLD:
-        message += f"; and {len(wrong) - _TOLD:,} more"
+    times = Counter(each.message or "" for each in wrong)
+    said = [text if number == 1 else f"{text} ({number:,} times)" for text, number in times.items()]
+    message = "; ".join(said[:_TOLD])
+    if len(said) > _TOLD:
+        message += f"; and {len(said) - _TOLD:,} more"
     codes = [each.exit_code for each in results if each.state is state and each.exit_code is not None]
     return Result(
         state,

@@ -51,7 +51,7 @@ class World:
     slept: list[float] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
     yes: bool = True
-    choices: list[Choice] = field(default_factory=list)
+    choices: list[Choice | KeyboardInterrupt] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
 
     def done(self, name: str) -> int:
@@ -145,7 +145,11 @@ class _Person:
 
     def choose(self, report: Any) -> Choice:
         self.world.asked.append(report.step)
-        return self.world.choices.pop(0)
+        choice = self.world.choices.pop(0)
+        if isinstance(choice, KeyboardInterrupt):
+            raise choice
+        self.world.lines.append(f"asked {report.step}")
+        return choice
 
 
 class _Lines:

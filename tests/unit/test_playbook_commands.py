@@ -89,6 +89,16 @@ def test_lint_of_what_is_fine(folder: Path, capsys: pytest.CaptureFixture[str]) 
     assert (shown.out, shown.err) == ("", "2 playbooks: nothing is wrong\n")
 
 
+def test_lint_of_a_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.main(["playbook", "lint", ".", "./fine.yaml"]) == 2
+    shown = capsys.readouterr()
+    assert "bad.yaml:6:5: topic.create has no partitons" in shown.out
+    assert shown.err == "3 playbooks: 2 problems\n"
+    (folder / "empty").mkdir()
+    assert app.main(["playbook", "lint", "empty"]) == 4
+    assert "there is no playbook in empty" in capsys.readouterr().err
+
+
 def test_lint_shows_nothing_of_files_that_are_only_included(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "secrets.yaml").write_text("token: hunter2-token\nname: hunter2-name\n")
     (folder / "secrets").write_text("hunter2-line\n")

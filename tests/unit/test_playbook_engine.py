@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -196,8 +197,12 @@ def test_a_loop_that_fails() -> None:
     ending = run(_steps("- id: l\n  loop: [1, 2, 3]\n  assert: {that: item == 2, message: 'bad {{ item }}'}\n"), world)
     assert messages(ending)["l"] == "bad 1; bad 3"
     ending = run(_steps("- id: l\n  loop: '{{ range(100) }}'\n  assert: {that: item < 50}\n"), World())
-    assert (messages(ending)["l"] or "").endswith("; and 47 more")
-    assert len(ending.steps[0].notes) == 50
+    assert messages(ending)["l"] == "not true: item < 50 (50 times)"
+    assert (len(ending.steps[0].notes), ending.steps[0].notes[0]) == (50, "[50] not true: item < 50"), "which it was"
+    ending = run(
+        _steps("- id: l\n  loop: '{{ range(9) }}'\n  assert: {that: item < 0, message: 'bad {{ item }}'}\n"), World()
+    )
+    assert messages(ending)["l"] == "bad 0; bad 1; bad 2; and 6 more"
 
 
 def test_on_error_continue() -> None:
@@ -429,6 +434,14 @@ def test_a_dry_run_does_not_wait() -> None:
     assert messages(ending)["w"] == "seen.value == [] is not true now; a run waits for it"
 
 
+def test_a_dry_run_looks_once_at_what_an_operation_would_wait_for() -> None:
+    world = World(answers={"cluster.health": NotHealthy("broker 3 down")})
+    ending = run(_steps("- cluster.health: {wait: true}\n"), world, settings=Settings(check=True))
+    assert (ending.exit_code, world.calls) == (1, [("cluster.health", {"wait": False}, False)])
+    run(_steps("- cluster.health: {wait: true}\n"), world)
+    assert world.calls[-1] == ("cluster.health", {"wait": True}, False)
+
+
 def test_confirm() -> None:
     world = World()
     assert run(_steps("- confirm: 'Really {{ 1 + 1 }}?'\n"), world).exit_code == 0
@@ -614,6 +627,26 @@ def test_asked_before_each_step() -> None:
     assert (world.asked, ending.exit_code) == (["a", "b", "c"], 4)
 
 
+def test_asked_with_the_plan_in_sight() -> None:
+    world = World(choices=[Choice.DO, Choice.SKIP])
+    steps = "- id: a\n  topic.create: {names: [a]}\n- id: b\n  topic.create: {names: [b]}\n"
+    ending = run(_steps(steps), world, settings=Settings(ask=True, diff=True))
+    assert states(ending) == {"a": "changed", "b": "skipped"}
+    planned = "planned {0} [{{'topic': '{0}', 'result': 'would create'}}]"
+    assert world.lines == [
+        "began a", planned.format("a"), "asked a", "ended a changed", "began b", planned.format("b"), "asked b",
+        "ended b skipped",
+    ]  # fmt: skip
+
+
+def test_interrupted_where_it_asks() -> None:
+    """Nothing of the step began."""
+    world = World(choices=[KeyboardInterrupt()])
+    ending = run(_steps(THREE), world, settings=Settings(ask=True))
+    assert (ending.interrupted, states(ending)["a"]) == (True, "skipped")
+    assert messages(ending)["a"] == "interrupted before it began"
+
+
 def test_diff_shows_the_plan_before_it_acts() -> None:
     world = World()
     run(
@@ -659,6 +692,22 @@ def test_secrets_are_in_no_report() -> None:
     assert "aHVudGVyMjI=" not in shown
     assert ending.steps[0].notes == ["hello ***"]
     assert messages(ending)["fails"] == "no *** here"
+
+
+def test_what_a_program_says_over_lines() -> None:
+    """`base64` breaks what it prints."""
+    token = "hunter22" * 12
+    coded = b64encode(token.encode())
+    world = World(programs={"login": (0, b"", coded[:76] + b"\n" + coded[76:] + b"\nend\n")})
+    ending = run(SECRET, world, secrets={"pw": token, "words": '["correct"]'})
+    assert ending.steps[0].notes == ["***", "end"]
+
+
+def test_a_question_has_no_secret_in_it() -> None:
+    world = World()
+    run(f"{HEAD}parameters: {{pw: {{secret: true}}}}\nsteps:\n- confirm: 'Use {{{{ pw }}}}, {{{{ pw | upper }}}}?'\n",
+        world, secrets={"pw": "hunter22"})  # fmt: skip
+    assert world.asked == ["Use ***, ***?"]
 
 
 MADE = f"""\

@@ -151,6 +151,7 @@ def test_values(source: str, value: Any) -> None:
         ("'5' | human_duration", 6, "not negative", "| int"),
         ("'{' | fromjson", 6, "not JSON", ""),
         ("{1: 2}", 1, "a key is text", ""),
+        ("n ~ '\\ud800'", 4, "half of a surrogate pair", ""),
     ],
 )
 def test_errors_say_where_and_what_was_meant(source: str, offset: int, says: str, hint: str) -> None:

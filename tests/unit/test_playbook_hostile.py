@@ -53,6 +53,20 @@ def test_a_hostile_playbook_is_not_run(folder: Path, capsys: pytest.CaptureFixtu
     assert len(capsys.readouterr().err) < 20_000
 
 
+def test_includes_of_includes_are_looked_at_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Eight levels of sixty each would be 168,000,000,000,000 steps."""
+    for level in range(8):
+        steps = "".join(f"- {{id: s{number}, include: f{level + 1}.yaml}}\n" for number in range(60))
+        (folder / f"f{level}.yaml").write_text(f"{HEAD}steps:\n{steps}")
+    (folder / "f8.yaml").write_text(f"{HEAD}steps:\n- run: [touch, a]\n")
+    started = time.process_time()
+    assert app.main(["playbook", "lint", "f0.yaml"]) == 0
+    assert app.main(["playbook", "show", "f0.yaml"]) == 0
+    assert app.main(["playbook", "run", "f0.yaml"]) == 4, "nobody said yes"
+    assert "60 of 60 steps can change something" in capsys.readouterr().err
+    assert time.process_time() - started < 10
+
+
 def test_escape_sequences(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In a message: on stderr, in the table and in JUnit XML. A name cannot have them."""
     step = f'- id: a\n  assert: {{that: 1 == 2, message: "{ESCAPES}"}}\n'
@@ -133,6 +147,17 @@ def test_a_report_that_cannot_be_written(
     (folder / "h.yaml").write_text(f"{HEAD}steps:\n- assert: 1 == 1\n")
     assert app.main(["playbook", "run", "h.yaml", "--junit", "j.xml"]) == 5
     assert "No space left on device" in capsys.readouterr().err
+
+
+def test_a_journal_that_cannot_begin(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "h.yaml").write_text(f"{HEAD}steps:\n- run: [touch, a]\n")
+    (folder / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "file"))
+    assert app.main(["playbook", "run", "h.yaml", "--yes"]) == 4
+    assert "XDG_STATE_HOME=/… names another folder" in capsys.readouterr().err
+    assert not (folder / "a").exists()
 
 
 def test_texts_for_people_are_cut() -> None:

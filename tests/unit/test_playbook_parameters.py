@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
+import re
+import time
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given
@@ -95,7 +97,7 @@ def test_texts_become_values(given: str, value: Any) -> None:
         (["share=1e999"], "share is a number, not inf"),
         (["share=inf"], "share is a number"),
         (["force=yes"], "p: force is true or false, not 'yes'"),
-        (["configs=a"], "p: configs is a mapping, not 'a'"),
+        (["configs=a"], "p: configs is a mapping, not 'a' (for example {\"a\": 1})"),
         (["configs=[1]"], "configs is a mapping"),
         (["brokers=[1"], "brokers is a list"),
         (["every=soon"], "p: every is a duration, not 'soon' (for example 30s or 5m)"),
@@ -215,6 +217,10 @@ SECRET = 'pa"ss/wö\nrd'
         base64.b64encode(f"u:{SECRET}".encode()).decode(),
         base64.b64encode(f"us:{SECRET} and more".encode()).decode(),
         f"https://u:{quote(SECRET, safe='')}@host",
+        f"https://host/?q={quote_plus(SECRET)}&{quote(SECRET)}",
+        ascii(SECRET),
+        json.dumps({"body": json.dumps({"a": SECRET})}),
+        repr(SECRET.encode()),
         f"error: {SECRET} is not a user",
     ],
 )
@@ -230,6 +236,45 @@ def test_values_are_hidden_deeply() -> None:
     value = {"hunter22": ["a hunter22 b", {"x": ("token-1", 123456, 1234567, True, None, 1.5)}]}
     assert redactor.value(value) == {"***": ["a *** b", {"x": ["***", "***", 1234567, True, None, 1.5]}]}
     assert redactor.text("hunter2") == "hunter2"
+
+
+LONG = "hunter2-and-more, as long as tokens are: " + "0123456789abcdef" * 5
+
+
+@pytest.mark.parametrize(
+    ("shown", "hidden"),
+    [
+        (f"{LONG[:40]!r} is no number", "'***' is no number"),
+        (f"«{LONG[:50]}…» is no topic", "«***…» is no topic"),
+        (f"{LONG[:20]}", "***"),
+        (f"{LONG[:20]} and {LONG[:30]!r}", f"{LONG[:20]} and '***'"),
+        (f"{LONG[:11]}", LONG[:11]),
+        (f"x{LONG[5:60]}", f"x{LONG[5:60]}"),
+    ],
+)
+def test_a_secret_that_is_cut_off(shown: str, hidden: str) -> None:
+    """In what is said. A value that is the beginning of a secret address is none: a host, say."""
+    assert Redactor([LONG]).text(shown) == hidden
+    assert Redactor([LONG]).value([shown]) == [shown]
+    assert Redactor([LONG, LONG[:20]]).text(f"{LONG[:40]!r}") == "'***'", "also when its beginning is one by itself"
+
+
+@pytest.mark.parametrize("text", [LONG, f"user:{LONG}", f"us:{LONG} and more"])
+@pytest.mark.parametrize("width", [64, 76])
+def test_base64_is_broken_into_lines(text: str, width: int) -> None:
+    coded = base64.b64encode(text.encode()).decode()
+    shown = "\r\n".join(coded[at : at + width] for at in range(0, len(coded), width))
+    hidden = Redactor([LONG]).value(f"a\n{shown}\nb")
+    assert re.fullmatch(r"a\n.{0,8}\*\*\*.{0,16}\nb", hidden), hidden
+    assert Redactor([LONG]).text("a\nb") == "a\nb"
+    assert re.fullmatch(r"a .{0,8}\*\*\*.{0,16} b", Redactor([LONG]).text(" ".join(f"a {shown} b".split())))
+
+
+@pytest.mark.parametrize("shown", ["x1y2" * 50_000, "x1y2x1y2x1y2'" * 20_000, "x1y2x1y2x1y2x1 " * 20_000])
+def test_hiding_takes_no_longer_than_the_text_is(shown: str) -> None:
+    redactor, started = Redactor(["x1y2" * 10_000]), time.process_time()
+    redactor.text(shown)
+    assert time.process_time() - started < 5
 
 
 def test_a_secret_within_a_secret() -> None:

@@ -388,6 +388,32 @@ steps:
     assert "hunter22" not in path.read_text()
 
 
+def test_no_digest_of_a_secret() -> None:
+    """A weak one could be guessed by it. The other items are known again."""
+    text = """\
+playbook: 1
+name: p
+parameters: {pw: {secret: true}}
+steps:
+- id: each
+  loop: ["{{ pw }}", "{{ pw | upper }}"]
+  lag: {groups: ["{{ item }}"]}
+- id: each-public
+  loop: [public]
+  lag: {groups: ["{{ item }}"]}
+- id: check
+  topic.list: {}
+"""
+    world = World(answers={"topic.list": NotHealthy("behind")})
+    run(text, world, secrets={"pw": "hunter22"}, journaled=True)
+    (path,) = run_journal.runs()
+    entries = [json.loads(line) for line in path.read_text().splitlines()]
+    began = [each for each in entries if each["step"] == "step began" and each["key"].startswith("each")]
+    assert [each["item_digest"] is None for each in began] == [True, True, False]
+    world.answers["topic.list"] = 0
+    assert resume(world, secrets={"pw": "hunter22"}).exit_code == 0
+
+
 def test_values_that_are_too_large_are_not_kept() -> None:
     world = World(answers={"topic.list": ["x" * 1000] * 1000, "lag": NotHealthy("behind")})
     text = "playbook: 1\nname: p\nsteps:\n- id: a\n  topic.list: {}\n  register: r\n"

@@ -61,6 +61,8 @@ def test_the_shipped_playbooks_hold(path: Path) -> None:
         HEAD + "steps:\n- topic.create: {names: a, partitions: '{{ n }}', config: {a: 1}}\n  retries: '{{ n }}'",
         HEAD + "steps:\n- topic.create: {names: ['{{ a }}', b], config: [a=b], if_not_exists: '{{ yes }}'}",
         HEAD + "steps:\n- lag.check: {by: '{{ by }}', max_lag: 3}\n  loop: '{{ xs }}'\n  delay: 5",
+        HEAD
+        + "steps: [wait: 1.5 h, wait: 200ms, wait: 3, wait: '{{ t }}', lag: {}]\nfinally: [{lag: {}, timeout: 10S}]",
         HEAD + "parameters: {a: {type: size, default: 1GiB, description: x}}\nsteps: [lag: {}]\nfinally: [lag: {}]",
     ],
 )
@@ -91,6 +93,9 @@ def test_taken(text: str) -> None:
         HEAD + "steps: [{lag: {}, on_error: ignore}]",
         HEAD + "steps: [{lag: {}, retries: -1}]",
         HEAD + "steps: [{lag: {}, accept: [256]}]",
+        HEAD + "steps: [{lag: {}, timeout: fast}]",
+        HEAD + "steps: [wait: '1:30']",
+        HEAD + "steps: [wait: -1]",
         HEAD + "steps: [lag: {}]\nparameters: {a: {type: int}}",
     ],
 )

@@ -1,0 +1,74 @@
+"""The report as JUnit XML: what CI systems count of it."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from kctl.playbook.report import RunReport, StepReport
+from kctl.playbook.report_junit import junit
+from kctl.playbook.states import State
+
+
+def _step(step: str, state: State | None, code: int | None = 0, operation: str = "lag", ms: int = 1000) -> StepReport:
+    return StepReport(
+        step, step, "steps", operation, state, False, code, f"{step} said", None, 1, None, None, ms, None, False, [],
+        False, "p.yaml", 3, 1, 1, 0,
+    )  # fmt: skip
+
+
+def _suite(*steps: StepReport, check: bool = False) -> ET.Element:
+    report = RunReport(
+        None, "p", "p.yaml", "d", None, None, check, "ok", 0, None, "2026-01-01T00:00:00.000Z", "", 2000, {}, {},
+        list(steps),
+    )  # fmt: skip
+    return ET.fromstring(junit(report))[0]
+
+
+def _counts(suite: ET.Element) -> dict[str, int]:
+    """As the attributes have them, and the elements."""
+    said = {key: int(suite.get(key, "")) for key in ("tests", "failures", "errors", "skipped")}
+    found = {
+        key: len(list(suite.iter(tag)))
+        for key, tag in zip(said, ("testcase", "failure", "error", "skipped"), strict=True)
+    }
+    assert said == found
+    return said
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "check", "tag", "kind"),
+    [
+        (State.OK, 0, False, None, None),
+        (State.CHANGED, 0, False, None, None),
+        (State.WOULD_CHANGE, 0, True, None, None),
+        (State.SKIPPED, None, False, "skipped", None),
+        (None, None, False, "skipped", None),
+        (State.FAILED, 1, False, "failure", "exit code 1"),
+        (State.FAILED, 5, False, "error", "exit code 5"),
+        (State.UNKNOWN, None, True, "skipped", None),  # a dry run cannot know
+        (State.UNKNOWN, None, False, "error", "interrupted"),  # or a job that was cancelled looks fine
+    ],
+)
+def test_what_a_step_is(state: State | None, code: int | None, check: bool, tag: str | None, kind: str | None) -> None:
+    suite = _suite(_step("a", state, code), check=check)
+    assert _counts(suite)["tests"] == 1
+    found = next(suite.iter("testcase")).find(tag or "skipped")
+    assert (found is not None) == (tag is not None)
+    if found is not None:
+        assert (found.get("type"), found.get("message")) == (kind, "a said")
+
+
+def test_what_is_included_counts_once() -> None:
+    """A failure, and its time, are those of the step; an include that failed by itself is told."""
+    steps = [
+        _step("in", State.FAILED, 1, "include other", 2000), _step("in/a", State.OK), _step("in/b", State.FAILED, 1),
+        _step("each", State.OK, 0, "include other", 2000), _step("each[0]/a", State.OK), _step("each[1]/a", State.OK),
+        _step("broken", State.FAILED, 5, "include other"), _step("broken[0]/a", State.OK),
+        _step("not", State.SKIPPED, None, "include other"), _step("in-other", State.OK),
+    ]  # fmt: skip
+    suite = _suite(*steps)
+    names = [case.get("name", "").split(":")[0] for case in suite.iter("testcase")]
+    assert names == ["in/a", "in/b", "each[0]/a", "each[1]/a", "broken", "broken[0]/a", "not", "in-other"]
+    assert _counts(suite) == {"tests": 8, "failures": 1, "errors": 1, "skipped": 1}
