@@ -26,8 +26,15 @@ MaxGap = Annotated[
 MaxIsr = Annotated[
     str | None, typer.Option("--max-isr-time", metavar="DURATION", help="The longest until all replicas are in sync.")
 ]
+MaxLeader = Annotated[
+    str | None, typer.Option("--max-leader-time", metavar="DURATION", help="The longest until there is a new leader.")
+]
+MaxController = Annotated[
+    str | None,
+    typer.Option("--max-controller-time", metavar="DURATION", help="The longest until there is a new controller."),
+]
 HooksFile = Annotated[
-    Path | None, typer.Option("--hooks", metavar="FILE", help="Commands that break brokers kctl did not set up (YAML).")
+    Path | None, typer.Option("--hooks", metavar="FILE", help="Commands that break what kctl did not set up (YAML).")
 ]
 Report = Annotated[
     Path | None, typer.Option("--report", metavar="FOLDER", help="Write report.json, report.md and plots there.")
@@ -44,6 +51,8 @@ def leader_election(
     rate: Rate = 300,
     max_gap: MaxGap = None,
     max_isr_time: MaxIsr = None,
+    max_leader_time: MaxLeader = None,
+    max_controller_time: MaxController = None,
     hooks: HooksFile = None,
     report: Report = None,
     dry_run: DryRun = False,
@@ -56,8 +65,10 @@ def leader_election(
 
     Example: kctl validate leader-election --max-gap 30s --yes
     """
-    _run(ctx, ["leader-election"], acks, idempotence, min_insync_replicas, rate, max_gap, max_isr_time, hooks, report,
-         dry_run=dry_run)  # fmt: skip
+    budgets = (max_gap, max_isr_time, max_leader_time, max_controller_time)
+    _run(
+        ctx, ["leader-election"], acks, idempotence, min_insync_replicas, rate, budgets, hooks, report, dry_run=dry_run
+    )
 
 
 @app.command("controller-election")
@@ -69,6 +80,8 @@ def controller_election(
     rate: Rate = 300,
     max_gap: MaxGap = None,
     max_isr_time: MaxIsr = None,
+    max_leader_time: MaxLeader = None,
+    max_controller_time: MaxController = None,
     hooks: HooksFile = None,
     report: Report = None,
     dry_run: DryRun = False,
@@ -79,8 +92,19 @@ def controller_election(
 
     Example: kctl validate controller-election --yes
     """
-    _run(ctx, ["controller-election"], acks, idempotence, min_insync_replicas, rate, max_gap, max_isr_time, hooks,
-         report, dry_run=dry_run)  # fmt: skip
+    budgets = (max_gap, max_isr_time, max_leader_time, max_controller_time)
+    _run(
+        ctx,
+        ["controller-election"],
+        acks,
+        idempotence,
+        min_insync_replicas,
+        rate,
+        budgets,
+        hooks,
+        report,
+        dry_run=dry_run,
+    )
 
 
 @app.command("rolling-restart")
@@ -92,6 +116,8 @@ def rolling_restart(
     rate: Rate = 300,
     max_gap: MaxGap = None,
     max_isr_time: MaxIsr = None,
+    max_leader_time: MaxLeader = None,
+    max_controller_time: MaxController = None,
     hooks: HooksFile = None,
     report: Report = None,
     dry_run: DryRun = False,
@@ -103,8 +129,10 @@ def rolling_restart(
 
     Example: kctl validate rolling-restart --max-gap 10s --yes
     """
-    _run(ctx, ["rolling-restart"], acks, idempotence, min_insync_replicas, rate, max_gap, max_isr_time, hooks, report,
-         dry_run=dry_run)  # fmt: skip
+    budgets = (max_gap, max_isr_time, max_leader_time, max_controller_time)
+    _run(
+        ctx, ["rolling-restart"], acks, idempotence, min_insync_replicas, rate, budgets, hooks, report, dry_run=dry_run
+    )
 
 
 @app.command("unclean-election")
@@ -116,6 +144,8 @@ def unclean_election(
     rate: Rate = 300,
     max_gap: MaxGap = None,
     max_isr_time: MaxIsr = None,
+    max_leader_time: MaxLeader = None,
+    max_controller_time: MaxController = None,
     hooks: HooksFile = None,
     report: Report = None,
     dry_run: DryRun = False,
@@ -125,14 +155,16 @@ def unclean_election(
     On a topic of its own with two replicas and unclean.leader.election.enable: its follower is paused, the leader goes
     on alone and gets kill -9, the follower is elected. With acks=all and min.insync.replicas=2 nothing that was
     acknowledged is lost; with --acks 1 or --min-insync-replicas 1 it is, and that is found. Writes stand still on
-    purpose: the budgets are not asked.
+    purpose: it has no budgets.
 
     Example: kctl validate unclean-election --yes
 
     Example: kctl validate unclean-election --acks 1 --yes
     """
-    _run(ctx, ["unclean-election"], acks, idempotence, min_insync_replicas, rate, max_gap, max_isr_time, hooks, report,
-         dry_run=dry_run)  # fmt: skip
+    budgets = (max_gap, max_isr_time, max_leader_time, max_controller_time)
+    _run(
+        ctx, ["unclean-election"], acks, idempotence, min_insync_replicas, rate, budgets, hooks, report, dry_run=dry_run
+    )
 
 
 @app.command("broker-loss")
@@ -144,6 +176,8 @@ def broker_loss(
     rate: Rate = 300,
     max_gap: MaxGap = None,
     max_isr_time: MaxIsr = None,
+    max_leader_time: MaxLeader = None,
+    max_controller_time: MaxController = None,
     hooks: HooksFile = None,
     report: Report = None,
     dry_run: DryRun = False,
@@ -154,8 +188,8 @@ def broker_loss(
 
     Example: kctl validate broker-loss --max-isr-time 2m --yes
     """
-    _run(ctx, ["broker-loss"], acks, idempotence, min_insync_replicas, rate, max_gap, max_isr_time, hooks, report,
-         dry_run=dry_run)  # fmt: skip
+    budgets = (max_gap, max_isr_time, max_leader_time, max_controller_time)
+    _run(ctx, ["broker-loss"], acks, idempotence, min_insync_replicas, rate, budgets, hooks, report, dry_run=dry_run)
 
 
 @app.command("zookeeper-loss")
@@ -167,17 +201,21 @@ def zookeeper_loss(
     rate: Rate = 300,
     max_gap: MaxGap = None,
     max_isr_time: MaxIsr = None,
+    max_leader_time: MaxLeader = None,
+    max_controller_time: MaxController = None,
+    hooks: HooksFile = None,
     report: Report = None,
     dry_run: DryRun = False,
 ) -> None:
     """Do without ZooKeeper for a while, and see that brokers serve on.
 
-    Only for clusters that kctl set up: all of its ZooKeepers get kill -9, and are started again.
+    All of its ZooKeepers get kill -9, and are started again: those of a cluster that kctl set up by signals, any others
+    by the commands under zookeeper: in --hooks.
 
     Example: kctl validate zookeeper-loss --yes
     """
-    _run(ctx, ["zookeeper-loss"], acks, idempotence, min_insync_replicas, rate, max_gap, max_isr_time, None, report,
-         dry_run=dry_run)  # fmt: skip
+    budgets = (max_gap, max_isr_time, max_leader_time, max_controller_time)
+    _run(ctx, ["zookeeper-loss"], acks, idempotence, min_insync_replicas, rate, budgets, hooks, report, dry_run=dry_run)
 
 
 @app.command("all")
@@ -189,6 +227,8 @@ def all_(
     rate: Rate = 300,
     max_gap: MaxGap = None,
     max_isr_time: MaxIsr = None,
+    max_leader_time: MaxLeader = None,
+    max_controller_time: MaxController = None,
     hooks: HooksFile = None,
     report: Report = None,
     dry_run: DryRun = False,
@@ -200,8 +240,8 @@ def all_(
 
     Example: kctl validate all --max-gap 30s --report reliability --yes
     """
-    _run(ctx, None, acks, idempotence, min_insync_replicas, rate, max_gap, max_isr_time, hooks, report,
-         dry_run=dry_run)  # fmt: skip
+    budgets = (max_gap, max_isr_time, max_leader_time, max_controller_time)
+    _run(ctx, None, acks, idempotence, min_insync_replicas, rate, budgets, hooks, report, dry_run=dry_run)
 
 
 @app.command("matrix")
@@ -225,14 +265,13 @@ def _run(
     idempotence: bool | None,
     min_insync_replicas: int | None,
     rate: int,
-    max_gap: str | None,
-    max_isr_time: str | None,
+    limits: tuple[str | None, ...],
     hooks: Path | None,
     report: Path | None,
     *,
     dry_run: bool,
 ) -> None:
-    """names: None for all."""
+    """names: None for all. limits: in the order of Budgets."""
     from kctl.commands.validate_run import run_scenarios
     from kctl.errors import UsageError
     from kctl.units import parse_duration_ms
@@ -241,10 +280,7 @@ def _run(
 
     if acks not in {"0", "1", "all"}:
         raise UsageError(f"--acks {acks} is none of 0, 1 and all")
-    budgets = Budgets(
-        max_gap_ms=None if max_gap is None else parse_duration_ms(max_gap),
-        max_isr_ms=None if max_isr_time is None else parse_duration_ms(max_isr_time),
-    )
+    budgets = Budgets(*(None if limit is None else parse_duration_ms(limit) for limit in limits))
     idempotent = acks == "all" if idempotence is None else idempotence
     wishes = Wishes(acks, idempotent, min_insync_replicas, float(rate), budgets)
     run_scenarios(invocation(ctx), names, wishes, hooks, report, dry_run=dry_run)

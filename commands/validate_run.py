@@ -79,6 +79,7 @@ def run_scenarios(
     """names: None for all. Raises NotHealthy when not all held, and what ended the run early."""
     from kctl.validate.plan import WAIT_S
     from kctl.validate.report import csv_rows, result_value, run_value
+    from kctl.validate.sentences import unmeasured_line
 
     wishes = replace(wishes, wait_s=inv.timeout_s(WAIT_S))
     results: list[Result] = []
@@ -101,9 +102,13 @@ def run_scenarios(
     shown = [result_value(result) for result in results]
     unwritten = _show(inv, prepared, value, results, lambda: result_tables(shown), lambda: csv_rows(shown))
     _raise(failed, unwritten)
+    for budget in value["unmeasured"]:
+        output.warn(unmeasured_line(budget))
     broken = [result.scenario for result in results if not result.verdict.ok]
     if broken:
         raise NotHealthy(f"{', '.join(broken)}: not all held", hint=f"the evidence is in {run.folder}")
+    if value["unmeasured"]:
+        raise NotHealthy("not every budget was measured", hint="a run with a fault that it waits for tells more")
 
 
 def run_matrix(inv: Invocation, hooks: Path | None, report: Path | None, *, dry_run: bool) -> None:
@@ -166,7 +171,7 @@ def _prepared(
         if leftovers.unfinished(cluster_id) and not dry_run:
             _clean_earlier(inv, target, client, cluster_id, hooks, wishes.wait_s)
             state = client.metadata(())
-        means = find_means(state.brokers, hooks)
+        means = find_means(state.brokers, hooks, target)
         with output.progress("looking at the cluster"):
             plan = make_plan(client, means, chosen, wishes, controller=read_controller(client).controller_id)
         for line in said_before(plan):
@@ -191,7 +196,7 @@ def _clean_earlier(
     from kctl.validate.means import cleaning_means
 
     inv.confirm_protected(f"Take back what an earlier validation of {target.name} left?", target=target)
-    means = cleaning_means(client.metadata(()).brokers, cluster_id, hooks)
+    means = cleaning_means(client.metadata(()).brokers, cluster_id, hooks, target)
     with undone_when_terminated(), output.progress("cleaning up", lines_every_s=_LINES_EVERY_S) as bar:
         for left in clean_earlier(means, target, cluster_id, told=bar.update, start_s=start_s):
             took = ", ".join([*left.topics, *(f"{'broker ' * node.isdigit()}{node}" for node in left.nodes)])

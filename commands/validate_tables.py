@@ -70,7 +70,8 @@ def question(plan: Plan) -> str:
 def result_tables(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
     """What was kept, and what each fault took. rows: of report.result_value. A single one has its partitions too."""
     one = [] if len(rows) != 1 else [_partition_table(rows[0])]
-    return [_kept_table(rows), _fault_table(rows), *one]
+    budgets = [_budget_table(rows)] if any(row["budgets"] for row in rows) else []
+    return [_kept_table(rows), _fault_table(rows), *budgets, *one]
 
 
 def _kept_table(rows: Sequence[Mapping[str, Any]]) -> Table:
@@ -115,6 +116,25 @@ def _fault_row(scenario: str, fault: Mapping[str, Any]) -> dict[str, str]:
     return {"scenario": scenario, "name": fault["name"], "at": f"{fault['at_s']:.1f} s", "longest_gap_ms": gap, **times}
 
 
+def _budget_table(results: Sequence[Mapping[str, Any]]) -> Table:
+    """A row for each validation and budget."""
+    from kctl.validate.sentences import OPTIONS, kept
+
+    rows = [
+        {**each, "scenario": result["scenario"], "budget": OPTIONS[each["budget"]], "told": kept(each)}
+        for result in results
+        for each in result["budgets"]
+    ]
+    columns = [
+        *([Column("scenario", name=True)] if len(results) > 1 else []),
+        Column("budget"),
+        Column("limit_ms", "LIMIT", _tenths, "right"),
+        Column("longest_ms", "LONGEST", _tenths, "right"),
+        Column("told", "KEPT", style=lambda row: "red" if row["kept"] is False else None),
+    ]
+    return Table(columns, rows)
+
+
 def _partition_table(result: Mapping[str, Any]) -> Table:
     rows = [{**row, "replicas": result["assignment"][row["partition"]]} for row in result["partitions"]]
     columns = [
@@ -148,7 +168,11 @@ def matrix_tables(matrix: Matrix) -> list[Table]:
 
 def seconds(value: int | None) -> str:
     """Milliseconds for people; nothing where nothing was to be waited for."""
-    return f"{value / 1000:.1f} s" if value else ""
+    return _tenths(value) if value else ""
+
+
+def _tenths(value: int) -> str:
+    return f"{value / 1000:.1f} s"
 
 
 def tell_results(inv: Invocation, results: Sequence[Result], *, matrix: bool) -> None:
@@ -166,8 +190,9 @@ def tell_results(inv: Invocation, results: Sequence[Result], *, matrix: bool) ->
     if inv.output in output.FOR_PEOPLE and sys.stdout.isatty() and not matrix:
         width = min(_WIDEST, shutil.get_terminal_size().columns)
         for result in results:
-            output.heading(f"\n{label(result)}: acknowledged writes per second")
-            output.write_text("\n".join(plot_lines(result.plot, width=width, plain=_plain())) + "\n")
+            output.write_text("")
+            output.heading(f"{label(result)}: acknowledged writes per second")
+            output.write_text("\n".join(plot_lines(result.plot, width=width, plain=_plain())))
 
 
 def _plain() -> bool:

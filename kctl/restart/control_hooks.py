@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePath
 
@@ -56,23 +56,35 @@ class HookControl:
             raise NotFound(f"the cluster has no broker {broker}", hint=f"it has {known}")
         argv = self._hooks.argv(act, self._brokers[broker])
         limit_s = min(self._hooks.timeout_s, timeout_s or self._hooks.timeout_s)
-        what = f"the command to {act} broker {broker} ({PurePath(argv[0]).name})"
-        lines: deque[str] = deque(maxlen=_TOLD_LINES)
-        try:
-            done = self._run(argv, timeout_s=limit_s, on_line=partial(_keep, lines), cwd=Path())
-        except TimedOut:
-            longer = f"`timeout` in {self._hooks.source}" if limit_s == self._hooks.timeout_s else "--broker-timeout"
-            raise TimedOut(
-                f"{what} did not end within {limit_s:g} s, and was killed",
-                hint=f"{_said(lines)}\n{longer} gives it longer; it gets no input, and what it starts must not keep "
-                "its output",
-            ) from None
-        if done.code != 0:
-            raise OperationFailed(
-                f"{what} ended with exit code {done.code}",
-                hint=_said(lines),
-                details={"broker": broker, "act": act, "returncode": done.code},
-            )
+        longer = f"`timeout` in {self._hooks.source}" if limit_s == self._hooks.timeout_s else "--broker-timeout"
+        details = {"broker": broker, "act": act}
+        run_command(argv, f"{act} broker {broker}", limit_s, longer=longer, details=details, run=self._run)
+
+
+def run_command(
+    argv: Sequence[str], does: str, limit_s: float, *, longer: str, details: Mapping[str, object],
+    run: Callable[..., Ended] = process.run_logged,
+) -> None:  # fmt: skip
+    """One command of hooks.yaml, to its end. does: for messages; longer: what gives it more time.
+
+    Raises TimedOut, and OperationFailed with its last lines when its exit code is not 0.
+    """
+    what = f"the command to {does} ({PurePath(argv[0]).name})"
+    lines: deque[str] = deque(maxlen=_TOLD_LINES)
+    try:
+        done = run(argv, timeout_s=limit_s, on_line=partial(_keep, lines), cwd=Path())
+    except TimedOut:
+        raise TimedOut(
+            f"{what} did not end within {limit_s:g} s, and was killed",
+            hint=f"{_said(lines)}\n{longer} gives it longer; it gets no input, and what it starts must not keep "
+            "its output",
+        ) from None
+    if done.code != 0:
+        raise OperationFailed(
+            f"{what} ended with exit code {done.code}",
+            hint=_said(lines),
+            details={**details, "returncode": done.code},
+        )
 
 
 def _keep(lines: deque[str], line: str) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kctl.restart.look import Seen
 
 NAMED = 3  # of many, by name
+NO_ZOOKEEPER = "without ZooKeeper a broker cannot start again"
 
 MinIsr = Mapping[str, int | KctlError]
 
@@ -90,7 +91,7 @@ def _some(names: Sequence[str]) -> str:
 def gate(seen: Seen, batch: Collection[int], brokers: Collection[int]) -> list[Blocker]:
     """Why `batch` may not go now. brokers: all of the run. Pure."""
     if seen.zookeeper is not None:
-        return [Blocker(None, None, f"without ZooKeeper a broker cannot start again: {seen.zookeeper}")]
+        return [Blocker(None, None, f"{NO_ZOOKEEPER}: {seen.zookeeper}")]
     found = blockers(seen.state, seen.min_isr, batch, seen.adding)
     named = {(b.topic, b.partition) for b in found}
     found += [

@@ -1,4 +1,4 @@
-"""hooks.yaml: the commands that stop and start brokers which kctl did not set up.
+"""hooks.yaml: the commands that stop and start brokers, and ZooKeepers, which kctl did not set up.
 
     stop: [ssh, "{host}", sudo, systemctl, stop, kafka]     # argv lists; no shell
     start: [ssh, "{host}", sudo, systemctl, start, kafka]
@@ -6,19 +6,26 @@
     timeout: 2m                                             # of one command
     brokers:                                                # other commands for single brokers
       3: {stop: […], start: […]}
+    zookeeper:                                              # for kctl validate zookeeper-loss
+      kill: [ssh, "{host}", sudo, systemctl, kill, -s, KILL, zookeeper]
+      start: [ssh, "{host}", sudo, systemctl, start, zookeeper]
+      servers:                                              # other commands for single ones
+        "zk3:2181": {kill: […], start: […]}
 
-{id}, {host}, {port} and {rack} are the broker's, as it tells them to clients; other braces are text.
+{id}, {host}, {port} and {rack} are the broker's, as it tells them to clients; {host} and {port} those of a ZooKeeper,
+as clients reach it; other braces are text.
 """
 
 from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
+from kctl.address import DEFAULT_ZOOKEEPER_PORT, Address, parse_address
 from kctl.errors import InvalidFile, NotFound, Refused, UsageError
 from kctl.model import Broker
 from kctl.restart.control import Act
@@ -32,6 +39,8 @@ DEFAULT_TIMEOUT_S = 120.0
 MAX_BYTES = 256 << 10
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]+)\}")
 _NAMES = ("id", "host", "port", "rack")
+ZOOKEEPER_ACTS: tuple[Act, ...] = ("kill", "start")
+_SERVER_NAMES = ("host", "port")
 # What a broker tells of itself goes into commands: nothing that ssh, say, takes for an option or a second word.
 _SAFE = re.compile(r"[A-Za-z0-9_.:%/@+][A-Za-z0-9_.:%/@+-]*")
 
@@ -39,13 +48,35 @@ Commands = Mapping[Act, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
+class ZookeeperHooks:
+    """source: the file. commands: for servers that are not in `single`, «host:port», and for what those do not say."""
+
+    source: str
+    commands: Commands
+    single: Mapping[str, Commands]
+
+    def argv(self, act: Act, server: Address) -> tuple[str, ...]:
+        """Raises Refused when there is none."""
+        template = self.single.get(str(server), {}).get(act) or self.commands.get(act)
+        if template is None:
+            raise Refused(
+                f"{self.source} has no command to {act} ZooKeeper {server}",
+                hint=f"add `{act}: [COMMAND, ARGUMENT, …]` under zookeeper:, or there under servers: {server}:",
+            )
+        where = f"under zookeeper: servers: {server}:"
+        return _filled(template, lambda name: _safe(getattr(server, name), name, f"ZooKeeper {server}", where))
+
+
+@dataclass(frozen=True, slots=True)
 class Hooks:
-    """source: the file. commands: for brokers that are not in `single`, and for what those do not say themselves."""
+    """source: the file. commands: for brokers that are not in `single`, and for what those do not say themselves.
+    zookeeper: None when the file has nothing for its servers."""
 
     source: str
     commands: Commands
     single: Mapping[int, Commands]
     timeout_s: float = DEFAULT_TIMEOUT_S
+    zookeeper: ZookeeperHooks | None = None
 
     def template(self, act: Act, broker: int) -> tuple[str, ...] | None:
         """The command as it is written; None when there is none."""
@@ -69,7 +100,7 @@ class Hooks:
                 f"{self.source} has no command to {act} broker {broker.id}",
                 hint=f"add `{act}: [COMMAND, ARGUMENT, …]`, for all brokers or under brokers: {broker.id}:",
             )
-        return tuple(_PLACEHOLDER.sub(lambda match: self._value(match[1], broker), word) for word in template)
+        return _filled(template, lambda name: self._value(name, broker))
 
     def _value(self, name: str, broker: Broker) -> str:
         value = getattr(broker, name)
@@ -80,13 +111,21 @@ class Hooks:
                 hint=f"give it commands of its own under brokers: {broker.id}:"
                 + (", or set broker.rack" if broker.host else ", or start it first"),
             )
-        text = str(value)
-        if not _SAFE.fullmatch(text):
-            raise Refused(
-                f"broker {broker.id} tells {printable(text)!r} as its {name}: that does not go into a command",
-                hint=f"give it commands of its own under brokers: {broker.id}:",
-            )
-        return text
+        return _safe(value, name, f"broker {broker.id}", f"under brokers: {broker.id}:")
+
+
+def _filled(template: tuple[str, ...], value: Callable[[str], str]) -> tuple[str, ...]:
+    return tuple(_PLACEHOLDER.sub(lambda match: value(match[1]), word) for word in template)
+
+
+def _safe(value: object, name: str, whose: str, where: str) -> str:
+    text = str(value)
+    if not _SAFE.fullmatch(text):
+        raise Refused(
+            f"{whose} tells {printable(text)!r} as its {name}: that does not go into a command",
+            hint=f"give it commands of its own {where}",
+        )
+    return text
 
 
 def read_hooks(path: Path) -> Hooks:
@@ -104,11 +143,11 @@ def parse_hooks(data: bytes | str, *, source: str) -> Hooks:
         raise InvalidFile(
             f"{source}: has no commands", hint="write for example: stop: [ssh, '{host}', systemctl, stop, kafka]"
         )
-    _check_keys(document, (*ACTS, "timeout", "brokers"))
+    _check_keys(document, (*ACTS, "timeout", "brokers", "zookeeper"))
     commands = _commands(document)
     timeout_s = _timeout(document) if "timeout" in document else DEFAULT_TIMEOUT_S
     brokers: dict[int, Commands] = {}
-    for broker, own in _map(document, "brokers").items():
+    for broker, own in _map(document, "brokers", "broker ids").items():
         where = document["brokers"].where(broker)
         if not isinstance(broker, int) or broker < 0:
             raise InvalidFile(f"{where}: {broker!r} is not a broker id")
@@ -116,9 +155,32 @@ def parse_hooks(data: bytes | str, *, source: str) -> Hooks:
             raise InvalidFile(f"{where}: broker {broker} has no commands", hint="write for example 3: {stop: [...]}")
         _check_keys(own, ACTS)
         brokers[broker] = _commands(own)
-    if not commands and not brokers:
+    zookeeper = _zookeeper(document, source) if "zookeeper" in document else None
+    if not commands and not brokers and zookeeper is None:
         raise InvalidFile(f"{source}: has no commands", hint=f"known: {', '.join(ACTS)}")
-    return Hooks(source, commands, brokers, timeout_s)
+    return Hooks(source, commands, brokers, timeout_s, zookeeper)
+
+
+def _zookeeper(document: YamlMap, source: str) -> ZookeeperHooks:
+    section = document["zookeeper"]
+    if not isinstance(section, YamlMap) or not section:
+        raise InvalidFile(
+            f"{document.where('zookeeper')}: zookeeper has no commands",
+            hint=f"write for example zookeeper: {{kill: [...], start: [...]}}; known: {', '.join(ZOOKEEPER_ACTS)}",
+        )
+    _check_keys(section, (*ZOOKEEPER_ACTS, "servers"))
+    single: dict[str, Commands] = {}
+    for server, own in _map(section, "servers", "servers, «host:port»").items():
+        where = section["servers"].where(server)
+        try:
+            address = parse_address(str(server), default_port=DEFAULT_ZOOKEEPER_PORT)
+        except UsageError as exc:
+            raise InvalidFile(f"{where}: {exc.message}", hint="write for example zk1.example:2181") from None
+        if not isinstance(own, YamlMap) or not own:
+            raise InvalidFile(f"{where}: ZooKeeper {address} has no commands", hint="write {kill: [...], start: [...]}")
+        _check_keys(own, ZOOKEEPER_ACTS)
+        single[str(address)] = _commands(own, _SERVER_NAMES)
+    return ZookeeperHooks(source, _commands(section, _SERVER_NAMES), single)
 
 
 def check_brokers(
@@ -136,9 +198,25 @@ def check_brokers(
         )
     for broker in brokers.values():
         for act in acts:
-            command = hooks.argv(act, broker)[0]
-            if shutil.which(command) is None:
-                raise NotFound(f"cannot run {printable(command)}: it is not there", hint=f"{hooks.source} names it")
+            _check_there(hooks.argv(act, broker), hooks.source)
+
+
+def check_servers(hooks: ZookeeperHooks, servers: Collection[Address]) -> None:
+    """As `check_brokers`, of the servers of the ensemble."""
+    unknown = sorted(hooks.single.keys() - {str(server) for server in servers})
+    if unknown:
+        raise NotFound(
+            f"{hooks.source} has commands for ZooKeeper {', '.join(unknown)}, which the ensemble has not got",
+            hint=f"its servers: {', '.join(map(str, servers))}",
+        )
+    for server in servers:
+        for act in ZOOKEEPER_ACTS:
+            _check_there(hooks.argv(act, server), hooks.source)
+
+
+def _check_there(argv: tuple[str, ...], source: str) -> None:
+    if shutil.which(argv[0]) is None:
+        raise NotFound(f"cannot run {printable(argv[0])}: it is not there", hint=f"{source} names it")
 
 
 def _check_keys(found: YamlMap, known: tuple[str, ...]) -> None:
@@ -148,10 +226,10 @@ def _check_keys(found: YamlMap, known: tuple[str, ...]) -> None:
             raise InvalidFile(f"{found.where(key)}: {key!r} is not known", hint=hint)
 
 
-def _map(document: YamlMap, key: str) -> YamlMap | dict[Any, Any]:
+def _map(document: YamlMap, key: str, what: str) -> YamlMap | dict[Any, Any]:
     value = document.get(key)
     if key in document and not isinstance(value, YamlMap):
-        raise InvalidFile(f"{document.where(key)}: {key} is a mapping of broker ids")
+        raise InvalidFile(f"{document.where(key)}: {key} is a mapping of {what}")
     return value if isinstance(value, YamlMap) else {}
 
 
@@ -166,11 +244,12 @@ def _timeout(document: YamlMap) -> float:
     return milliseconds / 1000
 
 
-def _commands(found: YamlMap) -> Commands:
-    return {act: _argv(found, act) for act in ACTS if act in found}
+def _commands(found: YamlMap, names: tuple[str, ...] = _NAMES) -> Commands:
+    return {act: _argv(found, act, names) for act in ACTS if act in found}
 
 
-def _argv(found: YamlMap, act: Act) -> tuple[str, ...]:
+def _argv(found: YamlMap, act: Act, names: tuple[str, ...]) -> tuple[str, ...]:
+    """names: of what may stand in braces."""
     value = found[act]
     if not isinstance(value, YamlList) or not value:
         raise InvalidFile(
@@ -185,8 +264,8 @@ def _argv(found: YamlMap, act: Act) -> tuple[str, ...]:
         if "\0" in text or (index == 0 and not text):
             raise InvalidFile(f"{value.where(index)}: {printable(text)!r} cannot be in a command")
         for match in _PLACEHOLDER.finditer(text):
-            if match[1] not in _NAMES:
-                hint = did_you_mean(match[1], _NAMES) or f"known: {', '.join(f'{{{name}}}' for name in _NAMES)}"
+            if match[1] not in names:
+                hint = did_you_mean(match[1], names) or f"known: {', '.join(f'{{{name}}}' for name in names)}"
                 raise InvalidFile(f"{value.where(index)}: {match[0]} is not known", hint=hint)
         words.append(text)
     if _PLACEHOLDER.search(words[0]):

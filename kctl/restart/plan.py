@@ -12,7 +12,7 @@ from kctl.errors import ConnectionFailed, NotAuthorized, NotFound, OperationFail
 from kctl.health.partitions import partitions_of
 from kctl.model import Broker
 from kctl.restart import journals
-from kctl.restart.gate import Blocker, Unprotected, fit, gate, said, unprotected
+from kctl.restart.gate import NO_ZOOKEEPER, Blocker, Unprotected, fit, gate, said, unprotected
 from kctl.restart.look import Cluster, Seen, may_be_down
 from kctl.restart.order import whole_order
 from kctl.restart.running import Clock, Options, Run
@@ -20,6 +20,11 @@ from kctl.restart.steps import Phase, RestartState, replay
 
 _PATIENCE_S = 10.0  # a cluster that has just been started settles within that
 _POLL_S = 1.0
+_ASK_BROKERS = (
+    "kctl cluster health tells what is wrong, and with --wait waits until it is mended; if only the replicas of one "
+    "broker are behind, --brokers N restarts that one"
+)
+_ASK_ZOOKEEPER = "kctl zk stat tells which servers answer; a majority has to (kctl cluster health asks brokers alone)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,13 +233,17 @@ def _plan(
     return RestartPlan(name, cluster_id, resumes.stem if resumes else None, done, tuple(rows), (), ())
 
 
+def _way_out(found: Sequence[Blocker]) -> str:
+    without = any(each.reason.startswith(NO_ZOOKEEPER) for each in found)
+    return _ASK_ZOOKEEPER if without else _ASK_BROKERS
+
+
 def refuse_blocked(plan: RestartPlan) -> None:
     """Raise Refused when a broker may not be taken down: nothing was changed."""
     if plan.blockers:
         raise Refused(
             f"no broker is taken down now: {said(plan.blockers)}",
-            hint="kctl cluster health tells what is wrong, and with --wait waits until it is mended; if only the "
-            "replicas of one broker are behind, --brokers N restarts that one",
+            hint=_way_out(plan.blockers),
             details={"blockers": [str(each) for each in plan.blockers]},
         )
 

@@ -29,8 +29,8 @@ Told = Callable[[str], None]
 def clean_up(
     held: Journal, means: Means, target: Target, *, outcome: str, start_s: float = START_S, told: Told | None = None
 ) -> None:
-    """Take back all that the journal says is left, and end it. Harmless when nothing is. start_s: as Breaker.mend has
-    it.
+    """Take back all that the journal says is left, and end it. Harmless when nothing is. start_s: for a
+    start, and never less than START_S.
 
     Raises OperationFailed with what could not be taken back: the journal is not ended then, and the next run tries.
     """
@@ -39,18 +39,10 @@ def clean_up(
         for path in left.evidence.glob("*/*.task"):  # has the login; its reader was killed before it took it
             path.unlink(missing_ok=True)
 
-    def answers(broker: int) -> bool:
-        return _answers(target, left, broker, max(start_s, START_S))
-
-    failures = []
-    for node, act in sorted(left.nodes.items(), key=lambda item: item[0].isdigit()):  # brokers need their ZooKeepers
-        (told or _silent)(f"starting {'broker ' * node.isdigit()}{node} again")
-        try:
-            Breaker(means, held).mend(node, act, answers, start_s)
-        except KctlError as exc:
-            failures.append(f"{node}: {exc.message}")
+    tell = told or _silent
+    failures = _mend(Breaker(means, held), left, target, max(start_s, START_S), tell)
     if left.topics:
-        (told or _silent)("deleting the topics of the validation")
+        tell("deleting the topics of the validation")
         try:
             delete_all(held, target, left.topics)
         except KctlError as exc:
@@ -61,6 +53,30 @@ def clean_up(
             hint="the next kctl validate of this cluster tries it again; kctl cluster status tells what runs",
         )
     held.append(END, outcome=outcome)
+
+
+def _mend(breaker: Breaker, left: Left, target: Target, start_s: float, told: Told) -> list[str]:
+    """Bring back all nodes; what could not be."""
+
+    def answers(broker: int) -> bool:
+        return _answers(target, left, broker, start_s)
+
+    failures = []
+    zookeepers = [node for node in left.nodes if not node.isdigit()]
+    if zookeepers:  # first: brokers need them
+        told(f"starting {', '.join(zookeepers)} again")
+        try:
+            breaker.start_zookeepers(start_s, zookeepers)
+        except KctlError as exc:
+            failures.append(f"{', '.join(zookeepers)}: {exc.message}")
+    for node, act in left.nodes.items():
+        if node.isdigit():
+            told(f"starting broker {node} again")
+            try:
+                breaker.mend(int(node), act, answers, start_s)
+            except KctlError as exc:
+                failures.append(f"{node}: {exc.message}")
+    return failures
 
 
 def _answers(target: Target, left: Left, broker: int, timeout_s: float) -> bool:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @dataclass
 class Experiment:
     """`with` starts consumer, producer and sampler, and kills what is left of them at the end: also after Ctrl-C. The
-    journals stay in `folder`, which exists and belongs to this user alone.
+    journals stay in `folder`, which exists and belongs to this user alone. doubts: go into the verdict.
 
     Starting raises what `start_producer` and Sampler raise; everything is stopped then.
     """
@@ -42,6 +42,7 @@ class Experiment:
     settings: ProducerSettings
     folder: Path
     faults: list[Fault] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
     producer: ProducerWorker = field(init=False)
     consumer: ConsumerWorker = field(init=False)
     sampler: Sampler = field(init=False)
@@ -111,4 +112,5 @@ class Experiment:
         return judge(
             self.settings.topic, self.settings.run, read_sent(self.folder), log, read_delivered(self.folder),
             faults=self.faults, recoveries=found, budgets=budgets, tolerated=tolerated,
+            doubts=self.doubts,
         )  # fmt: skip

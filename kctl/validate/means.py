@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kctl.deploy import faults, lifecycle
+from kctl.context import Target
+from kctl.deploy import lifecycle
 from kctl.deploy.host import LocalHost
 from kctl.deploy.layout import LOOPBACK, ClusterSpec
 from kctl.deploy.store import list_clusters
@@ -16,6 +17,7 @@ from kctl.journal import Journal
 from kctl.model import Broker
 from kctl.restart.control import Act, BrokerControl
 from kctl.validate.leftovers import DOWN, UP, brokers_of
+from kctl.validate.zookeepers import HookZookeepers, LocalZookeepers, ZookeeperControl, by_hooks
 
 if TYPE_CHECKING:
     from kctl.deploy.waiting import Progress
@@ -25,16 +27,13 @@ START_S = 180.0  # when it is brought back in a clean-up
 
 @dataclass(frozen=True)
 class Means:
-    """control: of brokers. spec: of kctl's own cluster; None for any other. told: by what it is done, for people."""
+    """control: of brokers. spec: of kctl's own cluster; None for any other. told: by what it is done, for people.
+    zookeepers: by what they are killed and started, or why they cannot be."""
 
     control: BrokerControl
     spec: ClusterSpec | None
     told: str
-
-    @property
-    def zookeepers(self) -> tuple[str, ...]:
-        """The ZooKeepers that can be killed and started, by name; none where kctl did not set them up."""
-        return () if self.spec is None else tuple(node.name for node in self.spec.zookeepers)
+    zookeepers: ZookeeperControl | str
 
     def log_folders(self, topic: str, partition: int) -> dict[int, Path]:
         """By broker, the folder of a partition's log, as far as there are some and this machine has them."""
@@ -58,23 +57,24 @@ def own_cluster(brokers: Collection[Broker]) -> ClusterSpec | None:
     return None
 
 
-def find_means(brokers: Mapping[int, Broker], hooks: Path | None, *, progress: Progress | None = None) -> Means:
+def find_means(
+    brokers: Mapping[int, Broker], hooks: Path | None, target: Target, *, progress: Progress | None = None
+) -> Means:
     """Raises Refused when the cluster is not kctl's and there are no hooks, NotFound when a hook's command is not here,
     and what reading hooks raises; for kctl's own clusters what `check_startable` raises."""
     from kctl.restart.control_hooks import HookControl
-    from kctl.restart.control_local import LocalControl
     from kctl.restart.hooks import check_brokers, read_hooks
 
     if hooks is not None:
         found = read_hooks(hooks)
         control = HookControl(found, brokers)
         check_brokers(found, brokers, tuple(control.acts))
-        return Means(control, None, f"by the commands of {hooks}")
+        return Means(control, None, f"by the commands of {hooks}", by_hooks(found, target))
     spec = own_cluster(brokers.values())
     if spec is None:
         raise Refused(
             "kctl did not set this cluster up, and so cannot break it",
-            hint="give --hooks FILE: the commands that kill, pause, stop and start its brokers",
+            hint="give --hooks FILE: the commands that kill, pause, stop and start its brokers, and its ZooKeepers",
         )
     running = lifecycle.running_nodes(spec)
     absent = [node.name for node in spec.nodes if node.name not in running]
@@ -85,31 +85,37 @@ def find_means(brokers: Mapping[int, Broker], hooks: Path | None, *, progress: P
             hint=f"kctl cluster start {spec.name} starts what is down; a validation begins with all in order",
         )
     lifecycle.check_startable(spec.name)
-    return Means(
-        LocalControl(spec.name, progress=progress), spec, f"by signals to the processes of cluster {spec.name}"
-    )
+    return _own_means(spec, progress)
 
 
-def cleaning_means(brokers: Mapping[int, Broker], cluster_id: str, hooks: Path | None) -> Means:
+def _own_means(spec: ClusterSpec, progress: Progress | None = None) -> Means:
+    from kctl.restart.control_local import LocalControl
+
+    control = LocalControl(spec.name, progress=progress)
+    return Means(control, spec, f"by signals to the processes of cluster {spec.name}", LocalZookeepers(spec))
+
+
+def cleaning_means(brokers: Mapping[int, Broker], cluster_id: str, hooks: Path | None, target: Target) -> Means:
     """Means to bring back what an earlier run took down, though not all brokers are there. brokers: those that are; the
     others are those of its journal.
 
     Raises Refused when nothing here can start what is down: what may be down is in the journals.
     """
     from kctl.restart.control_hooks import HookControl
-    from kctl.restart.control_local import LocalControl
     from kctl.restart.hooks import read_hooks
 
     spec = own_cluster(brokers.values())
     if hooks is None and spec is not None:
-        return Means(LocalControl(spec.name), spec, f"by signals to the processes of cluster {spec.name}")
+        return _own_means(spec)
     if hooks is None:
         raise Refused(
             f"an earlier validation of cluster {cluster_id} did not clean up, and kctl did not set this cluster up",
-            hint="give --hooks FILE: the commands that start its brokers",
+            hint="give --hooks FILE: the commands that start what it broke",
         )
     known = {**brokers_of(cluster_id), **brokers}
-    return Means(HookControl(read_hooks(hooks), known), None, f"by the commands of {hooks}")
+    found = read_hooks(hooks)
+    zookeepers = HookZookeepers(found, target.zookeeper_security)
+    return Means(HookControl(found, known), None, f"by the commands of {hooks}", zookeepers)
 
 
 class Breaker:
@@ -147,32 +153,39 @@ class Breaker:
         if self.told is not None:
             self.told(act, broker)
 
-    def kill_zookeepers(self) -> None:
-        """All at once. Raises as `cluster kill` does."""
-        spec, host = self._spec(), LocalHost()
-        for name in self.means.zookeepers:
-            self._journal.append(DOWN, node=name, act="kill")
-        for name in self.means.zookeepers:
-            lifecycle.inflict_fault(spec.name, faults.choose(host, spec, name), "kill", host=host)
+    @property
+    def _zookeepers(self) -> ZookeeperControl:
+        """Raises Refused when there is none."""
+        if isinstance(self.means.zookeepers, str):
+            raise Refused(self.means.zookeepers)
+        return self.means.zookeepers
 
-    def start_zookeepers(self, timeout_s: float) -> None:
-        lifecycle.start_cluster(self._spec().name, nodes=self.means.zookeepers, timeout_s=timeout_s)
-        for name in self.means.zookeepers:
+    def kill_zookeepers(self) -> None:
+        """All at once. Raises as ZookeeperControl does."""
+        for name in self._zookeepers.names:
+            self._journal.append(DOWN, node=name, act="kill")
+        self._zookeepers.kill()
+
+    def start_zookeepers(self, timeout_s: float, names: Sequence[str] | None = None) -> None:
+        """Until they serve. names: None for all."""
+        names = self._zookeepers.names if names is None else names
+        self._zookeepers.start(names, timeout_s=timeout_s)
+        for name in names:
             self._journal.append(UP, node=name)
 
-    def mend(self, node: str, act: str, answers: Callable[[int], bool], start_s: float = START_S) -> None:
-        """Bring back what was broken: the name of a ZooKeeper, or a broker's id; harmless when it is there.
+    def serving_zookeepers(self) -> list[str]:
+        """Those that serve now."""
+        return self._zookeepers.serving()
 
-        answers: whether a broker does, within a time. start_s: for a start, and never less than START_S.
+    def mend(self, broker: int, act: str, answers: Callable[[int], bool], start_s: float) -> None:
+        """Bring back a broker that was broken; harmless when it is there.
+
+        answers: whether a broker does, within a time. start_s: for a start.
         """
-        start_s = max(start_s, START_S)
-        if not node.isdigit():
-            lifecycle.start_cluster(self._spec().name, nodes=[node], timeout_s=start_s)
-            self._journal.append(UP, node=node)
-        elif act == "pause":
-            self._wake(int(node), answers, start_s)
+        if act == "pause":
+            self._wake(broker, answers, start_s)
         else:
-            self.start(int(node), timeout_s=start_s)
+            self.start(broker, timeout_s=start_s)
 
     def _wake(self, broker: int, answers: Callable[[int], bool], start_s: float) -> None:
         """It may have died meanwhile: then it cannot go on, and has to be started. A start that had nothing to do says
@@ -191,8 +204,3 @@ class Breaker:
         if asleep is not None and not answers(broker):
             raise OperationFailed(f"{asleep.message}; it was started, and does not answer", hint=asleep.hint)
         self._journal.append(UP, node=str(broker))
-
-    def _spec(self) -> ClusterSpec:
-        if self.means.spec is None:
-            raise Refused("kctl did not set up the ZooKeepers of this cluster")
-        return self.means.spec

@@ -18,7 +18,8 @@ from kctl.text import counted
 from kctl.validate import leftovers
 from kctl.validate.bystanders import Bystanders, without_two
 from kctl.validate.means import Means
-from kctl.validate.scenarios import Scenario, find
+from kctl.validate.scenarios import SCENARIOS, Scenario, find
+from kctl.validate.sentences import OPTIONS
 from kctl.validate.verdict import Budgets
 from kctl.zk.session import zookeeper
 
@@ -91,14 +92,31 @@ def make_plan(
     refuse_others(client, state.cluster_id)
     around = Bystanders(tuple(sorted(state.brokers)), controller)
     rows = _plan_all(chosen, around, means, wishes)
-    with LiveCluster(client.target, list(state.brokers.values())) as cluster:
-        seen = cluster.look(around.brokers)
+    seen = _look(client.target, state)
     suffering = unprotected(seen.state, seen.min_isr, around.brokers)
     if any(each.unclean for each in chosen):
         around = Bystanders.read(client, seen.state, controller)
         rows = _plan_all(chosen, around, means, wishes)
         suffering += _without_two(rows, seen)
     return Plan(client.target.name, state.cluster_id, around.brokers, means.told, rows, tuple(suffering))
+
+
+def _look(target: Target, state: ClusterState) -> Seen:
+    """Raises Refused when a broker does not answer: until its session ends a dead one is told of as before, and topics
+    may be made on it."""
+    deadline = Deadline(_PATIENCE_S)
+    with LiveCluster(target, list(state.brokers.values())) as cluster:
+        while True:
+            seen = cluster.look(state.brokers)
+            silent = sorted({*seen.silent, *(state.brokers.keys() - seen.state.brokers.keys())})
+            if not silent:
+                return seen
+            if deadline.expired:
+                raise Refused(
+                    f"broker {', '.join(map(str, silent))} {'does' if len(silent) == 1 else 'do'} not answer",
+                    hint="kctl broker list tells which do; a validation begins with all in order",
+                )
+            time.sleep(0.5)
 
 
 def _plan_all(
@@ -109,7 +127,22 @@ def _plan_all(
     if all(row.impossible for row in rows):
         why = "; ".join(dict.fromkeys(row.impossible for row in rows if row.impossible))
         raise (Refused if len(rows) > 1 else NotSupported)(f"{_names(rows)} cannot be done here: {why}")
+    _refuse_unmeasured([row for row in rows if row.impossible is None], around, wishes.budgets)
     return rows
+
+
+def _refuse_unmeasured(rows: Sequence[PlannedScenario], around: Bystanders, budgets: Budgets) -> None:
+    """A budget that nothing can break would be kept, and say nothing. Raises Refused."""
+    measured = {name for row in rows for name in find(row.scenario).measures}
+    if around.controller is not None and around.controller not in around.brokers:
+        measured.discard("max_controller_ms")  # no broker that is taken away is it
+    for name, option in OPTIONS.items():
+        if getattr(budgets, name) is not None and name not in measured:
+            able = [each.name for each in SCENARIOS if name in each.measures]
+            raise Refused(
+                f"{option}: {_names(rows)} cannot measure that here",
+                hint=f"leave it out, or take one that does: {', '.join(able)}",
+            )
 
 
 def _without_two(rows: Sequence[PlannedScenario], seen: Seen) -> list[Unprotected]:
@@ -136,8 +169,8 @@ def _impossible(scenario: Scenario, around: Bystanders, means: Means, least: int
     lacking = [act for act in scenario.acts if act not in means.control.acts]
     if lacking:
         return f"the hooks have no command to {' and to '.join(lacking)} each broker"
-    if scenario.zookeeper and not means.zookeepers:
-        return "kctl did not set up ZooKeepers of this cluster, and hooks have no command for them"
+    if scenario.zookeeper and isinstance(means.zookeepers, str):
+        return means.zookeepers
     if len(around.brokers) < 2 and not scenario.zookeeper:
         return "with one broker nothing can take over"
     if least > factor:

@@ -39,6 +39,7 @@ def result_value(result: Result) -> dict[str, Any]:
         "gap_before_ms": before,
         "gap_after_ms": after,
         **times(verdict.recoveries),
+        "budgets": [asdict(each) for each in verdict.budgets],
         "violated": verdict.violated,
         "breaches": [asdict(breach) for breach in verdict.breaches],
         "doubts": verdict.doubts,
@@ -110,13 +111,15 @@ def run_value(
     plan: Plan, run: str, folder: str, results: Sequence[Result], *, failed: str | None = None
 ) -> dict[str, Any]:
     """A whole run. failed: why it did not come to its end."""
+    unmeasured = unmeasured_by(results)
     return {
         "cluster": plan.cluster,
         "cluster_id": plan.cluster_id,
         "brokers": list(plan.brokers),
         "run": run,
-        "ok": failed is None and bool(results) and all(result.verdict.ok for result in results),
+        "ok": failed is None and bool(results) and all(result.verdict.ok for result in results) and not unmeasured,
         "failed": failed,
+        "unmeasured": unmeasured,
         "left_out": [{"scenario": row.scenario, "reason": row.impossible} for row in left_out(plan)],
         "scenarios": [result_value(result) for result in results],
         "evidence": folder,
@@ -139,6 +142,14 @@ def matrix_value(
         "setups": [result_value(result) for result in matrix.results],
         "evidence": folder,
     }
+
+
+def unmeasured_by(results: Sequence[Result]) -> list[str]:
+    """The budgets that were asked, and that no validation measured: nobody knows whether they are kept."""
+    asked = {each.budget: False for result in results for each in result.verdict.budgets}
+    for result in results:
+        asked |= {each.budget: True for each in result.verdict.budgets if each.kept is not None}
+    return [name for name, measured in asked.items() if not measured]
 
 
 def left_out(plan: Plan) -> list[PlannedScenario]:

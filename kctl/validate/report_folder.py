@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kctl.errors import OperationFailed, UsageError
 from kctl.text import printable
 from kctl.validate.plot_svg import plot_svg
-from kctl.validate.sentences import missing_line, why_not
+from kctl.validate.sentences import OPTIONS, kept, missing_line, unmeasured_line, why_not
 
 if TYPE_CHECKING:
     from kctl.validate.matrix import Row
@@ -71,6 +71,7 @@ def markdown(value: Mapping[str, Any], results: Sequence[Result], matrix: Sequen
         yield f"It did not come to its end: {_text(value['failed'])}"
     for row in value.get("left_out", ()):
         yield f"{row['scenario']} was left out: {_text(row['reason'])}"
+    yield from (unmeasured_line(name) for name in value.get("unmeasured", ()))
     yield from (f"Doubt: {_text(each)}" for each in value.get("doubts", ()))
     if matrix:
         yield ""
@@ -99,6 +100,10 @@ def _section(result: Result, row: Mapping[str, Any]) -> Iterator[str]:
     before = ["(before)", "", row["gap_before_ms"], "", "", ""]
     yield from _table(head, [before, *([fault[key] for key in keys] for fault in row["faults"])])
     yield ""
+    if row["budgets"]:
+        told = [[OPTIONS[each["budget"]], each["limit_ms"], each["longest_ms"], kept(each)] for each in row["budgets"]]
+        yield from _table(("budget", "limit ms", "longest ms", "kept"), told)
+        yield ""
     partitions = [
         [each["partition"], ", ".join(map(str, row["assignment"][each["partition"]])), each["gap_before_ms"],
          each["gap_after_ms"]]

@@ -111,7 +111,7 @@ class ValidationRun:
         found = find(planned.scenario)
         planned = self.placed(planned)
         trial = self.trial(planned, self.wishes.acks, self.wishes.idempotent, planned.min_insync_replicas, found.name)
-        budgets = Budgets() if found.stands_still else self.wishes.budgets
+        budgets = self.wishes.budgets if found.measures else Budgets()
         return self.trials([trial], planned.scenario, self.wishes.per_s, budgets)[0]
 
     def placed(self, planned: PlannedScenario) -> PlannedScenario:

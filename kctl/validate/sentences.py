@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from kctl.text import counted
 from kctl.validate.evidence import Missing
@@ -23,8 +24,14 @@ _WORDS = {
 _BUDGETS = {
     "max_gap_ms": "without a write",
     "max_isr_ms": "until all replicas were in sync",
-    "max_leader_ms": "until there was a leader",
-    "max_controller_ms": "until there was a controller",
+    "max_leader_ms": "until there was a new leader",
+    "max_controller_ms": "until there was a new controller",
+}
+OPTIONS = {
+    "max_gap_ms": "--max-gap",
+    "max_isr_ms": "--max-isr-time",
+    "max_leader_ms": "--max-leader-time",
+    "max_controller_ms": "--max-controller-time",
 }
 _NAMED = 3
 
@@ -51,6 +58,16 @@ def _partitions(found: list[Breach]) -> str:
     numbers = [str(each.partition) for each in found]
     more = f" and {len(numbers) - _NAMED} more" if len(numbers) > _NAMED else ""
     return f"partition {', '.join(numbers[:_NAMED])}{more}"
+
+
+def kept(judged: Mapping[str, Any]) -> str:
+    """Whether a budget was kept, in a word. judged: its value in a result."""
+    return {True: "yes", False: "no", None: "not measured"}[judged["kept"]]
+
+
+def unmeasured_line(budget: str) -> str:
+    """Of one that no validation of the run could measure."""
+    return f"{OPTIONS[budget]} was not measured: nothing that was done took away what it waits for"
 
 
 def missing_line(missing: Missing) -> str:

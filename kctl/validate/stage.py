@@ -53,6 +53,11 @@ class Stage:
         for experiment in self.experiments:
             experiment.fault(name, *brokers)
 
+    def doubt(self, why: str) -> None:
+        """What was seen that makes the run prove less than it should."""
+        for experiment in self.experiments:
+            experiment.doubts.append(why)
+
     # --- acts; each notes the fault by itself ---------------------------------------------------------------------
 
     def start(self, broker: int) -> None:

@@ -49,9 +49,9 @@ class Recovery:
     """After one fault, until the next. None: it has not come. Times count from the fault.
 
     to_new_controller_ms: 0 when a broker that was not hit was the controller, and stayed. to_new_leader_ms: by
-    partition, of those whose leader was hit or that got another. to_full_isr_ms: by partition, 0 where the ISR was
-    always full. unmoved: partitions whose leader was hit and led on until the end of the run, where nothing else tells
-    that it was away: the fault was none.
+    partition, of those whose leader was hit; where no broker was, of those that got another. to_full_isr_ms: by
+    partition, 0 where the ISR was always full. unmoved: partitions whose leader was hit and led on until the end of the
+    run, where nothing else tells that it was away: the fault was none.
     """
 
     fault: str
@@ -118,7 +118,9 @@ def _elected(before: ControllerSample | None, now: ControllerSample) -> bool:
 def _new_leaders(
     fault: Fault, end: int, samples: Sequence[Sample], partitions: Sequence[int]
 ) -> Iterator[tuple[int, int | None]]:
-    """A higher leader epoch alone is none: the controller raises it, too, when it takes a replica out of the ISR."""
+    """A higher leader epoch alone is none: the controller raises it, too, when it takes a replica out of the ISR.
+    Where brokers were hit, a partition of another one that moves had a leader all the time: a preferred election.
+    """
     for number in partitions:
         views = [(sample.at_ns, sample.partitions[number]) for sample in samples if number in sample.partitions]
         known = [view for at, view in views if at <= fault.at_ns]
@@ -135,7 +137,7 @@ def _new_leaders(
             ),
             None,
         )
-        if found is not None or hit:
+        if hit or (found is not None and not fault.brokers):
             yield number, None if found is None else _since(fault, found)
 
 

@@ -6,8 +6,8 @@ behind the last fault, with a journal that has no orderly end, or when what a fa
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 
 from kctl.validate.gaps import Fault, Gap, find_gaps, worst
 from kctl.validate.history import Delivered, Log, Sent
@@ -39,6 +39,17 @@ class Breach:
     limit_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A budget that was asked. longest_ms: None when one had not come at the end, or none was measured. kept: None when
+    none was measured: no fault took a leader, or the controller, away."""
+
+    budget: str
+    limit_ms: int
+    longest_ms: int | None
+    kept: bool | None
+
+
 @dataclass(frozen=True)
 class Verdict:
     """Of one run. gaps: of each partition in each window; recoveries: after each fault.
@@ -55,6 +66,7 @@ class Verdict:
     violated: list[str] = field(default_factory=list)
     breaches: list[Breach] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
+    budgets: list[Judged] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
@@ -77,13 +89,16 @@ def judge(
     recoveries: Sequence[Recovery] = (),
     budgets: Budgets | None = None,
     tolerated: Collection[str] = (),
+    doubts: Collection[str] = (),
 ) -> Verdict:
     """delivered: None when there was no consumer. tolerated: invariants that this set-up does not promise, such as
-    duplicated and out_of_order without idempotence. Raises ValueError for a name that is none."""
+    duplicated and out_of_order without idempotence. doubts: that were seen besides. Raises ValueError for a name that
+    is none."""
     if set(tolerated) - set(INVARIANTS):
         raise ValueError(f"no such invariant: {', '.join(sorted(set(tolerated) - set(INVARIANTS)))}")
     findings = check(sent, log, delivered)
     gaps = find_gaps(sent, faults)
+    budgets = budgets or Budgets()
     return Verdict(
         topic=topic,
         run=run,
@@ -91,27 +106,51 @@ def judge(
         gaps=gaps,
         recoveries=list(recoveries),
         violated=[name for name in INVARIANTS if name not in tolerated and getattr(findings, name)],
-        breaches=breaches(gaps, recoveries, budgets or Budgets()),
-        doubts=[*_doubts(sent, log, delivered, faults), *_unfelt(recoveries)],
+        breaches=breaches(gaps, recoveries, budgets),
+        doubts=[*_doubts(sent, log, delivered, faults), *_unfelt(recoveries), *doubts],
+        budgets=judged(gaps, recoveries, budgets),
     )
+
+
+def _measures(
+    gaps: Sequence[Gap], recoveries: Sequence[Recovery]
+) -> Iterator[tuple[str, str | None, int | None, int | None]]:
+    """All that budgets are of: the budget, the fault, the partition, and how long it took; None: it had not come."""
+    for gap in gaps:
+        yield "max_gap_ms", gap.after, gap.partition, gap.gap_ms
+    for recovery in recoveries:
+        yield "max_controller_ms", recovery.fault, None, recovery.to_new_controller_ms
+        for number, took in recovery.to_new_leader_ms.items():
+            yield "max_leader_ms", recovery.fault, number, took
+        for number, took in recovery.to_full_isr_ms.items():
+            yield "max_isr_ms", recovery.fault, number, took
 
 
 def breaches(gaps: Sequence[Gap], recoveries: Sequence[Recovery], budgets: Budgets) -> list[Breach]:
     """Every partition and fault that is over a limit."""
-    found: list[Breach] = []
+    limits: dict[str, int | None] = asdict(budgets)
+    return [
+        Breach(name, fault, partition, took, limit)
+        for name, fault, partition, took in _measures(gaps, recoveries)
+        if (limit := limits[name]) is not None and (took is None or took > limit)
+    ]
 
-    def over(name: str, limit: int | None, fault: str | None, partition: int | None, took: int | None) -> None:
-        if limit is not None and (took is None or took > limit):
-            found.append(Breach(name, fault, partition, took, limit))
 
-    for gap in gaps:
-        over("max_gap_ms", budgets.max_gap_ms, gap.after, gap.partition, gap.gap_ms)
-    for recovery in recoveries:
-        over("max_controller_ms", budgets.max_controller_ms, recovery.fault, None, recovery.to_new_controller_ms)
-        for number, took in recovery.to_new_leader_ms.items():
-            over("max_leader_ms", budgets.max_leader_ms, recovery.fault, number, took)
-        for number, took in recovery.to_full_isr_ms.items():
-            over("max_isr_ms", budgets.max_isr_ms, recovery.fault, number, took)
+def judged(gaps: Sequence[Gap], recoveries: Sequence[Recovery], budgets: Budgets) -> list[Judged]:
+    """Each budget that was asked, and what was measured of it."""
+    limits: dict[str, int | None] = asdict(budgets)
+    measured: dict[str, list[int | None]] = {name: [] for name in limits}
+    for name, _, _, took in _measures(gaps, recoveries):
+        if name != "max_controller_ms" or took != 0:  # it stayed: that says nothing of how soon there is another
+            measured[name].append(took)
+    found = []
+    for name, limit in limits.items():
+        if limit is None:
+            continue
+        come = [took for took in measured[name] if took is not None]
+        longest = max(come) if come and len(come) == len(measured[name]) else None
+        kept = None if not measured[name] else longest is not None and longest <= limit
+        found.append(Judged(name, limit, longest, kept))
     return found
 
 

@@ -9,9 +9,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,13 +25,13 @@ from kctl.restart.steps import Step
 from kctl.validate.experiment import Experiment
 from kctl.validate.records import new_run
 from kctl.validate.settings import ProducerSettings
+from kctl_forks import KILLED_AT
 from kctl_testing import SCRIPT, Kctl, Result, eventually, within
 
 NAME = "roll"
 BROKERS = ("broker-1", "broker-2", "broker-3")
 RESTART = ("cluster", "restart", NAME, "--rolling", "--yes")
 QUICK = ("--stable-checks", "2", "--stable-interval", "200ms", "--broker-timeout", "3m")
-_KILLED = Path(__file__).parents[1] / "support" / "kctl_killed.py"
 _SECONDS = 400.0
 
 
@@ -216,12 +214,7 @@ def test_kctl_killed_at_every_entry_of_one_restart(rolling: Kctl) -> None:
 
 def driven(kctl: Kctl, moment: str, step: Step, *args: str) -> Result:
     """kctl, killed right before or after it writes the first entry of this step."""
-    began = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, str(_KILLED), moment, step.value, *args],
-        input="", env=kctl.environment, capture_output=True, text=True, timeout=_SECONDS, check=False,
-    )  # fmt: skip
-    return Result(args, done.returncode, done.stdout, done.stderr, time.monotonic() - began)
+    return kctl(*args, env={KILLED_AT: f"{moment},{step.value},1"}, timeout=_SECONDS)
 
 
 def test_a_broker_that_cannot_start_ends_it_there(rolling: Kctl) -> None:

@@ -130,6 +130,22 @@ def test_dry_run_says_what_would_be_done(proof: Proof) -> None:
 
 
 @pytest.mark.long
+def test_zookeepers_of_others_are_reached_by_commands(proof: Proof, cluster: TestCluster) -> None:
+    """Each server of the ensemble has its own; these do nothing, and that is seen."""
+    acts = proof.folder / "acts"
+    note = "[sh, -c, 'echo \"$0 $1\" >> \"$2\"', ACT, '{host}:{port}', " + str(acts) + "]"
+    commands = [f"{act}: {note.replace('ACT', act)}" for act in ("kill", "start")]
+    (proof.folder / "hooks.yaml").write_text(f"zookeeper: {{{', '.join(commands)}}}\n")
+    done = proof.kctl("validate", "zookeeper-loss", *proof.hooks, "--yes", "-o", "json", timeout=within(90))
+    assert done.code == 1, str(done)
+    (row,) = json.loads(done.out)["scenarios"]
+    servers = sorted(cluster.zookeeper.partition("/")[0].split(","))
+    assert row["doubts"] == [f"«kill -9 of ZooKeeper» was none: {', '.join(servers)} served before the start"]
+    assert sorted(proof.acts()) == sorted(f"{act} {server}" for act in ("kill", "start") for server in servers)
+    proof.assert_nothing_left()
+
+
+@pytest.mark.long
 def test_a_missed_budget_and_a_fault_that_was_none_are_exit_1(proof: Proof) -> None:
     report = proof.folder / "report"
     argv = (*_ELECTION, *proof.hooks, "--yes", "--max-gap", "1ms", "--report", str(report), "-o", "json")

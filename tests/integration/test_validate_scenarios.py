@@ -59,11 +59,12 @@ def test_all(proof: Kctl, tmp_path: Path) -> None:
     report = tmp_path / "report"
     done = proof(
         "validate", "all", "--yes", "--max-gap", f"{within(60):.0f}s", "--max-isr-time", f"{within(120):.0f}s",
+        "--max-leader-time", f"{within(60):.0f}s", "--max-controller-time", f"{within(60):.0f}s",
         "--report", str(report), "-o", "json", timeout=_SECONDS,
     )  # fmt: skip
     assert done.code == 0, str(done)
     value = json.loads(done.out)
-    assert (value["ok"], value["failed"], value["left_out"]) == (True, None, [])
+    assert (value["ok"], value["failed"], value["unmeasured"], value["left_out"]) == (True, None, [], [])
     rows = {row["scenario"]: row for row in value["scenarios"]}
     assert list(rows) == [
         "leader-election", "controller-election", "rolling-restart", "unclean-election", "broker-loss", "zookeeper-loss"
@@ -86,6 +87,11 @@ def test_all(proof: Kctl, tmp_path: Path) -> None:
 
 def _assert_figures(rows: dict[str, Any]) -> None:
     """Each fault cost what it must: else it was none."""
+    kept = {name: {each["budget"]: each["kept"] for each in row["budgets"]} for name, row in rows.items()}
+    assert {name for name, each in kept.items() if each.get("max_controller_ms")} >= {"controller-election"}
+    assert kept["leader-election"]["max_leader_ms"]
+    assert kept["leader-election"]["max_controller_ms"] is None  # the controller stayed
+    assert kept["unclean-election"] == {}
     leader, controller = rows["leader-election"]["faults"], rows["controller-election"]["faults"]
     assert leader[0]["to_new_leader_ms"] > 1000  # its session has to expire
     assert leader[0]["to_new_controller_ms"] == 0

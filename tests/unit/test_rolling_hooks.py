@@ -10,12 +10,20 @@ from typing import Any, cast
 
 import pytest
 
+from kctl.address import Address
 from kctl.commands import cluster_rolling
 from kctl.deploy.process import Ended, identify
 from kctl.errors import ConnectionRefused, InvalidFile, NotFound, OperationFailed, Refused, TimedOut
 from kctl.model import Broker, ClusterState
 from kctl.restart.control_hooks import HookControl
-from kctl.restart.hooks import DEFAULT_TIMEOUT_S, check_brokers, parse_hooks, read_hooks
+from kctl.restart.hooks import (
+    DEFAULT_TIMEOUT_S,
+    ZOOKEEPER_ACTS,
+    check_brokers,
+    check_servers,
+    parse_hooks,
+    read_hooks,
+)
 from kctl.restart.look import LiveCluster
 from kctl.restart.running import Options
 from kctl_testing import within
@@ -65,12 +73,47 @@ def test_commands_for_all_and_for_one() -> None:
         ("stop: [a]\nbrokers:\n  1: {timeout: 1m}\n", "f:3:7: 'timeout' is not known"),
         ("stop: [a]\nstop: [b]\n", "'stop' is there twice"),
         ("stop: &x [a]\nstart: *x\n", "the anchor &x is not taken"),
+        ("zookeeper: [a]\n", "f:1:1: zookeeper has no commands"),
+        ("zookeeper: {}\n", "f:1:1: zookeeper has no commands"),
+        ("zookeeper: {stop: [a]}\n", "f:1:13: 'stop' is not known"),
+        ("zookeeper: {kill: a}\n", "f:1:13: kill is a list of words"),
+        ("zookeeper: {kill: [a, '{id}']}\n", "f:1:23: {id} is not known"),
+        ("zookeeper: {servers: [a]}\n", "servers is a mapping of servers, «host:port»"),
+        ("zookeeper:\n  servers:\n    'zk1:x': {kill: [a]}\n", "f:3:5: 'x' in 'zk1:x' is not a port"),
+        ("zookeeper:\n  servers:\n    zk1: {}\n", "f:3:5: ZooKeeper zk1:2181 has no commands"),
     ],
 )
 def test_what_is_refused(text: str, says: str) -> None:
     with pytest.raises(InvalidFile) as caught:
         parse_hooks(text, source="f")
     assert says in caught.value.message
+
+
+ZOOKEEPER = """\
+zookeeper:
+  kill: [ls, "{host}"]
+  start: [ls, "{host}:{port}"]
+  servers: {zk2: {kill: [no-such-command-anywhere]}}
+"""
+ONE, TWO = Address("zk1", 2181), Address("zk2", 2181)
+
+
+def test_commands_for_zookeepers() -> None:
+    hooks = parse_hooks(ZOOKEEPER, source="f").zookeeper
+    assert hooks is not None
+    assert [hooks.argv(act, ONE) for act in ZOOKEEPER_ACTS] == [("ls", "zk1"), ("ls", "zk1:2181")]
+    assert [hooks.argv(act, TWO)[0] for act in ZOOKEEPER_ACTS] == ["no-such-command-anywhere", "ls"]
+    with pytest.raises(NotFound, match="commands for ZooKeeper zk2:2181, which the ensemble has not got"):
+        check_servers(hooks, [ONE])
+    with pytest.raises(NotFound, match="cannot run no-such-command-anywhere"):
+        check_servers(hooks, [ONE, TWO])
+    with pytest.raises(Refused, match="'-oProxyCommand=x' as its host: that does not go into a command"):
+        hooks.argv("kill", Address("-oProxyCommand=x", 2181))
+    lacking = parse_hooks("zookeeper: {kill: [ls]}\n", source="f").zookeeper
+    assert lacking is not None
+    with pytest.raises(Refused, match="f has no command to start ZooKeeper zk1:2181"):
+        check_servers(lacking, [ONE])
+    assert parse_hooks(FILE, source="f").zookeeper is None
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

@@ -161,8 +161,9 @@ def test_the_gate_is_told_and_waits_until_the_time_in_all() -> None:
 
 def test_without_zookeeper_nobody_goes() -> None:
     cluster = Simulated(zookeeper="127.0.0.1:2181: connection refused")
-    with pytest.raises(Refused, match=r"without ZooKeeper a broker cannot start again: 127.0.0.1:2181"):
+    with pytest.raises(Refused, match=r"without ZooKeeper a broker cannot start again: 127.0.0.1:2181") as caught:
         refuse_blocked(make_plan(cluster, "dev", BROKERS, QUICK, clock=cluster))
+    assert "kctl zk stat" in str(caught.value.hint)  # kctl cluster health would say that all is well
     cluster.later[cluster.gates + 30] = lambda: setattr(cluster, "zookeeper", None)
     began = cluster.now_s
     restart(cluster)

@@ -25,7 +25,7 @@ from kctl.validate.plan import Plan, PlannedScenario, Wishes, make_plan, plan_sc
 from kctl.validate.run import ValidationRun
 from kctl.validate.scenarios import SCENARIOS, find
 
-MEANS = Means(mock.Mock(acts=["kill", "start", "pause", "unpause", "stop"]), None, "by hand")
+MEANS = Means(mock.Mock(acts=["kill", "start", "pause", "unpause", "stop"]), None, "by hand", "none")
 
 
 OWN = f"{PREFIX}x-y"

@@ -13,7 +13,7 @@ import pytest
 
 from kctl import journal
 from kctl.context import Target
-from kctl.errors import Busy, InvalidFile, KctlError, OperationFailed, Refused
+from kctl.errors import Busy, InvalidFile, KctlError, OperationFailed, Refused, TimedOut
 from kctl.journal import Journal
 from kctl.model import Broker
 from kctl.restart.control import Act
@@ -27,6 +27,7 @@ from kctl.validate.leftovers import BEGIN, DELETED, DOWN, END, STEPS, TOPIC, UP,
 from kctl.validate.means import START_S, Breaker, Means, cleaning_means
 from kctl.validate.plan import WAIT_S, Wishes
 from kctl.validate.run import Trial, ValidationRun, begin
+from kctl.validate.zookeepers import LocalZookeepers
 from validation_results import result
 
 TARGET = Target("prod", ("h:1",))
@@ -108,9 +109,11 @@ def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Cluster:
 
 
 def means(cluster: Cluster) -> Means:
-    spec = mock.Mock(zookeepers=[])
+    keeper = mock.Mock()
+    keeper.name = "zookeeper-1"
+    spec = mock.Mock(zookeepers=[keeper])
     spec.name = "proof"
-    return Means(cluster, spec, "by hand")
+    return Means(cluster, spec, "by hand", LocalZookeepers(spec))
 
 
 @contextmanager
@@ -201,6 +204,23 @@ def test_a_start_has_the_time_that_was_asked_for(asked: float, given: float, clu
     with held(tmp_path, 4) as found:
         clean_up(found, means(cluster), TARGET, outcome="failed", start_s=asked)
     assert cluster.start_s == given
+
+
+def test_zookeepers_are_started_together(cluster: Cluster, tmp_path: Path) -> None:
+    """One alone of three has no quorum: its start would be waited for in vain."""
+    zookeepers = mock.Mock(names=("a", "b", "c"))
+    with held(tmp_path, 1) as found:
+        for name in zookeepers.names:
+            found.append(DOWN, node=name, act="kill")
+        given = Means(cluster, None, "by hand", zookeepers)
+        zookeepers.start.side_effect = TimedOut("no quorum")
+        with pytest.raises(OperationFailed, match="a, b, c: no quorum"):
+            clean_up(found, given, TARGET, outcome="killed")
+        assert set(left_by(found.entries, name="j").nodes) == {"a", "b", "c"}
+        zookeepers.start.side_effect = None
+        clean_up(found, given, TARGET, outcome="killed")
+        assert zookeepers.start.mock_calls == [mock.call(["a", "b", "c"], timeout_s=START_S)] * 2
+        assert not left_by(found.entries, name="j")
 
 
 def test_whether_a_broker_answers_is_asked_until_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,7 +315,7 @@ def test_a_broker_that_no_other_tells_of_any_more_is_started(cluster: Cluster, t
         first.append(DOWN, node="2", act="kill")
     assert leftovers.brokers_of("id-1") == THREE
     with mock.patch("kctl.validate.means.own_cluster", return_value=None):
-        made = cleaning_means({1: THREE[1], 3: Broker(3, "moved", 9093, None)}, "id-1", tmp_path / "hooks.yaml")
+        made = cleaning_means({1: THREE[1], 3: Broker(3, "moved", 9093, None)}, "id-1", tmp_path / "hooks.yaml", TARGET)
     ran: list[Any] = []
 
     def run(argv: Any, **_: object) -> Any:
@@ -317,7 +337,7 @@ def test_an_older_journal_has_no_addresses(cluster: Cluster, tmp_path: Path) -> 
     assert leftovers.brokers_of("id-1") == {2: Broker(2, "", -1, None)}
     (tmp_path / "hooks.yaml").write_text("start: [start-broker, '{id}']\n")
     with mock.patch("kctl.validate.means.own_cluster", return_value=None):
-        made = cleaning_means({}, "id-1", tmp_path / "hooks.yaml")
+        made = cleaning_means({}, "id-1", tmp_path / "hooks.yaml", TARGET)
     with mock.patch.object(made.control, "_run", return_value=mock.Mock(code=0)) as run:
         made.control.start(2, timeout_s=1)
     assert run.call_args.args[0] == ("start-broker", "2")

@@ -4,6 +4,7 @@ and scenarios over a stage that notes what is done on it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,12 @@ from unittest import mock
 
 import pytest
 
-from kctl.context import Security
+from kctl.context import Security, Target
 from kctl.deploy.layout import ClusterSpec
 from kctl.errors import KctlError, NotSupported, OperationFailed, Refused, TimedOut, UsageError
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
 from kctl.restart.hooks import ACTS
+from kctl.restart.look import Seen
 from kctl.validate import leftovers
 from kctl.validate import means as means_module
 from kctl.validate import plan as plan_module
@@ -24,12 +26,13 @@ from kctl.validate.means import Means, find_means
 from kctl.validate.plan import Wishes, make_plan, plan_scenario, spread
 from kctl.validate.scenarios import SCENARIOS, find
 from kctl.validate.stage import Stage, began_and_failed
+from kctl.validate.verdict import Budgets
 
 
 def means(acts: Collection[str] = ACTS, zookeepers: int = 1) -> Means:
     made = mock.Mock(acts=acts)
-    spec = mock.Mock(zookeepers=[mock.Mock() for _ in range(zookeepers)]) if zookeepers else None
-    return Means(made, spec, "by hand")
+    keepers = mock.Mock(names=("zk1:2181",)) if zookeepers else "hooks.yaml has no commands for ZooKeeper"
+    return Means(made, None, "by hand", keepers)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +60,7 @@ def test_a_hundred_brokers_do_not_get_a_hundred_partitions() -> None:
         ("leader-election", (1,), means(), Wishes(), "with one broker nothing can take over"),
         ("unclean-election", (1,), means(), Wishes(), "with one broker nothing can take over"),
         ("zookeeper-loss", (1,), means(), Wishes(), None),
-        ("zookeeper-loss", (1, 2, 3), means(zookeepers=0), Wishes(), "kctl did not set up ZooKeepers of this cluster"),
+        ("zookeeper-loss", (1, 2, 3), means(zookeepers=0), Wishes(), "hooks.yaml has no commands for ZooKeeper"),
         ("broker-loss", (1, 2, 3), means(["stop", "start"]), Wishes(), "the hooks have no command to kill each broker"),
         ("unclean-election", (1, 2, 3), means(["stop"]), Wishes(), "to pause and to unpause and to kill and to start"),
         ("rolling-restart", (1, 2, 3), means(["stop", "start"]), Wishes(), None),
@@ -124,6 +127,29 @@ def test_a_cluster_that_is_not_healthy_is_refused(monkeypatch: pytest.MonkeyPatc
     assert "kctl cluster health" in (caught.value.hint or "")
 
 
+@pytest.mark.parametrize(
+    ("looks", "refused"),
+    [
+        ([Seen(state(), {}, None)], None),
+        ([Seen(state(), {}, None, silent={3: "no"}), Seen(state(), {}, None)], None),  # it was slow
+        ([Seen(state(), {}, None, silent={2: "no", 3: "no"})] * 9, "broker 2, 3 do not answer"),
+        ([Seen(state(), {}, None, silent={3: "no"}), *[Seen(state(brokers=2), {}, None)] * 9], "broker 3 does not"),
+    ],
+)
+def test_a_dead_broker_is_known_until_its_session_ends(
+    looks: list[Seen], refused: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    live = mock.MagicMock()
+    live.return_value.__enter__.return_value.look.side_effect = looks
+    monkeypatch.setattr(plan_module, "LiveCluster", live)
+    made = mock.Mock()  # expired at the second look
+    type(made).expired = mock.PropertyMock(side_effect=[False, True])
+    monkeypatch.setattr(plan_module, "Deadline", lambda _: made)
+    with nullcontext() if refused is None else pytest.raises(Refused, match=refused):
+        assert plan_module._look(mock.Mock(), state()) == looks[-1]
+
+
 def test_a_validation_of_others_is_not_joined(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Its journal is on another machine, or another user's; that of a topic of one's own is here."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
@@ -165,8 +191,29 @@ def test_nothing_that_can_be_done_is_refused_with_the_reasons() -> None:
     client.metadata.return_value = state(brokers=1)
     with pytest.raises(NotSupported, match="leader-election cannot be done here: with one broker"):
         make_plan(client, means(), [find("leader-election")], Wishes(), controller=1)
-    with pytest.raises(Refused, match="with one broker nothing can take over; kctl did not set up"):
+    with pytest.raises(Refused, match="with one broker nothing can take over; hooks"):
         make_plan(client, means(zookeepers=0), SCENARIOS, Wishes(), controller=1)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "controller", "budgets", "refused"),
+    [
+        (["leader-election"], 1, Budgets(max_leader_ms=1), None),
+        (["leader-election"], 1, Budgets(max_controller_ms=1), "--max-controller-time: leader-election cannot measure"),
+        (["leader-election", "controller-election"], 1, Budgets(max_controller_ms=1), None),
+        (["rolling-restart"], 3000, Budgets(max_controller_ms=1), "--max-controller-time"),  # KRaft's own controllers
+        (["zookeeper-loss"], 1, Budgets(1, 1), None),
+        (["zookeeper-loss"], 1, Budgets(max_leader_ms=1), "--max-leader-time"),
+        (["unclean-election"], 1, Budgets(max_gap_ms=1), "--max-gap: unclean-election cannot measure"),
+        (["unclean-election", "broker-loss"], 1, Budgets(1, 1, 1), None),
+    ],
+)
+def test_a_budget_that_nothing_can_break_is_refused(
+    chosen: list[str], controller: int, budgets: Budgets, refused: str | None
+) -> None:
+    around, wishes = Bystanders((1, 2, 3), controller), Wishes(budgets=budgets)
+    with nullcontext() if refused is None else pytest.raises(Refused, match=refused):
+        plan_module._plan_all([find(name) for name in chosen], around, means(), wishes)
 
 
 def test_a_zookeeper_that_does_not_answer_is_refused() -> None:
@@ -209,7 +256,7 @@ def test_a_node_that_is_down_is_named(
     monkeypatch.setattr("kctl.deploy.lifecycle.running_nodes", lambda _: running)
     there = {n: Broker(n, "127.0.0.1", 9000 + n, None) for n in range(1, registered + 1)}
     with pytest.raises(Refused, match=told):
-        find_means(there, None)
+        find_means(there, None, Target("prod", ("h:1",)))
 
 
 # --- the scenarios --------------------------------------------------------------------------------------------------
@@ -226,6 +273,7 @@ class Noted:
     roles: dict[int, str] = field(default_factory=dict)
     breaker: Any = None
     wait_s: float = 1.0
+    doubts: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.breaker = mock.Mock()
@@ -233,6 +281,7 @@ class Noted:
             getattr(self.breaker, act).side_effect = lambda broker, act=act: self.act(act, broker)
         self.breaker.kill_zookeepers.side_effect = lambda: self.done.append("kill zookeepers")
         self.breaker.start_zookeepers.side_effect = lambda _: self.done.append("start zookeepers")
+        self.breaker.serving_zookeepers.return_value = []
         self.away: set[int] = set()
 
     def act(self, act: str, broker: int) -> None:
@@ -265,6 +314,9 @@ class Noted:
 
     def fault(self, name: str) -> None:
         self.done.append(f"«{name}»")
+
+    def doubt(self, why: str) -> None:
+        self.doubts.append(why)
 
     def elect_preferred(self) -> None:
         self.done.append("elect")
@@ -308,6 +360,14 @@ def test_the_order_of_a_scenario(
     monkeypatch.setattr("time.sleep", lambda _: None)
     find(scenario).run(stage)  # type: ignore[arg-type]
     assert stage.done == expected
+
+
+def test_zookeepers_that_serve_on_are_a_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    stage = Noted({0: 1}, (1,))
+    stage.breaker.serving_zookeepers.return_value = ["zk1:2181"]
+    find("zookeeper-loss").run(stage)  # type: ignore[arg-type]
+    assert stage.doubts == ["«kill -9 of ZooKeeper» was none: zk1:2181 served before the start"]
 
 
 def test_a_leader_election_needs_a_leader_besides_the_controller() -> None:

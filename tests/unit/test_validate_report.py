@@ -38,7 +38,7 @@ from kctl.validate.report import csv_rows, gaps_around, matrix_value, result_val
 from kctl.validate.report_folder import check_folder, markdown, write_report
 from kctl.validate.sentences import missing_line, why_not
 from kctl.validate.timeline import Recovery
-from kctl.validate.verdict import Budgets
+from kctl.validate.verdict import Budgets, Judged
 from validation_results import KILL, PLANNED, SECOND, plan, result, sent
 
 RESULT_KEYS = [
@@ -46,7 +46,7 @@ RESULT_KEYS = [
     "assignment", "sent", "acked", "failed", "indeterminate", "failed_in_log", "indeterminate_in_log", "log_records",
     "delivered", "missing_offsets", "lost", "misplaced", "duplicated", "out_of_order", "holes", "foreign",
     "not_delivered", "delivered_again", "delivered_late", "phantoms", "gap_before_ms", "gap_after_ms",
-    "to_new_controller_ms", "to_new_leader_ms", "to_full_isr_ms", "violated", "breaches", "doubts", "faults",
+    "to_new_controller_ms", "to_new_leader_ms", "to_full_isr_ms", "budgets", "violated", "breaches", "doubts", "faults",
     "partitions", "records", "missing", "writes_per_second", "evidence", "duration_ms",
 ]  # fmt: skip
 
@@ -75,7 +75,7 @@ def test_the_keys_of_a_run_and_of_the_matrix() -> None:
     good = result()
     value = run_value(plan(PLANNED, impossible), "12345678", "/evidence", [good])
     assert list(value) == [
-        "cluster", "cluster_id", "brokers", "run", "ok", "failed", "left_out", "scenarios", "evidence",
+        "cluster", "cluster_id", "brokers", "run", "ok", "failed", "unmeasured", "left_out", "scenarios", "evidence",
     ]  # fmt: skip
     assert value["left_out"] == [{"scenario": "zookeeper-loss", "reason": "no ZooKeeper here"}]
     assert value["ok"]
@@ -170,6 +170,29 @@ def test_a_missed_budget_names_the_slowest_and_the_partitions() -> None:
     ]
 
 
+def test_a_budget_that_was_not_measured_is_not_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is no fault of one validation, and the run as a whole does not hold."""
+    found = result(budgets=Budgets(max_leader_ms=3000, max_controller_ms=9000))
+    assert (found.verdict.ok, list(why_not(found.verdict))) == (True, [])
+    value = run_value(plan(), "1", "/e", [found])
+    assert (value["ok"], value["unmeasured"]) == (False, ["max_controller_ms"])
+    assert value["scenarios"][0]["budgets"] == [
+        {"budget": "max_leader_ms", "limit_ms": 3000, "longest_ms": 2500, "kept": True},
+        {"budget": "max_controller_ms", "limit_ms": 9000, "longest_ms": None, "kept": None},
+    ]
+    lines = [" ".join(line.split()) for line in _printed(capsys, result_tables(value["scenarios"])).splitlines()]
+    at = lines.index("BUDGET LIMIT LONGEST KEPT")
+    assert lines[at + 1 : at + 3] == [
+        "--max-leader-time 3.0 s 2.5 s yes", "--max-controller-time 9.0 s - not measured",
+    ]  # fmt: skip
+    text = "\n".join(markdown(value, [found]))
+    assert "**Not all held.**" in text
+    assert "--max-controller-time was not measured" in text
+    assert "| --max-leader-time | 3000 | 2500 | yes |" in text
+    moved = replace(found, verdict=replace(found.verdict, budgets=[Judged("max_controller_ms", 9000, 50, True)]))
+    assert run_value(plan(), "1", "/e", [found, moved])["unmeasured"] == []
+
+
 # --- tables ---------------------------------------------------------------------------------------------------------
 
 
@@ -231,6 +254,7 @@ def test_on_a_terminal_there_is_a_plot(capsys: pytest.CaptureFixture[str]) -> No
     shown = capsys.readouterr()
     assert "leader-election: lost: 1 record acknowledged and not in the log" in shown.err
     assert "leader-election: partition 1, offset 40, sequence 40: " in shown.err
+    assert re.search(r"\A\n\S*leader-election: acknowledged writes per second", shown.out)  # no «\\n» to be read
     assert f"a 3.0 s: {KILL.name}" in shown.out
     tell_results(Invocation(), [result()], matrix=False)
     assert capsys.readouterr().out == ""  # no terminal
@@ -330,9 +354,11 @@ def test_a_set_up_that_proves_nothing_is_a_doubt_of_the_matrix() -> None:
         ([result()], None),
         ([result(), result(lost=[40])], NotHealthy),
         ([result(budgets=Budgets(max_gap_ms=1))], NotHealthy),
+        ([result(budgets=Budgets(max_leader_ms=2500))], None),
+        ([result(budgets=Budgets(max_controller_ms=60_000))], NotHealthy),  # none measured it
         ([result(), OperationFailed("broker 2 does not start")], OperationFailed),
     ],
-    ids=["held", "a loss", "a budget", "not put back"],
+    ids=["held", "a loss", "a budget", "a budget kept", "a budget not measured", "not put back"],
 )
 def test_exit_codes(found: list[object], raised: type[Exception] | None, capsys: pytest.CaptureFixture[str]) -> None:
     """What was found is shown, however it ends."""

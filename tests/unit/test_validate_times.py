@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kctl.validate.gaps import Fault, Gap, find_gaps, worst, writes_per_second
 from kctl.validate.history import Sent, SentPartition
 from kctl.validate.timeline import ControllerSample, PartitionView, Recovery, Sample, recoveries
-from kctl.validate.verdict import Breach, Budgets, breaches
+from kctl.validate.verdict import Breach, Budgets, Judged, breaches, judged
 
 MS = 1_000_000
 
@@ -165,6 +165,8 @@ def test_a_leader_that_is_moved_is_a_new_one() -> None:
     """A preferred election behind the fault, say."""
     moved = [*HEALTHY, seen(3, 1050, 2000, (1, 5, True), (3, 8, True))]
     assert one([fault(500)], moved, []).to_new_leader_ms == {1: 550}
+    # it led and was not hit: it moves behind a restart, and was never without a leader
+    assert one([fault(500, 1)], moved, []).to_new_leader_ms == {0: None}
 
 
 def test_each_fault_has_its_own_recovery() -> None:
@@ -197,6 +199,23 @@ def test_budgets() -> None:
         Breach("max_leader_ms", "f", 0, 400, 300), Breach("max_leader_ms", "f", 1, None, 300),
         Breach("max_isr_ms", "f", 1, 60_000, 59_999),
     ]  # fmt: skip
+
+
+def test_what_was_measured_of_a_budget() -> None:
+    """What nothing could have broken is not kept: it was not measured."""
+    gaps = [Gap(0, None, 100, 0, open=False), Gap(1, "f", 3000, 0, open=True)]
+    calm, moved = Recovery("f", 0, {}, {0: 0, 1: 700}), Recovery("g", 450, {0: 400}, {0: 0})
+    asked = Budgets(3000, 600, 400, 449)
+    assert judged(gaps, [calm], Budgets()) == []
+    assert judged(gaps, [calm], asked) == [
+        Judged("max_gap_ms", 3000, 3000, True), Judged("max_isr_ms", 600, 700, False),
+        Judged("max_leader_ms", 400, None, None), Judged("max_controller_ms", 449, None, None),
+    ]  # fmt: skip
+    assert judged(gaps, [calm, moved], asked)[2:] == [
+        Judged("max_leader_ms", 400, 400, True), Judged("max_controller_ms", 449, 450, False),
+    ]  # fmt: skip
+    never = Recovery("f", None, {0: 5, 1: None}, {0: None})
+    assert [(each.longest_ms, each.kept) for each in judged(gaps, [never], asked)[1:]] == [(None, False)] * 3
 
 
 # --- faults that were none ------------------------------------------------------------------------------------------
