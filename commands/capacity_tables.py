@@ -155,13 +155,12 @@ def _rates(measured: Measurement) -> list[dict[str, Any]]:
 def _measured_table(measured: Measurement) -> Table:
     from kctl.capacity.fields import BYTES, BYTES_PER_S
     from kctl.capacity.sheet import shown
-    from kctl.units import format_duration
 
     columns = [
         Column("client", "ONE OF KCTL'S ON THIS MACHINE"),
         Column("bytes_per_s", "ONE PARTITION, AT LEAST", align="right", show=lambda rate: shown(rate, BYTES_PER_S)),
         Column("records", align="right", show=lambda count: f"{count:,}"),
         Column("bytes", "IN ALL", align="right", show=lambda size: shown(size, BYTES)),
-        Column("duration_ms", "COUNTED", align="right", show=format_duration),
+        Column("duration_ms", "COUNTED", align="right", show=lambda ms: f"{ms / 1000:.2f}s"),
     ]
     return Table(columns, _rates(measured))

@@ -62,6 +62,7 @@ def command(
     Example: kctl doctor --fail-on never
     """
     from kctl.doctor.report import choose, rule_rows
+    from kctl.health.examine import Finding
 
     inv = invocation(ctx)
     chosen = choose(rule or (), ignore or (), about or ())
@@ -83,7 +84,7 @@ def command(
         found = _of_files(chosen, config_file or [], client_config or [], kafka_version)
     else:
         found = _of_cluster(inv, chosen, watch_for)
-    inv.emit(found, lambda: _tables(found), lambda: found.findings)
+    inv.emit(found, lambda: _tables(found), lambda: found.findings, Finding)
     for line in found.notes:
         output.note(line)
     with told_if_incomplete(found.unknown):
@@ -92,11 +93,18 @@ def command(
 
 def _of_files(chosen: Any, brokers: list[str], clients: list[str], version: str | None) -> DoctorReport:
     from kctl.doctor.read_files import file_facts, read_broker_file, read_client_file, releases_named
-    from kctl.doctor.report import report_of
+    from kctl.doctor.report import nothing_for, report_of
 
     releases = releases_named(version)
     broker_files = [read_broker_file(file, releases) for file in brokers]
     client_files = [read_client_file(file, releases) for file in clients]
+    facts = file_facts(broker_files, client_files)
+    if nothing_for(chosen, facts):
+        raise UsageError(
+            "none of the rules asked for looks at such a file",
+            hint="`kctl doctor --rules -o wide` says what each is about; "
+            "what a client's file is for is told by settings that only a producer or a consumer has, or by its name",
+        )
     notes = [
         f"{each.settings.where} has no setting of a producer or consumer alone: only the connection was checked"
         for each in client_files
@@ -107,14 +115,16 @@ def _of_files(chosen: Any, brokers: list[str], clients: list[str], version: str 
         for each in (*broker_files, *client_files)
         if each.facts.variables
     ]
-    return report_of(chosen, file_facts(broker_files, client_files), notes)
+    return report_of(chosen, facts, notes)
 
 
 def _of_cluster(inv: Invocation, chosen: Any, watch_for: str | None) -> DoctorReport:
     from kctl.doctor.collect import collect
-    from kctl.doctor.report import parts_of, report_of
+    from kctl.doctor.report import only_of_files, parts_of, report_of
     from kctl.units import parse_duration_ms
 
+    if only_of_files(chosen):
+        raise UsageError("these rules look at files", hint="name one: --config-file, or --client-config")
     watch_s = parse_duration_ms(watch_for) / 1000 if watch_for else 0.0
     with inv.connect() as client, output.progress("watching groups" if watch_s else "looking"):
         facts, notes = collect(client, inv.target(), parts_of(chosen), watch_s=watch_s)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from math import ceil
 
 from kctl.capacity import arithmetic as sums
-from kctl.capacity.fields import BYTES, BYTES_PER_S, DEFAULT, Inputs
+from kctl.capacity.fields import BYTES, BYTES_PER_S, DEFAULT, MEASURED, Inputs
 from kctl.capacity.model import CapacityPlan, Caution, TopicPlan, Workload
 from kctl.capacity.sheet import shown
 from kctl.health.rules_sizes import MOST_REPLICAS, MOST_REPLICAS_PER_BROKER
@@ -53,17 +53,21 @@ def _bounds(plan: CapacityPlan, cluster: Inputs) -> Iterator[Caution]:
 
 
 def _rates(workloads: Sequence[Workload], loads: Sequence[sums.Load]) -> Iterator[Caution]:
-    assumed = {
-        each.inputs["consumer_rate"].value
-        for each, load in zip(workloads, loads, strict=True)
-        if load.planned and each.inputs["consumer_rate"].source == DEFAULT
-    }
-    for rate in assumed:
-        text = (
-            f"what a consumer takes is not known, {shown(rate, BYTES_PER_S)} is assumed: measure your own, or kctl's"
-            " with --measure, which does nothing with what it reads"
-        )
-        yield Caution("consumer_rate_assumed", text)
+    rates = [each.inputs["consumer_rate"] for each, load in zip(workloads, loads, strict=True) if load.planned]
+    for rate in dict.fromkeys(rates):
+        said = shown(rate.value, BYTES_PER_S)
+        if rate.source == DEFAULT:
+            text = (
+                f"what a consumer takes is not known, {said} is assumed: measure your own, or kctl's with --measure,"
+                " which does nothing with what it reads"
+            )
+            yield Caution("consumer_rate_assumed", text)
+        elif rate.source == MEASURED:
+            text = (
+                f"the {said} of a consumer are kctl's, which does nothing with what it reads: yours takes less, so give"
+                " its own as --consumer-rate"
+            )
+            yield Caution("consumer_rate_measured", text)
 
 
 def _replicas(plan: CapacityPlan, cluster: Inputs) -> Iterator[Caution]:

@@ -112,6 +112,8 @@ def _share(least: str, most: str) -> Callable[[str], Fraction]:
 
     def parse(text: str) -> Fraction:
         share = parse_percent(text)
+        if share > 1 and not text.strip().endswith("%"):  # 30 meant as percent would be a plan for 31 times as much
+            raise UsageError(f"{text[:40]!r} has no unit", hint="write 30% or 0.3")
         if not parse_percent(least) <= share <= parse_percent(most):
             raise UsageError(f"{text[:40]!r} is not from {least} to {most}")
         return share

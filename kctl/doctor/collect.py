@@ -64,7 +64,8 @@ def collect(
     notes: list[str] = []
     if "zookeeper" in wanted and seen.quorum is None:
         if target.zookeeper:
-            found = read_zookeeper(target.zookeeper, target.zookeeper_security, client.timeout_s)
+            security, cluster_id = target.zookeeper_security, seen.state.cluster_id
+            found = read_zookeeper(target.zookeeper, security, client.timeout_s, cluster_id)
             facts = replace(facts, zookeeper=found)
         else:
             notes.append(_no_address(facts))

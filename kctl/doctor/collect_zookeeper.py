@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -17,11 +18,14 @@ from kctl.zk.session import zookeeper
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
+_CLUSTER_ID = "/cluster/id"
 _USERS_READ = 100  # users whose nodes are looked at one by one
 
 
-def read_zookeeper(connect: str, security: Security, limit_s: float) -> ZooKeeperFacts | KctlError:
-    """The facts, or why there are none. limit_s: of each step."""
+def read_zookeeper(
+    connect: str, security: Security, limit_s: float, cluster_id: str | None
+) -> ZooKeeperFacts | KctlError:
+    """The facts, or why there are none. limit_s: of each step. cluster_id: whose ZooKeeper it has to be."""
     try:
         ensemble = read_ensemble(parse_zookeeper(connect).servers, min(limit_s, 10.0), security)
     except KctlError as exc:
@@ -31,12 +35,41 @@ def read_zookeeper(connect: str, security: Security, limit_s: float) -> ZooKeepe
     users: int | None = None
     try:
         with zookeeper(connect, security=security, timeout_s=min(limit_s, 10.0)) as client:
-            for path in (*STEERING, USERS):
-                _look(client, path, grants)
-            users = _scram_users(client, grants)
+            wrong = not_its_own(client, connect, cluster_id)
+            if wrong:
+                unread.append(wrong)
+            else:
+                for path in (*STEERING, USERS):
+                    _look(client, path, grants)
+                users = _scram_users(client, grants)
     except KctlError as exc:
         unread.append(exc.message)
     return ZooKeeperFacts(ensemble.servers, grants, users, tuple(unread))
+
+
+def not_its_own(client: KazooClient, connect: str, cluster_id: str | None) -> str | None:
+    """Without the chroot, or in another cluster's, nothing would be found, and nothing be wrong. None: it is, or nobody
+    can tell (no id before 0.10.1; a node that not everybody may read)."""
+    if cluster_id is None:
+        return None
+    try:
+        found = _id_in(read_data(client, _CLUSTER_ID))
+    except NotAuthorized:
+        return None
+    except NotFound:
+        return f"ZooKeeper {connect} has no cluster of Kafka's there: is the chroot right?"
+    if found == cluster_id:
+        return None
+    return f"ZooKeeper {connect} is that of cluster {found}, not of {cluster_id}"
+
+
+def _id_in(data: bytes) -> str | None:
+    """Of «{"version":"1","id":"…"}»; None for anything else. Pure."""
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return str(document.get("id")) if isinstance(document, dict) else None
 
 
 def _look(client: KazooClient, path: str, grants: dict[str, Sequence[Grant] | None]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -20,6 +21,9 @@ from kctl.suggestions import closest
 _OF_NO_SETTING = "${"  # a config provider's variable (KIP-297): what it stands for is not known here
 _BY_DURATION = "by_duration:"  # of auto.offset.reset since 4.0 (KIP-1106)
 STDIN = "-"
+# What nobody meant as a name may be a part of a secret: a line of a key in PEM, or of sasl.jaas.config, behind one that
+# lacks the backslash with which a value goes on.
+_NAME = re.compile(r"[A-Za-z][\w-]*(?:\.[\w-]+)+|[a-z_-]+")
 ROLES = ("producer", "consumer")
 # What a file is taken to be for when nobody says: advice for releases before is right for hardly anybody.
 ASSUMED = Releases((1, 0), None)
@@ -142,13 +146,14 @@ def _is_secret(name: str, known: Mapping[str, Setting]) -> bool:
 def _facts(
     file: str,
     values: Mapping[str, str],
-    unknown: Iterable[str],
+    unknown: Sequence[str],
     known: Mapping[str, Setting],
     releases: Releases | None,
     *,
     broker: bool,
 ) -> FileFacts:
-    gone = {name: said for name in unknown if (said := outdated_name(name, releases, broker=broker))}
+    names = [name for name in unknown if name.lower() in known or _is_name(name, values[name])]
+    gone = {name: said for name in names if (said := outdated_name(name, releases, broker=broker))}
     wrong = {}
     for name, value in values.items():
         setting = known.get(base_name(name) if broker else name)
@@ -164,13 +169,20 @@ def _facts(
             wrong[name] = f"{name}: {shown} is not {problem}"
     return FileFacts(
         path="stdin" if file == STDIN else file,
-        unknown={name: closest(name, known) for name in unknown if name not in gone},
+        unknown={name: closest(name, known) for name in names if name not in gone},
+        stray_lines=len(unknown) - len(names),
         wrong=wrong,
         outdated=tuple(gone.values()),
         mode=0o600 if file == STDIN else Path(file).expanduser().stat().st_mode & 0o777,
         secrets=tuple(name for name, value in values.items() if _holds_secret(name, value, known)),
         variables=tuple(name for name, value in values.items() if _OF_NO_SETTING in value),
     )
+
+
+def _is_name(text: str, value: str) -> bool:
+    """Whether it may be told as the name of a setting that nobody knows."""
+    plain = "." in text and text == text.lower()
+    return bool(_NAME.fullmatch(text)) and (plain or bool(value.strip(" =")))
 
 
 def _holds_secret(name: str, value: str, known: Mapping[str, Setting]) -> bool:

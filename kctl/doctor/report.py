@@ -9,9 +9,11 @@ from kctl.errors import KctlError
 from kctl.health.examine import Finding, RuleOutcome, chosen_rules, examine, parts_needed
 from kctl.health.model import Health
 from kctl.health.rule import Rule, Severity
-from kctl.health.rule_facts import GroupFacts, RuleFacts
+from kctl.health.rule_facts import GroupFacts, RuleFacts, absent
 from kctl.health.rule_table import RULES, SUBJECTS
 from kctl.model import ClusterState
+
+_OF_FILES = frozenset({"files", "broker_files", "clients", "producers", "consumers"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,16 @@ def rule_rows(rules: Collection[Rule] = RULES) -> list[RuleRow]:
 def choose(only: Collection[str], ignored: Collection[str], about: Collection[str] = ()) -> list[Rule]:
     """The rules to apply. about: subjects. Raises UsageError for one that does not exist."""
     return chosen_rules(SUBJECTS, only, ignored, about)
+
+
+def only_of_files(rules: Collection[Rule]) -> bool:
+    """Whether a cluster has nothing that any of them looks at."""
+    return bool(rules) and all(_OF_FILES.intersection(rule.needs) for rule in rules)
+
+
+def nothing_for(rules: Collection[Rule], facts: RuleFacts) -> bool:
+    """Whether none of them has anything to look at."""
+    return bool(rules) and all(absent(facts, rule.needs) for rule in rules)
 
 
 def parts_of(rules: Collection[Rule]) -> frozenset[str]:

@@ -101,12 +101,14 @@ class ZooKeeperFacts:
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """A .properties file as it stands. unknown: key → names that were probably meant. wrong: key → what its value is
-    not. outdated: what to say of names and values that are gone. mode: permission bits. secrets: keys that hold a
-    password. variables: keys of which a config provider has the value."""
+    """A .properties file as it stands. unknown: key → names that were probably meant. stray_lines: how many keys look
+    like no name, and may be a part of a secret. wrong: key → what its value is not. outdated: what to say of names and
+    values that are gone. mode: permission bits. secrets: keys that hold a password. variables: keys of which a config
+    provider has the value."""
 
     path: str
     unknown: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    stray_lines: int = 0
     wrong: Mapping[str, str] = field(default_factory=dict)
     outdated: tuple[str, ...] = ()
     mode: int = 0o600

@@ -211,7 +211,9 @@ RULES = (
         "unclean-election", Severity.ERROR, "Replicas that are not in sync may become leader", _B,
         "An unclean election throws away what only the lost leader had, acknowledged or not: measured, 4,556 records "
         "with acks=1, 5,047 with acks=all and min.insync.replicas=1.",
-        "KIP-106 (false by default since 0.11)", "`kctl config set brokers unclean.leader.election.enable=false`",
+        "KIP-106 (false by default since 0.11)",
+        "unclean.leader.election.enable=false in server.properties; at once with `kctl config set brokers "
+        "unclean.leader.election.enable=false`.",
         per_broker(_unclean),
     ),
     Rule(

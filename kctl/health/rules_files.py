@@ -9,6 +9,7 @@ from kctl.health.listeners import PROTOCOL_MAP, is_wildcard, listeners_of, parse
 from kctl.health.rule import Evaluate, Found, Rule, Severity, Versions, grouped_by_message
 from kctl.health.rule_facts import RuleFacts, Settings
 from kctl.health.rules_sizes import per_broker
+from kctl.text import counted
 
 _GONE_IN_4 = frozenset(
     {
@@ -41,11 +42,17 @@ def _per_problem(judge: Callable[[Settings], Iterator[str]]) -> Evaluate:
 
 
 def _unknown(facts: RuleFacts) -> list[Found]:
-    return [
-        Found(f"{name}: did you mean {' or '.join(meant)}?" if meant else name, (each.path,))
-        for each in facts.files or ()
-        for name, meant in each.unknown.items()
-    ]
+    found = []
+    for each in facts.files or ():
+        for name, meant in each.unknown.items():
+            found.append(Found(f"{name}: did you mean {' or '.join(meant)}?" if meant else name, (each.path,)))
+        if each.stray_lines:
+            lines = counted(each.stray_lines, "line")
+            said = (
+                f"{lines} without a setting's name, not shown: a value that goes on needs a \\ at the end of its line"
+            )
+            found.append(Found(said, (each.path,)))
+    return found
 
 
 def _wrong(facts: RuleFacts) -> list[Found]:

@@ -74,7 +74,8 @@ def _leader_alone_of_two(factor: int, least: int) -> str | None:
 
 
 def _blocks(factor: int, least: int) -> str | None:
-    return f"{factor} replicas, min.insync.replicas={least}" if factor > 1 and least == factor else None
+    """With more than there are, all are asked for (KIP-966)."""
+    return f"{factor} replicas, min.insync.replicas={least}" if factor > 1 and least >= factor else None
 
 
 def _below_majority(factor: int, least: int) -> str | None:

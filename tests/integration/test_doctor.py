@@ -51,6 +51,16 @@ def test_without_zookeepers_address(kctl: Kctl, cluster: TestCluster) -> None:
     assert "give --zookeeper" in result.err
 
 
+def test_another_place_in_zookeeper_is_not_fine(kctl: Kctl, cluster: TestCluster) -> None:
+    """Without the chroot there is nothing that anybody could read or change."""
+    servers, slash, _ = cluster.zookeeper.partition("/")
+    assert slash
+    result = kctl("doctor", "--about", "zookeeper", "--zookeeper", servers, "-o", "json")
+    assert (result.code, "is the chroot right?" in result.err) == (5, True)
+    outcomes = {each["rule"]: each["outcome"] for each in json.loads(result.out)["rules"]}
+    assert (outcomes["zookeeper-open"], outcomes["zookeeper-credentials"]) == ("unknown", "unknown")
+
+
 def test_topics(kctl: Kctl, topic: Callable[..., str]) -> None:
     unclean = topic(1, 3, unclean_leader_election_enable="true", min_insync_replicas="1")
     single = topic(2, 1)

@@ -9,7 +9,7 @@ import pytest
 
 from capacity_testing import planned, reckoned, result, terms
 from kctl.capacity import arithmetic
-from kctl.capacity.fields import SEEN, Input, parse_input
+from kctl.capacity.fields import MEASURED, SEEN, Input, parse_input
 from kctl.capacity.model import CapacityPlan, TopicPlan
 from kctl.capacity.plan import plan
 from kctl.capacity.workload import cluster_inputs, workload
@@ -290,6 +290,12 @@ CAUTIONS = [
 @pytest.mark.parametrize(("code", "cluster", "topic"), CAUTIONS)
 def test_cautions(code: str, cluster: dict[str, Any], topic: dict[str, Any]) -> None:
     assert code in {each.code for each in planned(cluster, topic).cautions}
+
+
+def test_a_measured_consumer_does_less_than_a_real_one() -> None:
+    topic = {"throughput": parse_input("throughput", "1MB/s"), "consumer_rate": Input(400_000_000, MEASURED)}
+    codes = {each.code for each in plan([workload("t", topic)], cluster_inputs({})).cautions}
+    assert {each for each in codes if each.startswith("consumer_rate")} == {"consumer_rate_measured"}
 
 
 def test_a_sound_plan_has_none() -> None:

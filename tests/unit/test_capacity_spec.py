@@ -128,6 +128,12 @@ def test_shares(text: str, share: str) -> None:
     assert parse_percent(text) == Fraction(share)
 
 
+@pytest.mark.parametrize(("name", "text"), [("growth", "30"), ("growth", "1.5"), ("headroom", "20")])
+def test_percent_without_a_sign(name: str, text: str) -> None:
+    with pytest.raises(UsageError, match="has no unit"):
+        parse_input(name, text)
+
+
 # --- what was seen of a cluster -----------------------------------------------------------------------------------
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from health_testing import facts, partition, state
 from kctl.configs.describe import Config
+from kctl.doctor import collect_zookeeper
 from kctl.doctor.collect import log_dirs_of, settings_of, topic_settings
 from kctl.doctor.collect_groups import count_rebalances, group_state
 from kctl.doctor.defaults import default_of
-from kctl.errors import ConnectionFailed, NotAuthorized
+from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, NotFound
 from kctl.groups.model import Group, Member
 from kctl.health.listeners import is_loopback, is_wildcard, parse_listener
 from kctl.health.rule import parse_releases
@@ -136,3 +138,34 @@ def test_listeners() -> None:
         False
     ] * 2
     assert [is_wildcard(host) for host in ("0.0.0.0", "::", "0:0:0:0:0:0:0:0", "127.0.0.1")] == [True] * 3 + [False]
+
+
+_ID = b'{"version":"1","id":"abc"}'
+_OTHERS: list[tuple[str | None, bytes | KctlError, str | None]] = [
+    ("abc", _ID, None),
+    ("xyz", _ID, "is that of cluster abc, not of xyz"),
+    ("abc", NotFound("ZooKeeper has no node /cluster/id"), "is the chroot right?"),
+    ("abc", NotAuthorized("not everybody may read it"), None),
+    (None, _ID, None),
+    ("abc", b"[]", "is that of cluster None"),
+    ("abc", b"\xff", "is that of cluster None"),
+]
+
+
+@pytest.mark.parametrize(("cluster_id", "node", "said"), _OTHERS)
+def test_whose_zookeeper_it_is(
+    cluster_id: str | None, node: bytes | KctlError, said: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A ZooKeeper of several clusters takes three more brokers; here its one node is made up."""
+
+    def read_data(_client: Any, path: str) -> bytes:
+        assert path == "/cluster/id"
+        if isinstance(node, KctlError):
+            raise node
+        return node
+
+    monkeypatch.setattr(collect_zookeeper, "read_data", read_data)
+    client: Any = None
+    found = collect_zookeeper.not_its_own(client, "zk:2181", cluster_id)
+    assert (found is None) == (said is None)
+    assert (said or "") in (found or "")

@@ -124,6 +124,33 @@ def test_secrets_are_never_printed(how: str, tmp_path: Path, capsys: pytest.Capt
     assert "sasl.jaas.config" in done.out
 
 
+_PEM = """\
+broker.id=1
+ssl.keystore.type=PEM
+ssl.keystore.key=-----BEGIN PRIVATE KEY-----
+MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj
+MzEfYyjiWA4R4/M2bS1GB4t7NXp98C3SC6dVMvDuictGeurT8jNbvJZHtCSuYEvu
+agWvLD==
+-----END PRIVATE KEY-----
+ssl.keystore.password:
+  hunter
+not.known=
+BROKER.ID=1
+"""
+
+
+@pytest.mark.parametrize("how", ["wide", "json"])
+def test_lines_of_a_secret_are_no_names(how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A key without the backslashes that continue it: Java takes each of its lines for a name."""
+    file = _file(tmp_path, "server.properties", _PEM)
+    app.main(["doctor", "--config-file", file, "--rule", "unknown-setting", "-o", how])
+    done = capsys.readouterr()
+    assert not [part for part in ("MIIE", "MzEf", "agWv", "hunter", "END") if part in done.out + done.err]
+    assert "5 lines without a setting's name" in done.out
+    assert "not.known" in done.out
+    assert "BROKER.ID" in done.out
+
+
 def test_a_file_that_says_nothing_of_its_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = _file(tmp_path, "client.properties", "bootstrap.servers=localhost:9092\n")
     assert app.main(["doctor", "--client-config", file]) == 0
@@ -145,6 +172,8 @@ def test_a_file_that_says_nothing_of_its_use(tmp_path: Path, capsys: pytest.Capt
         (["--rule", "zookeeper-end"], 2),
         (["--ignore", "nothing"], 2),
         (["--watch-for", "5s"], 2),
+        (["--about", "topics"], 2),
+        (["--rule", "consumer-heartbeat"], 2),
         (["--kafka-version", "new"], 2),
     ],
 )
@@ -158,6 +187,43 @@ def test_bad_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert app.main(["doctor", "--config-file", _file(tmp_path, "a", "broker.id=1\nbroker.id=2\n")]) == 2
     assert app.main(["doctor", "--kafka-version", "3.9"]) == 2
     assert "line 2: broker.id is given twice" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"\xef\xbb\xbfbroker.id=1\n", "begins with a byte order mark"),
+        ("broker.id=1\n".encode("utf-16"), "it has NUL bytes"),
+        (b"broker.id=1\0\n", "it has NUL bytes"),
+    ],
+)
+def test_files_in_no_encoding_of_kafkas(
+    data: bytes, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "server.properties"
+    file.write_bytes(data)
+    assert app.main(["doctor", "--config-file", str(file)]) == 2
+    assert why in capsys.readouterr().err
+
+
+def test_a_file_as_java_reads_it(tmp_path: Path) -> None:
+    """ISO 8859-1: an umlaut in a comment of many years ago."""
+    file = tmp_path / "server.properties"
+    file.write_bytes(b"# gr\xfc\xdfe\nbroker.id=1\nlog.dirs=/d\nzookeeper.connect=z:1\n")
+    assert app.main(["doctor", "--config-file", str(file)]) == 0
+
+
+def test_rules_that_look_at_files_only(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is contacted, and nothing is fine."""
+    assert app.main(["doctor", "--about", "producers", "--bootstrap-server", "127.0.0.1:1"]) == 2
+    assert "these rules look at files" in capsys.readouterr().err
+
+
+def test_a_csv_without_findings_has_its_header(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    producer = _file(tmp_path, "producer.properties", GOOD_PRODUCER)
+    assert app.main(["doctor", "--client-config", producer, "-o", "csv"]) == 0
+    header = "rule,severity,title,message,subjects,why,fix,source,versions,version_known\n"
+    assert capsys.readouterr().out == header
 
 
 def test_a_file_from_stdin(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -504,6 +504,13 @@ def test_two_replicas_do_not_get_a_minimum_of_one(rule: str) -> None:
     assert "1 of 2 loses" in BY_ID[rule].fix or BY_ID[rule].fix.startswith("First `kctl topic reassign plan")
 
 
+def test_a_minimum_above_two_replicas_asks_for_both() -> None:
+    facts = of_topics(state([partition("12", "12")]), {"t": {"min.insync.replicas": "5"}})
+    (found,) = found_by("topic-min-isr-blocks", facts)
+    assert found.message == "2 replicas, min.insync.replicas=5"
+    assert found_by("topic-min-isr-blocks", of_topics(_ONE)) == []
+
+
 def test_what_a_config_provider_has_is_not_judged(tmp_path: Path) -> None:
     text = "default.replication.factor=3\nmin.insync.replicas=${env:MIN}\nmessage.max.bytes=${env:SIZE}\n"
     facts = of_broker_file(tmp_path, text)
