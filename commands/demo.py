@@ -196,8 +196,10 @@ def _remove(name: str, verbose: bool) -> None:
     held = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         argv = [*_kctl(), "cluster", "destroy", name, "--yes", "--confirm-cluster", name]
+        # Its context goes with it: destroy would warn of commands that go nowhere.
+        env = {key: value for key, value in os.environ.items() if key != "KCTL_CONTEXT"}
         done = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, stdout=None if verbose else subprocess.DEVNULL,
+            argv, stdin=subprocess.DEVNULL, stdout=None if verbose else subprocess.DEVNULL, env=env,
             check=False, start_new_session=True,
         )  # fmt: skip
     finally:
