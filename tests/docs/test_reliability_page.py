@@ -7,6 +7,7 @@ import json
 from kctl.validate.invariants import INVARIANTS
 from kctl.validate.matrix import SETUPS
 from kctl.validate.scenarios import SCENARIOS
+from kctl.validate.sentences import OPTIONS
 from reliability_page import KEPT, TARGET, page
 
 TEXT = TARGET.read_text(encoding="utf-8")
@@ -25,8 +26,10 @@ def test_the_kept_runs_are_whole_and_held() -> None:
     assert matrix["ok"]
 
 
-def test_every_validation_and_every_invariant_is_explained() -> None:
+def test_every_validation_invariant_and_budget_is_explained() -> None:
     for each in SCENARIOS:
         assert f"| `{each.name}` |" in TEXT, each.name
     for name in INVARIANTS:
         assert f"| `{name}` |" in TEXT, name
+    for option in OPTIONS.values():
+        assert f"| `{option}` |" in TEXT, option

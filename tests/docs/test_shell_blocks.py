@@ -42,7 +42,9 @@ def _parameter(document: Path) -> Any:
 
 @pytest.mark.parametrize("document", map(_parameter, DOCUMENTS))
 @pytest.mark.timeout(400)
-def test_blocks_run_as_printed(document: Path, own_kctl: Kctl, tmp_path: Path) -> None:
+def test_blocks_run_as_printed(document: Path, own_kctl: Kctl, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    if "\nkctl spark" in script(document):
+        request.getfixturevalue("spark_archive")
     environment = {**own_kctl.environment, "PATH": f"{SCRIPT.parent}{os.pathsep}{os.environ['PATH']}"}
     try:
         done = subprocess.run(
