@@ -215,6 +215,7 @@ def _verdicts(looks: Looks, *, live: bool = False, **options: Any) -> dict[str, 
     return {name: {row["status"] for row in rows if row["group"] == name} for name in (looks.steady, looks.stopped)}
 
 
+@pytest.mark.usefixtures("spark_archive")
 def test_commit_times_make_stop_exact(groups: Groups, looks: Looks, kctl: Kctl) -> None:
     """A group that commits the offset it has looks stopped to snapshots alone, which see no new one; its commits say
     that it stalls. Asked of the cluster, read from the brokers' log dirs, and by the command line."""

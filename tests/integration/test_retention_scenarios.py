@@ -24,7 +24,7 @@ from kctl_testing import Kctl, eventually
 from small_disk import SmallDisk, small_disk
 from steady_producer import RECORD_BYTES, written
 
-pytestmark = pytest.mark.long  # a disk is filled
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("spark_archive")]  # a disk is filled
 
 HOUR_S = 3600
 SEGMENT = 200_000

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from kafka_mirror import Mirror, kafka_archive, serve
-from kctl_testing import SCRIPT, Kctl, Result, free_port, within
+from kctl_testing import SCRIPT, Kctl, Result, closed_port, within
 
 NAME = "3.9.2/kafka_2.13-3.9.2.tgz"
 
@@ -44,7 +44,7 @@ def alone(own_kctl: Kctl, mirror: Mirror, tmp_path: Path) -> Kctl:
     return own_kctl.with_environment(
         XDG_CACHE_HOME=str(own_kctl.home / ".cache"),  # not the one that all tests share: downloads are counted
         KCTL_KAFKA_MIRROR=mirror.url,
-        KCTL_MAVEN_REPOSITORY=f"http://127.0.0.1:{free_port()}",
+        KCTL_MAVEN_REPOSITORY=f"http://127.0.0.1:{closed_port()}",
         PATH=f"{java}",
     )
 
@@ -208,7 +208,7 @@ def test_a_wrong_checksum_installs_nothing(alone: Kctl, mirror: Mirror, small_ar
 
 def test_a_silent_host_is_passed_over_within_seconds(alone: Kctl, mirror: Mirror) -> None:
     with serve(Mirror({}, silent=True)) as silent, serve(Mirror({}, status=503)) as broken:
-        hosts = f"{silent.url} {broken.url} http://127.0.0.1:{free_port()} {mirror.url}"
+        hosts = f"{silent.url} {broken.url} http://127.0.0.1:{closed_port()} {mirror.url}"
         result = alone.with_environment(KCTL_KAFKA_MIRROR=hosts)("runtime", "install")
     assert result.code == 0, str(result)
     assert "did not answer within 5 s" in result.err
@@ -231,7 +231,7 @@ def test_an_unknown_version_is_named(alone: Kctl) -> None:
 
 
 def test_no_network_is_said_in_two_lines_and_leaves_nothing(alone: Kctl) -> None:
-    cut_off = alone.with_environment(KCTL_KAFKA_MIRROR=f"http://127.0.0.1:{free_port()}")
+    cut_off = alone.with_environment(KCTL_KAFKA_MIRROR=f"http://127.0.0.1:{closed_port()}")
     result = cut_off("runtime", "install")
     refused(result, 3, "Kafka 3.9.2 cannot be fetched")
     assert "--archive" in result.err

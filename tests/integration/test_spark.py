@@ -105,13 +105,6 @@ def spark(cluster: TestCluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield Spark(driver, target, events)
 
 
-@pytest.fixture(scope="module")
-def warmed(kctl: Kctl, cluster: TestCluster) -> dict[str, Any]:
-    """The class archive in the session's cache: what `kctl spark warm` says of it."""
-    made: dict[str, Any] = kctl.json("spark", "warm", timeout=600)
-    return made
-
-
 @dataclasses.dataclass(frozen=True)
 class Load:
     """A topic that is read by groups: one keeps up, one lags, one was overtaken by deletion."""
@@ -454,7 +447,7 @@ def _nothing_left(marked: Kctl, *, seconds: float = 0.5) -> None:
 
 @pytest.mark.long
 def test_the_command_is_quiet_and_leaves_nothing(
-    marked: Kctl, kctl: Kctl, load: Load, warmed: Mapping[str, Any], tmp_path: Path
+    marked: Kctl, kctl: Kctl, load: Load, spark_archive: Mapping[str, Any], tmp_path: Path
 ) -> None:
     import pyarrow.parquet
 
@@ -479,7 +472,7 @@ def test_the_command_is_quiet_and_leaves_nothing(
 
 @pytest.mark.long
 def test_retention_as_a_table_and_as_parquet(
-    marked: Kctl, load: Load, warmed: Mapping[str, Any], tmp_path: Path
+    marked: Kctl, load: Load, spark_archive: Mapping[str, Any], tmp_path: Path
 ) -> None:
     import pyarrow.parquet
 
@@ -500,10 +493,10 @@ def test_retention_as_a_table_and_as_parquet(
 
 @pytest.mark.long
 def test_max_lag_makes_exit_code_1_and_an_archive_that_does_not_fit_is_passed_over(
-    marked: Kctl, load: Load, warmed: Mapping[str, Any], tmp_path: Path
+    marked: Kctl, load: Load, spark_archive: Mapping[str, Any], tmp_path: Path
 ) -> None:
     # Sealed, so that it gets as far as the JVM: a damaged one is not even given to it (test_spark_parts.py).
-    name = Path(warmed["path"]).name
+    name = Path(spark_archive["path"]).name
     archive = ClassArchive(tmp_path / "cache" / "kctl" / "spark" / name, find_java())
     partial = archive.new_partial()
     partial.write_bytes(b"no class archive" * 10_000)
@@ -517,10 +510,10 @@ def test_max_lag_makes_exit_code_1_and_an_archive_that_does_not_fit_is_passed_ov
 
 
 @pytest.mark.long
-def test_warming_again_keeps_the_archive(kctl: Kctl, warmed: Mapping[str, Any]) -> None:
-    assert Path(warmed["path"]).stat().st_size == warmed["size_bytes"]
+def test_warming_again_keeps_the_archive(kctl: Kctl, spark_archive: Mapping[str, Any]) -> None:
+    assert Path(spark_archive["path"]).stat().st_size == spark_archive["size_bytes"]
     again = kctl.json("spark", "warm")
-    assert again == {**warmed, "made": False, "duration_ms": again["duration_ms"]}
+    assert again == {**spark_archive, "made": False, "duration_ms": again["duration_ms"]}
 
 
 def _started(marked: Kctl) -> subprocess.Popen[str]:
@@ -537,7 +530,7 @@ def _started(marked: Kctl) -> subprocess.Popen[str]:
 
 
 @pytest.mark.long
-def test_ctrl_c_ends_everything(marked: Kctl, cluster: TestCluster, warmed: Mapping[str, Any]) -> None:
+def test_ctrl_c_ends_everything(marked: Kctl, cluster: TestCluster, spark_archive: Mapping[str, Any]) -> None:
     process = _started(marked)
     process.send_signal(signal.SIGINT)
     _out, err = process.communicate(timeout=30)
@@ -560,7 +553,7 @@ def test_a_master_that_never_answers_is_waited_for_as_long_as_asked(marked: Kctl
 
 
 @pytest.mark.long
-def test_kill_9_of_kctl_leaves_no_process(marked: Kctl, cluster: TestCluster, warmed: Mapping[str, Any]) -> None:
+def test_kill_9_of_kctl_leaves_no_process(marked: Kctl, cluster: TestCluster, spark_archive: Mapping[str, Any]) -> None:
     process = _started(marked)
     process.kill()
     process.communicate(timeout=30)

@@ -17,7 +17,7 @@ import time
 import urllib.request
 import venv
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ from kctl.spark.settings import SparkSettings, parse_conf
 from kctl_testing import Kctl, TestCluster, eventually, free_port
 from report_stores import PASSES, at_ms, small_cluster
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600), pytest.mark.usefixtures("spark_archive")]
 
 SECRET = "s3cret-of-the-cluster"
 SMALL = ("--conf", "spark.executor.memory=512m", "--driver-memory", "512m")
@@ -377,19 +377,27 @@ def test_without_the_archive_it_is_told_what_is_missing(
 def test_sigterm_ends_driver_and_executors(
     kctl: Kctl, standalone: Standalone, free_cores: None, tmp_path: Path
 ) -> None:
-    def executors() -> int:
-        found = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
-        return sum(b"CoarseGrainedExecutorBackend" in each and b"spark://" in each for each in found)
-
     options = ("--master", standalone.url, *SMALL)
+    before = _executors()  # those of the last test may be about to end
     with kctl.with_environment(TMPDIR=str(tmp_path)).running("spark", "lag", *options) as process:
-        eventually(lambda: executors() > 0, seconds=_JOB_S, what="the executor runs")
+        eventually(lambda: bool(_executors() - before), seconds=_JOB_S, what="the executor runs")
         process.terminate()
         assert process.wait(timeout=30) == 130
         assert process.stderr is not None
         assert process.stderr.read().strip() in {"", "interrupted"}
-    eventually(lambda: executors() == 0, seconds=30, what="the executor is gone")
+    eventually(lambda: not _executors(), seconds=30, what="the executor is gone")
     assert list(tmp_path.iterdir()) == []
+
+
+def _executors() -> set[str]:
+    """The pids of this machine's executors."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it has ended meanwhile
+            line = path.read_bytes()
+            if b"CoarseGrainedExecutorBackend" in line and b"spark://" in line:
+                found.add(path.parent.name)
+    return found
 
 
 def test_spark_submit_runs_it(

@@ -19,6 +19,7 @@ from report_stores import small_cluster
 SPAN = ("--from", "2026-09-21T14:00:00Z", "--to", "2026-09-21T15:00:00Z")
 
 
+@pytest.mark.usefixtures("spark_archive")
 def test_spark_reads_what_kctl_reads(kctl: Kctl, tmp_path: Path) -> None:
     small_cluster(tmp_path / "store")
     options = ("spark", "report", "--store", str(tmp_path / "store"), *SPAN)

@@ -89,6 +89,7 @@ def test_roll_ups_by_tasks(spark: SparkSession, tmp_path: Path) -> None:
     assert [row["produced"] for row in rows[1][TOPICS][0]] == [100, 200, 200]
 
 
+@pytest.mark.usefixtures("spark_archive")
 def test_the_command_over_a_store(kctl: Kctl, tmp_path: Path) -> None:
     """What the disks are full of is told in all ways at once, and by the exit code."""
     a_store(tmp_path / "s")
@@ -145,6 +146,7 @@ def _log_bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.glob("*.log"))
 
 
+@pytest.mark.usefixtures("spark_archive")
 def test_segments_that_are_expired(cluster: TestCluster, kctl: Kctl, topic: Topic, tmp_path: Path) -> None:
     """Old records are to go at the broker's next check; configs are those of the cluster, or of a store."""
     name = topic(partitions=1, **{"retention.ms": "1000"})

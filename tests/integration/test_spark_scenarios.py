@@ -29,7 +29,7 @@ from kctl.spark.lag_planning import LagPlan, Wanted, plan_live, plan_span
 from kctl.spark.lag_report import LagReportJob
 from kctl.spark.session import SparkDriver
 from kctl.spark.settings import SparkSettings
-from kctl_testing import Kctl, TestCluster, eventually
+from kctl_testing import Kctl, TestCluster, eventually, within
 
 pytestmark = pytest.mark.long
 
@@ -86,12 +86,14 @@ class Stage:
         consumer = self.client.consumer(
             topic, group_id=f"{self.tag}.{group}", client_id=f"client-of-{group}", enable_auto_commit=False,
             auto_offset_reset="latest" if reads else "earliest",
+            metadata_max_age_ms=2000,  # a broker that does not know the topic yet is asked again soon
         )  # fmt: skip
         done = threading.Event()
         thread = threading.Thread(target=_take_part, args=(consumer, done, reads), daemon=True)
         eventually(
-            lambda: consumer.poll(timeout_ms=200) is not None and bool(consumer.assignment()), seconds=60, what="joined"
-        )
+            lambda: consumer.poll(timeout_ms=200) is not None and bool(consumer.assignment()),
+            seconds=within(60), what=f"{group} has its partition",
+        )  # fmt: skip
         if not reads:
             consumer.pause(*consumer.assignment())
             for partition in consumer.assignment():
@@ -306,6 +308,7 @@ def test_now_is_told_with_what_was(played: Played) -> None:
     assert (rows["overtaken cut"].lost, rows["quiet idle"].status) == (400, "OK")
 
 
+@pytest.mark.usefixtures("spark_archive")
 def test_the_command(kctl: Kctl, played: Played, tmp_path: Path) -> None:
     where = tmp_path / "rows"
     result = kctl(

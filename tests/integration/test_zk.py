@@ -14,7 +14,7 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.security import make_digest_acl
 
-from kctl_testing import Kctl, TestCluster, eventually, free_port, within
+from kctl_testing import Kctl, TestCluster, closed_port, eventually, within
 
 _numbers = count(1)
 
@@ -221,7 +221,7 @@ def test_servers(kctl: Kctl, cluster: TestCluster) -> None:
     assert (server["healthy"], server["mode"], server["problem"]) == (True, "standalone", None)
     assert server["nodes"] > 50
     address, _, chroot = cluster.zookeeper.partition("/")
-    dead = f"127.0.0.1:{free_port()}"
+    dead = f"127.0.0.1:{closed_port()}"
     partly = kctl("zk", "stat", "--zookeeper", f"{address},{dead}/{chroot}", "-o", "json")
     assert partly.code == 1
     assert [(row["server"], row["healthy"]) for row in json.loads(partly.out)] == [(address, True), (dead, False)]

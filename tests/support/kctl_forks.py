@@ -13,8 +13,10 @@ from __future__ import annotations
 import atexit
 import contextlib
 import gc
+import importlib
 import json
 import os
+import pkgutil
 import selectors
 import signal
 import socket
@@ -128,19 +130,25 @@ def _receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
 
 
 def _import_everything() -> None:
-    """What commands import when they need it, so that the forks have it."""
+    """What commands import when they need it, so that the forks have it: kctl's modules and those of its client."""
     import csv  # noqa: F401
+    import encodings.idna  # noqa: F401  (each look-up of a host's name wants it)
     import ssl  # noqa: F401
 
+    import jinja2
+    import kafka
     import kazoo.client  # noqa: F401
     import rich.console
     import rich.table  # noqa: F401
     import yaml  # noqa: F401
 
-    from command_tree import every_command
+    import kctl
 
-    for _ in every_command():
-        pass
+    for package in (kctl, kafka, jinja2):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not module.name.startswith("kctl.spark") and not module.name.endswith("__main__"):
+                with contextlib.suppress(ImportError):  # an extra that is not there
+                    importlib.import_module(module.name)
     gc.freeze()  # what is shared stays shared
 
 

@@ -134,6 +134,18 @@ def free_port() -> int:
     return free_ports(1)[0]
 
 
+_CLOSED: list[socket.socket] = []
+
+
+def closed_port() -> int:
+    """A port that refuses connections: bound, so that nobody else gets it while this process lives."""
+    held = socket.socket()
+    held.bind(("127.0.0.1", 0))
+    _CLOSED.append(held)
+    port: int = held.getsockname()[1]
+    return port
+
+
 def within(seconds: float) -> float:
     """How long an answer that takes at most `seconds` may take here: longer by as much as the machine is overloaded."""
     return seconds * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))

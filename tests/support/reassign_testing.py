@@ -14,7 +14,7 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,14 @@ from kctl.client import ClusterClient, connect
 from kctl.context import Target
 from kctl.deploy.java import find_java
 from kctl.zk.session import zookeeper
+from kctl_forks import KILLED_AT
 from kctl_testing import Kctl, Result, eventually
 from reassign_traffic import Traffic
 
-_KILLED = Path(__file__).with_name("kctl_killed.py")
 _FULL_DISKS = Path(__file__).with_name("kctl_full_disks.py")
 _RECORD_BYTES = 20_000
+_NOTICES = "/config/changes"
+_NOTICED_S = 10.0
 _JAVA_TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
 Replicas = dict[int, tuple[int, ...]]
@@ -380,19 +382,16 @@ class Arena:
 
     def killed(self, moment: str, step: str, *args: str) -> Result:
         """`kctl topic reassign …` that is killed (-9) right before or after a step is written to the journal."""
-        return self._driven(_KILLED, moment, step, "topic", "reassign", *args, "--yes")
+        return self.kctl("topic", "reassign", *args, "--yes", env={KILLED_AT: f"{moment},{step},1"})
 
     def with_full_disks(self, *args: str) -> Result:
         """`kctl topic reassign …` that is told of 100 kB of free space in each log dir."""
-        return self._driven(_FULL_DISKS, "topic", "reassign", *args, "--yes")
-
-    def _driven(self, driver: Path, *args: str) -> Result:
-        argv = [sys.executable, str(driver), *args]
+        argv = [sys.executable, str(_FULL_DISKS), "topic", "reassign", *args, "--yes"]
         began = time.monotonic()
         done = subprocess.run(
             argv, input="", env=self.kctl.environment, capture_output=True, text=True, timeout=60, check=False
         )
-        return Result(args, done.returncode, done.stdout, done.stderr, time.monotonic() - began)
+        return Result(tuple(argv[2:]), done.returncode, done.stdout, done.stderr, time.monotonic() - began)
 
     def abandoned(self, plan: str, *args: str) -> None:
         """An apply that is killed (-9) while the brokers move its first batch."""
@@ -477,6 +476,18 @@ class Arena:
                 self.set_configs(kind, name if name != "<default>" else "", **{
                     setting.replace(".", "_"): None for setting in values
                 })  # fmt: skip
+        self._remove_old_notices()
+
+    def _remove_old_notices(self) -> None:
+        """Notices of changed configs, which brokers keep for 15 minutes and all read at every change: hundreds of them
+        would be most of what the cluster does. All brokers have seen those that are some seconds old."""
+        from kazoo.exceptions import NoNodeError
+
+        for name in self._children(_NOTICES):
+            with suppress(NoNodeError):  # a broker removes the oldest itself
+                path = f"{_NOTICES}/{name}"
+                if time.time() - self._zk.get(path)[1].created > _NOTICED_S:
+                    self._zk.delete(path)
 
 
 def _fill(client: ClusterClient, topic: str, partitions: int, size: int) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kctl_testing import eventually, free_ports
+from kctl_testing import closed_port, eventually, free_ports
 from kraft_process import KraftProcess
 
 USER, PASSWORD = "ops", "correct-horse-7c2e"  # in SCRAM-SHA-512, and in PLAIN on the listener that has it
@@ -40,8 +40,8 @@ class SecureBroker:
         self._libs = libs
         self._java = java
         self._tls = Path(__file__).resolve().parent.parent / "data" / "tls"
-        *ports, self.closed_port = free_ports(len(LISTENERS) + 1)
-        self.ports = dict(zip(LISTENERS, ports, strict=True))
+        self.closed_port = closed_port()
+        self.ports = dict(zip(LISTENERS, free_ports(len(LISTENERS)), strict=True))
         self._process: subprocess.Popen[bytes] | None = None
 
     def pem(self, name: str) -> str:

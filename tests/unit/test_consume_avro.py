@@ -21,7 +21,7 @@ from kctl.errors import AuthenticationFailed, ConnectionFailed, ConnectionTimedO
 from kctl.records import avro, schema_registry
 from kctl.records.decoding import DecoderSettings, load
 from kctl.records.schema_registry import SchemaRegistry
-from kctl_testing import free_port
+from kctl_testing import closed_port
 
 ADDRESS = {"type": "record", "name": "Address", "namespace": "x", "fields": [{"name": "city", "type": "string"}]}
 PERSON = {
@@ -184,7 +184,7 @@ def test_a_registry_that_is_none(registry: str, path: str, kind: type[Exception]
 
 def test_nothing_listens() -> None:
     with pytest.raises(ConnectionFailed, match="cannot be reached"):
-        SchemaRegistry(f"http://127.0.0.1:{free_port()}").schema(1)
+        SchemaRegistry(f"http://127.0.0.1:{closed_port()}").schema(1)
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,15 @@ class Groups:
     def json(self, *args: str) -> Any:
         return self.kctl.json("group", *args)
 
+    def reads(self, group: str) -> bool:
+        """Whether it has a member with both partitions, which has read: a share group is stable before that."""
+        if self.state(group) != "Stable":
+            return False
+        (found,) = self.json("describe", group)
+        assigned = [{"topic": self.topic, "partitions": [0, 1]}]
+        offsets = found["offsets"] or found["start_offsets"]
+        return [member["assignments"] for member in found["members"]] == [assigned] and len(offsets) == 2
+
     def state(self, group: str) -> str:
         found = [row["state"] for row in self.json("list") if row["group"] == group]
         return found[0] if found else "none"
@@ -70,8 +79,7 @@ def groups(kraft: str, kraft_kctl: Kctl) -> Iterator[Groups]:
         protocol = ("--command-property", "group.protocol=consumer", "--command-property", "group.instance.id=node-1")
         readers.enter_context(_reader(kraft, "ConsoleConsumer", *consumer, *protocol))
         readers.enter_context(_reader(kraft, "ConsoleShareConsumer", "--topic", made.topic, "--group", made.share))
-        states = {made.new: "Stable", made.share: "Stable"}
-        eventually(lambda: {name: made.state(name) for name in states} == states, seconds=120, what="both have members")
+        eventually(lambda: made.reads(made.new) and made.reads(made.share), seconds=120, what="both have members")
         yield made
 
 
