@@ -58,7 +58,7 @@ def test_status(kctl: Kctl, skewed: str) -> None:
         "brokers", "not_preferred", "idle_brokers", "empty_brokers",
     ]  # fmt: skip
     assert (body["partition_count"], body["preferred"], body["leaderless"]) == (6, 4, 0)
-    assert (body["auto_rebalance"], body["imbalance_limit_percent"]) == (True, 10.0)
+    assert (body["auto_rebalance"], body["imbalance_limit_percent"]) == (True, 100.0)
     rows = {row["broker"]: row for row in body["brokers"]}
     assert rows[2] == {
         "broker": 2, "rack": None, "alive": True, "leaders": 0, "preferred": 2, "missing": 2, "imbalance_percent": 100.0

@@ -16,7 +16,7 @@ from in_process import InProcess
 from kctl.client import connect
 from kctl.model import TopicPartition
 from kctl.reassign.alter import alter_reassignments
-from kctl_testing import Kctl, TestCluster
+from kctl_testing import Kctl, TestCluster, eventually
 from protected_cases import CLUSTER
 
 WORDS = {
@@ -56,10 +56,7 @@ def _prepare(run: InProcess, cluster: TestCluster, home: Path, stack: ExitStack)
     (home / "offsets.json").write_text(exported.replace(f'"{group}"', f'"{group}-imported"'))
     with connect(admin.target) as client:  # the leader stays, and is not the preferred one any more
         assert alter_reassignments(client, {TopicPartition(topic, 0): (2, 1)}) == {}
-    plan = run("topic", "reassign", "plan", "--topic", topic, "--brokers", "2,3", "-o", "json", "--context", "open")
-    (home / "plan.json").write_text(plan.out)
-    there, wanted = json.loads(plan.out)["current"]["partitions"], json.loads(plan.out)["partitions"]
-    (home / "done.json").write_text(json.dumps({"partitions": there, "current": {"partitions": wanted}}))
+    eventually(lambda: _write_plans(run, home), what="a plan that goes out from the new order")
     client = stack.enter_context(connect(admin.target))
     producer = client.producer(transactional_id="protected-transaction", transaction_timeout_ms=600_000)
     stack.callback(producer.close)
@@ -68,6 +65,16 @@ def _prepare(run: InProcess, cluster: TestCluster, home: Path, stack: ExitStack)
     producer.send(second, b"v", partition=0).get(timeout=60)
     stack.callback(producer.abort_transaction)
     stack.enter_context(admin.member(WORDS["MEMBERS"], second))
+
+
+def _write_plans(run: InProcess, home: Path) -> bool:
+    """plan.json and done.json. False when the broker that was asked does not know the new order yet."""
+    wide = ("--topic", WORDS["TOPIC"], "--brokers", "2,3", "-o", "json", "--context", "open")
+    plan = json.loads(run("topic", "reassign", "plan", *wide).out)
+    there, wanted = plan["current"]["partitions"], plan["partitions"]
+    (home / "plan.json").write_text(json.dumps(plan))
+    (home / "done.json").write_text(json.dumps({"partitions": there, "current": {"partitions": wanted}}))
+    return [each["replicas"] for each in there if each["partition"] == 0] == [[2, 1]]
 
 
 def _remove(run: InProcess) -> None:
