@@ -136,6 +136,29 @@ def payloads(record_bytes: int) -> list[bytes]:
     return [data[at : at + record_bytes] for at in range(0, len(data), record_bytes)]
 
 
+class _Clock:
+    """The time that is measured begins behind the first answer: before it the leader has to be found and dialled, and
+    may not know a new topic yet."""
+
+    def __init__(self, options: MeasureOptions) -> None:
+        self._duration_s = options.duration_s
+        self.meter = Meter(warm_s(options.duration_s), time.monotonic())
+        self.deadline = Deadline(options.duration_s + options.timeout_s)
+        self.begun = False
+
+    def begin(self) -> None:
+        """There is an answer."""
+        if not self.begun:
+            self.begun = True
+            self.meter.restart(time.monotonic())
+            self.deadline = Deadline(self._duration_s)
+
+    @property
+    def passed_s(self) -> float:
+        """Seconds since it began."""
+        return self._duration_s - self.deadline.left_s if self.begun else 0.0
+
+
 # --- writing ------------------------------------------------------------------------------------------------------
 
 
@@ -144,7 +167,7 @@ def _produce(
 ) -> MeasuredRate:
     compress = compressor(options.compression)
     producer = producer_id(client, options.timeout_s) if options.acks == "all" else None
-    run = _Writing(options)
+    run = Writing(options)
     sender_options = SenderOptions(
         topic=options.topic, acks=ACKS[options.acks], producer=producer, codec=options.compression, compress=compress,
         batch_bytes=_BATCH_BYTES, linger_s=_LINGER_S, timeout_s=options.timeout_s,
@@ -156,45 +179,48 @@ def _produce(
     finally:
         sender.abandon()
         sender.close(at_once=True)
-    seconds, rate = run.meter.rate()
-    return MeasuredRate(run.records, run.meter.bytes, round(seconds * 1000), rate)
+    seconds, rate = run.clock.meter.rate()
+    return MeasuredRate(run.records, run.clock.meter.bytes, round(seconds * 1000), rate)
 
 
-class _Writing:
+class Writing:
+    """What is sent, and what of it is acknowledged."""
+
     def __init__(self, options: MeasureOptions) -> None:
         self._options = options
         self._values = payloads(options.record_bytes)
         self.records = 0
-        self.meter = Meter(warm_s(options.duration_s), time.monotonic())
+        self.clock = _Clock(options)
         self._lost: KctlError | None = None
 
     def done(self, batch: ClosedBatch, outcome: str, error: KctlError | None) -> None:
         if outcome == ACKNOWLEDGED:
             self.records += batch.count
-            self.meter.add(batch.content_bytes, time.monotonic())
+            self.clock.meter.add(batch.content_bytes, time.monotonic())
+            self.clock.begin()
         elif self._lost is None:
             self._lost = error
 
     def go(self, sender: Sender, progress: Progress | None) -> None:
         """As much as gets through in the time."""
-        options, values, number, told = self._options, self._values, 0, 0.0
+        options, values, clock, number, told = self._options, self._values, self.clock, 0, 0.0
         most = max(1, options.max_bytes // options.record_bytes)
-        self.meter = Meter(warm_s(options.duration_s), time.monotonic())
-        deadline = Deadline(options.duration_s)
-        while not deadline.expired and sender.stopped is None and (number < most or not sender.idle):
+        while not clock.deadline.expired and sender.stopped is None and (number < most or not sender.idle):
             if number < most and sender.has_room:
                 count = min(len(values), most - number)
                 sender.add_values(values, 0, count, number, 0)
                 number += count
             sender.flushing = number >= most
-            sender.step(0 if number < most and sender.has_room else min(_STEP_S, deadline.left_s))
-            if progress and options.duration_s - deadline.left_s - told > _TELL_S:
-                told = options.duration_s - deadline.left_s
+            sender.step(0 if number < most and sender.has_room else min(_STEP_S, clock.deadline.left_s))
+            if progress and clock.passed_s - told > _TELL_S:
+                told = clock.passed_s
                 progress("writing", told, options.duration_s)
         if sender.stopped is not None:
             raise OperationFailed(
                 f"writing to {options.topic} ended: {(self._lost or sender.stopped).message}", hint=sender.stopped.hint
             )
+        if not clock.begun:
+            raise OperationFailed(f"nothing for {options.topic} was acknowledged within {clock.deadline.seconds:g} s")
 
 
 # --- reading ------------------------------------------------------------------------------------------------------
@@ -214,28 +240,24 @@ def _consume(client: ClusterClient, options: MeasureOptions, progress: Progress 
     )
     reading = _Reading(options, partition, start)
     try:
-        while reading.position < end and not reading.deadline.expired:
+        while reading.position < end and not reading.clock.deadline.expired:
             for fetched in fetcher.poll(_STEP_S * 2):
                 reading.take(fetched)
-            if progress and reading.begun:
-                progress("reading", options.duration_s - reading.deadline.left_s, options.duration_s)
+            if progress and reading.clock.begun:
+                progress("reading", reading.clock.passed_s, options.duration_s)
     finally:
         fetcher.close()
-    if not reading.begun:
-        raise OperationFailed(f"nothing of {partition} could be read within {options.timeout_s:g} s")
-    seconds, rate = reading.meter.rate()
-    return MeasuredRate(reading.records, reading.meter.bytes, round(seconds * 1000), rate)
+    if not reading.clock.begun:
+        raise OperationFailed(f"nothing of {partition} could be read within {reading.clock.deadline.seconds:g} s")
+    seconds, rate = reading.clock.meter.rate()
+    return MeasuredRate(reading.records, reading.clock.meter.bytes, round(seconds * 1000), rate)
 
 
 class _Reading:
-    """The time begins behind the first answer: before it the leader has to be found and dialled."""
-
     def __init__(self, options: MeasureOptions, partition: TopicPartition, position: int) -> None:
-        self._options, self._partition = options, partition
+        self._partition = partition
         self.position, self.records = position, 0
-        self.deadline = Deadline(options.duration_s + options.timeout_s)
-        self.meter = Meter(warm_s(options.duration_s), time.monotonic())
-        self.begun = False
+        self.clock = _Clock(options)
 
     def take(self, fetched: Fetched) -> None:
         if fetched.error_code == OFFSET_OUT_OF_RANGE:
@@ -244,11 +266,8 @@ class _Reading:
             self.position = following
             if chunk is not None:
                 self.records += chunk.size
-                self.meter.add(chunk.size_bytes, time.monotonic())
-        if not self.begun:
-            self.begun = True
-            self.meter.restart(time.monotonic())
-            self.deadline = Deadline(self._options.duration_s)
+                self.clock.meter.add(chunk.size_bytes, time.monotonic())
+        self.clock.begin()
 
 
 def _say_nothing(_line: str) -> None:

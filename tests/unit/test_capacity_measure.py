@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from kctl import journal
 from kctl.capacity import own_topic
-from kctl.capacity.measure import MeasureOptions, Meter, payloads, warm_s
+from kctl.capacity.measure import MeasureOptions, Meter, Writing, payloads, warm_s
 from kctl.capacity.own_topic import PREFIX, OwnTopic, folder, leftovers, new_topic
 from kctl.errors import OperationFailed
 from kctl.model import ClusterState, TopicState
+from kctl.records.produce_sender import ACKNOWLEDGED, Sender
 from kctl.topics.create import CreatedTopic
 from kctl.topics.delete import DeletedTopic
 
@@ -68,6 +73,65 @@ def test_payloads(size: int) -> None:
     assert sum(map(len, made)) <= 4 << 20
     if size > 1:
         assert len(set(made)) == len(made)
+
+
+# --- writing ------------------------------------------------------------------------------------------------------
+
+
+class _LateSender:
+    """Acknowledges each batch of one look at the next, but none in its first seconds."""
+
+    def __init__(self, silent_s: float) -> None:
+        self.silent_until = time.monotonic() + silent_s
+        self.writing: Writing | None = None
+        self.flushing, self.stopped = False, None
+        self._given: list[int] = []
+
+    @property
+    def has_room(self) -> bool:
+        return len(self._given) < 3
+
+    @property
+    def idle(self) -> bool:
+        return not self._given
+
+    def add_values(self, values: Sequence[bytes], start: int, end: int, _number: int, _partition: int) -> None:
+        self._given.append(sum(map(len, values[start:end])))
+
+    def step(self, _wait_s: float) -> None:
+        time.sleep(0.005)
+        if time.monotonic() < self.silent_until or not self._given:
+            return
+        batch: Any = SimpleNamespace(count=1, content_bytes=self._given.pop(0))
+        assert self.writing is not None
+        self.writing.done(batch, ACKNOWLEDGED, None)
+
+
+def _write(options: MeasureOptions, silent_s: float) -> Writing:
+    sender = _LateSender(silent_s)
+    writing = sender.writing = Writing(options)
+    writing.go(cast(Sender, sender), None)
+    return writing
+
+
+def test_the_time_begins_with_the_first_acknowledgement() -> None:
+    """A new topic's leader may not know it for a second."""
+    began = time.monotonic()
+    written = _write(replace(OPTIONS, duration_s=0.1, record_bytes=10), silent_s=0.3)
+    assert time.monotonic() - began >= 0.4
+    assert written.records > 1
+    assert written.clock.meter.rate()[1] > 0
+
+
+def test_all_of_the_bytes_within_the_first_acknowledgements() -> None:
+    written = _write(replace(OPTIONS, duration_s=5.0, record_bytes=10, max_bytes=20), silent_s=0.05)
+    assert (written.records, written.clock.meter.bytes) == (1, 20)
+    assert written.clock.meter.rate()[1] > 0
+
+
+def test_no_acknowledgement_ever() -> None:
+    with pytest.raises(OperationFailed, match=r"nothing for .*mine was acknowledged within 0\.2 s"):
+        _write(replace(OPTIONS, duration_s=0.1, timeout_s=0.1), silent_s=60)
 
 
 # --- whose topic it is --------------------------------------------------------------------------------------------
