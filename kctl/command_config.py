@@ -9,14 +9,13 @@ security settings that cannot be honoured are refused.
 
 from __future__ import annotations
 
-import codecs
 import re
 from pathlib import Path
 
 from kctl.context import MECHANISMS, PROTOCOLS, Security, full_path
 from kctl.errors import InvalidFile, NotFound, UsageError
 from kctl.input_file import read_input
-from kctl.properties import parse_properties
+from kctl.properties import decode_properties, parse_properties
 
 MAX_BYTES = 1 << 20
 
@@ -66,22 +65,7 @@ def read_properties(file: str) -> dict[str, str]:
         data, _ = read_input(path, max_bytes=MAX_BYTES)
     except NotFound:
         raise UsageError(f"cannot read {path}: No such file or directory") from None
-    return parse_properties(_decoded(data, path), source=str(path))
-
-
-def _decoded(data: bytes, path: Path) -> str:
-    """UTF-8, as people write it; what is none is ISO 8859-1, as java.util.Properties reads all."""
-    if data.startswith(codecs.BOM_UTF8):
-        raise InvalidFile(
-            f"{path} begins with a byte order mark, which Kafka takes for a part of the first line",
-            hint="save it as UTF-8 without one",
-        )
-    if b"\0" in data:
-        raise InvalidFile(f"{path} is not text: it has NUL bytes", hint="if it is UTF-16, save it as UTF-8")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        return data.decode("iso-8859-1")
+    return parse_properties(decode_properties(data, source=str(path)), source=str(path))
 
 
 def security_from_properties(properties: dict[str, str], *, source: str) -> Security:

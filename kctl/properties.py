@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 
 from kctl.errors import InvalidFile
 
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _SEPARATOR = re.compile(r"[ \t\f]*[=:][ \t\f]*|[ \t\f]+")
+
+
+def decode_properties(data: bytes, *, source: str) -> str:
+    """The text of a file: UTF-8, as people write it; what is none is ISO 8859-1, as java.util.Properties reads all.
+
+    Raises InvalidFile for a byte order mark and for NUL bytes (UTF-16), which Java takes for parts of names.
+    """
+    if data.startswith(codecs.BOM_UTF8):
+        raise InvalidFile(
+            f"{source} begins with a byte order mark, which Kafka takes for a part of the first line",
+            hint="save it as UTF-8 without one",
+        )
+    if b"\0" in data:
+        raise InvalidFile(f"{source} is not text: it has NUL bytes", hint="if it is UTF-16, save it as UTF-8")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data.decode("iso-8859-1")
 
 
 def parse_properties(text: str, *, source: str) -> dict[str, str]:

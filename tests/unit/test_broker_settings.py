@@ -117,8 +117,8 @@ def test_a_wrong_password_setting_is_not_repeated(tmp_path: Path) -> None:
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         read_settings([], tmp_path / "missing")
-    (tmp_path / "binary").write_bytes(b"\xff\xfe")
-    with pytest.raises(InvalidFile, match="UTF-8"):
+    (tmp_path / "binary").write_bytes(b"\x7fELF\0")
+    with pytest.raises(InvalidFile, match="is not text"):
         read_settings([], tmp_path / "binary")
     (tmp_path / "large").write_bytes(b"#" * ((1 << 20) + 1))
     with pytest.raises(InvalidFile, match="larger"):

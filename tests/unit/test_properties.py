@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kctl.errors import InvalidFile
-from kctl.properties import parse_properties, property_line, property_sections
+from kctl.properties import decode_properties, parse_properties, property_line, property_sections
 
 READ = {
     "equals": ("a=b", {"a": "b"}),
@@ -40,6 +40,25 @@ def test_read(name: str) -> None:
 def test_refused(text: str, says: str) -> None:
     with pytest.raises(InvalidFile, match=says):
         parse_properties(text, source="f")
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [("a=é".encode(), "a=é"), ("a=é".encode("iso-8859-1"), "a=é"), (b"a=\xff\n", "a=ÿ\n"), (b"", "")],
+    ids=["UTF-8", "ISO 8859-1", "a byte", "nothing"],
+)
+def test_decoded(data: bytes, text: str) -> None:
+    """java.util.Properties.load reads bytes as ISO 8859-1."""
+    assert decode_properties(data, source="f") == text
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [(b"\xef\xbb\xbfa=1", "f begins with a byte order mark"), ("a=1".encode("utf-16"), "f is not text")],
+)
+def test_not_decoded(data: bytes, says: str) -> None:
+    with pytest.raises(InvalidFile, match=says):
+        decode_properties(data, source="f")
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), st.text(st.characters(exclude_categories=["Cs"])))
