@@ -26,7 +26,7 @@ from kctl.errors import (
     TlsMismatch,
 )
 from kctl.zk.session import zookeeper
-from kctl_testing import TestCluster, eventually
+from kctl_testing import TestCluster, eventually, within
 from secure_broker import PASSWORD, SESSION_MS, USER, SecureBroker
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def test_a_broker_that_stops_answering(broker: SecureBroker, target: Target) -> 
                 started = time.monotonic()
                 with pytest.raises(expected):
                     call()
-                assert time.monotonic() - started < 1.5
+                assert time.monotonic() - started < within(1.5)
         assert client.metadata().brokers  # connects again
 
 
@@ -166,7 +166,7 @@ def test_a_broker_that_dies(tmp_path: Path, kafka_home: Path) -> None:
             client.send_to_controller(create_request("x"))
         with pytest.raises(ConnectionFailed):
             client.producer()
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < within(5)
 
 
 class _Forwarder:
@@ -238,7 +238,7 @@ def test_a_zookeeper_that_goes_away(cluster: TestCluster) -> None:
         started = time.monotonic()
         with pytest.raises(ConnectionFailed, match="lost"):
             use_it()
-        assert time.monotonic() - started < 10
+        assert time.monotonic() - started < within(10)
 
 
 def test_what_is_not_zookeeper(cluster: TestCluster, broker: SecureBroker) -> None:
@@ -251,4 +251,4 @@ def test_what_is_not_zookeeper(cluster: TestCluster, broker: SecureBroker) -> No
         pass
     with pytest.raises(ConnectionFailed, match=r"nosuchhost\.invalid"), zookeeper("nosuchhost.invalid"):
         pass
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < within(10)
