@@ -99,6 +99,9 @@ def prepared(
     own.ok("consume", "orders", "--group", "billing", "--from-beginning", "--exit-eof")
     (folder / "offsets.json").write_text(own.ok("group", "export", "billing", "-o", "json").out)
     yield own, folder
+    there = ("--if-exists", "--yes", "--context", "secure")
+    own.ok("quota", "unset", "--user", "alice", "producer_byte_rate", *there)
+    own.ok("user", "remove", "alice", *there)
     remove_acls(own, "alice", "--context", "secure")
     own("group", "delete", "billing", "--yes")
     own("topic", "delete", "orders", "--yes")

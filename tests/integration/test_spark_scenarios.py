@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
+from group_admin import join
 from kctl.client import ClusterClient, connect
 from kctl.context import Target
 from kctl.lag.report import PartitionStatus
@@ -29,7 +30,7 @@ from kctl.spark.lag_planning import LagPlan, Wanted, plan_live, plan_span
 from kctl.spark.lag_report import LagReportJob
 from kctl.spark.session import SparkDriver
 from kctl.spark.settings import SparkSettings
-from kctl_testing import Kctl, TestCluster, eventually, within
+from kctl_testing import Kctl, TestCluster
 
 pytestmark = pytest.mark.long
 
@@ -86,14 +87,10 @@ class Stage:
         consumer = self.client.consumer(
             topic, group_id=f"{self.tag}.{group}", client_id=f"client-of-{group}", enable_auto_commit=False,
             auto_offset_reset="latest" if reads else "earliest",
-            metadata_max_age_ms=2000,  # a broker that does not know the topic yet is asked again soon
         )  # fmt: skip
         done = threading.Event()
         thread = threading.Thread(target=_take_part, args=(consumer, done, reads), daemon=True)
-        eventually(
-            lambda: consumer.poll(timeout_ms=200) is not None and bool(consumer.assignment()),
-            seconds=within(60), what=f"{group} has its partition",
-        )  # fmt: skip
+        join(consumer, what=f"{group} has its partition")
         if not reads:
             consumer.pause(*consumer.assignment())
             for partition in consumer.assignment():

@@ -8,7 +8,19 @@ from typing import Any
 
 from kctl.client import connect
 from kctl.context import Target
-from kctl_testing import eventually
+from kctl.records.consumer import unstick
+from kctl_testing import eventually, within
+
+
+def join(consumer: Any, *, what: str) -> None:
+    """Poll until the consumer has partitions."""
+
+    def joined() -> bool:
+        unstick(consumer)  # each poll() may time out at the worst moment
+        consumer.poll(timeout_ms=200)
+        return bool(consumer.assignment())
+
+    eventually(joined, seconds=within(20), what=what)
 
 
 class Admin:
@@ -83,7 +95,7 @@ class Admin:
                 auto_offset_reset="earliest",
             )
         try:
-            eventually(lambda: consumer.poll(timeout_ms=500) is not None and bool(consumer.assignment()), what="joined")
+            join(consumer, what="joined")
             yield consumer
         finally:
             consumer.close(autocommit=False)
