@@ -214,6 +214,12 @@ def _running(prepared: _Prepared, run: ValidationRun) -> Iterator[_Told]:
         except KeyboardInterrupt:
             output.note(f"the evidence of what was done until then is in {run.folder}")
             raise
+        finally:
+            if run.not_led is not None:
+                output.warn(
+                    f"not all leaders of other topics are where they were: {run.not_led} "
+                    "(kctl leader elect --preferred tries it again)"
+                )
 
 
 def _show(

@@ -21,6 +21,7 @@ from kctl.context import Target
 from kctl.deploy.interrupts import deferred_interrupts
 from kctl.errors import KctlError, OperationFailed
 from kctl.journal import Journal
+from kctl.model import TopicPartition
 from kctl.topics.create import create_topics, plan_create
 from kctl.topics.new_topic import NewTopic
 from kctl.validate import leftovers
@@ -28,6 +29,7 @@ from kctl.validate.bystanders import Bystanders
 from kctl.validate.cleanup import clean_up, delete
 from kctl.validate.evidence import Missing, find_missing
 from kctl.validate.experiment import Experiment
+from kctl.validate.leaders import astray, put_back
 from kctl.validate.means import Breaker, Means
 from kctl.validate.noted_faults import read_faults
 from kctl.validate.plan import Plan, PlannedScenario, Wishes, refuse_others, wait_healthy
@@ -76,7 +78,9 @@ class Result:
 
 @dataclass
 class ValidationRun:
-    """`with` cleans up at its end. run_id: in the names of its topics. folder: the evidence; stays."""
+    """`with` cleans up at its end. run_id: in the names of its topics. folder: the evidence; stays. astray: partitions
+    that their preferred replica did not lead before. not_led: after `with`, why leaders of others are not back; None
+    when all are."""
 
     run_id: str
     target: Target
@@ -87,6 +91,8 @@ class ValidationRun:
     journal: Journal
     folder: Path
     told: Told
+    astray: frozenset[TopicPartition] = frozenset()
+    not_led: str | None = None
 
     def __enter__(self) -> ValidationRun:
         return self
@@ -99,12 +105,27 @@ class ValidationRun:
                 clean_up(
                     self.journal, self.means, self.target, outcome=outcome, start_s=self.wishes.wait_s, told=self.told
                 )
+                self._put_leaders_back()
         except KctlError as failure:
             if not isinstance(exc, KctlError):
                 raise
             raise OperationFailed(f"{exc.message}; {failure.message}", hint=failure.hint) from exc
         finally:
             self.journal.close()
+
+    def _put_leaders_back(self) -> None:
+        """Where anything was broken. What fails is no failure of the validation: brokers do it later, or people."""
+        if not any(entry["step"] == leftovers.DOWN for entry in self.journal.entries):
+            return
+        self.told("putting the leaders of other topics back")
+        try:
+            left = put_back(self.client, self.astray)
+        except KctlError as exc:
+            self.not_led = exc.message
+            return
+        if left:
+            more = f", and {len(left) - 1:,} more partitions" if len(left) > 1 else ""
+            self.not_led = f"{left[0].tp}: {left[0].reason}{more}"
 
     def scenario(self, planned: PlannedScenario) -> Result:
         """Raises OperationFailed when it did not come to its end."""
@@ -244,6 +265,6 @@ def begin(
         folder.mkdir(mode=0o700, parents=True)
     except OSError as exc:
         raise OperationFailed(f"cannot write {folder}: {exc.strerror}") from None
-    brokers = client.metadata(()).brokers.values()
-    journal = leftovers.begin(plan.cluster, plan.cluster_id, run, folder, list(brokers))
-    return ValidationRun(run, target, client, means, plan, wishes, journal, folder, told)
+    state = client.metadata()
+    journal = leftovers.begin(plan.cluster, plan.cluster_id, run, folder, list(state.brokers.values()))
+    return ValidationRun(run, target, client, means, plan, wishes, journal, folder, told, astray(state))

@@ -19,6 +19,7 @@ from kctl_testing import SCRIPT, Kctl, eventually, within
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 NAME = "proof"
+OTHERS = "orders"  # a topic that is there all the time
 BROKERS = {"broker-1", "broker-2", "broker-3"}
 _SECONDS = 900.0
 _CLEAN = ("violated", "breaches", "doubts")
@@ -31,8 +32,10 @@ def proof(tmp_path_factory: pytest.TempPathFactory, shared: dict[str, str]) -> I
     kctl = Kctl(tmp_path_factory.mktemp("proof"), shared)
     with nothing_left_running(kctl):
         kctl.ok(
-            "cluster", "create", NAME, "--layout", "pseudo-distributed", "--heap", "256m", timeout=within(180)
+            "cluster", "create", NAME, "--layout", "pseudo-distributed", "--heap", "256m",
+            "--config", "auto.leader.rebalance.enable=false", timeout=within(180),
         )  # fmt: skip
+        kctl.ok("topic", "create", OTHERS, "--replica-assignment", "1:2:3,2:3:1,3:1:2")
         yield kctl
 
 
@@ -53,6 +56,13 @@ def _as_before(proof: Kctl) -> Iterator[None]:
 def _put_right(kctl: Kctl) -> None:
     kctl.ok("cluster", "start", NAME, timeout=_SECONDS)
     kctl.ok("cluster", "health", "--wait", "--timeout", "5m", timeout=_SECONDS)
+    kctl.ok("leader", "elect", "--preferred", "--topic", OTHERS, "--yes")
+
+
+def _assert_leaders_as_before(kctl: Kctl) -> None:
+    """Of topics of others: no broker puts them back by itself here."""
+    status = kctl("leader", "status", "--topic", OTHERS)
+    assert status.code == 0, str(status)
 
 
 def test_all(proof: Kctl, tmp_path: Path) -> None:
@@ -83,6 +93,7 @@ def test_all(proof: Kctl, tmp_path: Path) -> None:
     assert json.loads((report / "report.json").read_text()) == value
     assert "**All held.**" in (report / "report.md").read_text()
     assert done.err.count(": held (") == 6
+    _assert_leaders_as_before(proof)
 
 
 def _assert_figures(rows: dict[str, Any]) -> None:
@@ -130,6 +141,7 @@ def test_matrix(proof: Kctl, tmp_path: Path) -> None:
     assert (safe["failed"], safe["duplicated"], safe["out_of_order"], safe["acked"]) == (0, 0, 0, safe["sent"])
     assert safe["longest_gap_ms"] > rows["1", False, 1]["longest_gap_ms"]  # what it costs
     assert (value["ok"], value["doubts"]) == (True, [])
+    _assert_leaders_as_before(proof)
     setups = {(row["acks"], row["idempotence"], row["min_insync_replicas"]): row for row in value["setups"]}
     _assert_losses(setups["1", False, 1])
     assert "acks-1-min-1: partition 0, offset " in done.err
@@ -209,3 +221,4 @@ def test_sigterm_while_a_broker_is_dead_brings_it_back(proof: Kctl) -> None:
         process.kill()
     assert process.returncode == 130, err
     assert "the evidence of what was done until then is in " in err
+    _assert_leaders_as_before(proof)

@@ -15,7 +15,7 @@ from kctl import journal
 from kctl.context import Target
 from kctl.errors import Busy, InvalidFile, KctlError, OperationFailed, Refused, TimedOut
 from kctl.journal import Journal
-from kctl.model import Broker
+from kctl.model import Broker, ClusterState
 from kctl.restart.control import Act
 from kctl.restart.hooks import ACTS
 from kctl.topics.delete import DeletedTopic
@@ -345,7 +345,7 @@ def test_an_older_journal_has_no_addresses(cluster: Cluster, tmp_path: Path) -> 
 
 def test_a_run_notes_the_brokers_that_it_begins_with(cluster: Cluster) -> None:
     client = mock.Mock()
-    client.metadata.return_value.brokers = THREE
+    client.metadata.return_value = ClusterState("id-1", 1, THREE, {})
     run = begin(TARGET, client, means(cluster), mock.Mock(cluster="prod", cluster_id="id-1"), mock.Mock(), print)
     run.journal.close()
     assert leftovers.brokers_of("id-1") == THREE

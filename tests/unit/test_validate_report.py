@@ -364,7 +364,7 @@ def test_exit_codes(found: list[object], raised: type[Exception] | None, capsys:
     """What was found is shown, however it ends."""
 
     class Run:
-        run_id, folder = "12345678", Path("/evidence")
+        run_id, folder, not_led = "12345678", Path("/evidence"), None
 
         def __enter__(self) -> Run:
             return self
@@ -419,7 +419,7 @@ def test_what_was_measured_is_shown_though_the_report_cannot_be_written(
     lossy = result(lost=[40])
 
     class Run:
-        run_id, folder = "12345678", Path("/evidence")
+        run_id, folder, not_led = "12345678", Path("/evidence"), None
 
         def __enter__(self) -> Run:
             return self

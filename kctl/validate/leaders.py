@@ -1,0 +1,44 @@
+"""Leaders of other topics, which faults move away: those that were preferred before are so again at the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from kctl.deadline import Deadline
+from kctl.health.partitions import partitions_of
+from kctl.leader.election import Election, carry_out, plan_preferred
+from kctl.model import ClusterState, PartitionState, TopicPartition
+from kctl.validate.leftovers import PREFIX
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+_WAIT_S = 15.0  # for preferred replicas that are not in sync yet
+_POLL_S = 1.0
+
+
+def astray(state: ClusterState) -> frozenset[TopicPartition]:
+    """Partitions that another than their preferred replica leads, or none. Pure."""
+    return frozenset(p.tp for p in partitions_of(state) if p.leader != p.preferred_leader)
+
+
+def moved(state: ClusterState, before: Collection[TopicPartition]) -> list[PartitionState]:
+    """Of topics that no validation made, what is `astray` now and was not before. Pure."""
+    now = astray(state).difference(before)
+    return [p for p in partitions_of(state) if p.tp in now and not p.topic.startswith(PREFIX)]
+
+
+def put_back(client: ClusterClient, before: Collection[TopicPartition], *, wait_s: float = _WAIT_S) -> list[Election]:
+    """Elect the preferred leaders of what was moved; those that could not be, with the reason.
+
+    before: `astray` of then. wait_s: for preferred replicas to be in sync. Raises what `carry_out` does.
+    """
+    deadline = Deadline(wait_s)
+    while True:
+        state = client.metadata()
+        plan = plan_preferred(state, moved(state, before))
+        if deadline.expired or all(row.result == "would elect" for row in plan):
+            return [row for row in carry_out(client, plan) if row.result != "elected"]
+        time.sleep(_POLL_S)
