@@ -88,13 +88,15 @@ def run(
     from kctl.playbook import run_journal
     from kctl.playbook.engine import Settings
     from kctl.playbook.load import load_playbook
-    from kctl.playbook.parameters import collect, read_values
+    from kctl.playbook.parameters import collect, misspelt, read_values
     from kctl.playbook.selection import selection
 
     inv = invocation(ctx)
     check_report(junit)
     playbook = load_playbook(name)
     given = None if parameters is None else read_values(playbook, parameters)
+    for line in misspelt(playbook, os.environ):
+        output.warn(line)
     values = collect(playbook, parameter or (), file=given, secrets=secret or (), environment=os.environ)
     forget_parameters()
     chosen = selection(playbook, from_, limit or ())

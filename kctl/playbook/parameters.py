@@ -14,7 +14,7 @@ from kctl.playbook.json_text import value_of_json
 from kctl.playbook.model import Parameter, Playbook
 from kctl.secrets import Redactor, check_private, read_secret
 from kctl.strict_yaml import YamlMap, load
-from kctl.suggestions import did_you_mean
+from kctl.suggestions import closest, did_you_mean
 from kctl.text import encodable
 from kctl.units import parse_duration_ms, parse_size
 
@@ -78,6 +78,21 @@ def collect(
     for name, path in _pairs(secrets, "--secret", wrong):
         _secret(playbook, found, wrong, name, path)
     return _complete(playbook, found, wrong)
+
+
+def misspelt(playbook: Playbook, environment: Mapping[str, str]) -> list[str]:
+    """What is to be said of variables that look like those of a parameter and are not: nothing takes them.
+
+    Those that look like none are left alone: a CI job may have some for other playbooks.
+    """
+    known = [each.name.upper() for each in playbook.parameters]
+    free = [name for name in known if ENVIRONMENT + name not in environment]
+    unknown = {each.removeprefix(ENVIRONMENT) for each in environment if each.startswith(ENVIRONMENT)}.difference(known)
+    return [
+        f"{ENVIRONMENT}{name} is no parameter of {playbook.name}: did you mean {ENVIRONMENT}{meant}?"
+        for name in sorted(unknown)
+        for meant in closest(name, free, limit=1)
+    ]
 
 
 def read_values(playbook: Playbook, path: Path) -> dict[str, Any]:

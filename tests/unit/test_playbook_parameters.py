@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from kctl.errors import InvalidFile, NotFound, UsageError
 from kctl.playbook.model import Playbook
-from kctl.playbook.parameters import collect, included, read_values
+from kctl.playbook.parameters import collect, included, misspelt, read_values
 from kctl.playbook.read import read
 from kctl.secrets import Redactor
 
@@ -134,6 +134,20 @@ def test_what_comes_first() -> None:
     environment = {"KCTL_PARAM_PARTITIONS": "3", "KCTL_PARAM_RACK": "env", "KCTL_PARAM_OTHER": "x", "RACK": "no"}
     found = _values("rack=line", file=file, environment=environment)
     assert (found["mode"], found["partitions"], found["rack"], found["brokers"]) == ("fast", 3, "line", [3])
+
+
+@pytest.mark.parametrize(
+    ("environment", "says"),
+    [
+        ({"KCTL_PARAM_PARTITONS": "3"}, "PARTITONS is no parameter of p: did you mean KCTL_PARAM_PARTITIONS?"),
+        ({"KCTL_PARAM_topic": "t"}, "topic is no parameter of p: did you mean KCTL_PARAM_TOPIC?"),
+        ({"KCTL_PARAM_PARTITONS": "3", "KCTL_PARAM_PARTITIONS": "3"}, None),
+        ({"KCTL_PARAM_WAREHOUSE": "x", "KCTL_PARAM_": "", "PARTITONS": "3", "KCTL_PARAM_TOPIC": "t"}, None),
+    ],
+)
+def test_misspelt_variables_are_told(environment: dict[str, str], says: str | None) -> None:
+    """Those that are like no parameter may be another playbook's."""
+    assert misspelt(PLAYBOOK, environment) == ([] if says is None else [f"KCTL_PARAM_{says}"])
 
 
 def test_a_file_has_values_of_their_types() -> None:
