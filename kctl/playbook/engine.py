@@ -32,6 +32,7 @@ from kctl.playbook.step_settings import items_of, settings_of
 from kctl.secrets import Redactor
 
 _INTERRUPTED = Result(State.UNKNOWN, message="interrupted; nobody knows how far it came")
+_HARMLESS = Result(State.UNKNOWN, message="interrupted; it changes nothing")
 
 
 @dataclass(frozen=True)
@@ -185,8 +186,8 @@ class Engine:
             result = self._result(frame, part, step, report, handler)
         except KeyboardInterrupt:
             report.duration_ms = round((clock.now_s() - started) * 1000)
-            before = report is self._asked
-            self._end(report, skipped("interrupted before it began") if before else _INTERRUPTED)
+            ended = _INTERRUPTED if self._can_change(step) else _HARMLESS
+            self._end(report, skipped("interrupted before it began") if report is self._asked else ended)
             raise
         result = self._stored(step, key, result, handler)
         report.duration_ms = round((clock.now_s() - started) * 1000)
