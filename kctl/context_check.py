@@ -3,7 +3,6 @@ And as whom, with which rights, does it log in?"""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from kctl.connection import Connection, Dialer
 from kctl.context_rights import Right, principal_of, read_rights
 from kctl.deadline import Deadline
 from kctl.errors import KctlError, UsageError
+from kctl.zk.cluster_id import CLUSTER_ID, parse_cluster_id
 from kctl.zk.session import zookeeper
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from kctl.model import Broker
 
 _LOGGED_IN_S = preflight.LIMIT_S
-_MAX_ID_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,24 +121,15 @@ def _zookeeper(connect_string: str, security: Security, cluster_id: str | None, 
     try:
         with zookeeper(connect_string, security=security, timeout_s=timeout_s) as client:
             try:
-                data, _ = client.get("/cluster/id")
+                data, _ = client.get(CLUSTER_ID)
             except NoNodeError:
                 problem = "no Kafka cluster is registered at this path: is the chroot right?"
                 return ServerCheck("zookeeper", connect_string, None, problem)
     except KctlError as exc:
         hint = f"; {exc.hint}" if exc.hint else ""
         return ServerCheck("zookeeper", connect_string, None, f"{exc.message}{hint}")
-    own_id = _cluster_id(data)
+    own_id = parse_cluster_id(data)
     return ServerCheck("zookeeper", connect_string, own_id, _other_cluster(own_id, cluster_id))
-
-
-def _cluster_id(data: bytes | None) -> str | None:
-    """The id in the node /cluster/id: {"version": "1", "id": "…"} (kafka.zk.ClusterIdZNode)."""
-    try:
-        found = json.loads((data or b"")[:_MAX_ID_BYTES])["id"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None
-    return found if isinstance(found, str) else None
 
 
 def _other_cluster(own_id: str | None, cluster_id: str | None) -> str | None:

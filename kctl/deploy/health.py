@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from kctl.deploy.interrupts import deferred_interrupts
 from kctl.deploy.layout import LOOPBACK, ClusterSpec
 from kctl.errors import ConnectionFailed, KctlError
+from kctl.zk.cluster_id import CLUSTER_ID
 
 if TYPE_CHECKING:
     from kctl.context import Target
@@ -77,7 +78,7 @@ class Registry:
 
     def cluster_id(self) -> str | None:
         """None before the first broker's first start."""
-        found = self._json("/cluster/id").get("id")
+        found = self._json(CLUSTER_ID).get("id")
         return found if isinstance(found, str) else None
 
     def topics(self) -> set[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from kctl.context import Security
 from kctl.errors import KctlError, NotAuthorized, NotFound
 from kctl.health.rule_facts import ZooKeeperFacts
 from kctl.health.rules_zookeeper import STEERING, USERS
+from kctl.zk.cluster_id import CLUSTER_ID, parse_cluster_id
 from kctl.zk.ensemble import read_ensemble
 from kctl.zk.nodes import Grant, child_path, list_children, read_acl, read_data
 from kctl.zk.session import zookeeper
@@ -18,7 +18,6 @@ from kctl.zk.session import zookeeper
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
-_CLUSTER_ID = "/cluster/id"
 _USERS_READ = 100  # users whose nodes are looked at one by one
 
 
@@ -53,7 +52,7 @@ def not_its_own(client: KazooClient, connect: str, cluster_id: str | None) -> st
     if cluster_id is None:
         return None
     try:
-        found = _id_in(read_data(client, _CLUSTER_ID))
+        found = parse_cluster_id(read_data(client, CLUSTER_ID))
     except NotAuthorized:
         return None
     except NotFound:
@@ -61,15 +60,6 @@ def not_its_own(client: KazooClient, connect: str, cluster_id: str | None) -> st
     if found == cluster_id:
         return None
     return f"ZooKeeper {connect} is that of cluster {found}, not of {cluster_id}"
-
-
-def _id_in(data: bytes) -> str | None:
-    """Of «{"version":"1","id":"…"}»; None for anything else. Pure."""
-    try:
-        document = json.loads(data)
-    except (ValueError, RecursionError):
-        return None
-    return str(document.get("id")) if isinstance(document, dict) else None
 
 
 def _look(client: KazooClient, path: str, grants: dict[str, Sequence[Grant] | None]) -> None:
