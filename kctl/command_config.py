@@ -15,7 +15,7 @@ from pathlib import Path
 from kctl.context import MECHANISMS, PROTOCOLS, Security, full_path
 from kctl.errors import InvalidFile, NotFound, UsageError
 from kctl.input_file import read_input
-from kctl.properties import decode_properties, parse_properties
+from kctl.properties import load_properties
 
 MAX_BYTES = 1 << 20
 
@@ -65,7 +65,7 @@ def read_properties(file: str) -> dict[str, str]:
         data, _ = read_input(path, max_bytes=MAX_BYTES)
     except NotFound:
         raise UsageError(f"cannot read {path}: No such file or directory") from None
-    return parse_properties(decode_properties(data, source=str(path)), source=str(path))
+    return load_properties(data, source=str(path))
 
 
 def security_from_properties(properties: dict[str, str], *, source: str) -> Security:

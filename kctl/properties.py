@@ -29,6 +29,11 @@ def decode_properties(data: bytes, *, source: str) -> str:
         return data.decode("iso-8859-1")
 
 
+def load_properties(data: bytes, *, source: str) -> dict[str, str]:
+    """`decode_properties` and `parse_properties`, of a file's bytes. Raises InvalidFile."""
+    return parse_properties(decode_properties(data, source=source), source=source)
+
+
 def parse_properties(text: str, *, source: str) -> dict[str, str]:
     """Keys and values of `text`; `source` names it in errors.
 

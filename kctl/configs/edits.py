@@ -11,7 +11,7 @@ from kctl.configs.describe import Config
 from kctl.configs.keys import find_key
 from kctl.errors import InvalidFile, UsageError
 from kctl.input_file import read_input
-from kctl.properties import decode_properties, parse_properties
+from kctl.properties import load_properties
 from kctl.secrets import MAX_SECRET_BYTES, check_private, read_secret
 
 _MAX_VALUE_BYTES = 1_000_000  # ZooKeeper and the metadata log take no more
@@ -36,7 +36,7 @@ def parse_edits(
 
 def _in_file(file: str) -> list[Edit]:
     data, name = read_input(Path(file), max_bytes=_MAX_VALUE_BYTES)
-    found = parse_properties(decode_properties(data, source=name), source=name)
+    found = load_properties(data, source=name)
     return [Edit(key, "set", value.strip(), file) for key, value in found.items()]
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kctl.errors import InvalidFile, NotFound, UsageError
-from kctl.properties import decode_properties, parse_properties
+from kctl.properties import load_properties
 from kctl.suggestions import did_you_mean
 
 MAX_CONFIG_BYTES = 1 << 20
@@ -121,7 +121,7 @@ def _read_file(path: Path) -> dict[str, str]:
         raise UsageError(f"cannot read --config-file {path}: {exc.strerror}") from None
     if len(data) > MAX_CONFIG_BYTES:
         raise InvalidFile(f"--config-file {path} is larger than {MAX_CONFIG_BYTES} bytes")
-    return parse_properties(decode_properties(data, source=f"--config-file {path}"), source=str(path))
+    return load_properties(data, source=str(path))
 
 
 def base_name(key: str) -> str:
