@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from kctl.restart.look import Seen
 
 NAMED = 3  # of many, by name
-NO_ZOOKEEPER = "without ZooKeeper a broker cannot start again"
 
 MinIsr = Mapping[str, int | KctlError]
 
@@ -37,6 +36,10 @@ class Blocker:
 
     def __str__(self) -> str:
         return self.reason if self.topic is None else f"{self.topic}-{self.partition} {self.reason}"
+
+
+class NoZookeeper(Blocker):
+    """The ensemble does not serve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ def _some(names: Sequence[str]) -> str:
 def gate(seen: Seen, batch: Collection[int], brokers: Collection[int]) -> list[Blocker]:
     """Why `batch` may not go now. brokers: all of the run. Pure."""
     if seen.zookeeper is not None:
-        return [Blocker(None, None, f"{NO_ZOOKEEPER}: {seen.zookeeper}")]
+        return [NoZookeeper(None, None, f"without ZooKeeper a broker cannot start again: {seen.zookeeper}")]
     found = blockers(seen.state, seen.min_isr, batch, seen.adding)
     named = {(b.topic, b.partition) for b in found}
     found += [

@@ -12,7 +12,7 @@ from kctl.errors import ConnectionFailed, NotAuthorized, NotFound, OperationFail
 from kctl.health.partitions import partitions_of
 from kctl.model import Broker
 from kctl.restart import journals
-from kctl.restart.gate import NO_ZOOKEEPER, Blocker, Unprotected, fit, gate, said, unprotected
+from kctl.restart.gate import Blocker, NoZookeeper, Unprotected, fit, gate, said, unprotected
 from kctl.restart.look import Cluster, Seen, may_be_down
 from kctl.restart.order import whole_order
 from kctl.restart.running import Clock, Options, Run
@@ -234,7 +234,7 @@ def _plan(
 
 
 def _way_out(found: Sequence[Blocker]) -> str:
-    without = any(each.reason.startswith(NO_ZOOKEEPER) for each in found)
+    without = any(isinstance(each, NoZookeeper) for each in found)
     return _ASK_ZOOKEEPER if without else _ASK_BROKERS
 
 
