@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kctl.deadline import Deadline
 from kctl.health.partitions import partitions_of
 from kctl.leader.election import Election, carry_out, plan_preferred
-from kctl.model import ClusterState, PartitionState, TopicPartition
+from kctl.model import ClusterState, TopicPartition
 from kctl.validate.leftovers import PREFIX
 
 if TYPE_CHECKING:
@@ -21,13 +21,13 @@ _POLL_S = 1.0
 
 def astray(state: ClusterState) -> frozenset[TopicPartition]:
     """Partitions that another than their preferred replica leads, or none. Pure."""
-    return frozenset(p.tp for p in partitions_of(state) if p.leader != p.preferred_leader)
+    return frozenset(row.tp for row in plan_preferred(state, list(partitions_of(state))))
 
 
-def moved(state: ClusterState, before: Collection[TopicPartition]) -> list[PartitionState]:
-    """Of topics that no validation made, what is `astray` now and was not before. Pure."""
-    now = astray(state).difference(before)
-    return [p for p in partitions_of(state) if p.tp in now and not p.topic.startswith(PREFIX)]
+def moved(state: ClusterState, before: Collection[TopicPartition]) -> list[Election]:
+    """Of topics that no validation made: elections of what is `astray` now and was not before. Pure."""
+    others = [p for p in partitions_of(state) if p.tp not in before and not p.topic.startswith(PREFIX)]
+    return plan_preferred(state, others)
 
 
 def put_back(client: ClusterClient, before: Collection[TopicPartition], *, wait_s: float = _WAIT_S) -> list[Election]:
@@ -37,8 +37,7 @@ def put_back(client: ClusterClient, before: Collection[TopicPartition], *, wait_
     """
     deadline = Deadline(wait_s)
     while True:
-        state = client.metadata()
-        plan = plan_preferred(state, moved(state, before))
+        plan = moved(client.metadata(), before)
         if deadline.expired or all(row.result == "would elect" for row in plan):
             return [row for row in carry_out(client, plan) if row.result != "elected"]
         time.sleep(_POLL_S)
