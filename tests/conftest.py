@@ -20,6 +20,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 import kctl as package
+from failed_tests import register as register_failure_recorder
 from kctl_testing import Kctl, TestCluster
 from kraft_broker import kraft_broker
 from secure_cluster import SecureCluster, secure_cluster
@@ -39,6 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
             f"kctl is imported from the checkout ({imported}): run ./install.sh test, or set KCTL_TEST_EDITABLE=1",
             returncode=4,
         )
+    register_failure_recorder(config)
     # Nothing is said of code by how long an example takes on a machine that does other things, or imports on first use.
     hypothesis.settings.register_profile("kctl", deadline=None)
     hypothesis.settings.load_profile("kctl")
