@@ -11,7 +11,7 @@ import typer
 
 from kctl.commands import output
 from kctl.commands.invocation import formats_are, invocation
-from kctl.commands.out_file import check_out, write_whole
+from kctl.commands.out_file import ask_to_replace, write_whole
 from kctl.errors import UsageError
 
 
@@ -31,8 +31,7 @@ def export(
     inv = invocation(ctx)
     if inv.output not in {None, "json", "yaml"}:
         raise UsageError(f"-o {inv.output} is not a format of kctl cluster export", hint="it is JSON, or -o yaml")
-    if out is not None:
-        check_out(out)
+    ask_to_replace(inv, out)
     with inv.connect() as client:
         state, lacks = export_cluster(client)
     for line in lacks:

@@ -191,8 +191,7 @@ def balance(
     from kctl.leader import balance as balancing
 
     inv = invocation(ctx)
-    if out is not None:
-        ask_to_replace(inv, out)
+    ask_to_replace(inv, out)
     with inv.connect() as client:
         planned = balancing.plan_balance(client, topic or None)
         for warning in planned.plan.warnings:

@@ -1,55 +1,65 @@
-"""Results that go to a file instead of stdout."""
+"""Results that go to a file instead of stdout: the question before a file is replaced, and the writing."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kctl.errors import NotConfirmed, OperationFailed, UsageError
+from kctl.errors import NotConfirmed, UsageError
+from kctl.text import printable
 
 if TYPE_CHECKING:
     from kctl.commands.invocation import Invocation
 
 
-def check_out(out: Path) -> None:
-    """Could a file be written there? Raises UsageError, before any work is done."""
+# What reports begin with that kctl wrote itself.
+HTML_REPORT = (b"<!DOCTYPE html>", b"<title>kctl report</title>")
+JUNIT_REPORT = (b"<?xml", b"<testsuites name=", b'<property name="status"')
+_HEAD_BYTES = 4096
+
+
+def ask_to_replace(
+    inv: Invocation, out: Path | None, option: str = "--out", *, like: Sequence[bytes] | None = None
+) -> None:
+    """Ask before any work is done whether a file that has content may be replaced.
+
+    Nothing is asked for an empty file, a pipe or a device, which lose nothing, and for an earlier report of the same
+    kind, which has all of `like` at its start: a job that runs again makes it anew. Raises UsageError for a path that
+    cannot be written, NotConfirmed.
+    """
+    from kctl.output_file import check_output_path
+
+    if out is None:
+        return
     if str(out) == "-":
-        raise UsageError("--out writes to a file, and «-» is none", hint="-o json writes to stdout")
-    if not out.parent.is_dir():
-        raise UsageError(f"the folder {out.parent} does not exist")
-    if out.is_dir():
-        raise UsageError(f"{out} is a folder", hint="name a file in it")
+        raise UsageError(f"{option} writes to a file, and «-» is none", hint="-o json writes to stdout")
+    target = check_output_path(out)
+    if not target.has_content or (like is not None and _has(target.path, like)):
+        return
+    link = "" if target.path == Path(os.path.abspath(out)) else f" (it is {target.path})"  # noqa: PTH100
+    try:
+        inv.confirm(f"{out}{link} exists. Replace it?")
+    except NotConfirmed as exc:
+        raise NotConfirmed(exc.message, hint="--yes replaces it; or name another file") from None
 
 
-def ask_to_replace(inv: Invocation, out: Path) -> None:
-    """Could a file be written there, and may it, if there is one? Raises UsageError, NotConfirmed."""
-    check_out(out)
-    if out.exists():
-        try:
-            inv.confirm(f"{out} exists. Replace it?")
-        except NotConfirmed as exc:
-            raise NotConfirmed(exc.message, hint="--yes replaces it; or name another file") from None
+def _has(path: Path, like: Sequence[bytes]) -> bool:
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError:
+        return False
+    return head.startswith(like[0]) and all(part in head for part in like)
 
 
 def write_whole(out: Path, text: str) -> None:
-    """Whole or not at all: a full disk leaves the old file as it was. Raises OperationFailed."""
-    try:
-        handle, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            umask = os.umask(0)
-            os.umask(umask)
-            Path(name).chmod(0o666 & ~umask)
-            Path(name).replace(out)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                Path(name).unlink()
-            raise
-    except OSError as exc:
-        raise OperationFailed(f"cannot write {out}: {exc.strerror}") from exc
+    """Write text and a newline, escaped where that is a terminal. Raises as open_output does."""
+    from kctl.output_file import open_output
+    from kctl.text import with_escapes
+
+    with open_output(out) as stream:
+        if stream.isatty():
+            text = "\n".join(map(printable, text.split("\n")))
+        stream.write(with_escapes(text).encode() + b"\n")

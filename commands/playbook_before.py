@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.commands import confirm, output
 from kctl.commands.invocation import Invocation
-from kctl.commands.out_file import check_out
 from kctl.errors import KctlError, NotConfirmed, UsageError
 
 if TYPE_CHECKING:
@@ -42,14 +41,6 @@ class Place:
     @property
     def name(self) -> str | None:
         return None if self.target is None else self.target.name
-
-
-def check_report(junit: Path | None) -> None:
-    """Raise UsageError when the report could not be written."""
-    if junit is not None and str(junit) == "-":
-        raise UsageError("--junit writes to a file, and «-» is none", hint="-o json writes to stdout")
-    if junit is not None:
-        check_out(junit)
 
 
 def check_person(*, ask: bool) -> None:

@@ -11,11 +11,11 @@ import typer
 
 from kctl.commands import output
 from kctl.commands.invocation import Invocation, invocation
+from kctl.commands.out_file import JUNIT_REPORT, ask_to_replace
 from kctl.commands.playbook_before import (
     Place,
     ask_once,
     check_person,
-    check_report,
     forget_parameters,
     place_of,
 )
@@ -55,7 +55,7 @@ def resume(
     from kctl.playbook.selection import selection
 
     inv = invocation(ctx)
-    check_report(junit)
+    ask_to_replace(inv, junit, "--junit", like=JUNIT_REPORT)
     check_person(ask=step)
     path = to_resume(run)
     with journal.resume(path) as held:

@@ -13,12 +13,11 @@ import typer
 from kctl.commands import confirm, output
 from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.invocation import Invocation, invocation
-from kctl.commands.out_file import write_whole
+from kctl.commands.out_file import JUNIT_REPORT, ask_to_replace, write_whole
 from kctl.commands.playbook_before import (
     Place,
     ask_once,
     check_person,
-    check_report,
     cluster_id_from,
     forget_parameters,
     header_of,
@@ -92,7 +91,7 @@ def run(
     from kctl.playbook.selection import selection
 
     inv = invocation(ctx)
-    check_report(junit)
+    ask_to_replace(inv, junit, "--junit", like=JUNIT_REPORT)
     playbook = load_playbook(name)
     given = None if parameters is None else read_values(playbook, parameters)
     for line in misspelt(playbook, os.environ):

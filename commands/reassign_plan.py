@@ -110,8 +110,7 @@ def plan(
     limit_bytes = _size("--batch-bytes", batch_bytes)
     pattern = _pattern(topic_regex)
     names = _topics(topic or (), topics_file)
-    if out is not None:
-        ask_to_replace(inv, out)  # before the work: another plan may be in it, perhaps of a run that goes on
+    ask_to_replace(inv, out)  # before the work: another plan may be in it, perhaps of a run that goes on
     with _without_collector():
         snapshot = _selected(_read(inv, from_file), names, pattern)
         made = _make(snapshot, goals)

@@ -12,7 +12,7 @@ import typer
 
 from kctl.commands import output
 from kctl.commands.invocation import Invocation, invocation
-from kctl.commands.out_file import check_out, write_whole
+from kctl.commands.out_file import HTML_REPORT, ask_to_replace, write_whole
 from kctl.commands.spark_run import Conf, Memory, Store, running, settings_of, span_of
 from kctl.commands.views import incomplete
 from kctl.errors import OperationFailed, UsageError
@@ -29,7 +29,7 @@ _GLOBS = "repeatable; * and ? stand for what you like, and !NAME leaves out"
 def report(
     ctx: typer.Context,
     store: Store,
-    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the page there; replaces the file.")] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the page to this file.")] = None,
     last: Annotated[str | None, typer.Option(metavar="DURATION", help="The last so long.  [default: 24h]")] = None,
     from_: Annotated[
         str | None, typer.Option("--from", metavar="TIME", help="The snapshots from then on: ISO 8601, or -90m.")
@@ -64,8 +64,7 @@ def report(
             "a report is no one table", hint="`kctl spark lag -o csv` and `kctl spark retention -o csv` have its rows"
         )
     from_ms, to_ms = _span(last, from_, to)
-    if html is not None:
-        check_out(html)
+    ask_to_replace(inv, html, "--html", like=HTML_REPORT)
     need_packages()
     if master is None and (conf or driver_memory != "1g"):
         raise UsageError("--conf and --driver-memory are Spark's: they need --master")

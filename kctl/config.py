@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +20,8 @@ from typing import Any
 from kctl import paths
 from kctl.address import parse_servers, parse_zookeeper
 from kctl.context import MECHANISMS, PROTOCOLS, Context, SecuritySettings
-from kctl.errors import Busy, InvalidFile, OperationFailed, UsageError
+from kctl.errors import Busy, InvalidFile, OperationFailed, Refused, UsageError
+from kctl.output_file import write_output
 
 LOCK_TIMEOUT_S = 5.0
 MAX_CONTEXTS = 10_000
@@ -55,12 +57,42 @@ def read() -> ConfigFile:
 
     path = paths.config_file()
     try:
-        document = strict_yaml.load_file(path)
+        _check_file(path)
+        document = strict_yaml.load_file(path) if path.is_file() else None
     except (FileNotFoundError, NotADirectoryError):
         return ConfigFile()
     except OSError as exc:
         raise UsageError(f"cannot read {path}: {exc.strerror}", hint="see KCTL_CONFIG") from None
     return ConfigFile() if document is None else _Reader(path).file(document)
+
+
+def _check_file(path: Path) -> None:
+    """Raise InvalidFile for what is no file, and for a file to which others could write another cluster's address.
+
+    /dev/null is an empty file. A pipe could be read only once, and the file is read again before it is written.
+    """
+    status = path.stat()
+    mode = status.st_mode
+    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISBLK(mode) or stat.S_ISDIR(mode):
+        raise InvalidFile(f"{path} is not a file", hint="KCTL_CONFIG, or XDG_CONFIG_HOME, names kctl's config.yaml")
+    others = mode & stat.S_IWOTH or (mode & stat.S_IWGRP and not _is_private_group(status))
+    if stat.S_ISREG(mode) and others:
+        raise Refused(
+            f"{path} can be written by others (mode {stat.S_IMODE(mode):04o}), who could send commands elsewhere",
+            hint=f"look at what is in it, then: chmod go-w {path}",
+        )
+
+
+def _is_private_group(status: os.stat_result) -> bool:
+    """Whether the file's group is its owner's own, as most systems make one for each user, and nobody else is in it."""
+    import grp
+    import pwd
+
+    try:
+        owner, group = pwd.getpwuid(status.st_uid), grp.getgrgid(status.st_gid)
+    except KeyError:
+        return False
+    return owner.pw_gid == group.gr_gid and set(group.gr_mem) <= {owner.pw_name}
 
 
 @contextmanager
@@ -69,6 +101,8 @@ def update() -> Iterator[ConfigFile]:
     path = paths.config_file()
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if path.exists() and not path.is_file():
+            raise UsageError(f"{path} is not a file, so nothing can be stored in it", hint="see KCTL_CONFIG")
         with _lock(path):
             file = read()
             before = dataclasses.replace(file, contexts=dict(file.contexts))
@@ -83,7 +117,8 @@ def update() -> Iterator[ConfigFile]:
 def _lock(path: Path) -> Iterator[None]:
     import fcntl
 
-    with path.with_name(path.name + ".lock").open("w") as lock:
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    with os.fdopen(os.open(path.with_name(path.name + ".lock"), flags, 0o600), "rb") as lock:
         deadline = time.monotonic() + LOCK_TIMEOUT_S
         while True:
             try:
@@ -97,8 +132,6 @@ def _lock(path: Path) -> Iterator[None]:
 
 
 def _write(path: Path, file: ConfigFile) -> None:
-    import tempfile
-
     import yaml
 
     previous = {"previous_context": file.previous_context} if file.previous_context else {}
@@ -108,18 +141,7 @@ def _write(path: Path, file: ConfigFile) -> None:
         "contexts": {name: _plain(entry) for name, entry in file.contexts.items()},
     }
     text = _HEADER + yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
-    # A link to a file elsewhere (dotfiles in a repository) stays a link.
-    real = path.resolve()
-    handle, temporary = tempfile.mkstemp(dir=real.parent, prefix=f".{real.name}.")  # made 0600
-    try:
-        with open(handle, "w", encoding="utf-8") as stream:  # noqa: PTH123 - a descriptor, no path
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(temporary).replace(real)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_output(path, text.encode(), mode=0o600)
 
 
 def _plain(entry: Any) -> dict[str, Any]:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import select
 import stat
 import sys
+import time
 from pathlib import Path
 from typing import BinaryIO
 
 from kctl.errors import InvalidFile, NotFound
+
+PIPE_WAIT_S = 10.0  # for a writer of a named pipe, and for each piece of what it writes
+_PIPE_TOTAL_S = 120.0
 
 
 def read_input(path: Path, *, max_bytes: int, hint: str | None = None) -> tuple[bytes, str]:
@@ -17,24 +22,51 @@ def read_input(path: Path, *, max_bytes: int, hint: str | None = None) -> tuple[
     Raises NotFound, and InvalidFile for what is no file, cannot be read or has more than max_bytes.
     """
     if str(path) == "-":
-        return _bounded(sys.stdin.buffer, "stdin", max_bytes), "stdin"
+        return _checked(sys.stdin.buffer.read(max_bytes + 1), "stdin", max_bytes), "stdin"
     try:
-        # A FIFO without a writer must not keep us; a device has no end.
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        with os.fdopen(fd, "rb") as file:
-            mode = os.fstat(fd).st_mode
-            if not stat.S_ISREG(mode) and not stat.S_ISFIFO(mode):
-                raise InvalidFile(f"{path} is not a file", hint=hint)
-            os.set_blocking(fd, True)
-            return _bounded(file, str(path), max_bytes), str(path)
+        data = read_path(path, max_bytes=max_bytes + 1, hint=hint)
     except FileNotFoundError:
         raise NotFound(f"there is no file {path}", hint=hint) from None
     except OSError as exc:
         raise InvalidFile(f"cannot read {path}: {exc.strerror}", hint=hint) from exc
+    return _checked(data, str(path), max_bytes), str(path)
 
 
-def _bounded(stream: BinaryIO, name: str, max_bytes: int) -> bytes:
-    data = stream.read(max_bytes + 1)
+def read_path(path: Path, *, max_bytes: int, hint: str | None = None) -> bytes:
+    """At most max_bytes of a regular file or a pipe. Raises OSError, and InvalidFile for a pipe that stays silent and
+    for what is neither."""
+    # A FIFO without a writer must not keep us; a device has no end.
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    with os.fdopen(fd, "rb") as file:
+        mode = os.fstat(fd).st_mode
+        if stat.S_ISFIFO(mode):
+            return _of_pipe(file, path, max_bytes)
+        if not stat.S_ISREG(mode):
+            raise InvalidFile(f"{path} is not a file", hint=hint)
+        return file.read(max_bytes)
+
+
+def _of_pipe(file: BinaryIO, path: Path, max_bytes: int) -> bytes:
+    """What comes until its writer closes it."""
+    fd, data, deadline = file.fileno(), bytearray(), time.monotonic() + _PIPE_TOTAL_S
+    waiting = select.poll()
+    waiting.register(fd, select.POLLIN)
+    while len(data) < max_bytes:
+        if time.monotonic() > deadline or not waiting.poll(PIPE_WAIT_S * 1000):
+            raise InvalidFile(
+                f"{path} is a pipe, and nothing more came for {PIPE_WAIT_S:.0f} s", hint="does its writer still run?"
+            )
+        try:
+            piece = os.read(fd, max_bytes - len(data))
+        except BlockingIOError:
+            continue
+        if not piece:
+            break
+        data += piece
+    return bytes(data)
+
+
+def _checked(data: bytes, name: str, max_bytes: int) -> bytes:
     if len(data) > max_bytes:
         raise InvalidFile(f"{name} has more than {max_bytes:,} bytes", hint="is it the right file?")
     return data

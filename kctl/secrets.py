@@ -52,21 +52,13 @@ def write_secret(path: Path, secret: str, what: str) -> None:
 
     Raises UsageError for text that a file of one line cannot hold, OSError.
     """
-    import tempfile
+    from kctl.output_file import write_output
 
     if not secret or "\n" in secret or "\r" in secret or len(secret.encode()) >= MAX_SECRET_BYTES:
         raise UsageError(f"{what} is empty, too long or has more than one line", hint="give it by a variable")
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # made 0600
-    try:
-        with open(handle, "w", encoding="utf-8") as stream:  # noqa: PTH123 - a descriptor, no path
-            stream.write(secret + "\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    path.unlink(missing_ok=True)  # whatever its mode was, and whoever has it open
+    write_output(path, f"{secret}\n".encode(), mode=0o600)
 
 
 def check_private(path: Path, what: str) -> None:

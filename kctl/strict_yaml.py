@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kctl.errors import InvalidFile
+from kctl.input_file import read_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -99,9 +100,7 @@ def load_file(path: Path, *, max_bytes: int = MAX_BYTES) -> Any:
 
     Raises InvalidFile with file, line and column; OSError when the file cannot be read.
     """
-    with path.open("rb") as file:
-        data = file.read(max_bytes + 1)
-    return load(data, source=str(path), max_bytes=max_bytes)
+    return load(read_path(path, max_bytes=max_bytes + 1), source=str(path), max_bytes=max_bytes)
 
 
 def load(data: bytes | str, *, source: str, max_bytes: int = MAX_BYTES) -> Any:

@@ -21,15 +21,14 @@ import re
 import shlex
 import sys
 import tarfile
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
 import kctl
-from kctl.errors import NotSupported, OperationFailed, Refused, UsageError
+from kctl.errors import NotSupported, Refused, UsageError
+from kctl.output_file import check_output_path, open_output
 from kctl.spark.settings import EXTRA_HINT
 from kctl.spark.watching import Progress
 
@@ -83,11 +82,7 @@ def make_bundle(
     """
     if not out.name.endswith(_SUFFIXES):
         raise UsageError(f"{out} is no name of an archive that Spark unpacks", hint="let it end in .tgz or .tar.gz")
-    if not out.parent.is_dir():
-        raise UsageError(f"the folder {out.parent} does not exist")
-    if out.is_dir():
-        raise UsageError(f"{out} is a folder", hint="name a file in it")
-    if out.exists() and not overwrite:
+    if check_output_path(out).has_content and not overwrite:
         raise Refused(f"{out} exists", hint="--overwrite replaces it")
     packages, absent = distributions()
     files: dict[str, Path] = dict(_own_files())
@@ -211,25 +206,25 @@ def _files_of(package: importlib.metadata.Distribution) -> Iterator[tuple[str, P
 
 def _write(out: Path, files: Mapping[str, Path], progress: Progress | None) -> tuple[int, str]:
     """Size and SHA-256 of the archive."""
-    name = ""
-    try:
-        handle, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.")
-        with os.fdopen(handle, "wb") as file:
-            _pack(file, files, progress)
-            file.flush()
-            os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(name).chmod(0o666 & ~umask)
-        size, digest = Path(name).stat().st_size, _digest(Path(name))
-        Path(name).replace(out)
-    except BaseException as exc:
-        with suppress(OSError):
-            Path(name).unlink()
-        if isinstance(exc, OSError):
-            raise OperationFailed(f"cannot write {out}: {exc.strerror or exc}") from exc
-        raise
-    return size, digest
+    with open_output(out) as file:
+        measured = _Measured(file)
+        _pack(cast(IO[bytes], measured), files, progress)
+    return measured.size, measured.digest.hexdigest()
+
+
+class _Measured:
+    """A stream that counts and hashes what goes through it."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self.size, self.digest = file, 0, hashlib.sha256()
+
+    def write(self, data: bytes) -> int:
+        self.size += len(data)
+        self.digest.update(data)
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        self._file.flush()
 
 
 def _pack(file: IO[bytes], files: Mapping[str, Path], progress: Progress | None) -> None:
@@ -254,11 +249,3 @@ def _compressed(file: IO[bytes]) -> IO[bytes]:
         igzip: Any = importlib.import_module("isal.igzip")
         return cast(IO[bytes], igzip.IGzipFile(filename="", mode="wb", compresslevel=_LEVEL, fileobj=file, mtime=0))
     return cast(IO[bytes], gzip.GzipFile(filename="", mode="wb", compresslevel=5, fileobj=file, mtime=0))
-
-
-def _digest(path: Path) -> str:
-    found = hashlib.sha256()
-    with path.open("rb") as file:
-        while piece := file.read(1 << 20):
-            found.update(piece)
-    return found.hexdigest()

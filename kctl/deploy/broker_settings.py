@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kctl.errors import InvalidFile, NotFound, UsageError
+from kctl.input_file import read_path
 from kctl.properties import load_properties
 from kctl.suggestions import did_you_mean
 
@@ -113,8 +114,7 @@ def read_settings(given: Iterable[str], config_file: Path | None) -> dict[str, s
 
 def _read_file(path: Path) -> dict[str, str]:
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_CONFIG_BYTES + 1)
+        data = read_path(path, max_bytes=MAX_CONFIG_BYTES + 1)
     except FileNotFoundError:
         raise NotFound(f"--config-file {path} does not exist") from None
     except OSError as exc:

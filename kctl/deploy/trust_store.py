@@ -14,6 +14,9 @@ import struct
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from kctl.errors import InvalidFile
+from kctl.input_file import read_path
+
 _MAGIC, _VERSION, _TRUSTED_CERTIFICATE = 0xFEEDFEED, 2, 2
 _PASSWORD = "changeit"  # noqa: S105 - Java's customary one: nothing here is secret
 _SALT = b"Mighty Aphrodite"
@@ -35,9 +38,8 @@ def system_certificates(environ: Mapping[str, str]) -> list[bytes]:
         if path is None:
             continue
         try:
-            with Path(path).open("rb") as file:
-                text = file.read(_MAX_BUNDLE_BYTES).decode("ascii", "replace")
-        except OSError:
+            text = read_path(Path(path), max_bytes=_MAX_BUNDLE_BYTES).decode("ascii", "replace")
+        except (OSError, InvalidFile):
             continue
         found = [der for block in _PEM.findall(text) if (der := _der(block)) is not None]
         if found:

@@ -29,7 +29,7 @@ def check_folder(folder: Path) -> None:
     if folder.is_dir():
         if os.access(folder, os.R_OK) and any(folder.iterdir()):
             raise UsageError(f"{folder} is not empty", hint="name a folder that does not exist yet")
-    elif folder.exists():
+    elif folder.exists() or folder.is_symlink():
         raise UsageError(f"{folder} is no folder")
     elif not folder.absolute().parent.is_dir():
         raise UsageError(f"the folder {folder.absolute().parent} does not exist")

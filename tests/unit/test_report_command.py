@@ -264,6 +264,10 @@ def test_the_page(run: Callable[..., tuple[int, str, str]], tmp_path: Path) -> N
     file = tmp_path / "report.html"
     file.write_text("what was there before")
     code, out, err = run("--html", str(file))
+    assert (code, out) == (4, "")
+    assert "Replace it?" in err
+    assert file.read_text() == "what was there before"
+    code, out, err = run("--html", str(file), "--yes")
     assert code == 0
     assert "falls-behind" in out
     assert err == f"written to {file}\n"
@@ -271,6 +275,7 @@ def test_the_page(run: Callable[..., tuple[int, str, str]], tmp_path: Path) -> N
     assert text.startswith("<!DOCTYPE html>")
     assert report_in(text)["groups"][0]["now"]["group"] == "stopped"
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    assert run("--html", str(file))[0] == 0, "its own page is made anew without a question"
 
 
 @pytest.mark.parametrize(
