@@ -118,6 +118,7 @@ def _version_option() -> Any:
 def main(argv: Sequence[str]) -> int:
     """Run one command line; the exit code."""
     invocation = Invocation(output=_output_before_parsing(argv))
+    output.prepare_streams()
     if sys.stderr is None:  # closed (`2>&-`): what is said there is lost, what was asked for is not
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - as long as the process
     try:

@@ -11,12 +11,13 @@ from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any
 
 from kctl.commands import output
+from kctl.commands.output_values import json_text
 from kctl.errors import UsageError
 from kctl.moments import moment_text
 from kctl.records.decoding import AsIs
 from kctl.records.record import text_of
 from kctl.records.select import text_bytes
-from kctl.text import printable, printable_json
+from kctl.text import printable
 
 if TYPE_CHECKING:
     from kctl.records.chunk import Chunk
@@ -98,7 +99,7 @@ def write_json(chunk: Chunk) -> None:
         lines.append(f'{head}{offset},"timestamp":{when},{both},"headers":{headers}{error}}}\n')
     text = "".join(lines)
     if sys.stdout.isatty():
-        sys.stdout.write(printable_json(text))
+        sys.stdout.write(json_text(text, sys.stdout))
         return
     sys.stdout.buffer.write(text.encode("utf-8", "surrogatepass"))
 

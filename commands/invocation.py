@@ -7,6 +7,7 @@ function's own parameters; these classes add the common ones and keep their valu
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from importlib import import_module
 from keyword import iskeyword
@@ -19,6 +20,7 @@ from typer.models import CommandInfo, TyperPath
 
 from kctl.commands.complete import by_metavar, context_names, formats
 from kctl.commands.output import FORMATS, Table, emit, note, warn
+from kctl.commands.output_encoding import shown
 from kctl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -156,6 +158,10 @@ class _CommonOptions:
     """Help shows a command's own options first, then the common ones under a heading of their own."""
 
     params: list[Any]
+
+    def get_help(self, ctx: Any) -> str:
+        """As stdout can show it: Typer's own writer takes no encoding but UTF-8 into account."""
+        return shown(super().get_help(ctx), sys.stdout)  # type: ignore[misc]  # click.Command has it
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         common = {id(p) for p in self.params if is_common(p)}

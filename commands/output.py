@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from kctl.commands.output_encoding import prepare_streams
 from kctl.commands.output_messages import discard, error, note, warn
 from kctl.commands.output_progress import Progress, progress
 from kctl.commands.output_tables import (
@@ -27,11 +28,12 @@ from kctl.commands.output_tables import (
     write_line,
 )
 from kctl.commands.output_values import json_text, jsonable, stream_csv, write_csv, yaml_text
-from kctl.text import printable, printable_json
+from kctl.text import printable
 
 __all__ = [
     "FORMATS", "FOR_PEOPLE", "Column", "Progress", "Table", "cell", "console", "discard", "emit", "error", "heading",
-    "jsonable", "note", "progress", "raw_writer", "stream", "warn", "write_json_line", "write_line", "write_text",
+    "jsonable", "note", "prepare_streams", "progress", "raw_writer", "stream", "warn", "write_json_line", "write_line",
+    "write_text",
 ]  # fmt: skip
 
 _STREAM_ROWS = 200
@@ -102,7 +104,7 @@ def _stream_json(rows: Iterable[Any | None]) -> None:
 
 def _write_json_bytes(rows: bytes) -> None:
     if sys.stdout.isatty():
-        sys.stdout.write(printable_json(rows.decode()))
+        sys.stdout.write(json_text(rows.decode(), sys.stdout))
         return
     sys.stdout.flush()
     sys.stdout.buffer.write(rows)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from kctl.commands.output_encoding import shown
 from kctl.commands.output_messages import note, wrapped
 from kctl.commands.table_layout import Cells, Length, breaks_words, fit, short_time, wrap
 from kctl.text import printable
@@ -78,7 +79,7 @@ def write_line(text: str) -> None:
 def cells_of(table: Table) -> list[list[str]]:
     return [
         [
-            printable(c.show(v)) if c.show and v is not None else cell(v)
+            shown(printable(c.show(v)) if c.show and v is not None else cell(v), sys.stdout)
             for c, v in ((c, _lookup(row, c.key)) for c in table.columns)
         ]
         for row in table.rows

@@ -12,7 +12,8 @@ from functools import lru_cache
 from pathlib import PurePath
 from typing import Any, TextIO
 
-from kctl.text import printable, printable_json, with_escapes
+from kctl.commands.output_encoding import escaped, is_utf8
+from kctl.text import ascii_json, printable, printable_json, with_escapes
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
@@ -52,14 +53,17 @@ def jsonable(value: Any) -> Any:
 
 
 def json_text(text: str, stream: TextIO) -> str:
-    """JSON as it may be shown: a terminal must not be steered by it, and each stream can take it."""
+    """JSON as it may be shown: a terminal must not be steered by it, and each stream can take it: what UTF-8 alone has
+    is in JSON's own escapes elsewhere."""
+    if not is_utf8(stream):
+        return ascii_json(printable_json(text) if stream.isatty() else text)
     return printable_json(text) if stream.isatty() else with_escapes(text)
 
 
 def yaml_text(value: Any) -> str:
     import yaml
 
-    plain = not sys.stdout.isatty()  # else all but ASCII is escaped
+    plain = not sys.stdout.isatty() and is_utf8(sys.stdout)  # else all but ASCII is escaped
     text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=plain, default_flow_style=False)
     return text.rstrip("\n")
 
@@ -110,7 +114,7 @@ def _csv_cell(value: Any) -> Any:
     elif isinstance(value, (list, Mapping)):
         value = json.dumps(value, ensure_ascii=False)
     if isinstance(value, str):
-        return printable(value) if sys.stdout.isatty() else with_escapes(value)
+        return escaped(printable(value) if sys.stdout.isatty() else with_escapes(value), sys.stdout)
     return value
 
 

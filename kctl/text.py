@@ -9,6 +9,7 @@ import re
 UNSAFE = "\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff"  # for a regex's class
 _UNSAFE = re.compile(f"[{UNSAFE}]")
 _HALF = re.compile("[\ud800-\udfff]")
+_NOT_ASCII = re.compile("[^\x00-\x7f]+")
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -27,6 +28,16 @@ def printable(text: str) -> str:
 def printable_json(text: str) -> str:
     """JSON with the same characters as its own escapes (`\\u001b`): the same JSON. Newlines between values stay."""
     return _UNSAFE.sub(lambda match: match.group() if match.group() == "\n" else f"\\u{ord(match.group()):04x}", text)
+
+
+def ascii_json(text: str) -> str:
+    """JSON with all that is not ASCII as its own escapes: the same JSON in any encoding."""
+    return text if text.isascii() else _NOT_ASCII.sub(_utf16_escapes, text)
+
+
+def _utf16_escapes(match: re.Match[str]) -> str:
+    units = match.group().encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def encodable(text: str) -> bool:
