@@ -21,6 +21,7 @@ from kctl.commands import output
 from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.invocation import invocation
 from kctl.errors import AlreadyExists, ExitCode, OperationFailed
+from kctl.own_python import child_environment
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -155,7 +156,7 @@ def _run(argv: Iterable[str], *, stdin: str | None = None, may_be_unhealthy: boo
     argv = list(argv)
     _prompt(argv)
     source = {"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}
-    done = subprocess.run([*_kctl(), *argv], text=True, check=False, **source)
+    done = subprocess.run([*_kctl(), *argv], text=True, check=False, env=child_environment(os.environ), **source)
     if done.returncode == ExitCode.UNHEALTHY and may_be_unhealthy:
         output.write_line("(exit code 1)")
     elif done.returncode:
@@ -171,7 +172,7 @@ def _spawn(*argv: str) -> subprocess.Popen[str]:
     """A kctl in the background, in a session of its own so that Ctrl-C reaches only the demo."""
     return subprocess.Popen(
         [*_kctl(), *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        start_new_session=True,
+        start_new_session=True, env=child_environment(os.environ),
     )  # fmt: skip
 
 

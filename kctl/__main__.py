@@ -4,22 +4,42 @@ from __future__ import annotations
 
 import sys
 
+from kctl.own_python import isolate
+
 
 def main() -> int:
-    """Run kctl on sys.argv; the exit code. `kctl --version` is answered before Typer is imported."""
-    argv = sys.argv[1:]
+    """Run kctl on sys.argv with its own packages only; the exit code."""
+    isolate()
+    code = run(sys.argv[1:])
+    if sys.flags.inspect:  # PYTHONINSPECT: Python would go on as an interpreter, and forget the exit code
+        _leave(code)
+    return code
+
+
+def run(argv: list[str]) -> int:
+    """Run kctl; the exit code. `kctl --version` is answered before Typer is imported."""
     if argv == ["--version"]:
         from kctl import __version__
 
         sys.stdout.write(f"kctl {__version__}\n")
         return 0
     try:
-        from kctl.commands.app import main as run
+        from kctl.commands.app import main as run_command
 
-        return run(argv)
+        return run_command(argv)
     except KeyboardInterrupt:  # while importing, before app.main could say so
         sys.stderr.write("\ninterrupted\n")
         return 130
+
+
+def _leave(code: int) -> None:
+    import atexit
+    import os
+
+    atexit._run_exitfuncs()  # noqa: SLF001 - what Python itself calls
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":

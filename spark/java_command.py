@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kctl.errors import NotSupported, UsageError
+from kctl.own_python import child_environment
 from kctl.spark.settings import EXTRA_HINT, SparkSettings
 
 # What Spark's own launcher adds (org.apache.spark.launcher.JavaModuleOptions), less --add-modules=
@@ -123,7 +124,7 @@ def embedded_environment(environ: Mapping[str, str]) -> dict[str, str]:
     There is no SPARK_HOME: with one, Spark puts its python/lib/pyspark.zip first in its workers' path, and they compile
     what they import anew, each for more than a CPU second. This Python has the same pyspark installed.
     """
-    kept = {key: value for key, value in environ.items() if key not in FOREIGN_VARIABLES}
+    kept = {key: value for key, value in child_environment(environ).items() if key not in FOREIGN_VARIABLES}
     return {
         **kept,
         "SPARK_LOCAL_IP": "127.0.0.1",
@@ -158,6 +159,8 @@ def submit_environment(environ: Mapping[str, str], java_home: Path) -> dict[str,
     own = {"JAVA_HOME": str(java_home), "SPARK_HOME": environ.get("SPARK_HOME") or str(pyspark_home())}
     if environ.get("PYSPARK_PYTHON", sys.executable) != sys.executable:
         own["PYTHONPATH"] = os.pathsep.join([*packages_folders(), *filter(None, [environ.get("PYTHONPATH")])])
+    else:
+        kept = child_environment(kept)
     return {"PYSPARK_PYTHON": sys.executable, **kept, **own}
 
 

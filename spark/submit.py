@@ -13,11 +13,11 @@ def _submitted() -> None:
     # Python puts this folder first on its path, where modules have names that others may look for.
     here = Path(__file__).resolve().parent
     sys.path[:] = [entry for entry in sys.path if not entry or Path(entry).resolve() != here]
-    from kctl.__main__ import main
+    from kctl.__main__ import run  # with spark-submit's own path, where its pyspark is
     from kctl.spark.submitted import connect
 
     connect().close()  # what the master is has to be known before the command is read
-    main()
+    run(sys.argv[1:])
 
 
 if __name__ == "__main__":

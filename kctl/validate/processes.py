@@ -18,6 +18,7 @@ from kctl.context import Target
 from kctl.deadline import Deadline
 from kctl.deploy.process import ProcessIdentity, is_running, send_signal, spawn
 from kctl.errors import NotFound, OperationFailed, TimedOut
+from kctl.own_python import child_environment
 from kctl.validate.entries import ACKED, READ, SENT
 from kctl.validate.history import Delivered, Log, Sent, delivered_of, sent_of
 from kctl.validate.read_journal import JournalReader, read_entries
@@ -171,7 +172,7 @@ def _spawn(
     write_task(task, target, settings, journal)
     argv = [sys.executable, "-m", f"kctl.validate.{name}_process", str(task.absolute())]
     try:
-        identity = spawn(argv, cwd=folder, env=os.environ, output=output)
+        identity = spawn(argv, cwd=folder, env=child_environment(os.environ), output=output)
     except BaseException:
         task.unlink(missing_ok=True)
         raise
