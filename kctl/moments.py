@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 
 from kctl.errors import UsageError
 from kctl.units import parse_duration_ms
@@ -12,14 +12,36 @@ from kctl.units import parse_duration_ms
 MAX_MS = 253_402_300_799_999  # the last millisecond of the year 9999
 
 _NUMBER = re.compile(r"[0-9]{10,19}")
+# Digits alone that may be a date: 20260101000000, as ms, would be in the year 2612.
+_LIKE_A_DATE = re.compile(
+    r"(?:19|20|21)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:[01][0-9]|2[0-4])[0-5][0-9](?:[0-5][0-9])?"
+)
+# Of ISO 8601, the calendar and week dates, basic and extended; of RFC 3339, small letters and blanks. Python's
+# datetime.fromisoformat reads other forms in each of its versions.
+_DATE = (
+    r"(?P<year>[0-9]{4})(?P<dash>-?)"
+    r"(?:(?P<month>[0-9]{2})(?P=dash)(?P<day>[0-9]{2})|W(?P<week>[0-9]{2})(?:(?P=dash)(?P<weekday>[1-7]))?)"
+)
+_TIME = (
+    r"(?P<hour>[0-9]{2})(?:(?P<colon>:?)(?P<minute>[0-9]{2})"
+    r"(?:(?P=colon)(?P<second>[0-9]{2})(?:[.,](?P<fraction>[0-9]{1,18}))?)?)?"
+)
+_ZONE = r" ?(?P<zone>[Zz]|UTC|GMT|(?P<sign>[-+\u2212])(?P<zone_hour>[0-9]{2})(?::?(?P<zone_minute>[0-9]{2}))?)"
+_ISO = re.compile(f"{_DATE}(?:[Tt ]{_TIME})?(?:{_ZONE})?")
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
 _AGO = re.compile(r"-\s*([0-9][0-9.]*[a-z]+)|([0-9][0-9.]*\s*[a-z]+)\s+ago")
 
 
 def parse_moment(text: str, *, now_ms: int | None = None) -> int:
     """A moment in ms: ISO 8601 (UTC without a zone), ms, seconds of ten digits, `now`, «-90m» or «90m ago».
 
-    now_ms: from where so long ago is counted; the clock without. Raises UsageError.
+    now_ms: from where so long ago is counted; the clock without. Raises UsageError, also for moments before 1970: to
+    brokers, -1 and -2 are the log's ends.
     """
+    if _LIKE_A_DATE.fullmatch(text):
+        raise UsageError(
+            f"{text!r} may be a date or milliseconds", hint=f"write a date with a T: {text[:8]}T{text[8:]}Z"
+        )
     if _NUMBER.fullmatch(text) and int(text) <= MAX_MS:  # requests have 64 bits for it, and datetime less
         return int(text) if len(text) > 10 else int(text) * 1000
     now = round(time.time() * 1000) if now_ms is None else now_ms
@@ -29,14 +51,40 @@ def parse_moment(text: str, *, now_ms: int | None = None) -> int:
     try:
         if ago is not None:
             moment_ms = now - parse_duration_ms(ago[1] or ago[2])
-            datetime.fromtimestamp(moment_ms / 1000, timezone.utc)  # is there such a moment?
+            if moment_ms < 0:
+                raise ValueError(text)
             return moment_ms
-        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=timezone.utc)
-        return round(moment.timestamp() * 1000)
+        return _iso_ms(text)
     except (ValueError, OverflowError, OSError, UsageError):
         raise UsageError(f"{text!r} is not a time", hint=_hint(text)) from None
+
+
+def _iso_ms(text: str) -> int:
+    """ms of a time of ISO 8601. 24:00 is the next day's 00:00, and 23:59:60 UTC, a leap second, the second after it.
+    Raises ValueError, OverflowError."""
+    found = _ISO.fullmatch(text)
+    if found is None:
+        raise ValueError(text)
+    part = {name: int(digits) for name, digits in found.groupdict().items() if digits and digits.isdigit()}
+    if "week" in part:
+        day = date.fromisocalendar(part["year"], part["week"], part.get("weekday", 1))
+    else:
+        day = date(part["year"], part["month"], part["day"])
+    hour, minute, second = (part.get(name, 0) for name in ("hour", "minute", "second"))
+    micros = int((found["fraction"] or "0")[:6].ljust(6, "0"))
+    zone = part.get("zone_hour", 0) * 60 + part.get("zone_minute", 0)
+    if part.get("zone_hour", 0) > 23 or part.get("zone_minute", 0) > 59 or hour > 24 or minute > 59 or second > 60:
+        raise ValueError(text)
+    if hour == 24 and (minute or second or micros):
+        raise ValueError(text)
+    seconds = (day.toordinal() - _EPOCH_DAY) * 86_400 + hour * 3600 + minute * 60 + second
+    seconds -= zone * 60 * (1 if found["sign"] == "+" else -1)
+    if second == 60 and seconds % 86_400:
+        raise ValueError(text)
+    ms = seconds * 1000 + (micros + 500) // 1000
+    if not 0 <= ms <= MAX_MS:
+        raise ValueError(text)
+    return ms
 
 
 def _hint(text: str) -> str:
