@@ -5,16 +5,23 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from kctl.escapes import Unescaped
 
 MAX_SECRET_BYTES = 64 * 1024
 _SHORTEST_CODED = 8  # characters of base64
 _SHORTEST_LINE = 60  # characters of base64; shorter ones are not broken into lines
 _SHORTEST_CUT = 12  # characters: fewer at the end of a text may be anything
+_URL_SAFE = str.maketrans("+/", "-_")
+_LAYERS = 8  # of escapes within escapes
+_MAY_BE_ESCAPED = re.compile(r"[%&\\+]|''|'\"")
+_ESCAPE = re.compile("%[0-9A-F]{2}")
 _ENDS = frozenset("'\"…")  # what stands behind a text that was cut off, when anything does
 
 
@@ -90,6 +97,12 @@ class Redactor:
         self._forms = _longest_first(form for text in texts for form in _forms(text) if len(form) >= self.SHORTEST)
         coded = (form for text in texts for form in _base64_of(text))
         self._broken = _longest_first(form for form in coded if len(form) >= _SHORTEST_LINE)
+        plain = (form for text in texts for form in (text, *_base64_of(text)))
+        self._plain = _longest_first(form for form in plain if len(form) >= self.SHORTEST)
+        # All at once; each kind alone where a secret holds what looks like an escape, which would be undone as well.
+        self._kinds = ["all"] + ["form"] * any(" " in text for text in texts)
+        if any(char in text for char in "%&\\'" for text in texts):
+            self._kinds += ["percent", "reference", "backslash"]
 
     def text(self, text: str) -> str:
         """What is said, with *** for each secret, also for one that was cut off: «'hunter2-and-mo' is no number»."""
@@ -101,7 +114,27 @@ class Redactor:
     def _whole(self, text: str) -> str:
         for form in self._forms:
             text = text.replace(form, self.HIDDEN)
+        text = self._without_escaped(text)
         return self._across_lines(text) if self._broken else text
+
+    def _without_escaped(self, text: str) -> str:
+        """Without secrets that are written with escapes of whatever kind, in layers: a URL in JSON in HTML, say."""
+        if not self._plain or not _MAY_BE_ESCAPED.search(text):
+            return text
+        from kctl.escapes import unescape
+
+        hidden = set()
+        for kind in self._kinds:
+            layers: list[Unescaped] = []
+            while len(layers) < _LAYERS:
+                layer = unescape(layers[-1].text if layers else text, kind)
+                if layer is None:
+                    break
+                layers.append(layer)
+                hidden |= {_origin(span, layers) for span in _places(layer.text, self._plain)}
+        for start, end in reversed(_merged(hidden)):
+            text = text[:start] + self.HIDDEN + text[end:]
+        return text
 
     def _across_lines(self, text: str) -> str:
         """Without base64 that is broken into lines, as `base64` and MIME do, also when they were joined by spaces."""
@@ -140,6 +173,31 @@ class Redactor:
         return value
 
 
+def _places(text: str, forms: Iterable[str]) -> Iterator[tuple[int, int]]:
+    for form in forms:
+        at = text.find(form)
+        while at >= 0:
+            yield at, at + len(form)
+            at = text.find(form, at + len(form))
+
+
+def _origin(span: tuple[int, int], layers: Sequence[Unescaped]) -> tuple[int, int]:
+    """Where a part of the last layer's text stood before all layers were undone."""
+    for layer in reversed(layers):
+        span = layer.span(*span)
+    return span
+
+
+def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if merged and start < merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((start, end))
+    return merged
+
+
 def _texts_of(secret: object) -> Iterator[str]:
     if isinstance(secret, Mapping):
         for each in secret.values():
@@ -168,6 +226,7 @@ def _within_base64(data: bytes) -> Iterator[str]:
 def _forms(text: str) -> Iterator[str]:
     """The ways in which a text is written down."""
     import json
+    from html import escape
     from urllib.parse import quote, quote_plus
 
     data = text.encode("utf-8", "surrogatepass")
@@ -179,15 +238,16 @@ def _forms(text: str) -> Iterator[str]:
     yield ascii(text)[1:-1]
     yield repr(data)[2:-1]
     yield from _base64_of(text)
-    yield from (quote(data, safe=""), quote(data), quote_plus(data))
+    for coded in (quote(data, safe=""), quote(data), quote_plus(data), escape(text), escape(text, quote=False)):
+        yield from (coded, _ESCAPE.sub(lambda found: found.group().lower(), coded))
 
 
 def _base64_of(text: str) -> Iterator[str]:
     import base64
 
     data = text.encode("utf-8", "surrogatepass")
-    yield base64.b64encode(data).decode()
-    yield from _within_base64(data)
+    for coded in (base64.b64encode(data).decode(), *_within_base64(data)):
+        yield from (coded, coded.translate(_URL_SAFE))
 
 
 def _alike(text: str, other: str) -> int:
