@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kctl.configs.change import ChangedConfig, Plan
+from kctl.configs.values import comparable, items, same
 from kctl.text import counted
 
 if TYPE_CHECKING:
@@ -42,16 +43,18 @@ def caution_of(row: ChangedConfig, replication_factor: int | None = None) -> str
         return f"{row.name} falls back to a value that brokers do not tell; if it is less, {_LIMITS[row.name]}"
     if row.name in _POLICIES and row.before is not None and row.after is not None:
         return _policy_caution(row.name, row.before, after)
-    if row.name == _MIN_ISR and replication_factor is not None and after.isdigit():
-        if int(after) > replication_factor:
+    least = comparable("int", after) if row.name == _MIN_ISR else None
+    if isinstance(least, int) and replication_factor is not None:
+        if least > replication_factor:
             # Partition.effectiveMinIsr, of KIP-966: no more are asked for than there are
             return (
-                f"{_MIN_ISR}={after}, with {counted(replication_factor, 'replica')}, counts as {replication_factor} "
+                f"{_MIN_ISR}={least}, with {counted(replication_factor, 'replica')}, counts as {replication_factor} "
                 "since Kafka 3.7: with one broker down acks=all is refused; before 3.7 it is always refused"
             )
-        if int(after) == replication_factor > 1:
-            return f"{_MIN_ISR}={after} is all replicas: with one broker down, acks=all is refused"
-    if row.name == "unclean.leader.election.enable" and after.lower() == "true" and row.before != row.after:
+        if least == replication_factor > 1:
+            return f"{_MIN_ISR}={least} is all replicas: with one broker down, acks=all is refused"
+    unclean = row.name == "unclean.leader.election.enable" and same("boolean", after, "true")
+    if unclean and not same("boolean", row.before, after):
         return "a replica that is not in sync may become leader: acknowledged records can be lost"
     return None
 
@@ -60,7 +63,7 @@ _POLICIES: Mapping[str, str] = {"cleanup.policy": "", "log.cleanup.policy": "in 
 
 
 def _policy_caution(name: str, before: str, after: str) -> str | None:
-    was, will = set(before.split(",")), set(after.split(","))
+    was, will = set(items(before)), set(items(after))
     where = f" {_POLICIES[name]}" if _POLICIES[name] else ""
     if "compact" in will - was:
         return f"{name}={after}: of each key only the last record is kept{where}; records without a key are refused"

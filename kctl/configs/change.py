@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Literal
 
 from kctl.configs.describe import OWN_SOURCE, Config, by_name, describe, describe_brokers_on_each, describe_each
 from kctl.configs.keys import find_key, unknown
+from kctl.configs.known_types import meant_by
 from kctl.configs.other_units import values_behind
 from kctl.configs.resources import Resource
-from kctl.configs.values import fault_of, items, number_for, same
+from kctl.configs.values import fault_of, items, same
 from kctl.deadline import Deadline
 from kctl.dynamic_configs import Items, alter_dynamic
 from kctl.errors import KctlError, OutcomeUnknown, Refused, UsageError
@@ -144,10 +145,9 @@ def _check_value(name: str, operation: Operation, value: str, config: Config) ->
     fault = fault_of(config.type, value)
     if fault is None:
         return
-    meant = None if config.sensitive else number_for(name, value)
     raise Refused(
         f"{name} {fault}" + ("" if config.sensitive else f", not {value!r}"),
-        hint=f"that is {name}={meant}" if meant and fault_of(config.type, meant) is None else None,
+        hint=None if config.sensitive else meant_by(config.type, name, value),
     )
 
 
@@ -163,7 +163,7 @@ def _holds(resource: Resource, edit: Edit, config: Config) -> bool:
     if config.sensitive:
         return False
     if edit.operation == "set":
-        return own is not None and same(config.type, own.value, (edit.value or "").strip())
+        return own is not None and same(config.type, own.value, edit.value)
     there = items(own.value if own is not None else None)
     wanted = items(edit.value)
     if edit.operation == "append":
@@ -304,4 +304,4 @@ def _settled(config: Config) -> bool:
     first = config.synonyms[0] if config.synonyms else None
     if config.sensitive or first is None or first.name != config.name:
         return True
-    return items((config.value or "").lower()) == items((first.value or "").lower())
+    return same(config.type, config.value or "", first.value or "")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.broker.membership import told_apart
 from kctl.configs.html import plain
+from kctl.configs.known_types import type_of
 from kctl.configs.quota_configs import read_quotas
 from kctl.configs.resources import BROKER_RESOURCE, QUOTA_KINDS, TOPIC_RESOURCE, Kind, Resource, right_hint
 from kctl.errors import ConnectionFailed, KctlError, NotFound, OperationFailed
@@ -239,7 +240,7 @@ def _configs_of(resource: Resource, answer: Any, keys: list[str] | None) -> list
             if row.error_code == _INVALID_REQUEST and resource.type_code > BROKER_RESOURCE:
                 hint = _OLD
             return error_for(row.error_code, row.error_message, subject=f"configs of {resource}", hint=hint)
-        configs = {c.name: _config(c) for c in row.configs}
+        configs = {c.name: _config(c, resource.kind) for c in row.configs}
         if resource.kind == "topic":
             configs = {name: _of_topic(config) for name, config in configs.items()}
         if resource.kind == "broker":
@@ -264,7 +265,7 @@ def _of_topic(config: Config) -> Config:
     return config if source is config.source else replace(config, source=source, default=KAFKAS_DEFAULTS[config.name])
 
 
-def _config(row: Any) -> Config:
+def _config(row: Any, kind: Kind) -> Config:
     source = ConfigSource.of(row.config_source)
     synonyms = tuple(
         Synonym(s.name, None if row.is_sensitive else s.value, ConfigSource.of(s.source)) for s in row.synonyms
@@ -277,7 +278,7 @@ def _config(row: Any) -> Config:
         None if row.is_sensitive else row.value,
         source,
         default,
-        _TYPES.get(row.config_type, UNKNOWN_TYPE),
+        _TYPES.get(row.config_type) or type_of(kind, row.name) or UNKNOWN_TYPE,
         row.is_sensitive,
         row.read_only,
         synonyms,

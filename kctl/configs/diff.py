@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kctl.configs.describe import Config
+from kctl.configs.values import comparable
 from kctl.grouping import grouped
 
 # What every broker has to have for itself.
@@ -54,13 +55,13 @@ def differences(
     return found
 
 
-def _key(config: Config | None) -> tuple[bool, str | None]:
+def _key(config: Config | None) -> tuple[bool, object]:
     """What decides whether two are the same: the value; of a sensitive one only whether it is set."""
     if config is None:
         return False, None
     if config.sensitive:
         return not config.is_default, None
-    return True, config.value
+    return True, None if config.value is None else comparable(config.type, config.value)
 
 
 def _value(rows: Sequence[tuple[str, Config | None]]) -> Value:

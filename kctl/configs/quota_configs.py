@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kctl.access.quotas import DEFAULT, Entity, QuotaChange, Quotas, carry_out, check_value, list_quotas
 from kctl.configs.resources import Kind, Resource
+from kctl.configs.values import comparable
 from kctl.errors import KctlError, OperationFailed
 from kctl.topics.configs import ConfigSource
 
@@ -97,7 +98,7 @@ def alter_quotas(
 def _changes(who: Entity, values: Mapping[str, str | None]) -> list[QuotaChange]:
     rows = []
     for key, text in values.items():
-        after = None if text is None else check_value(key, float(text))
+        after = None if text is None else check_value(key, float(str(comparable("double", text))))
         result = "would unset" if after is None else "would set"
         rows.append(QuotaChange(str(who), who.user, who.client_id, who.ip, key, None, after, result))
     return rows

@@ -1,4 +1,7 @@
-"""Is a text a value of a config's type? As org.apache.kafka.common.config.ConfigDef.parseType reads them."""
+"""Values of configs by their types, read as org.apache.kafka.common.config.ConfigDef.parseType reads them.
+
+Brokers show a value as they have read it: «compact, delete» as «compact,delete», «0.50» as «0.5», «TRUE» as «true».
+"""
 
 from __future__ import annotations
 
@@ -8,28 +11,92 @@ from kctl.errors import UsageError
 from kctl.units import parse_duration_ms, parse_size
 
 _BITS = {"short": 16, "int": 32, "long": 64}
-_INTEGER = re.compile(r"[+-]?[0-9]+")
+_INTEGER = re.compile(r"[+-]?\d+")  # any script's digits, as Integer.parseInt
+_DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+_HEXADECIMAL = re.compile(r"[+-]?0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)p[+-]?\d+", re.ASCII | re.IGNORECASE)
+_SPECIAL = {"NaN": "NaN", "+NaN": "NaN", "-NaN": "NaN", "Infinity": "inf", "+Infinity": "inf", "-Infinity": "-inf"}
+_CONTROLS_AND_BLANK = "".join(map(chr, range(0x21)))  # what String.trim takes away
+_COMMA = re.compile(r"[ \t\n\v\f\r]*,[ \t\n\v\f\r]*")
+
+Value = bool | int | float | str | tuple[str, ...]
 
 
 def fault_of(type_: str, text: str) -> str | None:
     """What is wrong with a value of a type (as kctl.configs.describe names them); None: nothing. Pure."""
-    text = text.strip()
-    if type_ == "boolean" and text.lower() not in {"true", "false"}:
-        return "must be true or false"
-    if type_ in _BITS:
-        limit = 2 ** (_BITS[type_] - 1)
-        if not _INTEGER.fullmatch(text):
-            return "must be a whole number"
-        if not -limit <= int(text) < limit:
-            return f"must be between {-limit} and {limit - 1}"
-    if type_ == "double":
-        try:
-            float(text)
-        except ValueError:
-            return "must be a number"
-    if type_ == "class" and (not text or re.search(r"\s", text)):
-        return "must be the name of a Java class"
+    try:
+        _parse(type_, text)
+    except ValueError as exc:
+        return str(exc)
     return None
+
+
+def same(type_: str, one: str | None, other: str | None) -> bool:
+    """Whether a broker reads two values of a type as the same one. Pure."""
+    if one is None or other is None:
+        return one == other
+    return comparable(type_, one) == comparable(type_, other)
+
+
+def comparable(type_: str, text: str) -> Value:
+    """What two texts of a type have in common when a broker reads them as the same value. Pure.
+
+    Brokers since 4.0 drop an item that a list has twice (KIP-1161). A text that is no value of the type is itself.
+    """
+    try:
+        value = _parse(type_, text)
+    except ValueError:
+        return _trimmed(text)
+    return tuple(dict.fromkeys(value)) if isinstance(value, tuple) else value
+
+
+def _parse(type_: str, text: str) -> Value:
+    """Raises ValueError with what the value must be."""
+    text = _trimmed(text)
+    if type_ == "boolean":
+        return _boolean(text)
+    if type_ in _BITS:
+        return _integer(text, _BITS[type_])
+    if type_ == "double":
+        return _double(text)
+    if type_ == "list":
+        return tuple(_COMMA.split(text)) if text else ()
+    if type_ == "class" and (not text or re.search(r"\s", text)):
+        raise ValueError("must be the name of a Java class")
+    return text
+
+
+def _trimmed(text: str) -> str:
+    return text.strip(_CONTROLS_AND_BLANK)
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in {"true", "false"}:
+        raise ValueError("must be true or false")
+    return text.lower() == "true"
+
+
+def _integer(text: str, bits: int) -> int:
+    if not _INTEGER.fullmatch(text):
+        raise ValueError("must be a whole number")
+    limit = 2 ** (bits - 1)
+    # Python takes long to read very many digits; leading zeros are all that may make so many.
+    value = int(text) if len(text) <= 4000 else limit
+    if not -limit <= value < limit:
+        raise ValueError(f"must be between {-limit} and {limit - 1}")
+    return value
+
+
+def _double(text: str) -> float | str:
+    """NaN is the text, so that it is equal to itself."""
+    number = text[:-1] if text[-1:] in {"f", "F", "d", "D"} else text
+    if _DECIMAL.fullmatch(number):
+        return float(number)
+    if _HEXADECIMAL.fullmatch(number):
+        return float.fromhex(number)
+    special = _SPECIAL.get(text)
+    if special is None:
+        raise ValueError("must be a number")
+    return special if special == "NaN" else float(special)
 
 
 def number_for(name: str, text: str) -> str | None:
@@ -45,16 +112,6 @@ def number_for(name: str, text: str) -> str | None:
     except UsageError:
         return None
     return None
-
-
-def same(type_: str, one: str | None, other: str | None) -> bool:
-    """Whether two values of a type are the same, however numbers are written: «0.50», «1e6». Pure."""
-    if one is None or other is None or type_ not in (*_BITS, "double"):
-        return one == other
-    try:
-        return float(one) == float(other) if type_ == "double" else int(one) == int(other)
-    except ValueError:
-        return one == other
 
 
 def items(text: str | None) -> list[str]:

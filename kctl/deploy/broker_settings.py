@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from kctl.configs.values import comparable, fault_of
 from kctl.errors import InvalidFile, NotFound, UsageError
 from kctl.input_file import read_path
 from kctl.properties import load_properties
@@ -22,7 +23,6 @@ from kctl.suggestions import did_you_mean
 MAX_CONFIG_BYTES = 1 << 20
 # A listener's own settings: listener.name.<listener>[.<mechanism>].<setting>
 _LISTENER = re.compile(r"listener\.name\.[a-z0-9_-]+\.(?:(?:plain|gssapi|oauthbearer|scram-sha-(?:256|512))\.)?(.+)")
-_INTEGER_BITS = {"short": 16, "int": 32, "long": 64}
 
 # What kctl itself decides, and how to say it instead.
 OWNED = {
@@ -151,37 +151,22 @@ def check_setting(key: str, value: str) -> None:
 
 
 def problem_of(setting: Setting, value: str) -> str | None:
-    """What `value` is not; None when it is fine (ConfigDef.parseType)."""
-    if setting.type == "boolean":
-        return None if value.lower() in {"true", "false"} else "true or false"
-    if setting.type in _INTEGER_BITS:
-        return _integer_problem(setting, value)
-    if setting.type == "double":
-        return _double_problem(setting, value)
-    if setting.type == "list" and setting.values:
-        wrong = [v for v in re.split(r"\s*,\s*", value) if v and v not in setting.values]
+    """What `value` is not; None when it is fine."""
+    if setting.type == "class":
+        return None if not value or re.fullmatch(r"[\w$]+(\.[\w$]+)*", value) else "the name of a class"
+    fault = fault_of(setting.type, value)
+    if fault is not None:
+        return fault.removeprefix("must be ")
+    read = comparable(setting.type, value)
+    if isinstance(read, tuple) and setting.values:
+        wrong = [item for item in read if item and item not in setting.values]
         return f"a list of {', '.join(setting.values)}" if wrong else None
-    if setting.type == "string" and setting.values:
-        asked = value.upper() if setting.ignore_case else value
+    if isinstance(read, str) and setting.values:
+        asked = read.upper() if setting.ignore_case else read
         return None if asked in setting.values else f"one of {', '.join(setting.values)}"
-    if setting.type == "class" and value and not re.fullmatch(r"[\w$]+(\.[\w$]+)*", value):
-        return "the name of a class"
+    if isinstance(read, (int, float)) and not isinstance(read, bool):
+        return _range_problem(setting, read)
     return None
-
-
-def _integer_problem(setting: Setting, value: str) -> str | None:
-    if not re.fullmatch(r"[+-]?\d{1,19}", value):
-        return "a whole number"
-    number, limit = int(value), 1 << (_INTEGER_BITS[setting.type] - 1)
-    if not -limit <= number < limit:
-        return f"a number of {_INTEGER_BITS[setting.type]} bits"
-    return _range_problem(setting, number)
-
-
-def _double_problem(setting: Setting, value: str) -> str | None:
-    if not re.fullmatch(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", value):
-        return "a number"
-    return _range_problem(setting, float(value))
 
 
 def _range_problem(setting: Setting, number: float) -> str | None:

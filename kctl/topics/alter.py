@@ -15,6 +15,7 @@ from kctl.configs.describe import OWN_SOURCE, Config, Synonym, by_name, describe
 from kctl.configs.keys import unknown
 from kctl.configs.other_units import hides_what_is_behind, values_behind
 from kctl.configs.resources import Resource
+from kctl.configs.values import same
 from kctl.deadline import Deadline
 from kctl.dynamic_configs import alter_dynamic
 from kctl.errors import ConnectionFailed, KctlError, OutcomeUnknown, Refused, TimedOut
@@ -135,7 +136,7 @@ def _planned_config(topic: str, name: str, value: str | None, config: Config, be
     if value is None and own is not None:
         after = _after_unset(config, own, behind)
         return ChangedConfig(path, name, "would unset", config.value, source, *after, config.sensitive)
-    if value is None or (own is not None and own.value == value and not config.sensitive):
+    if value is None or (own is not None and same(config.type, own.value, value) and not config.sensitive):
         return ChangedConfig(path, name, "unchanged", config.value, source, config.value, source, config.sensitive)
     return ChangedConfig(path, name, "would set", config.value, source, value, _OWN, config.sensitive)
 
@@ -313,12 +314,15 @@ def _await_configs(
 
 
 def _holds(configs: Mapping[str, Config], values: Mapping[str, str | None]) -> bool:
-    for name, value in values.items():
-        config = configs.get(name)
-        own = config.own("topic") if config else None
-        if (own.value if own else None) != value:
-            return False
-    return True
+    return all(_is_set(configs.get(name), value) for name, value in values.items())
+
+
+def _is_set(config: Config | None, value: str | None) -> bool:
+    """Whether a topic itself has this value, however the brokers write it; None: whether it has none."""
+    own = config.own("topic") if config else None
+    if config is None or own is None:
+        return value is None
+    return config.sensitive or same(config.type, own.value, value)
 
 
 def _outcome(
@@ -368,8 +372,7 @@ def _read_back(planned: ChangedConfig, config: Config | None) -> ChangedConfig:
         return planned
     source = config.source.value if config and config.source else None
     value = config.value if config else None
-    own = config.own("topic") if config else None
     wanted = None if planned.result == "would unset" else planned.after
-    done = config is not None and (own.value if own else None) == wanted
+    done = config is not None and _is_set(config, wanted)
     word = planned.result.removeprefix("would ")
     return replace(planned, result=word if done else "failed", after=value, after_source=source)

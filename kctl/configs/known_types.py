@@ -1,0 +1,63 @@
+"""Types of configs where no broker says them: in a file before it is used, and of brokers before 2.6.
+
+topic_settings.json is taken from the jars (`LogConfig.configDefCopy()`, Kafka 3.9.2 and 4.4.0, the wider range of
+both); what brokers know is in kctl.deploy.broker_settings.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kctl.configs.resources import Kind
+from kctl.configs.values import fault_of, number_for
+
+if TYPE_CHECKING:
+    from kctl.deploy.broker_settings import Setting
+
+
+@lru_cache(maxsize=1)
+def _of_topics() -> Mapping[str, Setting]:
+    from kctl.deploy.broker_settings import settings_in
+
+    document = json.loads(Path(__file__).with_name("topic_settings.json").read_text(encoding="utf-8"))
+    return settings_in(document["settings"])
+
+
+def type_of(kind: Kind, name: str) -> str | None:
+    """The type of a topic's or broker's config, in small letters; None when it is not known here."""
+    from kctl.deploy.broker_settings import base_name, known_settings
+
+    if kind == "topic":
+        known = _of_topics().get(name)
+    elif kind in ("broker", "brokers"):
+        known = known_settings().get(base_name(name))
+    else:
+        return None
+    return None if known is None else known.type
+
+
+def fault_in(kind: Kind, name: str, value: str) -> tuple[str, str | None] | None:
+    """Why no broker takes a value, and a hint; None when one may, or the config is not known here."""
+    from kctl.deploy.broker_settings import problem_of
+
+    type_ = type_of(kind, name)
+    if type_ is None:
+        return None
+    fault = fault_of(type_, value)
+    if fault is None and kind == "topic":
+        problem = problem_of(_of_topics()[name], value)
+        fault = None if problem is None else f"must be {problem}"
+    if fault is None:
+        return None
+    shown = "" if type_ == "password" else f", not {value!r}"
+    return f"{name} {fault}{shown}", meant_by(type_, name, value)
+
+
+def meant_by(type_: str, name: str, value: str) -> str | None:
+    """A hint for «7d» or «1GB» where a number belongs. Pure."""
+    number = number_for(name, value)
+    return f"that is {name}={number}" if number is not None and fault_of(type_, number) is None else None
