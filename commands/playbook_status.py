@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from kctl.commands import output
 from kctl.commands.invocation import invocation
 from kctl.commands.output import Column, Table, jsonable
 
@@ -27,7 +28,9 @@ def status(
         one = overview(path, state_of(path))
         inv.emit(one, lambda: [Table(_columns(), [jsonable(one)])], lambda: [one])
         return
-    found = overviews()
+    found, unread = overviews()
+    for error in unread:
+        output.warn(error.message)
     inv.emit(
         found,
         lambda: [Table(_columns(), jsonable(found), empty="no playbook was run on this machine")],

@@ -4,13 +4,21 @@ A file of JSON Lines. Each entry is on the disk (fsync) before `append` returns,
 before it acts can always be taken up again: an intent without the entry that says «done» may or may not have been
 carried out, and is looked at in the cluster. The last line may be torn by a crash; it says nothing and is cut off when
 the journal is opened for going on. One process at a time holds a journal (flock); readers need no lock.
+
+Each entry ends in `check`, a hash of the entry and of the check before it: what was changed, cut out or put in by hand
+is no longer believed. Entries of older kctl have none, and are read as long as no checked entry comes before them. It is
+no signature: that nobody else writes here is what owners and modes are for, which are looked at whenever one is opened.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import hashlib
 import json
 import os
+import re
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timezone
@@ -18,9 +26,16 @@ from pathlib import Path
 from typing import Any
 
 from kctl.durable import sync_folder
-from kctl.errors import Busy, InvalidFile, NotFound, OperationFailed
+from kctl.errors import Busy, InvalidFile, KctlError, NotFound, OperationFailed, Refused
 
-MAX_BYTES = 1 << 30
+MAX_BYTES = 256 << 20  # a plan of a million partitions takes some 100 MB
+_CHECK = re.compile(rb',"check":"([0-9a-f]{16})"\}\Z')
+_FILE_KINDS = (
+    (stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a FIFO"), (stat.S_ISSOCK, "a socket"), (stat.S_ISLNK, "a link"),
+    (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"),
+)  # fmt: skip
+_MOVE_AWAY = "move it away after a look at what the cluster does"
+_UNCHECKED = ""  # before the first entry, and after one of an older kctl
 
 
 class Journal:
@@ -29,15 +44,18 @@ class Journal:
     Made by `create` and `resume`; `with` closes it, and so lets it go.
     """
 
-    def __init__(self, path: Path, fd: int, entries: list[dict[str, Any]]) -> None:
+    def __init__(self, path: Path, fd: int, entries: list[dict[str, Any]], check: str = _UNCHECKED) -> None:
         self.path = path
         self._fd = fd
+        self._check = check
         self.entries = entries
 
     def append(self, step: str, **fields: Any) -> None:
         """Write an entry, and return when it is on the disk. Raises OperationFailed (disk full, say)."""
         entry = {"step": step, "at": _now(), **fields}
-        line = json.dumps(entry, separators=(",", ":"), ensure_ascii=True).encode() + b"\n"
+        body = json.dumps(entry, separators=(",", ":"), ensure_ascii=True).encode()
+        check = _check_of(self._check, body)
+        line = body[:-1] + b',"check":"%s"}\n' % check.encode()
         try:
             end = os.fstat(self._fd).st_size
             try:
@@ -48,6 +66,7 @@ class Journal:
                 raise
         except OSError as exc:
             raise OperationFailed(f"cannot write the journal {self.path}: {exc.strerror}") from exc
+        self._check = check
         self.entries.append(entry)
 
     def close(self) -> None:
@@ -75,37 +94,35 @@ def create(path: Path) -> Journal:
 
 
 def resume(path: Path) -> Journal:
-    """Hold a journal in order to go on with it. Raises Busy when another process does, NotFound, InvalidFile."""
-    try:
-        fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
-    except OSError as exc:
-        raise _unreadable(path, exc) from exc
+    """Hold a journal in order to go on with it. Raises Busy when another process does, NotFound, InvalidFile and
+    Refused as `read` does."""
+    fd = open_own(path, os.O_RDWR | os.O_APPEND)
     try:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise Busy(f"another kctl works on {path}", hint="wait until it has ended") from None
         data = _read(fd, path)
-        entries, whole = _parse(data, path)
+        entries, whole, check = _parse(data, path)
         if whole < len(data):
             os.ftruncate(fd, whole)
             os.fsync(fd)
     except BaseException:
         os.close(fd)
         raise
-    return Journal(path, fd, entries)
+    return Journal(path, fd, entries, check)
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The entries, without holding the journal. Raises NotFound, InvalidFile."""
-    with _opened(path) as fd:
+    """The entries, without holding the journal. Raises NotFound, InvalidFile, Refused."""
+    with opened(path) as fd:
         return _parse(_read(fd, path), path)[0]
 
 
 def held(path: Path) -> bool:
     """Is a process working on it? False when it does not exist."""
     try:
-        with _opened(path) as fd:
+        with opened(path) as fd:
             try:
                 fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -116,15 +133,57 @@ def held(path: Path) -> bool:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[int]:
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError as exc:
-        raise _unreadable(path, exc) from exc
+def opened(path: Path) -> Iterator[int]:
+    """A journal open for reading, as `open_own` opens it."""
+    fd = open_own(path, os.O_RDONLY)
     try:
         yield fd
     finally:
         os.close(fd)
+
+
+def open_own(path: Path, flags: int) -> int:
+    """Open a file of kctl's own in which nobody else can have written, without waiting for anything.
+
+    Raises NotFound, InvalidFile for what is no file, Refused when somebody else owns or can write it or its folder,
+    OperationFailed.
+    """
+    try:
+        fd = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as exc:
+        raise _unreadable(path, exc) from exc
+    try:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            raise InvalidFile(f"{path} is {_kind(status.st_mode)}, not a file", hint=_MOVE_AWAY)
+        _check_own(f"the journal {path}", path, status)
+        _check_own(f"the folder {path.parent}", path.parent, path.parent.stat())
+    except OSError as exc:
+        os.close(fd)
+        raise _unreadable(path, exc) from exc
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _check_own(what: str, path: Path, status: os.stat_result) -> None:
+    mode = status.st_mode
+    if status.st_uid not in {os.geteuid(), 0}:
+        raise Refused(
+            f"{what} belongs to user {status.st_uid}, not to you ({os.geteuid()})",
+            hint="go on as the user who began the run, or name a folder of your own: XDG_STATE_HOME=/…",
+        )
+    # In a sticky folder nobody can replace a file of others.
+    if mode & (stat.S_IWGRP | stat.S_IWOTH) and not (stat.S_ISDIR(mode) and mode & stat.S_ISVTX):
+        raise Refused(
+            f"others can write into {what} (mode {stat.S_IMODE(mode):04o})",
+            hint=f"look whether anybody did, then: chmod go-w {path}",
+        )
+
+
+def _kind(mode: int) -> str:
+    return next((name for test, name in _FILE_KINDS if test(mode)), "something else")
 
 
 def _read(fd: int, path: Path) -> bytes:
@@ -141,19 +200,37 @@ def _read(fd: int, path: Path) -> bytes:
     return b"".join(pieces)
 
 
-def _parse(data: bytes, path: Path) -> tuple[list[dict[str, Any]], int]:
-    """The entries, and how many bytes they take: less than all when the last line is torn."""
+def _parse(data: bytes, path: Path) -> tuple[list[dict[str, Any]], int, str]:
+    """The entries, how many bytes they take (less than all when the last line is torn), and the last one's check."""
     entries: list[dict[str, Any]] = []
     whole = data.rfind(b"\n") + 1
-    for number, line in enumerate(data[:whole].splitlines(), 1):
+    check = _UNCHECKED
+    for number, line in enumerate(data[:whole].split(b"\n")[:-1], 1):
+        body, written = _split(line)
         try:
-            entry = json.loads(line)
+            entry = json.loads(body)
         except (ValueError, RecursionError):
             entry = None
         if not isinstance(entry, Mapping) or not isinstance(entry.get("step"), str):
             raise InvalidFile(f"line {number} of {path} is no entry of a journal", hint="look at the file")
+        if (check or written or "check" in entry) and written != _check_of(check, body):
+            raise InvalidFile(
+                f"line {number} of {path} is not as kctl wrote it: it was changed, or a line before it is gone",
+                hint=f"nothing was done by it; put the file back as it was, or {_MOVE_AWAY}",
+            )
+        check = written
         entries.append(dict(entry))
-    return entries, whole
+    return entries, whole, check
+
+
+def _split(line: bytes) -> tuple[bytes, str]:
+    """An entry without its check, and the check; "" when it has none."""
+    match = _CHECK.search(line, max(0, len(line) - 40))
+    return (line, _UNCHECKED) if match is None else (line[: match.start()] + b"}", match.group(1).decode())
+
+
+def _check_of(before: str, body: bytes) -> str:
+    return hashlib.sha256(before.encode() + body).hexdigest()[:16]
 
 
 def _write(fd: int, data: bytes) -> None:
@@ -166,7 +243,11 @@ def _now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _unreadable(path: Path, exc: OSError) -> NotFound | OperationFailed:
+def _unreadable(path: Path, exc: OSError) -> KctlError:
     if isinstance(exc, FileNotFoundError):
         return NotFound(f"there is no journal {path}")
+    if exc.errno == errno.ELOOP:
+        return InvalidFile(f"{path} is a link, not a file", hint=_MOVE_AWAY)
+    if exc.errno in {errno.ENXIO, errno.ENODEV, errno.EISDIR}:  # a socket, a device without a driver, a folder
+        return InvalidFile(f"{path} is not a file", hint=_MOVE_AWAY)
     return OperationFailed(f"cannot read the journal {path}: {exc.strerror}")

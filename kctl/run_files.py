@@ -1,6 +1,7 @@
 """Where the journals of runs are that change a cluster: one file for each run, a folder for each cluster.
 
-`KIND/<cluster id>/<UTC yyyymmddThhmmss.mmmZ>-<pid>.jsonl` in kctl's state folder, so names sort by time.
+`KIND/<cluster id>/<UTC yyyymmddThhmmss.mmmZ>-<pid>.jsonl` in kctl's state folder. Names sort in the order in which runs
+were begun, also when the clock was set back meanwhile.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ import fcntl
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import datetime, timezone
+from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta, timezone
 from hashlib import sha256
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from kctl import journal, paths
 from kctl.errors import OperationFailed
 
 _TAIL = 256 << 10  # the last entry of a finished run is shorter
+_NAME = re.compile(r"(\d{8}T\d{6}\.\d{3})Z-\d+\.jsonl")
+_TIME = "%Y%m%dT%H%M%S.%f"
 _SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -28,10 +31,11 @@ def folder(kind: str, cluster_id: str) -> Path:
 
 
 def runs(where: Path) -> list[Path]:
-    """The journals in a folder that say anything, the newest first."""
+    """The journals in a folder that say anything, the newest first. Raises InvalidFile, Refused for one that somebody
+    else may have written."""
     found = []
     for path in where.glob("*.jsonl"):
-        with _reading(path) as fd:
+        with journal.opened(path) as fd:
             if _last_line(fd):
                 found.append(path)
     return sorted(found, reverse=True)
@@ -39,13 +43,23 @@ def runs(where: Path) -> list[Path]:
 
 def ended(path: Path, step: str) -> bool:
     """Is its last entry `step`, the end of a run? Reads only the end of the file."""
-    with _reading(path) as fd:
+    with journal.opened(path) as fd:
         return _last_line(fd).startswith(b'{"step":"%s"' % step.encode())
 
 
-def new_name() -> str:
-    """The name of a run's file that begins now."""
+def new_name(where: Path) -> str:
+    """The name of a run's file that begins now in a folder: it sorts behind all that are there.
+
+    A clock that was set back would make the newest run look like an old one; its name is then a millisecond behind the
+    newest name. When it began is in the file.
+    """
     now = datetime.now(timezone.utc)
+    for path in where.glob("*.jsonl"):
+        match = _NAME.fullmatch(path.name)
+        if match is not None:
+            with suppress(ValueError, OverflowError):
+                there = datetime.strptime(match[1], _TIME).replace(tzinfo=timezone.utc)
+                now = max(now, there + timedelta(milliseconds=1))
     return f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}Z-{os.getpid()}.jsonl"
 
 
@@ -54,24 +68,12 @@ def one_at_a_time(where: Path) -> Iterator[None]:
     """Two that begin at the same moment must not both find that nobody has begun."""
     try:
         where.mkdir(parents=True, exist_ok=True, mode=0o700)
-        fd = os.open(where / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = os.open(where / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     except OSError as exc:
         raise OperationFailed(f"cannot write into {where}: {exc.strerror}") from exc
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
         yield
-    finally:
-        os.close(fd)
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[int]:
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError as exc:
-        raise OperationFailed(f"cannot read the journal {path}: {exc.strerror}") from exc
-    try:
-        yield fd
     finally:
         os.close(fd)
 

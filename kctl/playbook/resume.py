@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kctl import journal
-from kctl.errors import ExitCode, NotFound, Refused, UsageError
+from kctl.errors import ExitCode, KctlError, NotFound, Refused, UsageError
 from kctl.playbook import run_journal
 from kctl.playbook.load import examine_text
 from kctl.playbook.model import Playbook
@@ -72,27 +72,51 @@ def overview(path: Path, state: RunState) -> RunOverview:
     )
 
 
-def overviews() -> list[RunOverview]:
-    """All runs of this machine that can be read, the newest first."""
-    return [overview(path, state) for path, state in run_journal.readable(run_journal.runs())]
+def overviews() -> tuple[list[RunOverview], list[KctlError]]:
+    """All runs of this machine, the newest first; and what is wrong with journals that cannot be read."""
+    found, failed = run_journal.read_all()
+    return [overview(path, state) for path, state in found], failed
 
 
 def to_resume(run: str | None) -> Path:
-    """The run that is meant: the newest one, when none is named. Raises NotFound, Refused when it is complete."""
+    """The run that is meant: without a name the newest one that is not complete.
+
+    Raises NotFound; Refused when it is complete, or was given up: the same playbook came to its end on the same target
+    since; and the error of a journal that cannot be read, as that may be the run.
+    """
     if run is not None:
         path = run_journal.path_of(run)
         state = run_journal.state_of(path)
-    else:
-        newest = next(iter(run_journal.readable(run_journal.runs())), None)
-        if newest is None:
-            raise NotFound("no playbook was run on this machine")
-        path, state = newest
-    if state.complete:
-        more = "" if run is not None else "; name another one"
-        raise Refused(
-            f"run {path.stem} of {state.header['name']} is complete{more}", hint="kctl playbook status lists all runs"
-        )
-    return path
+        if state.complete:
+            raise _complete(path, state)
+        return path
+    found, failed = run_journal.read_all()
+    if failed:
+        failed[0].hint = "; ".join(filter(None, [failed[0].hint, "or name a run: kctl playbook resume RUN"]))
+        raise failed[0]
+    for number, (path, state) in enumerate(found):
+        if state.complete:
+            continue
+        later = next((each for each in found[:number] if _takes_its_place(each[1], state)), None)
+        if later is not None:
+            raise _complete(*later, older=path)
+        return path
+    if not found:
+        raise NotFound("no playbook was run on this machine")
+    raise _complete(*found[0])
+
+
+def _takes_its_place(later: RunState, run: RunState) -> bool:
+    """Whether a run that failed was run again since, and came to its end. One that was killed told nobody anything."""
+    same = all(later.header[key] == run.header[key] for key in ("name", "cluster_id", "target"))
+    return run.ended is not None and later.complete and same
+
+
+def _complete(path: Path, state: RunState, older: Path | None = None) -> Refused:
+    before = "" if older is None else f", and {older.stem} failed before it: name that to go on with it"
+    return Refused(
+        f"run {path.stem} of {state.header['name']} is complete{before}", hint="kctl playbook status lists all runs"
+    )
 
 
 def playbook_of(state: RunState, known: Operations | None = None) -> Playbook:

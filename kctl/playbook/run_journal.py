@@ -12,12 +12,11 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from kctl import journal, paths
+from kctl import journal, paths, run_files
 from kctl.deploy.interrupts import deferred_interrupts
 from kctl.errors import ExitCode, InvalidFile, KctlError, NotFound, OperationFailed, Refused
 from kctl.journal import Journal
@@ -276,14 +275,13 @@ def folder() -> Path:
 
 def begin(header: Mapping[str, Any]) -> Journal:
     """A new journal, held. header: what RUN_BEGAN says. Raises Refused when there can be none, OperationFailed."""
-    now = datetime.now(timezone.utc)
-    name = f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}Z-{os.getpid()}"
     try:
-        held = journal.create(folder() / f"{name}.jsonl")
+        with run_files.one_at_a_time(folder()):
+            held = journal.create(folder() / run_files.new_name(folder()))
     except OperationFailed as exc:
         raise Refused(exc.message, hint="nothing was done; XDG_STATE_HOME=/… names another folder for it") from exc
     try:
-        held.append(Entry.RUN_BEGAN.value, format=FORMAT, run=name, pid=os.getpid(), **header)
+        held.append(Entry.RUN_BEGAN.value, format=FORMAT, run=held.path.stem, pid=os.getpid(), **header)
     except BaseException:
         held.close()
         raise
@@ -313,10 +311,16 @@ def state_of(path: Path) -> RunState:
     return replay(journal.read(path), path.name)
 
 
-def readable(found: Iterable[Path]) -> Iterable[tuple[Path, RunState]]:
-    """Those that can be read: one that a crash left empty says nothing."""
-    for path in found:
+def read_all() -> tuple[list[tuple[Path, RunState]], list[KctlError]]:
+    """The runs whose journals can be read, the newest first, and what is wrong with the others. A journal that a crash
+    left empty says nothing, and is passed over."""
+    found: list[tuple[Path, RunState]] = []
+    failed: list[KctlError] = []
+    for path in runs():
         try:
-            yield path, state_of(path)
-        except KctlError:
-            continue
+            entries = journal.read(path)
+            if entries:
+                found.append((path, replay(entries, path.name)))
+        except KctlError as exc:
+            failed.append(exc)
+    return found, failed

@@ -11,7 +11,7 @@ from enum import Enum
 from pathlib import Path
 
 from kctl import journal, run_files
-from kctl.errors import Busy, InvalidFile, OperationFailed, Refused
+from kctl.errors import Busy, InvalidFile, KctlError, OperationFailed, Refused
 from kctl.journal import Journal
 from kctl.reassign.begin import RunPlan, begin_entry
 from kctl.reassign.steps import Step, replay
@@ -46,6 +46,11 @@ def unfinished(cluster_id: str) -> Path | None:
     return next((path for path in runs(cluster_id) if not finished(path)), None)
 
 
+def newest(cluster_id: str) -> Path | None:
+    """The journal of the run that has not ended, whatever came after it; else of the one that was begun last."""
+    return unfinished(cluster_id) or next(iter(runs(cluster_id)), None)
+
+
 def finished(path: Path) -> bool:
     """Is its last entry the end of the run? Reads only the end of the file."""
     return run_files.ended(path, Step.END.value)
@@ -53,11 +58,12 @@ def finished(path: Path) -> bool:
 
 def begin(plan: RunPlan) -> Journal:
     """A new journal that says what is to be done, held. Raises Refused while another run has not ended."""
-    with run_files.one_at_a_time(folder(plan.cluster_id)):
+    where = folder(plan.cluster_id)
+    with run_files.one_at_a_time(where):
         other = unfinished(plan.cluster_id)
         if other is not None:
             refuse_second(other)
-        held = journal.create(folder(plan.cluster_id) / run_files.new_name())
+        held = journal.create(where / run_files.new_name(where))
         try:
             held.append(Step.BEGIN.value, **begin_entry(plan), pid=os.getpid())
         except BaseException:
@@ -91,7 +97,10 @@ def ask(path: Path, request: Request) -> None:
     """Leave a request for the process that holds the journal."""
     beside, fresh = _request_file(path), path.with_suffix(f".request-{os.getpid()}")
     try:
-        fresh.write_text(request.value)
+        fresh.unlink(missing_ok=True)
+        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with open(fd, "w") as file:  # noqa: PTH123 - a descriptor, no path
+            file.write(request.value)
         fresh.replace(beside)
     except OSError as exc:
         raise OperationFailed(f"cannot write {beside}: {exc.strerror}") from exc
@@ -100,9 +109,9 @@ def ask(path: Path, request: Request) -> None:
 def asked(path: Path) -> Request | None:
     """The request that was left; None when there is none that is understood."""
     try:
-        with _request_file(path).open("rb") as file:
-            word = file.read(64)
-    except OSError:
+        with journal.opened(_request_file(path)) as fd:
+            word = os.read(fd, 64)
+    except (KctlError, OSError):
         return None
     return next((request for request in Request if request.value.encode() == word.strip()), None)
 

@@ -68,11 +68,11 @@ def read_run(path: Path) -> LastRun:
 
 
 def last_run(cluster_id: str) -> LastRun:
-    """The run that was begun last. Raises NotFound."""
-    found = journals.runs(cluster_id)
-    if not found:
+    """The run that has not ended, else the one that was begun last. Raises NotFound."""
+    found = journals.newest(cluster_id)
+    if found is None:
         raise NotFound("no reassignment of this cluster was begun on this machine", hint=ELSEWHERE)
-    return read_run(found[0])
+    return read_run(found)
 
 
 def with_what_was_left(plan: RunPlan) -> RunPlan:
@@ -152,8 +152,8 @@ class Status:
 def read_status(client: ClusterClient) -> Status:
     """The last run of the cluster, and whatever moves in it. Raises what reading raises, InvalidFile for a journal."""
     live = read_live(client, None, log_dirs_of=())
-    paths = journals.runs(live.cluster_id) if live.cluster_id else []
-    last = read_run(paths[0]) if paths else None
+    path = journals.newest(live.cluster_id) if live.cluster_id else None
+    last = None if path is None else read_run(path)
     rows = last.plan.reassignments if last else ()
     current, unread = read_settings(client, live.brokers, live.topics)
     _read_log_dirs(client, live, rows, current)

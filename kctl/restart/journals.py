@@ -43,7 +43,7 @@ def begin(cluster: str, cluster_id: str, brokers: Sequence[Broker]) -> Journal:
             raise Refused(
                 "a rolling restart of this cluster has begun meanwhile", hint="the same command again goes on with it"
             )
-        held = journal.create(where / run_files.new_name())
+        held = journal.create(where / run_files.new_name(where))
         try:
             held.append(Step.BEGIN.value, **begin_entry(cluster, cluster_id, brokers), pid=os.getpid())
         except BaseException:

@@ -99,7 +99,7 @@ def begin(cluster: str, cluster_id: str, run: str, evidence: Path, brokers: Coll
     with run_files.one_at_a_time(where):
         refuse_while_at_work(cluster_id)
         forget_old(cluster_id)
-        held = journal.create(where / run_files.new_name())
+        held = journal.create(where / run_files.new_name(where))
         try:
             held.append(
                 BEGIN, cluster=cluster, cluster_id=cluster_id, run=run, evidence=str(evidence), pid=os.getpid(),

@@ -288,7 +288,7 @@ def test_ctrl_c_is_gone_on_from() -> None:
     world = World(answers={"topic.create": KeyboardInterrupt()})
     assert run(FAILING, world, journaled=True).exit_code == 130
     assert world.calls[-1][0] == "topic.create"
-    (row,) = library.overviews()
+    ((row,), _) = library.overviews()
     assert (row.state, row.at, row.exit_code, row.steps_done, row.steps) == ("interrupted", ["make", "last"], 130, 0, 3)
     world.answers.clear()
     ending = resume(world)
@@ -488,7 +488,7 @@ def test_runs_are_listed() -> None:
     with pytest.raises(NotFound, match="no playbook was run on this machine"):
         library.to_resume(None)
     run(FAILING, world, journaled=True)
-    (row,) = library.overviews()
+    ((row,), _) = library.overviews()
     assert (row.playbook, row.state, row.target, row.cluster_id) == ("failing", "failed", "dev", "c1")
     assert (row.steps_done, row.steps, row.at, row.exit_code) == (1, 3, ["check"], 1)
     assert row.message == "check: behind"
@@ -498,7 +498,7 @@ def test_runs_are_listed() -> None:
         with pytest.raises(NotFound, match="there is no run"):
             run_journal.path_of(name)
     with journal.resume(path):
-        assert [each.state for each in library.overviews()] == ["running"]
+        assert [each.state for each in library.overviews()[0]] == ["running"]
         with pytest.raises(Busy):
             resume(world)
 
@@ -530,7 +530,58 @@ def test_what_is_no_journal(lines: list[dict[str, Any]]) -> None:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     with pytest.raises(InvalidFile, match=r"x\.jsonl is no journal of a playbook"):
         run_journal.state_of(path)
-    assert library.overviews() == []
+    listed, failed = library.overviews()
+    assert not listed
+    assert len(failed) == bool(lines), "one that a crash left empty is nothing to speak of"
+    if lines:
+        with pytest.raises(InvalidFile, match=r"x\.jsonl is no journal of a playbook") as caught:
+            library.to_resume(None)
+        assert "or name a run" in (caught.value.hint or "")
+
+
+def _in_the_future() -> None:
+    """The clock was years ahead while the runs were made that are there, and was set right since."""
+    for number, path in enumerate(run_journal.runs()):
+        path.rename(path.with_name(f"20990101T00000{number}.000Z-1.jsonl"))
+
+
+def _killed(killer: Killer, text: str = FAILING) -> Path:
+    before = set(run_journal.runs())
+    killer.arm(2, "after")
+    with pytest.raises(Killed):
+        run(text, World(), journaled=True)
+    killer.disarm()
+    (path,) = set(run_journal.runs()) - before
+    return path
+
+
+def test_a_clock_that_was_set_back(killer: Killer) -> None:
+    assert run(FAILING, World(), journaled=True).exit_code == 0
+    _in_the_future()
+    path = _killed(killer)
+    assert library.to_resume(None) == path
+    assert [each.state for each in library.overviews()[0]] == ["stopped", "complete"]
+    assert resume(World()).exit_code == 0
+    with pytest.raises(Refused, match="is complete"):
+        library.to_resume(None)
+
+
+def test_a_run_that_was_killed_comes_before_one_that_is_complete(killer: Killer) -> None:
+    path = _killed(killer)
+    assert run(FAILING, World(), journaled=True).exit_code == 0
+    assert library.to_resume(None) == path
+
+
+def test_a_run_that_failed_and_was_run_again_is_not_gone_on_with_unnamed() -> None:
+    run(FAILING, World(answers={"lag": NotHealthy("behind")}), journaled=True)
+    (failed,) = run_journal.runs()
+    other = "playbook: 1\nname: other\nsteps:\n- id: s\n  topic.create: {names: [b]}\n"
+    assert run(other, World(), journaled=True).exit_code == 0
+    assert library.to_resume(None) == failed, "another playbook does not take its place"
+    assert run(FAILING, World(), journaled=True).exit_code == 0
+    with pytest.raises(Refused, match=f"is complete, and {failed.stem} failed before it"):
+        library.to_resume(None)
+    assert library.to_resume(failed.stem) == failed
 
 
 def test_the_last_line_may_be_torn(killer: Killer) -> None:
@@ -544,5 +595,5 @@ def test_the_last_line_may_be_torn(killer: Killer) -> None:
     last = whole.splitlines(keepends=True)[-1]
     for cut in range(1, len(last) + 1, 7):
         path.write_bytes(whole[:-cut])
-        assert library.overviews()[0].state == "stopped"
+        assert library.overviews()[0][0].state == "stopped"
     assert resume(world).exit_code == 0

@@ -19,6 +19,7 @@ from kctl.reassign.assignment import Reassignment
 from kctl.reassign.begin import RunPlan
 from kctl.reassign.journals import Request
 from kctl.reassign.outcome import BrokerLeft, NotReached, Reached
+from kctl.reassign.run_status import last_run
 from kctl.reassign.steps import RunState, replay
 
 ROW = Reassignment("t", 0, after=(2,), before=(1,))
@@ -33,6 +34,48 @@ def _plan(partitions: int = 1, cluster_id: str = "c1") -> RunPlan:
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     return tmp_path / "kctl" / "reassignments"
+
+
+def _ended(held: journal.Journal) -> Path:
+    with held:
+        held.append("end", outcome="completed", result={})
+    return held.path
+
+
+def test_a_clock_that_was_set_back(state: Path) -> None:
+    """The completed run has a name of the future; the one that was killed is the one to be shown and gone on with."""
+    done = _ended(journals.begin(_plan()))
+    done.rename(done.with_name("20990101T000000.000Z-1.jsonl"))
+    killed = journals.begin(_plan())
+    killed.close()
+    assert journals.runs("c1")[0] == killed.path
+    assert journals.newest("c1") == last_run("c1").path == killed.path
+    done = _ended(journal.resume(killed.path))
+    assert journals.newest("c1") == done, "of those that have ended the one that was begun last"
+
+
+def test_a_run_that_has_not_ended_comes_first_whatever_its_name() -> None:
+    killed = journals.begin(_plan())
+    killed.close()
+    later = killed.path.with_name("20990101T000000.000Z-1.jsonl")
+    with journal.create(later) as held:
+        held.append("begin")
+        held.append("end")
+    assert journals.newest("c1") == killed.path
+
+
+@pytest.mark.parametrize("kind", ["fifo", "writable", "link"])
+def test_a_request_that_somebody_else_may_have_left_is_none(state: Path, kind: str) -> None:
+    with journals.begin(_plan()) as held:
+        journals.ask(held.path, Request.PAUSE)
+        assert journals.asked(held.path) is Request.PAUSE
+        beside = held.path.with_suffix(".request")
+        if kind == "writable":
+            beside.chmod(0o666)
+        else:
+            beside.unlink()
+            os.mkfifo(beside) if kind == "fifo" else beside.symlink_to("/dev/zero")
+        assert journals.asked(held.path) is None
 
 
 @pytest.mark.parametrize("partitions", [1, 20_000], ids=["short", "longer than what is read of the end"])
