@@ -309,8 +309,8 @@ def status_lines(status: Status) -> list[str]:
 
 
 def status_warnings(status: Status) -> list[str]:
-    """Brokers that moves wait for, and what could not be read."""
-    lines = []
+    """What others did to the throttle, brokers that moves wait for, and what could not be read."""
+    lines = [] if status.run is None else list(status.run.throttle_changes)
     for node in status.down:
         waiting = sum(1 for row in status.moving if node in row.adding)
         lines.append(f"broker {node} is down: {counted(waiting, 'partition')} cannot arrive there until it is up")

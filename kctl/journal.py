@@ -6,7 +6,7 @@ carried out, and is looked at in the cluster. The last line may be torn by a cra
 the journal is opened for going on. One process at a time holds a journal (flock); readers need no lock.
 
 Each entry ends in `check`, a hash of the entry and of the check before it: what was changed, cut out or put in by hand
-is no longer believed. Entries of older kctl have none, and are read as long as no checked entry comes before them. It is
+is no longer believed. Entries of older kctl have none, and are read as long as no checked entry comes before. It is
 no signature: that nobody else writes here is what owners and modes are for, which are looked at whenever one is opened.
 """
 

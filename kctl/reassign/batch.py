@@ -20,6 +20,7 @@ from kctl.reassign.observe import Observer, copies_of
 from kctl.reassign.plan_file import PlanFile
 from kctl.reassign.progress import Copy, Progress, StallWatch, eta_ms, waits_for
 from kctl.reassign.run import CANCEL_ONLY, Run, transient
+from kctl.reassign.run_throttle import ThrottleWatch
 from kctl.reassign.steps import Mode, Step
 
 _POLL_S, _SLOW_POLL_S = 0.5, 5.0
@@ -166,8 +167,10 @@ class _Mover:
     def wait(self) -> None:
         """Until every partition is there. Raises Stopped when some never will be, or when nothing gets on."""
         watch = StallWatch(self.run.state.plan.stall_after_ms)
+        throttle_watch = ThrottleWatch(self.run, self.rows)
         open_rows = [r for r in self.rows if r.tp not in self.failed]
         while open_rows:
+            throttle_watch.look()
             began = time.monotonic()
             view = self.look(open_rows)
             now = time.monotonic()

@@ -1,7 +1,8 @@
 """Carrying a plan out: the next step of the journal is done until there is none. Can be killed anywhere.
 
 `Run` is what all acts share: the client, the journal that is held, its state, and who listens. Acts are in
-kctl.reassign.batch (moving), kctl.reassign.cancel (taking back), kctl.reassign.outcome (the end), and here.
+kctl.reassign.batch (moving), kctl.reassign.cancel (taking back), kctl.reassign.run_throttle (throttles), and
+kctl.reassign.outcome (the end).
 """
 
 from __future__ import annotations
@@ -10,25 +11,24 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from kctl.dynamic_configs import Resource
 from kctl.errors import ConnectionFailed, KctlError, NotHealthy, OperationFailed, OutcomeUnknown, Refused, TimedOut
 from kctl.journal import Journal
 from kctl.protocol_errors import RETRIABLE
-from kctl.reassign import journals, throttle
+from kctl.reassign import journals
 from kctl.reassign.batches import copies_to
 from kctl.reassign.begin import copy_bytes
 from kctl.reassign.journals import Request
 from kctl.reassign.progress import Meter, Progress
 from kctl.reassign.steps import Mode, RunState, Step, ThrottlePhase, advance, next_step, replay
-from kctl.reassign.throttle import Throttle
 from kctl.units import format_duration, format_size
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
     from kctl.reassign.outcome import BrokerLeft, Reached
+    from kctl.reassign.throttle_changes import Setting, Tampering
 
 WAYS_OUT = "`kctl topic reassign resume` goes on, `kctl topic reassign cancel` takes back what is in flight"
 CANCEL_ONLY = "`kctl topic reassign cancel` ends this run, and takes back what is in flight; a new plan does the rest"
@@ -74,7 +74,8 @@ class Stopped(OperationFailed):
 class Run:
     """One run in this process. in_flight: partitions of the batch that were moving when last looked; None: unknown.
 
-    seen: what was read back at the end. ways_out: what to type when it stops.
+    seen: what was read back at the end. ways_out: what to type when it stops. tampering: what others were seen to do to
+    its throttle.
     """
 
     client: ClusterClient
@@ -84,6 +85,7 @@ class Run:
     in_flight: int | None = None
     seen: tuple[Reached, list[BrokerLeft]] | None = None
     ways_out: str = WAYS_OUT
+    tampering: dict[Setting, Tampering] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         plan = self.state.plan
@@ -203,10 +205,11 @@ def carry_out(run: Run) -> None:
     from kctl.reassign.batch import move_batch
     from kctl.reassign.cancel import finish_cancel, take_batch_back
     from kctl.reassign.outcome import elect, end
+    from kctl.reassign.run_throttle import restore_throttle, set_throttle
 
     acts: dict[Step, Callable[[Run], None]] = {
-        Step.THROTTLE_SET: _set_throttle,
-        Step.THROTTLE_RESTORE: _restore_throttle,
+        Step.THROTTLE_SET: set_throttle,
+        Step.THROTTLE_RESTORE: restore_throttle,
         Step.BATCH_START: move_batch,
         Step.BATCH_CANCEL: take_batch_back,
         Step.CANCEL_START: finish_cancel,
@@ -271,74 +274,3 @@ def _told(run: Run) -> Iterator[None]:
 
 def _shown_s(seconds: float) -> str:
     return format_duration(round(seconds * 1000))
-
-
-# --- throttles ------------------------------------------------------------------------------------------------------
-
-
-def _set_throttle(run: Run) -> None:
-    """Set the rate that is wanted on all that is still to be moved, or change it."""
-    state, rate = run.state, run.state.rate_bytes
-    assert rate is not None
-    if state.throttle is None:
-        wanted = _new_throttle(run, rate)
-    else:
-        wanted = Throttle.from_json(state.throttle)
-        if state.throttle_rate != rate:
-            wanted = throttle.change_rate(wanted, rate)
-    if state.throttle_phase is not ThrottlePhase.SETTING or state.throttle_rate != rate:
-        run.write(Step.THROTTLE_SET, rate_bytes=rate, throttle=wanted.to_json())
-    run.patiently(lambda: throttle.set_throttle(run.client, wanted), "setting throttles")
-    run.write(Step.THROTTLE_DONE)
-
-
-def _new_throttle(run: Run, rate: int) -> Throttle:
-    """For the batches that are not done. What kctl itself has left on a broker is not what was there before."""
-    plan = run.state.plan
-    rest = [r for number in range(run.state.batches_done, len(plan.batches)) for r in plan.batch(number)]
-    current = run.patiently(lambda: throttle.read_throttles(run.client, rest), "reading throttles")
-    for resource, before in _left(run.state).before.items():
-        if resource in current:
-            current[resource] = {**current[resource], **before}
-    return throttle.plan_throttle(rest, rate, current)
-
-
-def _left(state: RunState) -> Throttle:
-    return Throttle() if state.throttle_left is None else Throttle.from_json(state.throttle_left)
-
-
-def _restore_throttle(run: Run) -> None:
-    """Put throttles back as they were before. A broker that is down keeps its own, which is told and remembered."""
-    ours = Throttle() if run.state.throttle is None else Throttle.from_json(run.state.throttle)
-    whole = throttle.joined(_left(run.state), ours)
-    if run.state.throttle_phase is not ThrottlePhase.RESTORING:
-        run.write(Step.THROTTLE_RESTORE)
-    remarks, down = run.patiently(lambda: _restored(run, whole), "restoring throttles")
-    for line in remarks:
-        run.listener.warn(line)
-    left = throttle.without(whole, whole.set.keys() - down).to_json() if down else None
-    run.write(Step.THROTTLE_RESTORED, remarks=remarks, left=left)
-
-
-def _restored(run: Run, whole: Throttle) -> tuple[list[str], set[Resource]]:
-    """What is to be told, and the brokers that are down. Raises TimedOut for others that could not be restored."""
-    try:
-        return throttle.restore_throttle(run.client, whole), set()
-    except OperationFailed as exc:
-        down = _down(run, exc)
-        if not down:  # perhaps soon: its session has to expire, or it comes back
-            raise TimedOut(exc.message, hint=exc.hint, details=exc.details) from exc
-    remarks = throttle.restore_throttle(run.client, throttle.without(whole, down))
-    names = ", ".join(map(str, sorted(down)))
-    remarks.append(f"{names} is down and keeps its throttle; when it is back, `kctl topic reassign resume` restores it")
-    return remarks, down
-
-
-def _down(run: Run, exc: OperationFailed) -> set[Resource]:
-    """The brokers that kept their throttles because they are down; empty when anything else failed."""
-    rows = exc.details.get("resources")
-    failed = {(row["kind"], row["name"]) for row in rows} if isinstance(rows, list) else set()
-    up = {str(node) for node in run.client.metadata(()).brokers}
-    if not failed or any(kind != "broker" or name in up for kind, name in failed):
-        return set()
-    return {Resource("broker", name) for _, name in failed}

@@ -22,8 +22,10 @@ from kctl.reassign.outcome import Reached, judge, throttles_left
 from kctl.reassign.plan_file import PlanFile
 from kctl.reassign.run import WAYS_OUT, throttle_phrase
 from kctl.reassign.settings import ThrottleSetting, read_settings, set_ones
-from kctl.reassign.steps import Mode, RunState, Step, replay
+from kctl.reassign.steps import Mode, RunState, Step, ThrottlePhase, replay
 from kctl.reassign.throttle import LOG_DIR_RATE, Throttle
+from kctl.reassign.throttle_changes import is_off, tampering
+from kctl.units import format_size
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -108,7 +110,8 @@ class MovingPartition:
 class RunOverview:
     """A run's journal, and where its partitions stand. batches_done of batches; alive: a process carries it out.
 
-    throttles_left: brokers that were down when it ended and keep its throttles.
+    throttle_changes: what others have done to its throttle, a line each. throttles_left: brokers that were down when it
+    ended and keep its throttles.
     """
 
     kind: str
@@ -128,6 +131,7 @@ class RunOverview:
     elsewhere: int
     throttle_bytes: int | None
     throttle: str
+    throttle_changes: list[str]
     throttles_left: list[str]
 
 
@@ -157,7 +161,7 @@ def read_status(client: ClusterClient) -> Status:
     rows = last.plan.reassignments if last else ()
     current, unread = read_settings(client, live.brokers, live.topics)
     _read_log_dirs(client, live, rows, current)
-    overview = None if last is None else _overview(last, judge(rows, live))
+    overview = None if last is None else _overview(last, judge(rows, live), current)
     ours = {r.tp for r in rows} if last and last.state.outcome is None else set()
     moving = [*_moving(live, ours, _sizes(client, live)), *between_log_dirs(live, ours)]
     receiving = {node for row in moving for node in row.adding}
@@ -201,7 +205,8 @@ def _todo(last: LastRun | None, overview: RunOverview | None) -> str | None:
     return None
 
 
-def _overview(last: LastRun, found: Reached) -> RunOverview:
+def _overview(last: LastRun, found: Reached, current: Mapping[Resource, Values]) -> RunOverview:
+    throttle, changes = _throttle_now(last.state, current)
     state, alive = last.state, journal.held(last.path)
     return RunOverview(
         kind=state.plan.kind,
@@ -220,9 +225,23 @@ def _overview(last: LastRun, found: Reached) -> RunOverview:
         as_before=found.as_before,
         elsewhere=found.elsewhere,
         throttle_bytes=state.throttle_rate if state.throttled else None,
-        throttle=throttle_phrase(state),
+        throttle=throttle,
+        throttle_changes=changes,
         throttles_left=throttles_left(state),
     )
+
+
+def _throttle_now(state: RunState, current: Mapping[Resource, Values]) -> tuple[str, list[str]]:
+    """Which throttle of the run is on, as the cluster has it; and what others have done to it."""
+    phrase = throttle_phrase(state)
+    if state.throttle_phase is not ThrottlePhase.ON or state.throttle is None:
+        return phrase, []
+    own = Throttle.from_json(state.throttle)
+    found = tampering(own, current)
+    if found:
+        rate = f"its throttle of {format_size(state.throttle_rate or 0)}/s"
+        phrase = f"{rate} is off: somebody else removed it" if is_off(own, found) else f"{rate} is not on everywhere"
+    return phrase, [each.line for each in found.values()]
 
 
 def _word(state: RunState, alive: bool) -> str:

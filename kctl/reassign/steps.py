@@ -189,21 +189,28 @@ def _throttle_set(state: RunState, entry: Mapping[str, Any]) -> None:
     state.throttle = entry["throttle"]
     state.throttle_rate = int(entry["rate_bytes"])
     state.throttle_phase = ThrottlePhase.SETTING
+    _remark(state, entry)
 
 
 def _throttle_done(state: RunState, _entry: Mapping[str, Any]) -> None:
     state.throttle_phase = ThrottlePhase.ON
 
 
-def _throttle_restore(state: RunState, _entry: Mapping[str, Any]) -> None:
+def _throttle_restore(state: RunState, entry: Mapping[str, Any]) -> None:
     state.throttle_phase = ThrottlePhase.RESTORING
+    _remark(state, entry)
 
 
 def _throttle_restored(state: RunState, entry: Mapping[str, Any]) -> None:
     state.throttle_phase = ThrottlePhase.OFF
     state.throttle = state.throttle_rate = None
     state.throttle_left, state.left_tried = entry.get("left"), True
-    state.remarks += map(str, entry.get("remarks", ()))
+    _remark(state, entry)
+
+
+def _remark(state: RunState, entry: Mapping[str, Any]) -> None:
+    """An act that is done again remarks the same once more."""
+    state.remarks += [line for line in map(str, entry.get("remarks", ())) if line not in state.remarks]
 
 
 def _batch_start(state: RunState, entry: Mapping[str, Any]) -> None:

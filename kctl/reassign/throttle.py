@@ -123,7 +123,7 @@ def plan_throttle(
             continue
         for name, entries in sorted(lists.items()):
             before = current[resource].get(name)
-            merged = _merged(before, entries)
+            merged = merged_list(before, entries)
             if merged != before:
                 throttle.set.setdefault(resource, {})[name] = merged
                 throttle.before.setdefault(resource, {})[name] = before
@@ -156,7 +156,8 @@ def _entries(reassignments: Iterable[Reassignment]) -> dict[Resource, dict[str, 
     return found
 
 
-def _merged(before: str | None, entries: Sequence[str]) -> str:
+def merged_list(before: str | None, entries: Sequence[str]) -> str:
+    """A list of throttled replicas with entries added, «*» when it gets too long."""
     there = split_replicas(before)
     if EVERY in there:
         return before or EVERY
@@ -168,17 +169,6 @@ def _merged(before: str | None, entries: Sequence[str]) -> str:
 def split_replicas(value: str | None) -> list[str]:
     """«0:1,0:2» → its entries; «*» is one, nothing has none."""
     return [entry.strip() for entry in (value or "").split(",") if entry.strip()]
-
-
-def change_rate(throttle: Throttle, rate_bytes: int) -> Throttle:
-    """The same with another rate. What was there before kctl stays known."""
-    rates = {value for values in throttle.set.values() for name, value in values.items() if name in RATES}
-    changed = {
-        resource: {name: str(rate_bytes) if name in RATES else value for name, value in values.items()}
-        for resource, values in throttle.set.items()
-    }
-    earlier = tuple(dict.fromkeys((*throttle.earlier_rates, *sorted(rates))))
-    return replace(throttle, set=changed, earlier_rates=earlier)
 
 
 def joined(one: Throttle, other: Throttle) -> Throttle:
@@ -206,8 +196,12 @@ def read_throttles(client: ClusterClient, reassignments: Collection[Reassignment
 
     Raises the KctlError of the first resource that cannot be read.
     """
+    return _read(client, throttled_resources(reassignments))
+
+
+def _read(client: ClusterClient, resources: Collection[Resource]) -> dict[Resource, Values]:
     found: dict[Resource, Values] = {}
-    for resource, values in try_read_dynamic(client, throttled_resources(reassignments), NAMES).items():
+    for resource, values in try_read_dynamic(client, resources, NAMES).items():
         if isinstance(values, KctlError):
             if isinstance(values, NotFound):
                 continue
@@ -216,12 +210,20 @@ def read_throttles(client: ClusterClient, reassignments: Collection[Reassignment
     return found
 
 
-def set_throttle(client: ClusterClient, throttle: Throttle) -> None:
-    """Set it, and wait until brokers say so. Doing it twice is harmless.
+def read_set(client: ClusterClient, throttle: Throttle) -> dict[Resource, Values]:
+    """What is set now where it was set; brokers and topics that are not there left out.
+
+    Raises the KctlError of the first resource that cannot be read.
+    """
+    return _read(client, list(throttle.set))
+
+
+def set_throttle(client: ClusterClient, values: Mapping[Resource, Mapping[str, str]]) -> None:
+    """Set these, and wait until brokers say so. Doing it twice is harmless.
 
     Raises OperationFailed with the resources where it could not be set (details["resources"]); others have it.
     """
-    failed = _change(client, throttle.set)
+    failed = _change(client, values)
     if failed:
         raise _failure("throttles could not be set", failed, hint="restore the throttles before you try again")
 
@@ -269,8 +271,8 @@ def restoration(
                 still_ours = now in {ours, before, *throttle.earlier_rates}
                 wanted = before if still_ours else now
             else:
-                wanted = _without_ours(before, ours, now)
-                still_ours = _same(now, ours) or _same(now, before)
+                wanted = without_own(before, ours, now)
+                still_ours = same_list(now, ours) or same_list(now, before)
             if not still_ours and wanted != before:
                 told.append(_told(resource, name, before, now, wanted))
             if still_ours or wanted != now:
@@ -278,9 +280,9 @@ def restoration(
     return changes, told
 
 
-def _without_ours(before: str | None, ours: str, now: str | None) -> str | None:
+def without_own(before: str | None, ours: str, now: str | None) -> str | None:
     """A list of throttled replicas as it is to be: `before` when it is still ours, else without what kctl added."""
-    if _same(now, ours) or _same(now, before):
+    if same_list(now, ours) or same_list(now, before):
         return before
     added = set(split_replicas(ours)) - set(split_replicas(before))
     there = split_replicas(now)
@@ -292,23 +294,24 @@ def _without_ours(before: str | None, ours: str, now: str | None) -> str | None:
     return ",".join(rest) or None
 
 
-def _same(one: str | None, other: str | None) -> bool:
+def same_list(one: str | None, other: str | None) -> bool:
     """Not set is not the same as set to nothing."""
     return (one is None) == (other is None) and sorted(split_replicas(one)) == sorted(split_replicas(other))
 
 
 def _told(resource: Resource, name: str, before: str | None, now: str | None, wanted: str | None) -> str:
-    was = f"it was {_shown(before)} before"
+    was = f"it was {shown(before)} before"
     if wanted != now:
         return (
-            f"{resource}: somebody else changed {name}: kctl took out its own entries and left {_shown(wanted)}; {was}"
+            f"{resource}: somebody else changed {name}: kctl took out its own entries and left {shown(wanted)}; {was}"
         )
     if now is None:
         return f"{resource}: somebody else deleted {name}, and it was left so; {was}"
-    return f"{resource}: somebody else changed {name} to {_shown(now)}, and it was left so; {was}"
+    return f"{resource}: somebody else changed {name} to {shown(now)}, and it was left so; {was}"
 
 
-def _shown(value: str | None) -> str:
+def shown(value: str | None) -> str:
+    """A setting's value, for people."""
     if value is None:
         return "not set"
     return f"«{value}»" if len(value) <= 80 else f"«{value[:77]}…»"

@@ -19,12 +19,13 @@ from kctl.reassign.throttle import (
     LOG_DIR_RATE,
     NAMES,
     Throttle,
-    change_rate,
     plan_throttle,
+    read_set,
     read_throttles,
     restore_throttle,
     set_throttle,
 )
+from kctl.reassign.throttle_changes import renew
 from kctl_testing import Kctl, TestCluster, eventually
 
 B1, B2, B3 = (Resource.broker(node) for node in (1, 2, 3))
@@ -55,13 +56,14 @@ def test_throttles_go_back_to_what_an_operator_had(
     before = read_dynamic(client, [B1, B2, B3, t, d], NAMES)
     throttle = plan_throttle(moves, 1_000_000, read_throttles(client, moves))
     for _ in range(2):  # twice is harmless
-        set_throttle(client, throttle)
+        set_throttle(client, throttle.set)
     now = read_dynamic(client, [B1, B2, B3, t, d], NAMES)
     assert (now[B1][LEADER_RATE], now[B1][LOG_DIR_RATE], now[B3][FOLLOWER_RATE]) == ("1000000",) * 3
     assert (now[t][LEADER_REPLICAS], now[t][FOLLOWER_REPLICAS]) == ("*", "1:1,0:3")
     assert (now[d][LEADER_REPLICAS], now[d][FOLLOWER_REPLICAS]) == ("0:1,0:2", "0:3")
 
-    throttle = Throttle.from_json(change_rate(throttle, 2_000_000).to_json())  # never applied: killed in between
+    again = renew(throttle, 2_000_000, read_set(client, throttle))
+    throttle = Throttle.from_json(again.throttle.to_json())  # never applied: killed in between
     kctl.ok("topic", "delete", gone, "--yes")
     assert alter_dynamic(client, {B3: {FOLLOWER_RATE: "7"}}) == {}
     eventually(
@@ -83,7 +85,7 @@ def test_a_broker_that_is_not_there_is_named_and_the_others_are_restored(client:
         set={B2: {LEADER_RATE: "1000"}, nowhere: {LEADER_RATE: "1000"}},
     )
     with pytest.raises(OperationFailed, match=r"could not be set on broker 99: .*not in the cluster"):
-        set_throttle(client, throttle)
+        set_throttle(client, throttle.set)
     assert read_dynamic(client, [B2], [LEADER_RATE]) == {B2: {LEADER_RATE: "1000"}}
     with pytest.raises(OperationFailed, match="could not be restored on broker 99") as failure:
         restore_throttle(client, throttle)

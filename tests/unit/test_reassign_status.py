@@ -6,20 +6,27 @@ from dataclasses import replace
 
 from kctl.commands.output import jsonable
 from kctl.commands.reassign_tables import status_lines, status_tables, status_warnings
+from kctl.dynamic_configs import Resource
 from kctl.log_dirs import LogDir, LogDirReplica
 from kctl.model import Broker, PartitionState, TopicPartition, TopicState
+from kctl.reassign.assignment import Reassignment
+from kctl.reassign.begin import RunPlan, begin_entry
 from kctl.reassign.live_state import LiveState
-from kctl.reassign.run_status import MovingPartition, RunOverview, Status, between_log_dirs
+from kctl.reassign.run_status import MovingPartition, RunOverview, Status, _throttle_now, between_log_dirs
 from kctl.reassign.settings import ThrottleSetting
+from kctl.reassign.steps import ThrottlePhase, replay
+from kctl.reassign.throttle import Throttle
 
 TP = TopicPartition("t", 0)
+B4 = Resource.broker(4)
+PLAN = RunPlan("apply", "p.json", "d", "c", "dev", (Reassignment("t", 0, after=(2,), before=(1,)),), ((0,),))
 RATE = ThrottleSetting("broker", "4", "leader.replication.throttled.rate", "1000")
 MOVE = MovingPartition("t", 0, [4, 2], [4], [1], False, 3, 100)
 QUIET = Status("prod", "c", None, [], None, [], {}, [])
 RUN = RunOverview(
     kind="apply", state="incomplete", alive=False, pid=None, journal="j", source="p.json", began_at="", last_at="",
     batches=1, batches_done=1, partition_count=1, reached=1, in_flight=0, as_before=0, elsewhere=0, throttle_bytes=None,
-    throttle="brokers that were down keep its throttle", throttles_left=["broker 4"],
+    throttle="brokers that were down keep its throttle", throttle_changes=[], throttles_left=["broker 4"],
 )  # fmt: skip
 
 
@@ -44,6 +51,24 @@ def test_throttles_of_a_run_that_has_a_way_out_of_its_own() -> None:
     assert "--plan" not in said
     (run, _) = status_tables(replace(QUIET, run=RUN))
     assert {"key": "throttle", "value": "brokers that were down keep its throttle: broker 4"} in run.rows
+
+
+def test_a_throttle_that_somebody_else_took_away() -> None:
+    throttle = Throttle(set={B4: {RATE.setting: "1000"}}, before={B4: {RATE.setting: None}})
+    state = replay([{"step": "begin", "at": "", **begin_entry(PLAN)}])
+    state.throttle, state.throttle_rate, state.throttle_phase = throttle.to_json(), 1000, ThrottlePhase.ON
+    assert _throttle_now(state, {B4: {RATE.setting: "1000"}}) == ("its throttle of 1 kB/s is on", [])
+    phrase, changes = _throttle_now(state, {B4: {}})
+    assert phrase == "its throttle of 1 kB/s is off: somebody else removed it"
+    assert status_warnings(replace(QUIET, run=replace(RUN, throttle_changes=changes))) == changes
+    assert changes == [
+        "broker 4: somebody else removed leader.replication.throttled.rate, which this run had set to 1000"
+    ]
+    phrase, changes = _throttle_now(state, {B4: {RATE.setting: "7"}})
+    assert phrase == "its throttle of 1 kB/s is not on everywhere"
+    assert changes == ["broker 4: somebody else changed leader.replication.throttled.rate from 1000 to 7"]
+    state.throttle_phase = ThrottlePhase.SETTING
+    assert _throttle_now(state, {B4: {}}) == ("its throttles may be on at some brokers", [])
 
 
 def test_a_receiving_broker_that_is_down() -> None:

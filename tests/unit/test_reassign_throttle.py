@@ -18,11 +18,11 @@ from kctl.reassign.throttle import (
     LOG_DIR_RATE,
     NAMES,
     Throttle,
-    change_rate,
     plan_throttle,
     restoration,
     throttled_resources,
 )
+from kctl.reassign.throttle_changes import is_off, renew, tampering
 
 T, U = Resource.topic("t"), Resource.topic("u")
 B1, B2, B3, B4 = (Resource.broker(node) for node in (1, 2, 3, 4))
@@ -111,9 +111,10 @@ def test_a_list_that_is_too_long_throttles_the_whole_topic() -> None:
 def test_rates_go_back_to_what_they_were(before: str | None) -> None:
     current = with_values(unset(B1, B2, B4, T), (B1, LEADER_RATE, before), (B4, FOLLOWER_RATE, "77"))
     throttle = plan_throttle([MOVE], 1000, current)
-    faster = change_rate(change_rate(throttle, 5000), 9000)
+    slower = renew(throttle, 5000, applied(current, throttle.set)).throttle
+    faster = renew(slower, 9000, applied(current, slower.set)).throttle
     assert faster.set[B1] == {LEADER_RATE: "9000"}
-    for now in (throttle.set, change_rate(throttle, 5000).set, faster.set):
+    for now in (throttle.set, slower.set, faster.set):
         # A run that was killed between the journal's entry and the change has left an earlier rate.
         back, told = restoration(faster, applied(current, now))
         assert (applied(applied(current, now), back), told) == (current, [])
@@ -160,6 +161,112 @@ def test_what_somebody_else_changed_survives(
         assert lines[0].startswith(f"{resource}: somebody else")
 
 
+# name, before the run, now, after `resume --throttle 2000`, after the end of the run, what is remarked
+AGAIN = [
+    (LEADER_RATE, None, "1000", "2000", None, None),
+    (LEADER_RATE, "5", "1000", "2000", "5", None),
+    (LEADER_RATE, None, "777", "777", "777", "set leader.replication.throttled.rate to «777», and that stays"),
+    (LEADER_RATE, "5", "777", "777", "777", "«777»"),
+    (LEADER_RATE, "5", "+0777", "+0777", "+0777", "«+0777»"),
+    (LEADER_RATE, "5", "+1000", "2000", "5", None),  # as a broker may have kept it: still the run's
+    (LEADER_RATE, None, None, "2000", None, None),  # taken away: the command sets it again
+    (LEADER_RATE, "5", None, "2000", None, None),  # and what was there before is gone as well
+    (LEADER_RATE, "5", "5", "2000", "5", None),  # not set yet, or put back
+    (LEADER_REPLICAS, None, "0:1,0:2", "0:1,0:2", None, None),
+    (LEADER_REPLICAS, None, "0:2,0:1", "0:2,0:1", None, None),
+    (LEADER_REPLICAS, "7:3", "7:3,0:1,0:2", "7:3,0:1,0:2", "7:3", None),
+    (LEADER_REPLICAS, None, "0:1,0:2,7:3", "0:1,0:2,7:3", "7:3", "«0:1,0:2,7:3», and that stays"),
+    (LEADER_REPLICAS, "7:3", "7:3,0:1,0:2,8:3", "7:3,0:1,0:2,8:3", "7:3,8:3", "8:3"),
+    (LEADER_REPLICAS, "7:3", "0:1,0:2", "0:1,0:2", None, "«0:1,0:2»"),
+    (LEADER_REPLICAS, "7:3", None, "0:1,0:2", None, "to not set"),
+    (LEADER_REPLICAS, None, None, "0:1,0:2", None, None),
+    (LEADER_REPLICAS, None, "8:3", "8:3,0:1,0:2", "8:3", "«8:3»"),
+    (LEADER_REPLICAS, None, "*", "*", "*", "«*»"),
+    (LEADER_REPLICAS, "7:3", "*", "*", "*", "«*»"),
+]
+
+
+@pytest.mark.parametrize(("name", "before", "now", "again", "left", "remark"), AGAIN)
+def test_what_somebody_else_set_survives_another_rate(
+    name: str, before: str | None, now: str | None, again: str | None, left: str | None, remark: str | None
+) -> None:
+    resource = B1 if name == LEADER_RATE else T
+    current = with_values(unset(B1, B2, B4, T), (resource, name, before))
+    throttle = plan_throttle([MOVE], 1000, current)
+    then = with_values(applied(current, throttle.set), (resource, name, now))
+    renewal = renew(throttle, 2000, then)
+    on = applied(then, renewal.writes)
+    assert on[resource].get(name) == again
+    assert on[B4] == {**then[B4], FOLLOWER_RATE: "2000"}
+    assert len(renewal.remarks) == (remark is not None), renewal.remarks
+    assert remark is None or remark in renewal.remarks[0]
+    once_more = renew(renewal.throttle, 2000, on)  # killed before the second entry, or while it was set
+    assert applied(on, once_more.writes) == on
+    assert applied(then, renew(renewal.throttle, 2000, then).writes) == on
+    for state in (renewal.throttle, once_more.throttle):
+        back, _ = restoration(Throttle.from_json(state.to_json()), on)
+        assert applied(on, back) == with_values(current, (resource, name, left))
+
+
+def test_a_whole_topic_stays_throttled_by_another_rate() -> None:
+    moves = [Reassignment("t", p, after=(4, 2), before=(1, 2)) for p in range(5000)]
+    current = with_values(unset(B1, B2, B4, T), (T, LEADER_REPLICAS, "7:3"))
+    throttle = plan_throttle(moves, 1000, current)
+    on = applied(current, throttle.set)
+    renewal = renew(throttle, 2000, on)
+    assert T not in renewal.writes
+    back, told = restoration(renewal.throttle, applied(on, renewal.writes))
+    assert (applied(on, back)[T], told) == (current[T], [])
+
+
+def test_a_broker_that_cannot_be_read_is_set_as_planned() -> None:
+    throttle = plan_throttle([MOVE], 1000, unset(B1, B2, B4, T))
+    current = applied(unset(B1, B2, T), {r: v for r, v in throttle.set.items() if r != B4})
+    renewal = renew(throttle, 2000, current)
+    assert renewal.writes[B4] == {FOLLOWER_RATE: "2000"}
+    assert not renewal.remarks
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "now", "line", "removed"),
+    [
+        (LEADER_RATE, None, "1000", None, False),
+        (LEADER_RATE, None, "01000", None, False),
+        (LEADER_RATE, None, None, "removed leader.replication.throttled.rate, which this run had set to 1000", True),
+        (LEADER_RATE, "5", None, "removed leader.replication.throttled.rate", True),
+        (LEADER_RATE, "5", "5", "set leader.replication.throttled.rate back to 5", True),
+        (LEADER_RATE, None, "777", "changed leader.replication.throttled.rate from 1000 to 777", False),
+        (LEADER_RATE, "5", "777", "from 1000 to 777", False),
+        (LEADER_REPLICAS, None, "0:2,0:1", None, False),
+        (LEADER_REPLICAS, None, "0:1,0:2,7:3", None, False),
+        (LEADER_REPLICAS, None, "*", None, False),
+        (LEADER_REPLICAS, None, "0:1", "took 1 replica of this run out of leader.replication.throttled", False),
+        (LEADER_REPLICAS, None, None, "took 2 replicas", True),
+        (LEADER_REPLICAS, "7:3", "7:3", "took 2 replicas", True),
+        (LEADER_REPLICAS, "7:3", "8:3", "took 2 replicas", True),
+    ],
+)
+def test_what_somebody_else_does_is_noticed(
+    name: str, before: str | None, now: str | None, line: str | None, removed: bool
+) -> None:
+    resource = B1 if name == LEADER_RATE else T
+    current = with_values(unset(B1, B2, B4, T), (resource, name, before))
+    throttle = plan_throttle([MOVE], 1000, current)
+    on = applied(current, throttle.set)
+    assert tampering(throttle, on) == {}
+    found = tampering(throttle, with_values(on, (resource, name, now)))
+    if line is None:
+        assert not found
+        return
+    assert list(found) == [(resource, name)]
+    seen = found[resource, name]
+    assert line in seen.line
+    assert seen.line.startswith(f"{resource}: somebody else ")
+    assert seen.removed is removed
+    assert not is_off(throttle, found)
+    assert is_off(throttle, tampering(throttle, current))
+
+
 def test_what_is_gone_is_passed_over() -> None:
     throttle = plan_throttle([MOVE], 1000, unset(B1, B2, B4, T))
     back, told = restoration(throttle, applied(unset(B1, B2), {r: throttle.set[r] for r in (B1, B2)}))
@@ -169,7 +276,7 @@ def test_what_is_gone_is_passed_over() -> None:
 
 def test_a_journal_holds_it() -> None:
     current = with_values(unset(B1, B2, B4, T), (B1, LEADER_RATE, "5"), (T, LEADER_REPLICAS, "7:3"))
-    throttle = change_rate(plan_throttle([MOVE, DISKS], 1000, current), 2000)
+    throttle = renew(plan_throttle([MOVE, DISKS], 1000, current), 2000, current).throttle
     assert Throttle.from_json(json.loads(json.dumps(throttle.to_json()))) == throttle
     assert Throttle.from_json(json.loads(json.dumps(Throttle().to_json()))) == Throttle()
 

@@ -23,7 +23,7 @@ PREVIEW = [
 RUN = [
     "kind", "state", "alive", "pid", "journal", "source", "began_at", "last_at", "batches", "batches_done",
     "partition_count", "reached", "in_flight", "as_before", "elsewhere", "throttle_bytes", "throttle",
-    "throttles_left",
+    "throttle_changes", "throttles_left",
 ]  # fmt: skip
 VERIFICATION = [
     "complete", "partition_count", "reached", "in_flight", "as_before", "elsewhere", "failures", "throttles_left",

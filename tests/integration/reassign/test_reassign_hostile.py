@@ -4,6 +4,7 @@ that go away, and others who meddle while a run is under way. Never a traceback,
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Callable
@@ -261,6 +262,32 @@ def test_somebody_takes_the_throttle_away_meanwhile(arena: Arena) -> None:
         _, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     assert arena.configs() == configs
+    assert "somebody else removed follower.replication.throttled.rate, which this run had set to 150000" in err
+
+
+def test_another_rate_leaves_what_somebody_else_set(arena: Arena) -> None:
+    """A rate and entries of lists that somebody set while the run was stopped are there during it and afterwards."""
+    topic, plan = _topic_and_plan(arena)
+    lists = arena.configs()[f"topics/{topic}"]
+    with arena.running("apply", plan, *SLOW) as process:
+        arena.wait_moving(topic)
+        process.kill()
+        process.communicate(timeout=20)
+    arena.set_configs("brokers", "3", follower_replication_throttled_rate="33000000")
+    mine = arena.configs()[f"topics/{topic}"]["leader.replication.throttled.replicas"]
+    arena.set_configs("topics", topic, leader_replication_throttled_replicas=f"{mine},7:4")
+    status = json.loads(arena.reassign("status", "-o", "json").out)["run"]
+    assert status["state"] == "stopped"
+    assert status["throttle"] == "its throttle of 150 kB/s is not on everywhere"
+    assert ["from 150000 to 33000000" in line for line in status["throttle_changes"]] == [True]
+    done = arena.reassign("resume", *FAST, "-o", "json")
+    assert done.code == 0, str(done)
+    remarks = " ".join(json.loads(done.out)["remarks"])
+    for said in ("broker 3: somebody else set follower.replication.throttled.rate to «33000000»", "7:4»"):
+        assert said in done.err, str(done)
+        assert said in remarks
+    assert arena.configs()["brokers/3"] == {"follower.replication.throttled.rate": "33000000"}
+    assert arena.configs()[f"topics/{topic}"] == {**lists, "leader.replication.throttled.replicas": "7:4"}
 
 
 def test_no_stdin_no_stderr(arena: Arena) -> None:
