@@ -13,7 +13,7 @@ from kctl.commands.complete import cluster_names
 from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.commands.views import warn_if_overruled
+from kctl.commands.views import NONE_CURRENT, warn_if_overruled
 
 if TYPE_CHECKING:
     from kctl.deploy.layout import LayoutRequest
@@ -56,11 +56,19 @@ def create(
     kafka_version: Annotated[str | None, typer.Option(help="Kafka's version (3.9.2).")] = None,
     kafka_home: Annotated[str | None, typer.Option(help="A folder with Kafka's libs/ (KAFKA_HOME).")] = None,
     no_start: Annotated[bool, typer.Option("--no-start", help="Only write the files.")] = False,
+    use: Annotated[
+        bool | None,
+        typer.Option(
+            "--use/--no-use",
+            help="Make it the current context (default: only on a terminal).",
+            show_default=False,
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show each file that would be written.")] = False,
 ) -> None:
-    """Create and start a cluster.
+    """Create and start a cluster, with a context of its name.
 
-    It becomes the current context.
+    On a terminal, or with --use, that context becomes the current one.
 
     Example: kctl cluster create dev --layout pseudo-distributed --brokers 3 --config num.partitions=6
     """
@@ -84,6 +92,7 @@ def create(
             base_port=base_port,
             directory=directory,
             start_it=not no_start,
+            use=use,
         )
 
 
@@ -105,22 +114,34 @@ def _create(
     base_port: int | None,
     directory: Path | None,
     start_it: bool,
+    use: bool | None,
 ) -> None:
+    from kctl import config
     from kctl.deploy import create as library
     from kctl.deploy.host import LocalHost
     from kctl.deploy.start import DEFAULT_TIMEOUT_S
 
     library.check_new(LocalHost(), request.name)
+    make_current = confirm.interactive() if use is None else use
+    before = config.read().current_context
+    if make_current and use is None:
+        was = f", instead of {before}" if before not in (None, request.name) else ""
+        output.note(f"{request.name} becomes the current context{was}; --no-use leaves the current context as it is")
     runtime = _runtime(version, home, install=True)
     with undone_when_terminated(), output.progress(f"creating {request.name}") as progress:
         result = library.create(
             LocalHost(), request, runtime=runtime, base_port=base_port, directory=directory, start_it=start_it,
-            timeout_s=inv.timeout_s(DEFAULT_TIMEOUT_S), progress=progress,
+            make_current=make_current, timeout_s=inv.timeout_s(DEFAULT_TIMEOUT_S), progress=progress,
         )  # fmt: skip
     inv.emit(result, lambda: [_vertical(jsonable(result), without=("started", "duration_ms"))])
-    if start_it:
-        output.note(f"ready in {result.duration_ms / 1000:.1f} s; {request.name} is the current context")
+    if make_current:
+        chosen = f"{request.name} is the current context"
         warn_if_overruled(request.name)
+    else:
+        stays = f"the current context is still {before}" if before else "no context is current"
+        chosen = f"{stays}; kctl context use {request.name} chooses this one"
+    if start_it:
+        output.note(f"ready in {result.duration_ms / 1000:.1f} s; {chosen}")
     else:
         output.note(f"not started; kctl cluster start {request.name} does")
 
@@ -278,8 +299,8 @@ def destroy(ctx: typer.Context, name: Name, dry_run: DryRun = False) -> None:
     inv.emit(result, lambda: [_vertical(jsonable(result), without=("current_context",))])
     if result.kept:
         output.warn(f"{result.directory} stays: kctl did not make {', '.join(result.kept)}")
-    if was_current and result.current_context is not None:
-        output.note(f"the current context is {result.current_context} again")
+    if was_current:
+        output.note(NONE_CURRENT)
     warn_if_overruled(result.current_context or "")
 
 

@@ -12,7 +12,7 @@ from kctl.commands.complete import context_names
 from kctl.commands.context_import import import_
 from kctl.commands.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.commands.views import warn_if_overruled
+from kctl.commands.views import NONE_CURRENT, warn_if_overruled
 from kctl.errors import NotHealthy, UsageError
 
 if TYPE_CHECKING:
@@ -265,9 +265,9 @@ def remove(ctx: typer.Context, name: Annotated[str, _KNOWN], dry_run: Annotated[
     else:
         inv.confirm(f"forget the context {name} ({', '.join(view.bootstrap_servers)})?")
         was_current = config.read().current_context == name
-        now = remove_context(name)
+        remove_context(name)
         output.note(f"the context {name} is removed; these were its settings")
         if was_current:
-            output.note(f"the current context is {now} again" if now else "no context is current any more")
-            warn_if_overruled(now or "")
+            output.note(NONE_CURRENT)
+            warn_if_overruled("")
     _show(inv, dataclasses.replace(view, current=False))

@@ -64,10 +64,11 @@ def place_of(inv: Invocation, ask_cluster: bool) -> Place:
         if inv.context is not None or inv.bootstrap_server is not None:
             raise
         target = None
-    context = inv.context
-    if target is not None and inv.bootstrap_server is None:
-        context = target.name  # so that no step, and nobody else, can choose another one meanwhile
-    where = Where(context, inv.bootstrap_server, inv.zookeeper, _absolute(inv.command_config), inv.timeout)
+    context, servers = inv.context, inv.bootstrap_server
+    if target is not None and servers is None:  # so that no step, and nobody else, can choose another one meanwhile
+        context = target.context
+        servers = ",".join(target.bootstrap_servers) if context is None and target.bootstrap_servers else None
+    where = Where(context, servers, inv.zookeeper, _absolute(inv.command_config), inv.timeout)
     return Place(where, target, _cluster_id(inv, target) if ask_cluster and target is not None else None)
 
 

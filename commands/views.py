@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kctl.lag.collect import LagReport
 
 
+NONE_CURRENT = "no context is current any more; choose one with `kctl context use NAME`"
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from kctl.errors import UsageError
@@ -100,3 +101,19 @@ def parse_zookeeper(text: str) -> ZooKeeperPath:
         raise UsageError(f"the chroot {chroot!r} is not a ZooKeeper path", hint="write host:port/chroot")
     addresses = tuple(parse_address(part, default_port=DEFAULT_ZOOKEEPER_PORT) for part in parts[:MAX_SERVERS])
     return ZooKeeperPath(addresses, chroot)
+
+
+def same_servers(left: Iterable[str], right: Iterable[str]) -> bool:
+    """Whether two lists of servers name one cluster: the same servers in any order, or some of the other list's.
+
+    Compared as they are written; only the names of loopback are one. A client needs but one server of a list.
+    """
+    some, others = ({spelled_alike(server) for server in servers} for servers in (left, right))
+    return bool(some and others) and (some <= others or others <= some)
+
+
+def spelled_alike(server: str) -> str:
+    """«host:port» in one spelling: lower case, no trailing dot, and loopback as 127.0.0.1."""
+    host, port = parse_address(server)
+    host = host.lower().removesuffix(".")
+    return str(Address("127.0.0.1" if host in {"localhost", "::1"} or host.startswith("127.") else host, port))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from kctl.address import parse_servers
 from kctl.context import MECHANISMS, PROTOCOLS, Security, full_path
 from kctl.errors import InvalidFile, NotFound, UsageError
 from kctl.input_file import read_input
@@ -56,6 +57,26 @@ def read_both(file: str) -> tuple[Security, Security]:
     properties = read_properties(file)
     source = str(Path(file).expanduser())
     return security_from_properties(properties, source=source), zookeeper_security(properties, source=source)
+
+
+def read_client_config(file: str) -> tuple[tuple[str, ...], Security, Security]:
+    """bootstrap.servers of the file (empty without), and what `read_both` gives. The file is read once: it may be a
+    pipe."""
+    properties = read_properties(file)
+    source = str(Path(file).expanduser())
+    security = security_from_properties(properties, source=source)
+    return bootstrap_servers(properties, source=source), security, zookeeper_security(properties, source=source)
+
+
+def bootstrap_servers(properties: dict[str, str], *, source: str) -> tuple[str, ...]:
+    """The normal form of bootstrap.servers; empty without. Raises InvalidFile."""
+    text = properties.get("bootstrap.servers", "").strip()
+    if not text:
+        return ()
+    try:
+        return parse_servers(text)
+    except UsageError as exc:
+        raise InvalidFile(f"{source}: bootstrap.servers: {exc.message}", hint=exc.hint) from None
 
 
 def read_properties(file: str) -> dict[str, str]:

@@ -40,15 +40,17 @@ class ConfigFile:
     def choose(self, name: str) -> None:
         """Make an entry the current one."""
         if self.current_context != name:
-            self.current_context, self.previous_context = name, self.current_context
+            before = self.current_context or self.previous_context
+            self.current_context, self.previous_context = name, before if before != name else None
 
     def forget(self, name: str) -> None:
-        """Take an entry out; when it was the current one, the one before it is current again."""
+        """Take an entry out. If it was the current one, no context is current: the next command must not go to a
+        cluster that nobody chose. `kctl context use -` still knows the one before."""
         del self.contexts[name]
         if self.previous_context == name:
             self.previous_context = None
         if self.current_context == name:
-            self.current_context, self.previous_context = self.previous_context, None
+            self.current_context = None
 
 
 def read() -> ConfigFile:

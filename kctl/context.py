@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_NAMES_SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,11 @@ class Security:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The cluster that one command talks to. name: the context's, or the servers as given."""
+    """The cluster that one command talks to. name: the context's, or the servers as given.
+
+    context: the context that it came from. cluster_id and advertised («host:port» of the brokers) are known once a
+    client has connected; the id stays None with Kafka 0.10.0, which has none.
+    """
 
     name: str
     bootstrap_servers: tuple[str, ...]
@@ -77,6 +82,9 @@ class Target:
     security: Security = Security()
     protected: bool = False
     zookeeper_security: Security = Security()
+    context: str | None = field(default=None, compare=False)
+    cluster_id: str | None = field(default=None, compare=False)
+    advertised: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,20 +139,31 @@ def resolve_target(
     zookeeper: str | None = None,
     command_config: str | None = None,
 ) -> Target:
-    """The cluster for a command: options, then KCTL_CONTEXT, then the current context.
+    """The cluster for a command: options, then bootstrap.servers of --command-config, then KCTL_CONTEXT, then the
+    current context.
 
     --bootstrap-server alone is a cluster of its own and takes nothing from a context; together with --context it
-    replaces that context's servers. Raises UsageError when nothing says which cluster, NotFound for an unknown
-    context, InvalidFile for a config file that cannot be understood.
+    replaces that context's servers. Raises UsageError when nothing says which cluster, or two things that were given
+    say different ones; NotFound for an unknown context, InvalidFile for a config file that cannot be understood.
     """
     servers = parse_servers(bootstrap_server) if bootstrap_server is not None else ()
     if zookeeper is not None:
         parse_zookeeper(zookeeper)
+    in_file: tuple[str, ...] = ()
+    own_security = own_zookeeper_security = Security()
+    if command_config is not None:
+        from kctl.command_config import read_client_config
+
+        in_file, own_security, own_zookeeper_security = read_client_config(command_config)
+    if in_file:
+        from kctl.config_servers import choose
+
+        context, servers = choose(in_file, f"{command_config}", context, servers)
     name = context if context is not None or servers else _default_context(required=zookeeper is None)
     if name is None:
         target = Target(",".join(servers) or f"ZooKeeper {zookeeper}", servers, zookeeper)
     else:
-        entry = _find(list_contexts(), name, source="" if context else os.environ.get("KCTL_CONTEXT", ""))
+        entry = get_context(name, source="" if context else os.environ.get("KCTL_CONTEXT", ""))
         target = Target(
             name=name,
             bootstrap_servers=servers or entry.bootstrap_servers,
@@ -152,13 +171,11 @@ def resolve_target(
             security=Security() if command_config else entry.security.resolve(),
             protected=entry.protected,
             zookeeper_security=Security() if command_config else entry.zookeeper_security.resolve(),
+            context=name,
         )
     if command_config is None:
         return target
-    from kctl.command_config import read_both
-
-    security, zookeeper_security = read_both(command_config)
-    return replace(target, security=security, zookeeper_security=zookeeper_security)
+    return replace(target, security=own_security, zookeeper_security=own_zookeeper_security)
 
 
 def _default_context(*, required: bool) -> str | None:
@@ -169,9 +186,17 @@ def _default_context(*, required: bool) -> str | None:
         raise UsageError(
             "no cluster was chosen",
             hint="give --bootstrap-server HOST:PORT or --context NAME, or choose one with `kctl context use NAME`;"
-            " `kctl cluster create dev --layout single` makes one here",
+            + _choices(list_contexts()),
         )
     return name
+
+
+def _choices(contexts: Iterable[str]) -> str:
+    names = list(contexts)
+    if not names:
+        return " `kctl cluster create dev --layout single --use` makes one here"
+    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+    return f" known: {', '.join(names[:_NAMES_SHOWN])}{more}"
 
 
 def list_contexts() -> dict[str, Context]:
@@ -194,9 +219,10 @@ def overruled_by(name: str) -> str | None:
     return override if override and override != name else None
 
 
-def get_context(name: str) -> Context:
-    """One entry. Raises NotFound with the known names."""
-    return _find(list_contexts(), name)
+def get_context(name: str, *, source: str = "") -> Context:
+    """One entry. source: the value of KCTL_CONTEXT, when the name came from there. Raises NotFound with the known
+    names."""
+    return _find(list_contexts(), name, source=source)
 
 
 def _find(contexts: dict[str, Context], name: str, *, source: str = "") -> Context:
@@ -277,7 +303,7 @@ def put_context(name: str, entry: Context, *, make_current: bool) -> None:
 
 
 def remove_context(name: str) -> str | None:
-    """Take an entry out, and return the context that is current now: the one before, when it was the current one.
+    """Take an entry out, and return the context that is current now: none, if this was the current one.
 
     The files that `kctl context import` made for its passwords go with it. Raises NotFound.
     """

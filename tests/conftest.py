@@ -129,7 +129,7 @@ def cluster(kctl: Kctl) -> Iterator[TestCluster]:
         yield TestCluster(NAME, bootstrap, zookeeper, (1, 2, 3))
         return
     created = kctl(
-        "cluster", "create", NAME, "--layout", "pseudo-distributed", "--log-dirs", "2",
+        "cluster", "create", NAME, "--use", "--layout", "pseudo-distributed", "--log-dirs", "2",
         # A leader stays where a test puts it: Kafka's own limit of 10 % has the controller elect 5 s after it began.
         "--config", "leader.imbalance.per.broker.percentage=100", timeout=180,
     )  # fmt: skip

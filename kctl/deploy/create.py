@@ -133,10 +133,11 @@ def create(
     base_port: int | None = None,
     directory: Path | None = None,
     start_it: bool = True,
+    make_current: bool = False,
     timeout_s: float = DEFAULT_TIMEOUT_S,
     progress: Progress | None = None,
 ) -> CreateResult:
-    """Make a cluster, start it, and make it the current context.
+    """Make a cluster with a context of its name, and start it. make_current: choose that context.
 
     Raises AlreadyExists, UsageError, Busy, or what `start` raises. When it fails, also by Ctrl-C, nothing runs and
     nothing is left of it.
@@ -155,7 +156,7 @@ def create(
         started = None
         if start_it:
             started = start(host, spec, java=java, timeout_s=timeout_s, progress=progress)
-        put_cluster_context(spec, make_current=True)
+        put_cluster_context(spec, make_current=make_current)
     return _created(spec, started)
 
 

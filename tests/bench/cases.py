@@ -25,7 +25,7 @@ class Setting:
     def cluster(self) -> str:
         """The bootstrap servers of a pseudo-distributed cluster, set up once."""
         if not self.bootstrap:
-            self.kctl.ok("cluster", "create", NAME, "--layout", "pseudo-distributed", timeout=180)
+            self.kctl.ok("cluster", "create", NAME, "--use", "--layout", "pseudo-distributed", timeout=180)
             self.bootstrap = ",".join(self.kctl.json("context", "show", NAME)["bootstrap_servers"])
         return self.bootstrap
 
@@ -84,7 +84,7 @@ def cluster_start(setting: Setting) -> dict[str, Figures]:
     """Three ZooKeepers and three brokers, from nothing to ready, and away again (wall time of kctl)."""
     up = [str(SCRIPT), "cluster", "start", "bench3"]
     down = [str(SCRIPT), "cluster", "stop", "bench3", "--yes"]
-    setting.kctl.ok("cluster", "create", "bench3", "--layout", "three-node", "--no-start", timeout=120)
+    setting.kctl.ok("cluster", "create", "bench3", "--use", "--layout", "three-node", "--no-start", timeout=120)
     try:
         return setting.measure({"kctl cluster start (3 + 3)": up, "kctl cluster stop (3 + 3)": down})
     finally:

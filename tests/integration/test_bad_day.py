@@ -19,7 +19,7 @@ NAME = "badday"
 def broken(tmp_path_factory: pytest.TempPathFactory, shared: dict[str, str]) -> Iterator[Kctl]:
     """A cluster that these tests may break: one ZooKeeper, three brokers, a topic and a group."""
     kctl = Kctl(tmp_path_factory.mktemp("badday"), shared)
-    kctl.ok("cluster", "create", NAME, "--layout", "pseudo-distributed", "--heap", "256m", timeout=180)
+    kctl.ok("cluster", "create", NAME, "--use", "--layout", "pseudo-distributed", "--heap", "256m", timeout=180)
     kctl.ok("topic", "create", "orders", "--partitions", "3", "--replication-factor", "3")
     kctl.ok("produce", "orders", stdin="a\nb\nc\n")
     kctl.ok("consume", "orders", "--group", "billing", "--from-beginning", "--max-messages", "2", timeout=60)

@@ -232,7 +232,7 @@ def _hide_every_java() -> list[str]:
     return [f"/bin/mount -t tmpfs none {shlex.quote(str(folder))}" for folder in folders if folder.is_dir()]
 
 
-CREATE = ["cluster", "create", "c", "--layout", "single"]
+CREATE = ["cluster", "create", "c", "--use", "--layout", "single"]
 SPARK = ["spark", "lag", "--bootstrap-server", "127.0.0.1:1"]  # looked for before the cluster is
 
 

@@ -17,7 +17,7 @@ import pytest
 from cluster_testing import clusters_dir, nothing_left_running, processes_of
 from kctl_testing import Kctl, eventually
 
-SINGLE = ["cluster", "create", "c", "--layout", "single", "--heap", "256m"]
+SINGLE = ["cluster", "create", "c", "--use", "--layout", "single", "--heap", "256m"]
 
 
 @pytest.fixture(autouse=True)
@@ -231,7 +231,7 @@ def test_logs(own_kctl: Kctl) -> None:
 
 @pytest.mark.long
 def test_three_brokers_survive_the_leader_and_a_third_of_the_ensemble(own_kctl: Kctl) -> None:
-    own_kctl.ok("cluster", "create", "c", "--layout", "three-node", "--heap", "256m", timeout=180)
+    own_kctl.ok("cluster", "create", "c", "--use", "--layout", "three-node", "--heap", "256m", timeout=180)
     own_kctl.ok("topic", "create", "t", "--replication-factor", "3")
     own_kctl.ok("cluster", "kill", "c", "zookeeper-leader", "--yes")
     killed = own_kctl.json("cluster", "kill", "c", "leader:t-0", "--yes")

@@ -20,7 +20,7 @@ HEALTH = ("cluster", "health", "--max-disk-percent", "100")
 def test_a_cluster_that_breaks(own_kctl: Kctl, kafka_home: Path) -> None:
     kctl = own_kctl
     kctl.ok(
-        "cluster", "create", NAME, "--layout", "pseudo-distributed", "--log-dirs", "2", "--rack", "a,b,c",
+        "cluster", "create", NAME, "--use", "--layout", "pseudo-distributed", "--log-dirs", "2", "--rack", "a,b,c",
         "--config", "replica.high.watermark.checkpoint.interval.ms=1000",
         "--config", "auto.leader.rebalance.enable=false", timeout=180,
     )  # fmt: skip

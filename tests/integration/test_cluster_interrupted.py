@@ -16,7 +16,7 @@ import pytest
 from cluster_testing import clusters_dir, nothing_left_running, processes_of
 from kctl_testing import SCRIPT, Kctl, eventually
 
-CREATE = ["cluster", "create", "c", "--layout", "single", "--heap", "256m"]
+CREATE = ["cluster", "create", "c", "--use", "--layout", "single", "--heap", "256m"]
 
 Reached = Callable[[Path, Path], bool]
 

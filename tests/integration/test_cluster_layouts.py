@@ -35,7 +35,7 @@ def test_layout(layout: str, own_kctl: Kctl) -> None:
     options, zookeepers, brokers = LAYOUTS[layout]
     names = [f"zookeeper-{n + 1}" for n in range(zookeepers)] + [f"broker-{n + 1}" for n in range(brokers)]
     made = json.loads(
-        own_kctl.ok("cluster", "create", "c", "--layout", layout, *options, "-o", "json", timeout=150).out
+        own_kctl.ok("cluster", "create", "c", "--use", "--layout", layout, *options, "-o", "json", timeout=150).out
     )
     assert made["layout"] == layout
     assert made["brokers"] == list(range(1, brokers + 1))
@@ -45,7 +45,7 @@ def test_layout(layout: str, own_kctl: Kctl) -> None:
     again = own_kctl.json("cluster", "start", "c")
     assert (again["started"], again["already_running"]) == ([], names)
 
-    refused = own_kctl("cluster", "create", "c", "--layout", layout)
+    refused = own_kctl("cluster", "create", "c", "--use", "--layout", layout)
     assert refused.code == 4
     assert "exists" in refused.err
     _check_stop_and_start(own_kctl, names)
@@ -137,7 +137,7 @@ def test_dry_run_shows_every_file_and_writes_none(own_kctl: Kctl) -> None:
 
 
 def test_json_keys_are_stable(own_kctl: Kctl) -> None:
-    own_kctl.ok("cluster", "create", "c", "--layout", "single", "--no-start")
+    own_kctl.ok("cluster", "create", "c", "--use", "--layout", "single", "--no-start")
     status: Result = own_kctl("cluster", "status", "c", "-o", "json")
     document = json.loads(status.out)
     assert list(document) == STATUS_KEYS
@@ -147,7 +147,7 @@ def test_json_keys_are_stable(own_kctl: Kctl) -> None:
 
 
 def test_start_dry_run_and_single_nodes(own_kctl: Kctl) -> None:
-    own_kctl.ok("cluster", "create", "c", "--layout", "single", "--no-start")
+    own_kctl.ok("cluster", "create", "c", "--use", "--layout", "single", "--no-start")
     plan = own_kctl.json("cluster", "start", "c", "--dry-run")
     assert plan == [{"node": "zookeeper-1", "result": "would start"}, {"node": "broker-1", "result": "would start"}]
     assert own_kctl("cluster", "start", "c", "--node", "7").code == 4

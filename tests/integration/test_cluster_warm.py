@@ -34,7 +34,7 @@ def test_warm(own_kctl: Kctl) -> None:
     assert {str(path) for path in (own_kctl.home / ".cache/kctl/kafka").iterdir()} == there
     assert own_kctl.json("cluster", "list") == []
 
-    own_kctl.ok("cluster", "create", "c", "--layout", "single", timeout=120)
+    own_kctl.ok("cluster", "create", "c", "--use", "--layout", "single", timeout=120)
     commands = process.find_processes(lambda argv: is_node_command(argv) and argv[-1].startswith(f"{own_kctl.home}/"))
     for _, argv in commands:
         (archive,) = [word for word in argv if word.startswith("-XX:SharedArchiveFile=")]

@@ -290,7 +290,7 @@ def test_a_secret_that_a_broker_refuses_is_not_shown(kctl: Kctl, cluster: TestCl
 
 @pytest.mark.long
 def test_a_broker_that_is_down(own_kctl: Kctl) -> None:
-    own_kctl.ok("cluster", "create", "c", "--layout", "pseudo-distributed", "--heap", "256m", timeout=180)
+    own_kctl.ok("cluster", "create", "c", "--use", "--layout", "pseudo-distributed", "--heap", "256m", timeout=180)
     own_kctl.ok("topic", "create", "t", "--replication-factor", "3")
     own_kctl.ok("cluster", "kill", "c", "3", "--yes")
     eventually(lambda: own_kctl("config", "get", "broker/3").code == 4, seconds=60, what="broker 3 is gone")

@@ -20,7 +20,7 @@ LINES = 400_000  # of 100 bytes: much more than a reader has fetched that waits 
 def breakable(tmp_path_factory: pytest.TempPathFactory, shared: dict[str, str]) -> Iterator[Kctl]:
     """Three brokers that tests of this module kill, and start again behind them."""
     kctl = Kctl(tmp_path_factory.mktemp("home"), shared)
-    created = kctl("cluster", "create", "reads", "--layout", "pseudo-distributed", timeout=180)
+    created = kctl("cluster", "create", "reads", "--use", "--layout", "pseudo-distributed", timeout=180)
     assert created.code == 0, str(created)
     yield kctl
     kctl("cluster", "destroy", "reads", "--yes", "--confirm-cluster", "reads", timeout=120)

@@ -432,7 +432,7 @@ def test_context_test_finds_what_is_wrong(kctl: Kctl, cluster: TestCluster) -> N
 
 def test_context_test_tells_clusters_apart(kctl: Kctl, cluster: TestCluster, own_kctl: Kctl) -> None:
     """A context that mixes two clusters: the brokers of one, the ZooKeeper of another."""
-    own_kctl.ok("cluster", "create", "other", "--layout", "single", "--heap", "256m", timeout=120)
+    own_kctl.ok("cluster", "create", "other", "--use", "--layout", "single", "--heap", "256m", timeout=120)
     try:
         other = own_kctl.json("context", "show", "other")["zookeeper"]
         mixed = kctl("context", "test", "--bootstrap-server", cluster.bootstrap, "--zookeeper", other)
@@ -441,24 +441,32 @@ def test_context_test_tells_clusters_apart(kctl: Kctl, cluster: TestCluster, own
         own_kctl.ok("cluster", "destroy", "other", "--yes", "--confirm-cluster", "other")
 
 
-def test_the_context_before_comes_back(two: Kctl) -> None:
+def test_no_context_is_current_after_it_is_removed(two: Kctl) -> None:
     two.ok("context", "use", "prod")
     assert two.json("context", "use", "-")["name"] == "dev"
     removed = two.ok("context", "remove", "dev", "--yes")
-    assert "the current context is prod again" in removed.err
+    assert "no context is current any more" in removed.err
     assert "the context dev is removed" in removed.err
-    last = two.ok("context", "remove", "prod", "--yes")
-    assert "no context is current any more" in last.err
+    unchosen = two("topic", "list")
+    assert (unchosen.code, "kctl context use NAME" in unchosen.err, "known: prod" in unchosen.err) == (2, True, True)
+    assert two.json("context", "use", "-")["name"] == "prod"
+    two.ok("context", "remove", "prod", "--yes")
     assert two("context", "use", "-").code == 2
 
 
-def test_a_destroyed_cluster_gives_the_context_back(two: Kctl, shared: dict[str, str]) -> None:
+def test_no_context_is_current_after_its_cluster_is_destroyed(two: Kctl, shared: dict[str, str]) -> None:
     kctl = two.with_environment(**shared)
-    kctl.ok("cluster", "create", "passing", "--layout", "single", "--no-start")
+    kctl.ok("cluster", "create", "passing", "--use", "--layout", "single", "--no-start")
+    assert kctl.json("context", "show")["name"] == "passing"
+    other = kctl.ok("cluster", "create", "quiet", "--layout", "single", "--no-start")  # without a terminal, or --use
+    assert "the current context is still passing" in other.err
+    assert kctl.json("context", "show")["name"] == "passing"
+    kctl.ok("cluster", "destroy", "quiet", "--yes")
     assert kctl.json("context", "show")["name"] == "passing"
     overruled = kctl.with_environment(KCTL_CONTEXT="prod")
     destroyed = overruled("cluster", "destroy", "passing", "--yes", "-o", "json")
-    assert json.loads(destroyed.out)["current_context"] == "dev"
-    assert "the current context is dev again" in destroyed.err
+    assert json.loads(destroyed.out)["current_context"] is None
+    assert "no context is current any more" in destroyed.err
     assert "KCTL_CONTEXT=prod in the environment wins" in destroyed.err
-    assert kctl.json("context", "show")["name"] == "dev"
+    assert kctl("topic", "delete", "orders", "--yes").code == 2
+    assert kctl("context", "show").code == 2

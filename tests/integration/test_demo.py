@@ -15,6 +15,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 def test_the_whole_of_it(own_kctl: Kctl) -> None:
     done = own_kctl("demo", timeout=400)
     assert done.code == 0, str(done)
+    assert "is the current context" not in done.err  # it never becomes that
     assert "KCTL_CONTEXT" not in done.err  # the demo's own must not be warned of
     parts = ["topic create", "cluster kill", "cluster start", "spark lag", "spark retention"]
     found = [*(done.out.find(f"$ kctl {part}") for part in parts), done.out.find("That was all of it")]

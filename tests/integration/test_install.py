@@ -157,7 +157,7 @@ def _uninstall_beside_a_cluster(installer: Installer, link: Path) -> None:
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
 
-    kctl("cluster", "create", "kept", "--layout", "single", "--heap", "256m")
+    kctl("cluster", "create", "kept", "--use", "--layout", "single", "--heap", "256m")
     try:
         refused = installer.run("--uninstall")
         assert refused.returncode == 4, refused.stderr

@@ -27,7 +27,7 @@ def _elect(kctl: Kctl, *args: str) -> Any:
 def test_an_unclean_election_loses_what_it_said(own_kctl: Kctl) -> None:
     kctl = own_kctl
     config = ("--config", "min.insync.replicas=1")
-    kctl.ok("cluster", "create", NAME, "--layout", "pseudo-distributed", *config, timeout=180)
+    kctl.ok("cluster", "create", NAME, "--use", "--layout", "pseudo-distributed", *config, timeout=180)
     try:
         _lose_the_leader(kctl)
         _look(kctl)

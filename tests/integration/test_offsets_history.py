@@ -289,7 +289,7 @@ def test_a_log_that_the_broker_has_compacted(own_kctl: Kctl) -> None:
         "log.cleaner.min.cleanable.ratio=0.01",
     )  # fmt: skip
     config = [word for setting in settings for word in ("--config", setting)]
-    kctl.ok("cluster", "create", "clean", "--layout", "single", "--heap", "256m", *config, timeout=180)
+    kctl.ok("cluster", "create", "clean", "--use", "--layout", "single", "--heap", "256m", *config, timeout=180)
     try:
         target = Target("clean", tuple(kctl.json("context", "show", "clean")["bootstrap_servers"]))
         kctl.ok("topic", "create", "t", "--partitions", "2", "--replication-factor", "1")

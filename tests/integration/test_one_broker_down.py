@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 def test_one_broker_down(own_kctl: Kctl) -> None:
     kctl = own_kctl
     single = "offsets.topic.replication.factor=1"  # so that some groups have no coordinator then
-    kctl.ok("cluster", "create", "down", "--layout", "pseudo-distributed", "--config", single, timeout=180)
+    kctl.ok("cluster", "create", "down", "--use", "--layout", "pseudo-distributed", "--config", single, timeout=180)
     try:
         groups = _prepare(kctl)
         kctl.ok("cluster", "kill", "down", "3", "--yes")

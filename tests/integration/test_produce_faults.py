@@ -25,7 +25,7 @@ LINES = 20  # every hundredth of a second
 def breakable(tmp_path_factory: pytest.TempPathFactory, shared: dict[str, str]) -> Iterator[Kctl]:
     """Three brokers that tests of this module kill, and start again behind them."""
     kctl = Kctl(tmp_path_factory.mktemp("home"), shared)
-    created = kctl("cluster", "create", "faults", "--layout", "pseudo-distributed", timeout=180)
+    created = kctl("cluster", "create", "faults", "--use", "--layout", "pseudo-distributed", timeout=180)
     assert created.code == 0, str(created)
     yield kctl
     kctl("cluster", "destroy", "faults", "--yes", "--confirm-cluster", "faults", timeout=120)

@@ -41,7 +41,7 @@ def rolling(tmp_path_factory: pytest.TempPathFactory, shared: dict[str, str]) ->
     kctl = Kctl(tmp_path_factory.mktemp("rolling"), shared)
     with nothing_left_running(kctl):
         kctl.ok(
-            "cluster", "create", NAME, "--layout", "pseudo-distributed", "--heap", "200m",
+            "cluster", "create", NAME, "--use", "--layout", "pseudo-distributed", "--heap", "200m",
             "--config", "min.insync.replicas=2", "--config", "default.replication.factor=3", timeout=_SECONDS,
         )  # fmt: skip
         kctl.ok("topic", "create", "orders", "--partitions", "6", "--replication-factor", "3")

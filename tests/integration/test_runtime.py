@@ -341,7 +341,7 @@ def test_kafka_runs_on_the_jre_of_the_wheel(own_kctl: Kctl, kafka_home: Path) ->
     assert home is not None
     kctl = own_kctl.with_environment(JAVA_HOME=str(home), PATH="/usr/bin:/bin")
     try:
-        kctl.ok("cluster", "create", "jre", "--layout", "single", timeout=120)
+        kctl.ok("cluster", "create", "jre", "--use", "--layout", "single", timeout=120)
         kctl.ok("topic", "create", "t", "--partitions", "1", "--replication-factor", "1")
         kctl.ok("produce", "t", stdin="one\ntwo\n")
         assert kctl.ok("consume", "t", "--from-beginning", "--exit-eof").out.splitlines() == ["one", "two"]

@@ -61,7 +61,7 @@ ROWS = [
 def large(tmp_path_factory: pytest.TempPathFactory, shared: dict[str, str]) -> Iterator[Kctl]:
     """A broker with them; its kctl, whose current context it is."""
     kctl = Kctl(tmp_path_factory.mktemp("scale-home"), shared)
-    kctl.ok("cluster", "create", "scale", "--layout", "single", timeout=180)
+    kctl.ok("cluster", "create", "scale", "--use", "--layout", "single", timeout=180)
     try:
         _fill(kctl)
         yield kctl

@@ -282,7 +282,7 @@ def test_no_cluster(own_kctl: Kctl, tmp_path: Path) -> None:
 def test_a_broker_that_is_slow_and_then_down(own_kctl: Kctl, tmp_path: Path) -> None:
     """The pace stays, what the broker alone knew is missing and said, up to the report; later passes are whole."""
     kctl, store = own_kctl, tmp_path / "store"
-    kctl.ok("cluster", "create", "snap", "--layout", "pseudo-distributed", "--brokers", "2", timeout=180)
+    kctl.ok("cluster", "create", "snap", "--use", "--layout", "pseudo-distributed", "--brokers", "2", timeout=180)
     try:
         kctl.ok("topic", "create", "t", "--replica-assignment", "1,2")
         for partition in (0, 1):

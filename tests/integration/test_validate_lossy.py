@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
 def test_an_unclean_election_with_acks_1_is_caught(own_kctl: Kctl, tmp_path: Path) -> None:
-    own_kctl.ok("cluster", "create", "lossy", "--layout", "pseudo-distributed", "--brokers", "2", timeout=180)
+    own_kctl.ok("cluster", "create", "lossy", "--use", "--layout", "pseudo-distributed", "--brokers", "2", timeout=180)
     folder = tmp_path / "evidence"
     folder.mkdir(mode=0o700)
     try:

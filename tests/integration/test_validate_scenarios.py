@@ -32,7 +32,7 @@ def proof(tmp_path_factory: pytest.TempPathFactory, shared: dict[str, str]) -> I
     kctl = Kctl(tmp_path_factory.mktemp("proof"), shared)
     with nothing_left_running(kctl):
         kctl.ok(
-            "cluster", "create", NAME, "--layout", "pseudo-distributed", "--heap", "256m",
+            "cluster", "create", NAME, "--use", "--layout", "pseudo-distributed", "--heap", "256m",
             "--config", "auto.leader.rebalance.enable=false", timeout=within(180),
         )  # fmt: skip
         kctl.ok("topic", "create", OTHERS, "--replica-assignment", "1:2:3,2:3:1,3:1:2")

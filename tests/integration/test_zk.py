@@ -273,7 +273,7 @@ def test_a_cluster_without_zookeeper(own_kctl: Kctl, cluster: TestCluster) -> No
 
 @pytest.mark.long
 def test_an_ensemble_that_loses_its_servers(own_kctl: Kctl) -> None:
-    own_kctl.ok("cluster", "create", "c", "--layout", "three-node", "--heap", "256m", timeout=180)
+    own_kctl.ok("cluster", "create", "c", "--use", "--layout", "three-node", "--heap", "256m", timeout=180)
     whole = own_kctl.json("zk", "stat")
     assert sorted(row["mode"] for row in whole) == ["follower", "follower", "leader"]
     assert [row["synced_followers"] for row in whole if row["mode"] == "leader"] in ([2], [None])

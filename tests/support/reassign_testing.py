@@ -518,7 +518,7 @@ def reassign_cluster(kctl: Kctl, name: str) -> Iterator[tuple[str, Any, Path]]:
     }
     options = [arg for key, value in settings.items() for arg in ("--config", f"{key}={value}")]
     created = kctl(
-        "cluster", "create", name, "--layout", "pseudo-distributed", "--brokers", "4", "--rack", "r1,r2,r3",
+        "cluster", "create", name, "--use", "--layout", "pseudo-distributed", "--brokers", "4", "--rack", "r1,r2,r3",
         "--log-dirs", "2", "--heap", "192m", *options, timeout=180,
     )  # fmt: skip
     assert created.code == 0, f"{created}\n{kctl('cluster', 'logs', name, '--tail', '30').out}"

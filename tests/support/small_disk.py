@@ -51,7 +51,7 @@ def small_disk(kctl: Kctl, folder: Path, size: str, *settings: str) -> Iterator[
         assert holder.stdout.readline() == "there\n"
         config = [word for setting in settings for word in ("--config", setting)]
         where = ("--layout", "single", "--dir", str(folder / "c"), "--heap", "256m")
-        created = _inside(kctl, holder.pid, "cluster", "create", _NAME, *where, *config)
+        created = _inside(kctl, holder.pid, "cluster", "create", _NAME, "--use", *where, *config)
         assert created.code == 0, str(created)
         try:
             (bootstrap,) = kctl.json("context", "show", _NAME)["bootstrap_servers"]

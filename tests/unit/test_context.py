@@ -61,13 +61,25 @@ def test_a_link_stays_a_link(two: Path, tmp_path: Path) -> None:
 
 def test_remove_and_use(two: Path) -> None:
     assert context.use_context("prod") == PROD
-    context.remove_context("dev")
+    assert context.remove_context("dev") == "prod"
     assert context.current_context() == "prod"
-    context.remove_context("prod")
+    assert context.remove_context("prod") is None
     assert context.list_contexts() == {}
     assert context.current_context() is None
     with pytest.raises(NotFound, match="'dev'"):
         context.remove_context("dev")
+
+
+def test_no_context_is_current_after_the_current_one_goes(two: Path) -> None:
+    """The one before was chosen once, but not for what comes now; `kctl context use -` goes back to it."""
+    context.use_context("prod")
+    assert context.remove_context("prod") is None
+    assert context.resolve_name("-") == "dev"
+    with pytest.raises(UsageError, match="no cluster was chosen") as caught:
+        resolve_target()
+    assert "known: dev" in (caught.value.hint or "")
+    context.put_context("prod", PROD, make_current=True)
+    assert context.resolve_name("-") == "dev"
 
 
 def test_nothing_is_written_when_nothing_changes(two: Path) -> None:

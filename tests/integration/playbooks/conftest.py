@@ -21,6 +21,7 @@ def books(tmp_path_factory: pytest.TempPathFactory, shared: dict[str, str]) -> I
             config='{"log.retention.check.interval.ms": 500, "log.initial.task.delay.ms": 500}',
         )  # fmt: skip
         assert (created.code, created.status) == (0, "changed"), str(created)
+        made.kctl.ok("context", "use", Books.NAME)
         yield made
     finally:
         made.kctl("cluster", "destroy", Books.NAME, "--yes", "--confirm-cluster", Books.NAME, timeout=120)

@@ -89,7 +89,7 @@ def broken(tmp_path_factory: pytest.TempPathFactory, shared: dict[str, str]) -> 
     )  # fmt: skip
     with nothing_left_running(kctl):
         configs = [word for each in settings for word in ("--config", each)]
-        kctl.ok("cluster", "create", NAME, "--layout", "three-node", "--heap", "256m", *configs, timeout=180)
+        kctl.ok("cluster", "create", NAME, "--use", "--layout", "three-node", "--heap", "256m", *configs, timeout=180)
         kctl.ok("topic", "create", "orders", "--replica-assignment", "1:2,2:3,3:1")
         kctl.ok("topic", "create", "uneven", "--replica-assignment", "1:2,2:1,1:2,2:1,1:2,2:1")
         kctl.ok("topic", "create", "alone", "--replica-assignment", "3")
