@@ -166,7 +166,8 @@ def _carry_out(client: ClusterClient, plan: Sequence[AclChange]) -> Sequence[Acl
 def confirm_changes(inv: Invocation, plan: Sequence[AclChange], *, cluster: Target) -> None:
     """Show what takes rights away, and ask: removals and denials; in a protected context also what allows."""
     removed = [row for row in plan if row.result == "would remove"]
-    added = [row for row in plan if row.result == "would add" and (row.permission_type == "DENY" or cluster.protected)]
+    protected = bool(inv.protectors(cluster)) if plan else False
+    added = [row for row in plan if row.result == "would add" and (row.permission_type == "DENY" or protected)]
     if not removed and not added:
         return
     if not inv.yes:

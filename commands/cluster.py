@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,8 +16,10 @@ from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.views import NONE_CURRENT, warn_if_overruled
+from kctl.errors import KctlError
 
 if TYPE_CHECKING:
+    from kctl.context import Target
     from kctl.deploy.layout import LayoutRequest
     from kctl.deploy.runtime import KafkaRuntime
 
@@ -31,12 +35,30 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be 
 
 
 def confirm_interruption(inv: Invocation, name: str, question: str) -> None:
-    """Ask before something is interrupted; a protected context asks for the name."""
-    from kctl.context import Target, list_contexts
+    """Ask before something is interrupted; a protected cluster asks for its context's name."""
+    inv.confirm(question, target=own_target(name))
 
+
+def own_target(name: str) -> Target:
+    """A cluster of this machine as protection knows it: with its servers and its id, also while it is down.
+
+    A cluster whose description is damaged is known by its context alone.
+    """
+    from kctl.context import Target, list_contexts
+    from kctl.deploy import health, lifecycle
+
+    target, cluster_id = Target(name, ()), None
+    with suppress(KctlError):
+        target = health.target_of(lifecycle.load_cluster(name))
+        cluster_id = lifecycle.own_cluster_id(name)
     context = list_contexts().get(name)
-    protected = context is not None and context.protected
-    inv.confirm(question, target=Target(name, (), protected=protected))
+    return replace(
+        target,
+        bootstrap_servers=target.bootstrap_servers or (context.bootstrap_servers if context is not None else ()),
+        protected=context is not None and context.protected,
+        cluster_id=cluster_id,
+        advertised=target.bootstrap_servers,
+    )
 
 
 @app.command("create")
@@ -292,7 +314,10 @@ def destroy(ctx: typer.Context, name: Name, dry_run: DryRun = False) -> None:
         emit_nodes(inv, {}, {"would be killed": plan.killed, "would be removed": plan.removed})
         return
     question = f"this removes cluster {name} with all its data: {plan.directory}"
-    if inv.confirm_cluster is not None or _is_protected(name) or not inv.yes:
+    protectors = inv.protectors(own_target(name))
+    if protectors:
+        inv.confirm(question, target=own_target(name))
+    elif inv.confirm_cluster is not None or not inv.yes:
         confirm.confirm_name(question, name, given=inv.confirm_cluster)
     was_current = config.read().current_context == name
     result = library.destroy(host, name)
@@ -302,13 +327,6 @@ def destroy(ctx: typer.Context, name: Name, dry_run: DryRun = False) -> None:
     if was_current:
         output.note(NONE_CURRENT)
     warn_if_overruled(result.current_context or "")
-
-
-def _is_protected(name: str) -> bool:
-    from kctl.context import list_contexts
-
-    context = list_contexts().get(name)
-    return context is not None and context.protected
 
 
 app.command_of("restart", "kctl.commands.cluster_restart")

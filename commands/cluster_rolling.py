@@ -68,7 +68,7 @@ def restart_rolling(inv: Invocation, wanted: Wanted, *, dry_run: bool) -> None:
             return
         for line in said_plan(plan):
             output.note(line)
-        _confirm(inv, wanted, target, question(plan, wanted.options.max_unavailable))
+        _confirm(inv, wanted, _identified(cluster, target), question(plan, wanted.options.max_unavailable))
         journal, at = begin_or_go_on(plan.cluster, plan.cluster_id, list(brokers.values()), path)
         with journal:
             _carry_out(inv, Run(cluster, control, journal, at, wanted.options, Silent(), RealClock()), plan)
@@ -179,6 +179,14 @@ def _all_ids(hooks: Hooks, cluster: LiveCluster) -> set[int]:
         return {*cluster.client().metadata(()).brokers, *cluster.down()}
     except ConnectionFailed:
         return set(hooks.single)
+
+
+def _identified(cluster: LiveCluster, target: Target) -> Target:
+    """The target with its cluster's id, unless no broker answers."""
+    try:
+        return cluster.client().target
+    except ConnectionFailed:
+        return target
 
 
 def _confirm(inv: Invocation, wanted: Wanted, target: Target, asked: str) -> None:

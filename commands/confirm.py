@@ -40,22 +40,26 @@ def confirm(question: str, *, yes: bool) -> None:
         raise NotConfirmed("not confirmed; nothing was changed", hint="")
 
 
-def confirm_name(question: str, name: str, *, given: str | None) -> None:
-    """Ask for `name` to be typed, unless `given` (from --confirm-cluster) is it already.
+def confirm_name(question: str, *names: str, given: str | None, reason: str = "") -> None:
+    """Ask for one of `names` to be typed, unless `given` (from --confirm-cluster) is one already. reason: why it is
+    asked for a name, for example which context protects the cluster.
 
     Raises UsageError when `given` is another name, NotConfirmed as `confirm` does.
     """
+    either = " or ".join(names)
     if given is not None:
-        if given != name:
+        if given not in names:
             raise UsageError(
-                f"--confirm-cluster says {given!r}, but this would act on {name!r}",
-                hint="nothing was changed",
+                f"--confirm-cluster says {given!r}, but this would act on {' or '.join(map(repr, names))}",
+                hint=f"{reason}; nothing was changed" if reason else "nothing was changed",
             )
         return
+    why = f"{reason}; " if reason else ""
     if not interactive():
         raise NotConfirmed(
             f"not confirmed: {question}",
-            hint=f"there is no terminal to ask on; give --confirm-cluster {name} to go ahead",
+            hint=f"{why}there is no terminal to ask on; give --confirm-cluster {names[0]} to go ahead",
         )
-    if _ask(f"{printable(question)}\nType the name {printable(name)} to go ahead: ") != name:
+    said = f"{printable(reason)}\n" if reason else ""
+    if _ask(f"{said}{printable(question)}\nType the name {printable(either)} to go ahead: ") not in names:
         raise NotConfirmed("the name was not typed; nothing was changed", hint="")

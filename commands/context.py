@@ -16,7 +16,8 @@ from kctl.commands.views import NONE_CURRENT, warn_if_overruled
 from kctl.errors import NotHealthy, UsageError
 
 if TYPE_CHECKING:
-    from kctl.context import Context, SecuritySettings
+    from kctl.context import Context, SecuritySettings, Target
+    from kctl.context_check import ContextCheck
 
 app = CommandGroup("Choose between named clusters.")
 
@@ -37,6 +38,7 @@ class ContextView:
     cluster_dir: str | None
     security: SecuritySettings
     zookeeper_security: SecuritySettings
+    cluster_id: str | None
 
 
 def _view(name: Annotated[str, _NAME], entry: Context, current: str | None) -> ContextView:
@@ -49,6 +51,7 @@ def _view(name: Annotated[str, _NAME], entry: Context, current: str | None) -> C
         cluster_dir=entry.cluster_dir,
         security=entry.security,
         zookeeper_security=entry.zookeeper_security,
+        cluster_id=entry.cluster_id,
     )
 
 
@@ -137,12 +140,42 @@ def try_servers(
     if found.rights:
         tables.append(Table(rights, jsonable(found.rights), title=who))
     inv.emit(found, lambda: tables)
+    _remember_tested(inv.target(), found)
     bad = [server for server in found.servers if server.problem]
     if bad:
         raise NotHealthy(
             f"{found.name}: {len(bad)} of {len(found.servers)} servers cannot be used",
             hint=f"{bad[0].server}: {bad[0].problem}",
         )
+
+
+def _remember_tested(target: Target, check: ContextCheck) -> None:
+    """Keep the id of a context whose servers are all of one cluster."""
+    from kctl.protection import remember
+
+    if target.context is None or check.cluster_id is None or check.cluster_id == target.remembered_id:
+        return
+    if any(server.cluster_id not in (None, check.cluster_id) for server in check.servers):
+        return
+    if remember(target.context, check.cluster_id) and target.remembered_id is not None:
+        output.note(f"{target.context} was cluster {target.remembered_id}; it is {check.cluster_id} from now on")
+
+
+def learn_protected(name: str, entry: Context) -> Context:
+    """Find out which cluster a protected context is, so that it is protected at its other addresses, too."""
+    from kctl.protection import look_at, remember
+
+    if not entry.protected or entry.cluster_id is not None or not entry.bootstrap_servers:
+        return entry
+    look = look_at(name)
+    if look.problem is not None:
+        output.warn(
+            f"which cluster {name} is cannot be found out now: {look.problem}; until it is known (`kctl context test"
+            f" {name}`), changes of other clusters may ask for its name"
+        )
+    elif look.cluster_id is not None and remember(name, look.cluster_id):
+        return dataclasses.replace(entry, cluster_id=look.cluster_id)
+    return entry
 
 
 @app.command()
@@ -154,7 +187,7 @@ def use(ctx: typer.Context, name: Annotated[str, _KNOWN], dry_run: Annotated[boo
     from kctl.context import get_context, overruled_by, resolve_name, use_context
 
     name = resolve_name(name)
-    entry = get_context(name) if dry_run else use_context(name)
+    entry = get_context(name) if dry_run else learn_protected(name, use_context(name))
     warn_if_overruled(name)
     _show(invocation(ctx), _view(name, entry, overruled_by(name) or name))
 
@@ -243,7 +276,8 @@ def add(
     for path in (security.ssl_cafile, security.ssl_certfile, security.ssl_keyfile, security.sasl_password_file):
         if path is not None and not Path(path).is_file():
             output.warn(f"{path} is not there yet")
-    _show(inv, _view(name, added.entry, added.current_context))
+    stored = added.entry if dry_run else learn_protected(name, added.entry)
+    _show(inv, _view(name, stored, added.current_context))
 
 
 app.command("import")(import_)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -66,6 +67,12 @@ def import_(
     for each in contexts:
         if each.left_out:
             output.note(f"{each.name}: left out, as a context has no such settings: {', '.join(each.left_out)}")
+    if not dry_run:
+        from kctl.commands.context import learn_protected
+
+        contexts = tuple(
+            dataclasses.replace(each, entry=learn_protected(each.name, each.entry)) for each in contexts
+        )
     columns = [
         Column("name", "CONTEXT"),
         Column("action"),
@@ -85,6 +92,7 @@ def import_(
 
 def _changes(before: Context, entry: Context) -> str:
     """What replacing does, as «setting: before → after»."""
+    entry = dataclasses.replace(entry, cluster_id=before.cluster_id)
     old, new = ({**each.pop("security"), **each} for each in map(jsonable, (before, entry)))
     changed = [f"{key}: {_shown(old[key])} → {_shown(new[key])}" for key in new if old[key] != new[key]]
     return ", ".join(changed) or "another password"

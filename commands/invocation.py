@@ -26,6 +26,7 @@ from kctl.errors import UsageError
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
     from kctl.context import Target
+    from kctl.protection import Protector
 
 _REQUEST_S = 300.0  # the longest that one request is waited for
 
@@ -72,9 +73,15 @@ class Invocation:
             from kctl.logs import be_verbose
 
             be_verbose(note)
-        client = connect(self.target(), timeout_s=min(self.timeout_s(timeout_s), _REQUEST_S))
+        target = self.target()
+        client = connect(target, timeout_s=min(self.timeout_s(timeout_s), _REQUEST_S))
         for warning in client.warnings:
             warn(warning)
+        if target.protected:
+            from kctl.protection import learn
+
+            if (other := learn(client.target)) is not None:
+                warn(other)
         if self.verbose:
             note(f"connected to {client.target.name} through {client.reached}")
         return client
@@ -89,18 +96,29 @@ class Invocation:
         """Render `result` as -o says; see output.emit."""
         emit(result, tables, self.output, csv_rows, row_type)
 
+    def protectors(self, target: Target) -> tuple[Protector, ...]:
+        """The protected contexts that the cluster belongs to, however it is addressed. May connect to one of them."""
+        from kctl.protection import protectors
+
+        return protectors(target)
+
     def confirm(self, question: str, *, target: Target | None = None) -> None:
-        """Ask before something is destroyed, moved or interrupted; a protected context asks for its name."""
+        """Ask before something is destroyed, moved or interrupted; a protected cluster asks for its context's name.
+
+        target: of a client that is connected, so that the cluster is known by its id.
+        """
         from kctl.commands import confirm
 
-        if target is not None and target.protected:
-            confirm.confirm_name(question, target.name, given=self.confirm_cluster)
+        found = self.protectors(target) if target is not None else ()
+        if found:
+            names = [each.name for each in found]
+            confirm.confirm_name(question, *names, given=self.confirm_cluster, reason=found[0].reason)
         else:
             confirm.confirm(question, yes=self.yes)
 
     def confirm_protected(self, question: str, *, target: Target) -> None:
-        """Ask before something is only added, or goes on: in a protected context alone."""
-        if target.protected:
+        """Ask before something is only added, or goes on: in a protected cluster alone."""
+        if self.protectors(target):
             self.confirm(question, target=target)
 
 

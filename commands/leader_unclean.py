@@ -40,11 +40,14 @@ def elect_unclean(
         tell_skipped(plan)
         for loss in losses:
             output.warn(str(loss))
+        protectors = inv.protectors(client.target)
+        names = [each.name for each in protectors] or [client.target.name]
         confirm_name(
             f"Elect leaders of {_names(losses)} of {client.target.name} from replicas that are not in sync? "
             "This loses records, for ever; starting the brokers that are down would not.",
-            client.target.name,
+            *names,
             given=inv.confirm_cluster,
+            reason=protectors[0].reason if protectors else "",
         )
         with output.progress("electing") as bar:
             plan = carry_out(client, plan, unclean=True, timeout_s=inv.timeout_s(30), told=bar.update)

@@ -42,6 +42,11 @@ class Place:
     def name(self) -> str | None:
         return None if self.target is None else self.target.name
 
+    @property
+    def key(self) -> str:
+        """Of the run's own cluster among those that were confirmed."""
+        return self.name or ""
+
 
 def check_person(*, ask: bool) -> None:
     """Raise NotConfirmed for --step with nobody to ask."""
@@ -69,33 +74,36 @@ def place_of(inv: Invocation, ask_cluster: bool) -> Place:
         context = target.context
         servers = ",".join(target.bootstrap_servers) if context is None and target.bootstrap_servers else None
     where = Where(context, servers, inv.zookeeper, _absolute(inv.command_config), inv.timeout)
-    return Place(where, target, _cluster_id(inv, target) if ask_cluster and target is not None else None)
+    if ask_cluster and target is not None:
+        target = _connected(inv, target)
+    return Place(where, target, None if target is None else target.cluster_id)
 
 
 def _absolute(path: str | None) -> str | None:
     return None if path is None else str(Path(path).expanduser().absolute())
 
 
-def _cluster_id(inv: Invocation, target: Target) -> str | None:
-    """None when it does not answer: a playbook may be what starts it. Raises AuthenticationFailed, TlsMismatch and
-    what else will not get better by waiting."""
+def _connected(inv: Invocation, target: Target) -> Target:
+    """The target with its cluster's id; without when it does not answer: a playbook may be what starts it. Raises
+    AuthenticationFailed, TlsMismatch and what else will not get better by waiting."""
     from kctl.client import connect
     from kctl.errors import ConnectionRefused, ConnectionTimedOut
 
     if not target.bootstrap_servers:
-        return None
+        return target
     try:
         with connect(target, timeout_s=min(_CONNECT_S, inv.timeout_s(_CONNECT_S))) as client:
-            return client.metadata(()).cluster_id
+            return client.target
     except (ConnectionRefused, ConnectionTimedOut) as exc:
         output.warn(exc.message)
-        return None
+        return target
 
 
 def ask_once(
     inv: Invocation, playbook: Playbook, values: Values, place: Place, first: str | None, only: Sequence[str]
-) -> frozenset[str]:
-    """Say what the run changes, and where; ask. The names of protected contexts that were confirmed."""
+) -> dict[str, str]:
+    """Say what the run changes, and where; ask. Place or context → the name that confirms it, for those that are
+    protected."""
     from kctl.playbook.overview import shown
     from kctl.playbook.selection import Selection
     from kctl.playbook.shipped import Found
@@ -106,7 +114,7 @@ def ask_once(
     steps = [each for each in overview.steps if each.step not in left_out]
     changing = [each for each in steps if each.changes]
     if not changing:
-        return frozenset()
+        return {}
     where = f"on {place.name}" if place.name is not None else "on this machine"
     cluster = f" (cluster {place.cluster_id})" if place.cluster_id else ""
     output.note(f"{playbook.name} {where}{cluster}: {len(changing)} of {len(steps)} steps can change something")
@@ -115,19 +123,20 @@ def ask_once(
         output.note(f"  {each.step}: {each.operation}{part}{' for each item' if each.loop else ''}")
     if len(changing) > _SHOWN:
         output.note(f"  and {len(changing) - _SHOWN} more")
-    confirmed = set()
+    confirmed: dict[str, str] = {}
     inv.confirm(f"Run {playbook.name} {where}?", target=place.target)
-    if place.target is not None and place.target.protected:
-        confirmed.add(place.target.name)
-    for other in _other_protected(playbook, values, place):
-        inv.confirm(f"{playbook.name} acts on {other.name} as well. Run it?", target=other)
-        confirmed.add(other.name)
-    return frozenset(confirmed)
+    if place.target is not None and (own := inv.protectors(place.target)):
+        confirmed[place.key] = own[0].name
+    for other, name in _other_protected(inv, playbook, values, place):
+        if name not in confirmed.values():
+            inv.confirm(f"{playbook.name} acts on {other.name} as well. Run it?", target=other)
+        confirmed[other.name] = name
+    return confirmed
 
 
-def _other_protected(playbook: Playbook, values: Values, place: Place) -> list[Target]:
-    """The protected contexts that steps name, as far as that is known before the run. Others are refused when a step
-    comes to them."""
+def _other_protected(inv: Invocation, playbook: Playbook, values: Values, place: Place) -> list[tuple[Target, str]]:
+    """The protected clusters whose contexts steps name, and the name that confirms each, as far as that is known
+    before the run. Others are refused when a step comes to them."""
     from kctl.context import resolve_target
     from kctl.playbook.expressions import render
 
@@ -142,11 +151,11 @@ def _other_protected(playbook: Playbook, values: Values, place: Place) -> list[T
     found = []
     for name in sorted(names):
         try:
-            target = resolve_target(context=name)
+            target = _connected(inv, resolve_target(context=name))
         except KctlError:
             continue
-        if target.protected:
-            found.append(target)
+        if protectors := inv.protectors(target):
+            found.append((target, protectors[0].name))
     return found
 
 

@@ -102,7 +102,7 @@ def run(
     check_person(ask=step)
     with hidden(values.redactor):
         place = place_of(inv, cluster_id_from(playbook))
-        confirmed = frozenset[str]() if check else ask_once(inv, playbook, values, place, chosen.first, chosen.only)
+        confirmed = {} if check else ask_once(inv, playbook, values, place, chosen.first, chosen.only)
         settings = Settings(check, diff, step, chosen, confirmed)
         header = None if check else header_of(playbook, values, place, chosen.first, chosen.only)
         held = None if header is None else run_journal.begin(header)
@@ -185,7 +185,7 @@ def carry(
     outside = Outside(operations(), clock, partial(run_program, grace_s=_GRACE_S), Asking(inv), LiveLines())
     secrets = [] if place.target is None else sorted(place.target.security.secrets)
     engine = Engine(outside, RunJournal(held, state), settings, secrets=secrets)
-    where = replace(place.where, confirm_cluster=place.name if place.name in settings.confirmed else None)
+    where = replace(place.where, confirm_cluster=settings.confirmed.get(place.key))
     began, started = clock.wall(), clock.now_s()
     with undone_when_terminated():
         ending = engine.run(playbook, values, where)

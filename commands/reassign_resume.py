@@ -51,7 +51,7 @@ def resume(
             left = rest(read_run(path).state)
             show_dry_run(inv, client, lambda _run: f"it would go on with {left}")
             return
-        if client.target.protected:
-            inv.confirm(f"On {client.target.name}, go on with {rest(read_run(path).state)}?", target=client.target)
+        question = f"On {client.target.name}, go on with {rest(read_run(path).state)}?"
+        inv.confirm_protected(question, target=client.target)
         with take(path, inv) as journal:
             carry(inv, client, journal, go_on)

@@ -183,7 +183,7 @@ def _prepared(
             return
         for line in said_plan(plan):
             output.note(line)
-        inv.confirm(question(plan), target=target)
+        inv.confirm(question(plan), target=client.target)
         yield _Prepared(target, client, means, plan, wishes, report, _Told())
 
 
@@ -195,7 +195,7 @@ def _clean_earlier(
     from kctl.validate.cleanup import clean_earlier
     from kctl.validate.means import cleaning_means
 
-    inv.confirm_protected(f"Take back what an earlier validation of {target.name} left?", target=target)
+    inv.confirm_protected(f"Take back what an earlier validation of {target.name} left?", target=client.target)
     means = cleaning_means(client.metadata(()).brokers, cluster_id, hooks, target)
     with undone_when_terminated(), output.progress("cleaning up", lines_every_s=_LINES_EVERY_S) as bar:
         for left in clean_earlier(means, target, cluster_id, told=bar.update, start_s=start_s):

@@ -10,9 +10,11 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kctl import preflight, wire
+from kctl.address import Address
 from kctl.brokers import Brokers
 from kctl.connection import Connection, Dialer, PeerClosed
 from kctl.deadline import Deadline
@@ -63,10 +65,12 @@ class ClusterClient:
                 f"{target.name} has no bootstrap server",
                 hint="give --bootstrap-server HOST:PORT, or --context NAME of a context that has one",
             )
-        self.target = target
         self.timeout_s = timeout_s
         self._dialer = Dialer(target.security)
         self._brokers = Brokers(target.bootstrap_servers, self._dialer, timeout_s)
+        state = self._brokers.state
+        advertised = tuple(str(Address(broker.host, broker.port)) for broker in state.brokers.values())
+        self.target = replace(target, cluster_id=state.cluster_id, advertised=advertised)
         self.warnings = tuple(error.message for error in self._brokers.failures.values())
         self._admin: KafkaAdminClient | None = None
         self._silent: dict[int, ConnectionTimedOut] | None = None

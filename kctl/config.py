@@ -199,6 +199,7 @@ class _Reader:
             protected=self._flag(entry, "protected", default=False),
             cluster_dir=self._text(entry, "cluster_dir"),
             zookeeper_security=self._security(entry, "zookeeper_security", where),
+            cluster_id=self._text(entry, "cluster_id"),
         )
         check_entry(result)
         return result

@@ -72,8 +72,9 @@ class Security:
 class Target:
     """The cluster that one command talks to. name: the context's, or the servers as given.
 
-    context: the context that it came from. cluster_id and advertised («host:port» of the brokers) are known once a
-    client has connected; the id stays None with Kafka 0.10.0, which has none.
+    context: the one whose servers these are. remembered_id: the id that this context's cluster had. cluster_id and
+    advertised («host:port» of the brokers) are known once a client has connected; Kafka 0.10.0 has no id.
+    protected: the context is; kctl.protection says what else protects the cluster.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Target:
     protected: bool = False
     zookeeper_security: Security = Security()
     context: str | None = field(default=None, compare=False)
+    remembered_id: str | None = field(default=None, compare=False)
     cluster_id: str | None = field(default=None, compare=False)
     advertised: tuple[str, ...] = field(default=(), compare=False)
 
@@ -122,7 +124,8 @@ class SecuritySettings:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One entry of the config file. cluster_dir: set for a cluster that kctl set up on this machine."""
+    """One entry of the config file. cluster_dir: set for a cluster that kctl set up on this machine. cluster_id: of
+    the cluster that answered last; not a setting."""
 
     bootstrap_servers: tuple[str, ...]
     zookeeper: str | None = None
@@ -130,6 +133,17 @@ class Context:
     protected: bool = False
     cluster_dir: str | None = None
     zookeeper_security: SecuritySettings = SecuritySettings()
+    cluster_id: str | None = None
+
+    def same_settings(self, other: Context) -> bool:
+        """Whether both say the same, whatever is known of their clusters."""
+        return replace(self, cluster_id=None) == replace(other, cluster_id=None)
+
+    def in_place_of(self, before: Context | None) -> Context:
+        """This entry, with what is known of the cluster if `before` has the same servers."""
+        if before is None or set(self.bootstrap_servers) != set(before.bootstrap_servers):
+            return self
+        return replace(self, cluster_id=self.cluster_id or before.cluster_id)
 
 
 def resolve_target(
@@ -171,7 +185,8 @@ def resolve_target(
             security=Security() if command_config else entry.security.resolve(),
             protected=entry.protected,
             zookeeper_security=Security() if command_config else entry.zookeeper_security.resolve(),
-            context=name,
+            context=None if servers else name,
+            remembered_id=entry.cluster_id,
         )
     if command_config is None:
         return target
@@ -189,6 +204,11 @@ def _default_context(*, required: bool) -> str | None:
             + _choices(list_contexts()),
         )
     return name
+
+
+def target_of(name: str) -> Target:
+    """The cluster of a context alone, whatever the environment says."""
+    return resolve_target(context=name)
 
 
 def _choices(contexts: Iterable[str]) -> str:
@@ -270,7 +290,9 @@ def add_context(
     file = config.read()
     if keep_protected and name in file.contexts:
         entry = replace(entry, protected=entry.protected or file.contexts[name].protected)
-    if not replace_existing and file.contexts.get(name, entry) != entry:
+    known = file.contexts.get(name)
+    entry = entry.in_place_of(known)
+    if known is not None and not replace_existing and not known.same_settings(entry):
         raise AlreadyExists(
             f"context {name!r} exists with other settings",
             hint=f"see `kctl context show {name}`; --replace overwrites it",

@@ -147,7 +147,8 @@ def plan_import(
             before or Context(()),
             bootstrap_servers=cluster.bootstrap_servers,
             security=_settings(cluster, own, password_env, key_password_env),
-        )
+            cluster_id=None,
+        ).in_place_of(before)
         if protected is not None:
             entry = replace(entry, protected=protected)
         config.check_entry(entry)

@@ -222,5 +222,5 @@ def put_cluster_context(spec: ClusterSpec, *, make_current: bool) -> None:
         cluster_dir=str(spec.directory),
     )
     if base is not None:
-        entry = replace(entry, protected=base.protected)
+        entry = replace(entry, protected=base.protected).in_place_of(base)
     put_context(spec.name, entry, make_current=make_current)

@@ -37,14 +37,14 @@ _HARMLESS = Result(State.UNKNOWN, message="interrupted; it changes nothing")
 
 @dataclass(frozen=True)
 class Settings:
-    """check: a dry run; diff: plans are shown before; ask: before each step. confirmed: protected contexts that
-    somebody said yes to."""
+    """check: a dry run; diff: plans are shown before; ask: before each step. confirmed: context (or place) → the name
+    that confirms a change of its protected cluster."""
 
     check: bool = False
     diff: bool = False
     ask: bool = False
     selection: Selection = field(default_factory=Selection)
-    confirmed: frozenset[str] = frozenset()
+    confirmed: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

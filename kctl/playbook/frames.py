@@ -15,14 +15,15 @@ from kctl.playbook.states import Failure, Result, skipped
 
 @dataclass
 class Frame:
-    """variables: parameters, registers, what `set` named. confirmed: protected contexts that somebody said yes to.
-    prefix: of the keys of its steps. trail: the playbooks that led here. lost: registers of which the journal has no
-    values any more, and their steps. in_handler: it is within a final step. secret: names of secret variables."""
+    """variables: parameters, registers, what `set` named. confirmed: context → the name that confirms a change of its
+    cluster. prefix: of the keys of its steps. trail: the playbooks that led here. lost: registers of which the journal
+    has no values any more, and their steps. in_handler: it is within a final step. secret: names of secret variables.
+    """
 
     playbook: Playbook
     variables: dict[str, Any] = field(repr=False)
     where: Where
-    confirmed: frozenset[str] = frozenset()
+    confirmed: Mapping[str, str] = field(default_factory=dict)
     prefix: str = ""
     trail: tuple[str, ...] = ()
     lost: dict[str, str] = field(default_factory=dict)
@@ -37,8 +38,7 @@ class Frame:
         """The cluster of a step: the run's, or that of the context that it names."""
         if context is None:
             return self.where
-        confirmed = context if context in self.confirmed else None
-        return Where(context=context, confirm_cluster=confirmed, timeout=self.where.timeout)
+        return Where(context=context, confirm_cluster=self.confirmed.get(context), timeout=self.where.timeout)
 
     def enter_handlers(self, failure: Failure | None) -> None:
         """From here on `failure` is known, and what steps that were not done would have left behind."""

@@ -14,6 +14,7 @@ import pytest
 from group_admin import Admin
 from in_process import InProcess
 from kctl.client import connect
+from kctl.context import Target
 from kctl.model import TopicPartition
 from kctl.reassign.alter import alter_reassignments
 from kctl_testing import Kctl, TestCluster, eventually
@@ -23,11 +24,13 @@ WORDS = {
     "TOPIC": "protected-topic", "SECOND": "protected-second", "NEW": "protected-new", "GROUP": "protected-group",
     "MEMBERS": "protected-members",
 }  # fmt: skip
+SURE = ("--confirm-cluster", "prod")
 
 
 @pytest.fixture(scope="module")
 def run(cluster: TestCluster, kctl: Kctl, tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
-    """kctl with the cluster as the protected context prod, with what the cases name; open is the same unprotected."""
+    """kctl with the cluster as the protected context prod, with what the cases name; open is the same unprotected, and
+    does not make it less protected."""
     home = tmp_path_factory.mktemp("protected")
     servers = {"bootstrap_servers": cluster.bootstrap.split(",")}
     contexts = {"prod": {**servers, "protected": True}, "open": servers}
@@ -43,16 +46,16 @@ def _prepare(run: InProcess, cluster: TestCluster, home: Path, stack: ExitStack)
     topic, second, group = WORDS["TOPIC"], WORDS["SECOND"], WORDS["GROUP"]
     assignment = ("--replica-assignment", "1:2,1:2,1:2")
     configs = ("--config", "retention.ms=86400000", "--config", "leader.replication.throttled.replicas=0:1")
-    run.ok("topic", "create", topic, *assignment, *configs, "--context", "open")
-    run.ok("topic", "create", second, "--partitions", "1", "--context", "open")
+    run.ok("topic", "create", topic, *assignment, *configs, *SURE)
+    run.ok("topic", "create", second, "--partitions", "1", *SURE)
     admin = Admin(cluster.bootstrap)
     admin.fill(topic, partitions=3, records=2)
     place = ("--topic", f"{topic}:0", "--to-offset", "1", "--create")
-    run.ok("group", "reset-offsets", group, *place, "--yes", "--context", "open")
+    run.ok("group", "reset-offsets", group, *place, "--yes", *SURE)
     (home / "new.yaml").write_text(f"topics:\n  - name: {WORDS['NEW']}\n    partitions: 1\n    replication_factor: 1\n")
     play = f"playbook: 1\nname: play\nsteps:\n- topic.create: {{names: [{WORDS['NEW']}]}}\n"
     (home / "play.yaml").write_text(play)
-    exported = run.ok("group", "export", group, "--context", "open", "-o", "json").out
+    exported = run.ok("group", "export", group, *SURE, "-o", "json").out
     (home / "offsets.json").write_text(exported.replace(f'"{group}"', f'"{group}-imported"'))
     with connect(admin.target) as client:  # the leader stays, and is not the preferred one any more
         assert alter_reassignments(client, {TopicPartition(topic, 0): (2, 1)}) == {}
@@ -69,7 +72,7 @@ def _prepare(run: InProcess, cluster: TestCluster, home: Path, stack: ExitStack)
 
 def _write_plans(run: InProcess, home: Path) -> bool:
     """plan.json and done.json. False when the broker that was asked does not know the new order yet."""
-    wide = ("--topic", WORDS["TOPIC"], "--brokers", "2,3", "-o", "json", "--context", "open")
+    wide = ("--topic", WORDS["TOPIC"], "--brokers", "2,3", "-o", "json", *SURE)
     plan = json.loads(run("topic", "reassign", "plan", *wide).out)
     there, wanted = plan["current"]["partitions"], plan["partitions"]
     (home / "plan.json").write_text(json.dumps(plan))
@@ -79,9 +82,9 @@ def _write_plans(run: InProcess, home: Path) -> bool:
 
 def _remove(run: InProcess) -> None:
     for name in (WORDS["TOPIC"], WORDS["SECOND"]):
-        run("topic", "delete", name, "--yes", "--context", "open")
+        run("topic", "delete", name, "--yes", *SURE)
     for name in (WORDS["GROUP"], WORDS["MEMBERS"]):
-        run("group", "delete", name, "--yes", "--context", "open")
+        run("group", "delete", name, "--yes", *SURE)
 
 
 def argv(run: InProcess, path: str) -> list[str]:
@@ -95,8 +98,53 @@ def test_it_asks_for_the_name(run: InProcess, path: str) -> None:
     result = run(*argv(run, path), "--yes", stdin="line\n")
     assert (result.code, result.out) == (4, ""), str(result)
     assert "--confirm-cluster prod" in result.err, str(result)
+    twin = run(*argv(run, path), "--yes", "--context", "open", stdin="line\n")
+    assert (twin.code, twin.out, "--confirm-cluster prod" in twin.err) == (4, "", True), str(twin)
+    assert "context prod protects this cluster" in twin.err
     wrong = run(*argv(run, path), "--yes", "--confirm-cluster", "dev", stdin="line\n")
     assert (wrong.code, wrong.out, "would act on 'prod'" in wrong.err) == (2, "", True), str(wrong)
+
+
+WAYS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
+    "its address": (("--bootstrap-server", "FIRST"), {}),
+    "another broker": (("--bootstrap-server", "LAST"), {}),
+    "another spelling": (("--bootstrap-server", "LOCAL"), {}),
+    "another context": (("--context", "open"), {}),
+    "another context, by KCTL_CONTEXT": ((), {"KCTL_CONTEXT": "open"}),
+    "its context with other servers": (("--context", "open", "--bootstrap-server", "FIRST"), {}),
+    "a file": (("--command-config", "FILE"), {}),
+    "with a ZooKeeper": (("--zookeeper", "ZOOKEEPER", "--bootstrap-server", "LAST"), {}),
+}
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["id known", "id unknown"])
+@pytest.mark.parametrize("way", WAYS)
+def test_however_it_is_addressed(run: InProcess, cluster: TestCluster, tmp_path: Path, way: str, known: bool) -> None:
+    """The context names one broker only; its cluster's id is known, or is found out when it is asked."""
+    first, *_, last = cluster.bootstrap.split(",")
+    config = tmp_path / "config.yaml"
+    file = tmp_path / "client.properties"
+    file.write_text(f"bootstrap.servers={last}\n")
+    prod: dict[str, object] = {"bootstrap_servers": [first], "protected": True}
+    if known:
+        with connect(Target("x", (first,))) as client:
+            prod["cluster_id"] = client.target.cluster_id
+    contexts = {"prod": prod, "open": {"bootstrap_servers": [last]}, "off": {"bootstrap_servers": ["127.0.0.1:1"]}}
+    config.write_text(json.dumps({"current_context": "off", "contexts": contexts}))
+    words = {"FIRST": first, "LAST": last, "LOCAL": last.replace("127.0.0.1", "localhost"), "FILE": str(file),
+             "ZOOKEEPER": cluster.zookeeper}  # fmt: skip
+    options, variables = WAYS[way]
+    line = ["topic", "alter", WORDS["TOPIC"], "--config", "retention.ms=1", *(words.get(each, each) for each in options)]
+    env = {"KCTL_CONFIG": str(config), **variables}
+    refused = run(*line, "--yes", env=env)
+    assert (refused.code, refused.out, "--confirm-cluster prod" in refused.err) == (4, "", True), str(refused)
+    assert "context prod protects this cluster" in refused.err
+    if way != "its address" and known:
+        assert "cluster id" in refused.err
+    confirmed = run(*line, "--yes", "--confirm-cluster", "prod", "--dry-run", env=env)
+    assert confirmed.code == 0, str(confirmed)
+    play = run("playbook", "run", str(run.home / "play.yaml"), *line[5:], "--yes", env=env)
+    assert (play.code, play.out, "--confirm-cluster prod" in play.err) == (4, "", True), str(play)
 
 
 def test_nothing_was_changed(run: InProcess) -> None:

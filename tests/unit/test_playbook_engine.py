@@ -249,7 +249,7 @@ def test_the_settings_of_an_operation() -> None:
   id: c
   context: safe
 """)
-    run(text, world, where=base, settings=Settings(confirmed=frozenset({"safe"})))
+    run(text, world, where=base, settings=Settings(confirmed={"safe": "safe"}))
     assert world.stdins[0] == b"xy"
     assert [each.timeout for each in world.wheres] == ["2m", "9s", "9s", "9s"]
     assert world.wheres[1] == base
