@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from kctl.access.changes import AclChange
     from kctl.access.model import Acl, AclFilter
     from kctl.client import ClusterClient
-    from kctl.context import Target
 
 app = CommandGroup("List, add, remove and explain ACLs, written in words.")
 app.command_of("apply", "kctl.commands.acl_apply")
@@ -96,7 +95,7 @@ def add(
     with inv.connect() as client:
         plan = plan_changes(list_acls(client), add=acls)
         if not dry_run:
-            confirm_changes(inv, plan, cluster=client.target)
+            confirm_changes(inv, client, plan)
         finish(inv, plan if dry_run else _carry_out(client, plan))
 
 
@@ -139,7 +138,7 @@ def remove(
         if not dry_run:
             if (plan and not words) or expect is not None:
                 check_chosen(inv, expect, len(plan), by="the options choose")
-            confirm_changes(inv, plan, cluster=client.target)
+            confirm_changes(inv, client, plan)
         finish(inv, plan if dry_run else _carry_out(client, plan))
 
 
@@ -163,10 +162,12 @@ def _carry_out(client: ClusterClient, plan: Sequence[AclChange]) -> Sequence[Acl
     return carry_out(client, plan) if any(row.result in TODO for row in plan) else plan
 
 
-def confirm_changes(inv: Invocation, plan: Sequence[AclChange], *, cluster: Target) -> None:
+def confirm_changes(inv: Invocation, client: ClusterClient, plan: Sequence[AclChange]) -> None:
     """Show what takes rights away, and ask: removals and denials; in a protected context also what allows."""
+    from kctl.access.seen import of_acls
+
     removed = [row for row in plan if row.result == "would remove"]
-    protected = bool(inv.protectors(cluster)) if plan else False
+    protected = bool(inv.protectors(client.target)) if plan else False
     added = [row for row in plan if row.result == "would add" and (row.permission_type == "DENY" or protected)]
     if not removed and not added:
         return
@@ -175,7 +176,8 @@ def confirm_changes(inv: Invocation, plan: Sequence[AclChange], *, cluster: Targ
             output.note(f"{'-' if row.result == 'would remove' else '+'} {row.acl}")
     parts = [f"{verb} {counted(len(rows), 'ACL')}" for verb, rows in (("add", added), ("remove", removed)) if rows]
     question = " and ".join(parts)
-    inv.confirm(f"{question[0].upper()}{question[1:]} of {cluster.name}?", target=cluster)
+    question = f"{question[0].upper()}{question[1:]} of {client.target.name}?"
+    inv.confirm(question, target=client.target, still=of_acls(client, plan))
 
 
 def finish(inv: Invocation, rows: Sequence[AclChange]) -> None:

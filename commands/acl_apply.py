@@ -109,8 +109,8 @@ def _quota_changes(
 def _carry_out(inv: Invocation, client: ClusterClient, plan: Applied) -> Applied:
     from kctl.access import changes, quotas
 
-    confirm_changes(inv, plan.acls, cluster=client.target)
-    confirm_quotas(inv, plan.quotas, cluster=client.target)
+    confirm_changes(inv, client, plan.acls)
+    confirm_quotas(inv, client, plan.quotas)
     acls = changes.carry_out(client, plan.acls) if plan.acls else []
     try:
         done = quotas.carry_out(client, plan.quotas) if plan.quotas else []

@@ -34,6 +34,7 @@ def remove_member(
     Example: kctl group remove-member billing --all --dry-run
     """
     from kctl.groups.remove_members import plan_remove, remove_members
+    from kctl.groups.seen import of_members
 
     inv = invocation(ctx)
     if everyone == bool(member or instance):
@@ -47,7 +48,9 @@ def remove_member(
             for row in plan[:20]:
                 output.note(f"{row.group_instance_id or row.member_id}: {row.client_id} at {row.host}")
         inv.confirm(
-            f"Remove {counted(len(plan), 'member')} from group {group} of {client.target.name}?", target=client.target
+            f"Remove {counted(len(plan), 'member')} from group {group} of {client.target.name}?",
+            target=client.target,
+            still=of_members(client, group, plan),
         )
         done, errors = remove_members(client, group, plan)
     _emit(inv, done)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kctl.leader.balance import Balance
     from kctl.leader.election import Election
     from kctl.leader.status import LeaderStatus
+    from kctl.unchanged import Seen
 
 app = CommandGroup("Show, elect and balance the leaders of partitions.")
 
@@ -104,6 +105,7 @@ def elect(
 
     Example: kctl leader elect --preferred --topic orders
     """
+    from kctl import unchanged
     from kctl.leader.election import choose, plan_preferred
     from kctl.topics.partition_numbers import parse_each
 
@@ -120,11 +122,12 @@ def elect(
             elect_unclean(inv, client, state, chosen, named=bool(partition), dry_run=dry_run)
             return
         plan = plan_preferred(state, chosen)
-        _elect_preferred(inv, client, plan, led=len(chosen) - len(plan), dry_run=dry_run)
+        still = unchanged.topics(client, {row.topic for row in plan}, state=state, replicas=True)
+        _elect_preferred(inv, client, plan, still, led=len(chosen) - len(plan), dry_run=dry_run)
 
 
 def _elect_preferred(
-    inv: Invocation, client: ClusterClient, plan: Sequence[Election], *, led: int, dry_run: bool
+    inv: Invocation, client: ClusterClient, plan: Sequence[Election], still: Seen, *, led: int, dry_run: bool
 ) -> None:
     from kctl.leader.election import carry_out
 
@@ -137,6 +140,7 @@ def _elect_preferred(
             f"Elect the preferred leaders of {counted(len(todo), 'partition')} of {client.target.name}? "
             "Their clients wait for a moment.",
             target=client.target,
+            still=still,
         )
         with output.progress("electing") as bar:
             plan = carry_out(client, plan, timeout_s=inv.timeout_s(30), told=bar.update)
@@ -205,7 +209,7 @@ def balance(
         if not inv.yes:
             output.note(certificate(planned))
             tell_skipped(planned.elections)
-        inv.confirm(_question(planned, client), target=client.target)
+        inv.confirm(_question(planned, client), target=client.target, still=balancing.seen(client, planned))
         with output.progress("balancing") as bar:
             done = balancing.balance(client, planned, timeout_s=inv.timeout_s(30), told=bar.update)
     inv.emit(_result(done), lambda: balance_tables(done))

@@ -29,6 +29,7 @@ def elect_unclean(
     dry_run: bool,
 ) -> None:
     """Plan, tell what would be lost, confirm, elect, look. Raises as `kctl leader elect` does."""
+    from kctl import unchanged
     from kctl.leader.election import carry_out, plan_unclean
     from kctl.leader.losses import find_losses
 
@@ -40,6 +41,7 @@ def elect_unclean(
         tell_skipped(plan)
         for loss in losses:
             output.warn(str(loss))
+        still = unchanged.leaderless(client, state, [row.tp for row in plan])
         protectors = inv.protectors(client.target)
         names = [each.name for each in protectors] or [client.target.name]
         confirm_name(
@@ -49,6 +51,7 @@ def elect_unclean(
             given=inv.confirm_cluster,
             reason=protectors[0].reason if protectors else "",
         )
+        still.check()
         with output.progress("electing") as bar:
             plan = carry_out(client, plan, unclean=True, timeout_s=inv.timeout_s(30), told=bar.update)
     rows = _rows(plan, losses)

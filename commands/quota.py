@@ -131,7 +131,7 @@ def _change(
         if not if_exists:
             _refuse_missing(plan)
         if not dry_run:
-            confirm_quotas(inv, plan, cluster=client.target)
+            confirm_quotas(inv, client, plan)
         rows = carry_out(client, plan, validate_only=dry_run)
     inv.emit(rows, lambda: [quotas_table(rows)])
     raise_failed(rows)

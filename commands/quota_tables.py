@@ -12,19 +12,22 @@ from kctl.text import counted
 
 if TYPE_CHECKING:
     from kctl.access.quotas import QuotaChange
+    from kctl.client import ClusterClient
     from kctl.commands.invocation import Invocation
-    from kctl.context import Target
 
 
-def confirm_quotas(inv: Invocation, plan: Sequence[QuotaChange], *, cluster: Target) -> None:
+def confirm_quotas(inv: Invocation, client: ClusterClient, plan: Sequence[QuotaChange]) -> None:
     """Ask before clients are slowed down, by a first value too, or may do more than somebody wanted."""
+    from kctl.access.seen import of_quotas
+
     changed = [row for row in plan if row.result.startswith("would ")]
     if not changed:
         return
     if not inv.yes:
         for row in changed:
             output.note(f"{row.entity}: {row.key} {number_text(row.before)} → {number_text(row.after)}")
-    inv.confirm(f"Change {counted(len(changed), 'quota')} of {cluster.name}?", target=cluster)
+    question = f"Change {counted(len(changed), 'quota')} of {client.target.name}?"
+    inv.confirm(question, target=client.target, still=of_quotas(client, changed))
 
 
 def quotas_table(rows: Sequence[QuotaChange]) -> Table:

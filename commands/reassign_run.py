@@ -179,6 +179,7 @@ def begin_and_carry_out(
     inv: Invocation, client: ClusterClient, file: PlanFile, chosen: Options, *, kind: str, source: str, dry_run: bool
 ) -> None:
     """Check a plan, show it, ask, carry it out, and show what came of it. Raises NotHealthy when it is not complete."""
+    from kctl import unchanged
     from kctl.reassign import journals
     from kctl.reassign.prepare import prepare, preview
     from kctl.reassign.run import carry_out
@@ -191,6 +192,8 @@ def begin_and_carry_out(
     if not file.complete:
         output.warn("the plan does not reach its goals; `unmet` in it says why")
     shown = preview(prepared)
+    ids = {r.topic: r.topic_id for r in prepared.plan.reassignments}
+    still = unchanged.topics(client, ids, ids=ids, replicas=True)
     if dry_run:
         inv.emit(shown, lambda: [preview_table(shown)])
         output.note("nothing was changed (--dry-run)")
@@ -200,7 +203,7 @@ def begin_and_carry_out(
         return
     for line in sentences(shown):
         output.note(line)
-    inv.confirm(question(shown, source), target=client.target)
+    inv.confirm(question(shown, source), target=client.target, still=still)
     with journals.begin(with_what_was_left(prepared.plan)) as journal:
         carry(inv, client, journal, carry_out)
 

@@ -23,6 +23,7 @@ _VALUE = 40
 
 def cancel_plan(inv: Invocation, plan: Path, *, dry_run: bool) -> None:
     """Show what of the plan is in flight and throttled, ask, take it back."""
+    from kctl import unchanged
     from kctl.reassign import run as library
     from kctl.reassign.plan_file import read_plan
     from kctl.reassign.take_over import begin, look
@@ -30,6 +31,7 @@ def cancel_plan(inv: Invocation, plan: Path, *, dry_run: bool) -> None:
     file = read_plan(plan)
     with inv.connect() as client:
         refuse_while_unfinished(client)
+        still = unchanged.topics(client, {r.topic for r in file.reassignments})
         found = look(client, file, source=str(plan), cluster=client.target.name)
         _warn(found)
         if found.in_flight and any(r.before is None for r in file.reassignments):
@@ -46,7 +48,7 @@ def cancel_plan(inv: Invocation, plan: Path, *, dry_run: bool) -> None:
             return
         for line in _lines(found):
             output.note(line)
-        inv.confirm(f"{_question(found)} on {client.target.name}?", target=client.target)
+        inv.confirm(f"{_question(found)} on {client.target.name}?", target=client.target, still=still)
         with begin(found) as journal:
             carry(inv, client, journal, library.cancel)
 

@@ -64,7 +64,7 @@ def apply(
             _emit(inv, [*rows, *_pruned(going)])
             _raise_differing(plan.todo + len(going))
             return
-        _confirm(inv, client, plan, rows, going, prune_expect)
+        _confirm(inv, client, state, plan, rows, going, prune_expect)
         with output.progress("applying") as bar:
             done = carry_out(client, plan, timeout_s=inv.timeout_s(30), progress=bar.update) if plan.todo else rows
             gone = _delete(inv, client, done, going)
@@ -110,12 +110,16 @@ def _raise_differing(count: int) -> None:
 def _confirm(
     inv: Invocation,
     client: ClusterClient,
+    state: ClusterState,
     plan: ApplyPlan,
     rows: Sequence[AppliedTopic],
     going: Sequence[DeletedTopic],
     expect: int | None,
 ) -> None:
     """New topics are asked about only in a protected context, changes and deletions always, each apart."""
+    from kctl.topics.seen import of_altered, of_deleted
+
+    still = of_altered(client, state, plan.altered).also(of_deleted(client, going))
     altered = sum(row.result == "would alter" for row in plan.altered)
     if expect is not None and expect != len(going):
         raise Refused(f"--prune would delete {len(going)}, not {expect}", hint="nothing was changed")
@@ -126,15 +130,16 @@ def _confirm(
         )
     if plan.created:
         question = f"Create {counted(len(plan.created), 'topic')} of {client.target.name}?"
-        inv.confirm_protected(question, target=client.target)
+        inv.confirm_protected(question, target=client.target, still=still)
     if altered:
         if not inv.yes:
             for line in _flat([row for row in rows if row.changes]):
                 output.note(f"{line['topic']}: {line['what']} {line['before'] or '-'} -> {line['after'] or '-'}")
-        inv.confirm(f"Change {counted(altered, 'topic')} of {client.target.name}?", target=client.target)
+        inv.confirm(f"Change {counted(altered, 'topic')} of {client.target.name}?", target=client.target, still=still)
     if going:
         show_losses(going)
-        inv.confirm(f"Delete {counted(len(going), 'topic')} of {client.target.name}?", target=client.target)
+        question = f"Delete {counted(len(going), 'topic')} of {client.target.name}?"
+        inv.confirm(question, target=client.target, still=still)
 
 
 def _delete(

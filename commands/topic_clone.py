@@ -44,6 +44,7 @@ def clone(
 
     Example: kctl topic clone orders orders-test --data --dry-run
     """
+    from kctl import unchanged
     from kctl.topics.clone import clone as make
     from kctl.topics.clone import plan_clone
 
@@ -51,13 +52,15 @@ def clone(
     if compression is not Compression.NONE and not data:
         raise UsageError("--compression goes with --data")
     with inv.connect() as client:
+        still = unchanged.topics(client, [source])
         plan = plan_clone(client, source, name, data=data)
         for caution in plan.cautions:
             output.warn(caution)
         if dry_run:
             _emit(inv, plan.clone)
             return
-        inv.confirm_protected(f"Create topic {name} of {client.target.name}?", target=client.target)
+        question = f"Create topic {name} of {client.target.name}?"
+        inv.confirm_protected(question, target=client.target, still=still)
         try:
             with (
                 undone_when_terminated(),

@@ -37,6 +37,7 @@ def delete(
     Example: kctl topic delete orders --dry-run
     """
     from kctl.topics.delete import delete_topics, plan_delete
+    from kctl.topics.seen import of_deleted
 
     inv = invocation(ctx)
     with inv.connect() as client:
@@ -49,7 +50,8 @@ def delete(
             return
         show_losses(todo)
         check_pattern(inv, match, expect, len(todo))
-        inv.confirm(f"Delete {counted(len(todo), 'topic')} of {client.target.name}?", target=client.target)
+        question = f"Delete {counted(len(todo), 'topic')} of {client.target.name}?"
+        inv.confirm(question, target=client.target, still=of_deleted(client, todo))
         with output.progress("deleting") as bar:
             done = delete_topics(client, plan, timeout_s=inv.timeout_s(30), progress=bar.update)
     emit_deleted(inv, done)

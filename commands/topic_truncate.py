@@ -45,6 +45,7 @@ def truncate(
 
     Example: kctl topic truncate orders --before-time -7d --dry-run
     """
+    from kctl import unchanged
     from kctl.topics.truncate import plan_truncate
     from kctl.topics.truncate import truncate as delete_records
 
@@ -59,6 +60,7 @@ def truncate(
             if file is not None
             else _of_options(client, names or (), match or (), partition, before_offset, before_time)
         )
+        still = unchanged.topics(client, {tp.topic for tp in wanted}, state=state)
         plan = plan_truncate(client, state, wanted)
         todo = [row for row in plan if row.result == "would delete"]
         if todo:
@@ -71,7 +73,9 @@ def truncate(
         check_pattern(inv, match, expect, len({row.topic for row in plan}))
         count = counted(sum(row.messages for row in todo), "record")
         inv.confirm(
-            f"Delete {count} of {counted(len(todo), 'partition')} of {client.target.name}?", target=client.target
+            f"Delete {count} of {counted(len(todo), 'partition')} of {client.target.name}?",
+            target=client.target,
+            still=still,
         )
         with output.progress("deleting") as bar:
             done = delete_records(client, plan, timeout_s=inv.timeout_s(30), progress=bar.update)

@@ -42,10 +42,12 @@ def abort(
 
     Example: kctl transaction abort orders --partition 0 --start-offset 42 --dry-run
     """
+    from kctl import unchanged
     from kctl.transactions.abort import abort_transaction, find_open, refuse_changed, refuse_live
 
     inv = invocation(ctx)
     with inv.connect() as client:
+        still = unchanged.topics(client, [topic])
         (state,) = partitions_of(client, topic, [partition])
         producer = find_open(client, state, start_offset)
         if not force:
@@ -53,7 +55,8 @@ def abort(
         if not dry_run:
             if not inv.yes:
                 output.note(shown(producer))
-            inv.confirm(f"Abort the transaction in {producer.tp} of {client.target.name}?", target=client.target)
+            question = f"Abort the transaction in {producer.tp} of {client.target.name}?"
+            inv.confirm(question, target=client.target, still=still)
             (state,) = partitions_of(client, topic, [partition])  # its leader may be another by now
             refuse_changed(client, state, producer)
             if not force:

@@ -68,6 +68,7 @@ def add(
 
     Example: kctl user add alice --password-env ALICE_PASSWORD --dry-run
     """
+    from kctl.access.seen import of_users
     from kctl.access.users import carry_out, list_users, parse_mechanisms, plan_add
 
     inv = invocation(ctx)
@@ -79,12 +80,14 @@ def add(
     plan = plan_add([], name, mechanisms, iterations)  # what is wrong in itself is told before anything is asked
     password = None if dry_run else _password(name, password_file, password_env)
     with inv.connect() as client:
-        plan = plan_add(list_users(client, [name]), name, mechanisms, iterations)
+        present = list_users(client, [name])
+        plan = plan_add(present, name, mechanisms, iterations)
+        still = of_users(client, present, plan)
         replaced = [str(row.mechanism) for row in plan if row.result == "would replace"]
         if replaced and not dry_run:
-            inv.confirm(f"Replace the password of {name} ({', '.join(replaced)})?", target=client.target)
+            inv.confirm(f"Replace the password of {name} ({', '.join(replaced)})?", target=client.target, still=still)
         elif not dry_run:
-            inv.confirm_protected(f"Add user {name} to {client.target.name}?", target=client.target)
+            inv.confirm_protected(f"Add user {name} to {client.target.name}?", target=client.target, still=still)
         _finish(inv, plan if dry_run else carry_out(client, plan, password))
 
 
@@ -136,18 +139,21 @@ def remove(
 
     Example: kctl user remove alice --dry-run
     """
+    from kctl.access.seen import of_users
     from kctl.access.users import carry_out, list_users, parse_mechanisms, plan_remove
 
     inv = invocation(ctx)
     mechanisms = parse_mechanisms(mechanism or [])
     with inv.connect() as client:
-        plan = plan_remove(list_users(client, names), names, mechanisms)
+        present = list_users(client, names)
+        plan = plan_remove(present, names, mechanisms)
         if not if_exists:
             _refuse_missing(client, plan)
         todo = [row for row in plan if row.result == "would remove"]
         if todo and not dry_run:
             users = ", ".join(dict.fromkeys(row.user for row in todo))
-            inv.confirm(f"Remove {users} of {client.target.name}?", target=client.target)
+            still = of_users(client, present, todo)
+            inv.confirm(f"Remove {users} of {client.target.name}?", target=client.target, still=still)
         _finish(inv, plan if dry_run else carry_out(client, plan))
 
 

@@ -10,6 +10,7 @@ from kctl.address import Address, parse_address
 from kctl.connection import Connection, Dialer, NoAnswer, PeerClosed, Pending
 from kctl.deadline import Deadline
 from kctl.errors import (
+    ClusterReplaced,
     ConnectionFailed,
     ConnectionTimedOut,
     KctlError,
@@ -67,6 +68,7 @@ class Brokers:
         reached = preflight.preflight(self._servers, dialer, timeout_s=timeout_s)
         self.failures = reached.failures
         self.state = reached.state
+        self._cluster_id = reached.state.cluster_id
         self._any = reached.connection
         self._nodes: dict[int, Connection] = {}
 
@@ -101,8 +103,20 @@ class Brokers:
         known = [Address(b.host, b.port) for b in self.state.brokers.values()]
         servers = dict.fromkeys((*self._servers, *known))
         reached = preflight.preflight(servers, self._dialer, timeout_s=deadline.left_s)
+        self._check(reached.state, reached.connection)
         self._any, self.state = reached.connection, reached.state
         return self._any
+
+    def _check(self, state: ClusterState, connection: Connection) -> None:
+        """Raise ClusterReplaced for a broker of another cluster than the one that answered first: an address moved, or
+        the cluster was made anew. What was planned for the first is not for this one."""
+        if None not in (state.cluster_id, self._cluster_id) and state.cluster_id != self._cluster_id:
+            connection.close()
+            raise ClusterReplaced(
+                f"{connection.address} belongs to cluster {state.cluster_id} now; this command began with"
+                f" {self._cluster_id}",
+                hint="look at the state of both before you try again",
+            )
 
     def connections(self, nodes: Iterable[int | None], deadline: Deadline) -> dict[int | None, Connection | KctlError]:
         """A connection for each node id, those that are not open yet opened at once."""
@@ -141,7 +155,7 @@ class Brokers:
     def dial_known(self, brokers: Mapping[int, Broker], deadline: Deadline) -> dict[int, Connection | KctlError]:
         """`dial` without looking anything up: it changes nothing here, and may run in any thread."""
         addresses = {node: Address(broker.host, broker.port) for node, broker in brokers.items()}
-        opened = preflight.open_all(addresses, self._dialer, deadline)
+        opened = preflight.open_all(addresses, self._dialer, deadline, check=self._check)
         return {
             node: advertised_error(brokers[node], outcome) if isinstance(outcome, KctlError) else outcome
             for node, outcome in opened.items()

@@ -171,6 +171,12 @@ class OperationFailed(KctlError):
     code = "failed"
 
 
+class ClusterReplaced(OperationFailed):
+    """The servers belong to another cluster than when the command began."""
+
+    code = "cluster_replaced"
+
+
 class OutcomeUnknown(OperationFailed):
     """A request was sent and no answer came: it may or may not have been carried out."""
 

@@ -68,14 +68,23 @@ def preflight(servers: Iterable[Address], dialer: Dialer, *, timeout_s: float = 
         return race.run(list(servers))
 
 
-def open_all(addresses: Mapping[int, Address], dialer: Dialer, deadline: Deadline) -> dict[int, Connection | KctlError]:
-    """A connection to each of `addresses` at once; a failure is that key's value. At most LIMIT_S."""
+def open_all(
+    addresses: Mapping[int, Address],
+    dialer: Dialer,
+    deadline: Deadline,
+    *,
+    check: Callable[[ClusterState, Connection], None] | None = None,
+) -> dict[int, Connection | KctlError]:
+    """A connection to each of `addresses` at once; a failure is that key's value. At most LIMIT_S. check: raises what
+    speaks against a broker, by the state that it tells; in any thread."""
     limit = deadline.at_most(LIMIT_S)
     connections = {key: Connection(address, dialer) for key, address in addresses.items()}
 
     def opener(connection: Connection) -> Callable[[], Connection]:
         def run() -> Connection:
-            _open(connection, dialer, limit)
+            state = _open(connection, dialer, limit)
+            if check is not None:
+                check(state, connection)
             return connection
 
         return run

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from kctl import unchanged
 from kctl.deadline import Deadline
 from kctl.errors import KctlError, OutcomeUnknown
 from kctl.leader.election import Election, carry_out, choose, plan_preferred
@@ -81,6 +82,13 @@ def plan_balance(client: ClusterClient, topics: Sequence[str] | None = None) -> 
     after = {r.tp: r.after for r in reorders}
     elections = plan_preferred(state, [_reordered(p, after) for p in chosen])
     return Balance(plan, reorders, elections, _brokers(state, plan))
+
+
+def seen(client: ClusterClient, planned: Balance) -> unchanged.Seen:
+    """The topics that are balanced: their ids, and the replicas of each partition."""
+    names = {tp.topic for tp in (*(r.tp for r in planned.reorders), *(row.tp for row in planned.elections))}
+    ids = dict(zip(planned.plan.cluster.topics, planned.plan.cluster.topic_ids, strict=False))
+    return unchanged.topics(client, names, ids={name: ids.get(name) for name in names}, replicas=True)
 
 
 def _refuse_unfinished(cluster_id: str | None) -> None:

@@ -134,7 +134,8 @@ def test_however_it_is_addressed(run: InProcess, cluster: TestCluster, tmp_path:
     words = {"FIRST": first, "LAST": last, "LOCAL": last.replace("127.0.0.1", "localhost"), "FILE": str(file),
              "ZOOKEEPER": cluster.zookeeper}  # fmt: skip
     options, variables = WAYS[way]
-    line = ["topic", "alter", WORDS["TOPIC"], "--config", "retention.ms=1", *(words.get(each, each) for each in options)]
+    where = [words.get(each, each) for each in options]
+    line = ["topic", "alter", WORDS["TOPIC"], "--config", "retention.ms=1", *where]
     env = {"KCTL_CONFIG": str(config), **variables}
     refused = run(*line, "--yes", env=env)
     assert (refused.code, refused.out, "--confirm-cluster prod" in refused.err) == (4, "", True), str(refused)
@@ -143,7 +144,7 @@ def test_however_it_is_addressed(run: InProcess, cluster: TestCluster, tmp_path:
         assert "cluster id" in refused.err
     confirmed = run(*line, "--yes", "--confirm-cluster", "prod", "--dry-run", env=env)
     assert confirmed.code == 0, str(confirmed)
-    play = run("playbook", "run", str(run.home / "play.yaml"), *line[5:], "--yes", env=env)
+    play = run("playbook", "run", str(run.home / "play.yaml"), *where, "--yes", env=env)
     assert (play.code, play.out, "--confirm-cluster prod" in play.err) == (4, "", True), str(play)
 
 

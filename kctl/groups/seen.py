@@ -1,0 +1,98 @@
+"""What a change of groups was planned from: states, members, committed offsets. See kctl.unchanged.
+
+A classic group's generation is in no answer: state and members stand for it. Newer groups have an epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from kctl.errors import KctlError, NotFound
+from kctl.groups.delete import DeletedGroup, DeletedOffset
+from kctl.groups.describe import describe_groups
+from kctl.groups.model import SHARE, Group
+from kctl.groups.remove_members import RemovedMember
+from kctl.groups.reset import OffsetChange, fetch_commits
+from kctl.model import TopicPartition
+from kctl.unchanged import Facts, Seen, topics
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+Offsets = Mapping[str, Mapping[TopicPartition, "int | None"]]
+
+
+def of_reset(client: ClusterClient, rows: Iterable[OffsetChange]) -> Seen:
+    """The offsets that a reset or an import replaces, and the topics whose logs the new ones lie in."""
+    offsets: dict[str, dict[TopicPartition, int | None]] = {}
+    for row in rows:
+        offsets.setdefault(row.group, {})[TopicPartition(row.topic, row.partition)] = row.old_offset
+    return _offsets(client, offsets).also(topics(client, {tp.topic for known in offsets.values() for tp in known}))
+
+
+def of_deleted_offsets(client: ClusterClient, rows: Iterable[DeletedOffset]) -> Seen:
+    """The offsets that are deleted."""
+    offsets: dict[str, dict[TopicPartition, int | None]] = {}
+    for row in rows:
+        offsets.setdefault(row.group, {})[TopicPartition(row.topic, row.partition)] = row.committed_offset
+    return _offsets(client, offsets)
+
+
+def of_deleted(client: ClusterClient, rows: Iterable[DeletedGroup]) -> Seen:
+    """Groups that are deleted, with all that they have committed."""
+    offsets = {r.group: {TopicPartition(o.topic, o.partition): o.committed_offset for o in r.offsets} for r in rows}
+    return _offsets(client, offsets, whole=True)
+
+
+def of_members(client: ClusterClient, group: str, rows: Iterable[RemovedMember]) -> Seen:
+    """The members that are to leave: one that joined again has another id."""
+    names = {row.member_id: row.group_instance_id or row.client_id for row in rows}
+
+    def look() -> Facts:
+        found = describe_groups(client, [group]).groups.get(group)
+        members = {member.member_id for member in (found.members or () if found is not None else ())}
+        return _present(names, members)
+
+    return Seen(_present(names, names), look)
+
+
+def _present(names: Mapping[str, str], members: Iterable[str]) -> Facts:
+    return {f"member {names[each]} ({each})": {} for each in members if each in names}
+
+
+def _offsets(client: ClusterClient, before: Offsets, *, whole: bool = False) -> Seen:
+    """whole: offsets that were committed for other partitions count as well."""
+    described = describe_groups(client, list(before))
+
+    def look() -> Facts:
+        found = describe_groups(client, list(before))
+        for error in found.failed_groups.values():
+            if not isinstance(error, NotFound):
+                raise error
+        committed = [name for name, group in found.groups.items() if group.type != SHARE]
+        known = {name: group.coordinator for name, group in found.groups.items()}
+        offsets: dict[str, dict[TopicPartition, int | None]] = {name: {} for name in before}
+        for name, commits in fetch_commits(client, committed, known=known).items():
+            if isinstance(commits, KctlError):
+                raise commits
+            offsets[name] = {tp: commit.offset for tp, commit in commits.items()}
+        return _facts(found.groups, offsets, before, whole=whole)
+
+    return Seen(_facts(described.groups, before, before, whole=whole), look)
+
+
+def _facts(groups: Mapping[str, Group], offsets: Offsets, wanted: Offsets, *, whole: bool) -> Facts:
+    found: dict[str, dict[str, object]] = {}
+    for name, partitions in wanted.items():
+        group = groups.get(name)
+        found[f"group {name}"] = {
+            "state": "absent" if group is None else group.state,
+            "epoch": None if group is None else group.epoch,
+            "members": () if group is None else tuple(member.member_id for member in group.members or ()),
+        }
+        if whole:
+            found[f"group {name}"]["number of committed offsets"] = len(offsets[name])
+        for tp in partitions:
+            found[f"the offset of group {name} for {tp}"] = {"committed": offsets[name].get(tp)}
+    return found

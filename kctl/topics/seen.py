@@ -1,0 +1,34 @@
+"""What a change of topics was planned from: ids, numbers of partitions, config values. See kctl.unchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from kctl.configs.change import ChangedConfig
+from kctl.configs.resources import Resource
+from kctl.topics.alter import AlteredTopic
+from kctl.topics.delete import DeletedTopic
+from kctl.unchanged import Seen, topics, values
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+    from kctl.model import ClusterState
+
+
+def of_altered(client: ClusterClient, state: ClusterState, plan: Iterable[AlteredTopic]) -> Seen:
+    """The topics that are altered, and the config values that are replaced. state: of before the plan."""
+    todo = [row for row in plan if row.result == "would alter"]
+    shown = {Resource.topic(row.topic): of_configs(row.config_changes) for row in todo if row.config_changes}
+    return topics(client, [row.topic for row in todo], state=state).also(values(client, shown))
+
+
+def of_configs(rows: Iterable[ChangedConfig]) -> dict[str, tuple[str | None, str | None]]:
+    """The values that are replaced, and where they are set."""
+    return {row.name: (row.before, row.before_source) for row in rows if row.result != "unchanged"}
+
+
+def of_deleted(client: ClusterClient, rows: Iterable[DeletedTopic]) -> Seen:
+    """The topics that are deleted, by the ids that they had when their losses were counted."""
+    ids = {row.topic: row.topic_id for row in rows}
+    return topics(client, ids, ids=ids)

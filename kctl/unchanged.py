@@ -1,0 +1,180 @@
+"""Whether what a plan was made from is still so, right before the plan is carried out.
+
+A question may wait for an hour, and topics, groups and configs go by names: a topic that was deleted and created anew
+meanwhile is another one. A plan's facts are kept as `Seen`; `Seen.check` looks again and refuses when one of them
+differs. Brokers before 2.8 have no topic ids: there the number of partitions is compared, and logs must not have
+become shorter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kctl.errors import ClusterReplaced, KctlError, NotFound, Refused
+from kctl.model import ClusterState, TopicPartition, TopicState
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+    from kctl.configs.resources import Resource
+
+Facts = Mapping[str, Mapping[str, object]]  # object, for example «topic orders» → what is known of it
+
+Shown = tuple["str | None", "str | None"]
+
+TOPIC_ID = "topic id"
+_SHOWN = 3
+
+
+class Grows(int):
+    """A number that only grows: a smaller one is another object's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a plan was made from, and how to look again. An object that is missing in the second look is gone."""
+
+    facts: Facts
+    look: Callable[[], Facts]
+
+    def check(self) -> None:
+        """Raise Refused if an object is not what it was; whatever `look` raises."""
+        try:
+            now = self.look()
+        except ClusterReplaced as exc:
+            raise Refused(exc.message, hint="nothing was changed") from None
+        changes = list(differences(self.facts, now))
+        if changes:
+            more = f"; and {len(changes) - _SHOWN} more changes" if len(changes) > _SHOWN else ""
+            raise Refused(
+                f"changed since it was looked at: {'; '.join(changes[:_SHOWN])}{more}",
+                hint="nothing was changed; the same command again plans from what is there now",
+                details={"changed": changes},
+            )
+
+    def also(self, other: Seen) -> Seen:
+        """Both."""
+        return Seen({**self.facts, **other.facts}, lambda: {**self.look(), **other.look()})
+
+
+def differences(before: Facts, now: Facts) -> Iterable[str]:
+    """A line for each fact that does not hold any more. Pure."""
+    for subject, facts in before.items():
+        if subject not in now:
+            yield f"{subject} does not exist any more"
+            continue
+        for name, value in facts.items():
+            current = now[subject].get(name)
+            if not _holds(value, current):
+                if name == TOPIC_ID:
+                    yield f"{subject} was deleted and created anew (topic id {value}, now {current})"
+                    break
+                yield f"{subject}: {name} was {_text(value)} and is {_text(current)}"
+
+
+def _holds(before: object, now: object) -> bool:
+    if isinstance(before, Grows):
+        return isinstance(now, int) and now >= before
+    return before == now
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "not set"
+    return ",".join(map(str, value)) if isinstance(value, (tuple, list, frozenset)) else str(value)
+
+
+def topics(
+    client: ClusterClient,
+    names: Collection[str],
+    *,
+    state: ClusterState | None = None,
+    ids: Mapping[str, str | None] | None = None,
+    replicas: bool = False,
+) -> Seen:
+    """Topics by their ids. state: has them, if they were looked at before; they are looked at now without.
+
+    ids: those of a plan, which count more than what is found now. replicas: of each partition, count as well.
+    """
+    wanted = sorted(set(names))
+    if not wanted:
+        return Seen({}, dict)
+    before = state if state is not None else client.metadata(wanted)
+
+    def facts(found: ClusterState) -> dict[str, dict[str, object]]:
+        present = [found.topics[name] for name in wanted if name in found.topics and name in before.topics]
+        ends = _log_ends(client, found, [topic for topic in present if before.topics[topic.name].topic_id is None])
+        return {f"topic {t.name}": {**_topic_facts(t, replicas=replicas), **ends.get(t.name, {})} for t in present}
+
+    planned = facts(before)
+    for name, topic_id in (ids or {}).items():
+        if topic_id is not None:
+            planned[f"topic {name}"] = {**planned.get(f"topic {name}", {}), TOPIC_ID: topic_id}
+    return Seen(planned, lambda: facts(client.metadata(wanted)))
+
+
+def _topic_facts(topic: TopicState, *, replicas: bool) -> dict[str, object]:
+    placed = {f"replicas of partition {p.partition}": p.replicas for p in topic.partitions} if replicas else {}
+    return {TOPIC_ID: topic.topic_id, "number of partitions": len(topic.partitions), **placed}
+
+
+def _log_ends(client: ClusterClient, state: ClusterState, found: Iterable[TopicState]) -> dict[str, dict[str, object]]:
+    """Where the logs of topics without an id begin and end; partitions without a leader are left out."""
+    from kctl.lag.collect import read_log_offsets
+
+    partitions = [p.tp for topic in found for p in topic.partitions if not p.offline]
+    if not partitions:
+        return {}
+    logs, _, _ = read_log_offsets(client, partitions, state=state)
+    ends: dict[str, dict[str, object]] = {}
+    for tp, log in logs.items():
+        of_topic = ends.setdefault(tp.topic, {})
+        of_topic[f"start of the log of partition {tp.partition}"] = Grows(log.start)
+        of_topic[f"end of the log of partition {tp.partition}"] = Grows(log.end)
+    return ends
+
+
+def leaderless(client: ClusterClient, state: ClusterState, partitions: Collection[TopicPartition]) -> Seen:
+    """Partitions without a leader, and which of their replicas are on brokers that are up."""
+    names = {tp.topic for tp in partitions}
+    chosen = frozenset(partitions)
+
+    def facts(found: ClusterState) -> dict[str, dict[str, object]]:
+        return {
+            f"partition {p.tp}": {
+                "leader": "none" if p.offline else p.leader,
+                "replicas that are up": tuple(node for node in p.replicas if node in found.brokers),
+            }
+            for topic in found.topics.values()
+            for p in topic.partitions
+            if p.tp in chosen
+        }
+
+    return topics(client, names, state=state).also(Seen(facts(state), lambda: facts(client.metadata(names))))
+
+
+def values(client: ClusterClient, shown: Mapping[Resource, Mapping[str, Shown]]) -> Seen:
+    """Config values that were shown: resource → name → the value that held and where it is set. Of a sensitive config
+    only where it is set is known."""
+    from kctl.configs.describe import describe_each
+
+    def look() -> Facts:
+        found: dict[str, dict[str, object]] = {}
+        names = {name for known in shown.values() for name in known}
+        for resource, entries in (describe_each(client, list(shown), names=names) if shown else {}).items():
+            if isinstance(entries, NotFound):
+                continue
+            if isinstance(entries, KctlError):
+                raise entries
+            now = {c.name: (c.value, c.source.value if c.source else None) for c in entries}
+            found |= facts_of(resource, {name: now.get(name, (None, None)) for name in shown[resource]})
+        return found
+
+    def facts_of(resource: Resource, known: Mapping[str, Shown]) -> dict[str, dict[str, object]]:
+        return {f"{name} of {resource}": {"value": value, "place": source} for name, (value, source) in known.items()}
+
+    before: dict[str, dict[str, object]] = {}
+    for resource, known in shown.items():
+        before |= facts_of(resource, known)
+    return Seen(before, look)
