@@ -56,6 +56,7 @@ def command(
     idempotence: produce_options.Idempotence = None,
     on_bad_line: produce_options.AtBadLine = OnBadLine.STOP,
     failed_file: produce_options.FailedFile = None,
+    quiet: produce_options.Quiet = False,
     dry_run: produce_options.DryRun = False,
 ) -> None:
     """Write lines of stdin or files to a topic, or made values, and report how many were acknowledged.
@@ -72,7 +73,7 @@ def command(
     separators = (headers_delimiter, headers_separator, headers_key_separator)
     lines = LineOptions(
         format_, key, key_separator, _headers(header), separators if parse_headers else None, null_marker,
-        _moment(timestamp), partition, repartition, template, size,
+        _moment(timestamp), partition, repartition, template, size, on_bad_line is OnBadLine.ACCEPT,
     )  # fmt: skip
     lines.check(files=bool(file))
     files = [] if lines.made else file or [_STDIN]
@@ -89,17 +90,20 @@ def command(
         per_s=parse_record_rate(rate) if rate else None,
         skip_bad_lines=on_bad_line is OnBadLine.SKIP,
     )
+    encoded = format_ is not Format.TEXT
     if dry_run:
-        _check(inv, files, options, line_parser(lines), encoded=format_ is not Format.TEXT)
+        _check(inv, files, options, line_parser(lines), encoded=encoded, quiet=quiet)
     else:
-        _produce(inv, files, options, line_parser(lines), failed_file, encoded=format_ is not Format.TEXT)
+        _produce(inv, files, options, line_parser(lines), failed_file, encoded=encoded, quiet=quiet)
 
 
 def _typed_in(files: list[Path]) -> bool:
     return _STDIN in files and sys.stdin.isatty()
 
 
-def _check(inv: Invocation, files: list[Path], options: ProduceOptions, parse: Parse | None, *, encoded: bool) -> None:
+def _check(
+    inv: Invocation, files: list[Path], options: ProduceOptions, parse: Parse | None, *, encoded: bool, quiet: bool
+) -> None:
     from kctl.records.destination import check_topic, shortage
     from kctl.records.produce_check import check_lines, check_right_to_write
 
@@ -110,9 +114,9 @@ def _check(inv: Invocation, files: list[Path], options: ProduceOptions, parse: P
         check_right_to_write(client, options.topic)
         lacking = shortage(client, options.topic)
     supply = _supply(files, options, destination, encoded=encoded)
-    with checked(terminal=_typed_in(files)) as progress:
+    with checked(terminal=_typed_in(files), quiet=quiet) as progress:
         found = check_lines(destination, options, supply, parse, progress=progress)
-    report_check(inv, found, options, lacking)
+    report_check(inv, found, options, lacking, quiet=quiet)
 
 
 def _produce(
@@ -123,6 +127,7 @@ def _produce(
     failed_file: Path | None,
     *,
     encoded: bool,
+    quiet: bool,
 ) -> None:
     from kctl.records.destination import check_topic
     from kctl.records.produce import Producing
@@ -141,16 +146,16 @@ def _produce(
         inv.confirm_protected(question, target=client.target)
         run = Producing(
             client, destination, options, _supply(files, options, destination, encoded=encoded), parse,
-            progress=stack.enter_context(speed(terminal=_typed_in(files))),
+            progress=stack.enter_context(speed(terminal=_typed_in(files), quiet=quiet)),
         )  # fmt: skip
         run.prepare()
-        if _typed_in(files):
+        if _typed_in(files) and not quiet:
             output.note("one record for each line; Ctrl-D ends")
         with told_when_interrupted(run.interrupt):
             result = run.run()
             not_kept = None if lost_file is None else _keep(lost_file, run)
         cause = _cause(client, result)
-    _tell(inv, run, cause, not_kept)
+    _tell(inv, run, cause, not_kept, quiet=quiet)
 
 
 def _cause(client: ClusterClient, result: ProduceResult) -> str | None:
@@ -166,11 +171,11 @@ def _cause(client: ClusterClient, result: ProduceResult) -> str | None:
         return None
 
 
-def _tell(inv: Invocation, run: Producing, cause: str | None, not_kept: KctlError | None) -> None:
+def _tell(inv: Invocation, run: Producing, cause: str | None, not_kept: KctlError | None, *, quiet: bool) -> None:
     """The account, whatever is pressed meanwhile; then what ended the run unexpectedly."""
     try:
         with told_when_interrupted(run.interrupt):
-            report(inv, run.result, run.cause, cause, not_kept)
+            report(inv, run.result, run.cause, cause, not_kept, quiet=quiet)
     except KctlError:
         if run.unexpected is None:
             raise
@@ -194,7 +199,13 @@ def _supply(files: list[Path], options: ProduceOptions, destination: Destination
     from kctl.records.destination import longest_line
     from kctl.records.produce_input import Endless, Lines
 
-    return Lines(files, longest_line(destination, options, encoded=encoded)) if files else Endless()
+    if not files:
+        return Endless()
+    return Lines(files, longest_line(destination, options, encoded=encoded), on_mark=_note_mark)
+
+
+def _note_mark(name: str) -> None:
+    output.note(f"{name} begins with a byte order mark, which is not a part of its first record")
 
 
 def _headers(given: list[str] | None) -> Headers:

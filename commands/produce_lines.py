@@ -19,7 +19,7 @@ _SEPARATORS = ("--headers-delimiter", "--headers-separator", "--headers-key-sepa
 @dataclass(frozen=True, slots=True)
 class LineOptions:
     """What of the options concerns a line. headers_separators: behind the headers, between two, within one; None: lines
-    have none. template, size: values are made, and no line is read."""
+    have none. template, size: values are made, and no line is read. accept_missing: as TextFormat has it."""
 
     format: Format
     key: str | None
@@ -32,6 +32,7 @@ class LineOptions:
     repartition: bool
     template: str | None
     size: str | None
+    accept_missing: bool = False
 
     @property
     def made(self) -> bool:
@@ -88,7 +89,7 @@ def _json(options: LineOptions) -> Parse:
 
 def _text(options: LineOptions) -> Parse | None:
     from kctl.records.lines import parse_separator
-    from kctl.records.produce_text import TextFormat, text_parser
+    from kctl.records.produce_text import TextFormat, check_separators, text_parser
 
     if options.key is not None and options.key_separator is not None:
         raise UsageError("--key and --key-separator are two different keys")
@@ -106,7 +107,9 @@ def _text(options: LineOptions) -> Parse | None:
         headers=options.headers,
         timestamp_ms=options.timestamp_ms,
         partition=options.partition,
+        accept_missing=options.accept_missing,
     )
+    check_separators(how)
     if how.plain:
         return None
     parse = text_parser(how)

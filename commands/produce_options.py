@@ -41,6 +41,7 @@ class OnBadLine(str, Enum):
 
     STOP = "stop"
     SKIP = "skip"
+    ACCEPT = "accept"  # Kafka's ignore.error: what is missing is null
 
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC")]
@@ -78,7 +79,11 @@ WithCompression = Annotated[
     Compression, typer.Option("--compression-codec", "--compression", help="Codec of the batches.")
 ]
 Idempotence = Annotated[bool | None, typer.Option(help="No duplicates after retries; on unless --acks says otherwise.")]
-AtBadLine = Annotated[OnBadLine, typer.Option(help="What to do at a line that cannot be a record.")]
+AtBadLine = Annotated[
+    OnBadLine,
+    typer.Option(help="At a line that cannot be a record: stop, skip it, or accept a missing separator (null key)."),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing if every record is acknowledged.")]
 FailedFile = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Where to keep what is not acknowledged, for --format json.")
 ]

@@ -23,9 +23,9 @@ _MAX_NAMED = 80  # characters; -o json has all
 
 
 @contextmanager
-def speed(*, terminal: bool) -> Iterator[Callable[[ProduceResult], None] | None]:
+def speed(*, terminal: bool, quiet: bool) -> Iterator[Callable[[ProduceResult], None] | None]:
     """What to call now and then: shows how many records were sent and how fast, where lines are not typed in."""
-    if terminal:
+    if terminal or quiet:
         yield None
         return
     started = time.monotonic()
@@ -44,10 +44,11 @@ def speed(*, terminal: bool) -> Iterator[Callable[[ProduceResult], None] | None]
 
 
 @contextmanager
-def checked(*, terminal: bool) -> Iterator[Callable[[ProduceCheck], None] | None]:
+def checked(*, terminal: bool, quiet: bool) -> Iterator[Callable[[ProduceCheck], None] | None]:
     """What to call now and then: shows how many lines were checked, where they are not typed in."""
-    if terminal:
-        output.note("one record for each line; Ctrl-D ends")
+    if terminal or quiet:
+        if not quiet:
+            output.note("one record for each line; Ctrl-D ends")
         yield None
         return
     with output.progress("no line checked yet") as bar:
@@ -60,17 +61,20 @@ def report(
     error: KctlError | None,
     shortage: str | None,
     not_kept: KctlError | None,
+    *,
+    quiet: bool = False,
 ) -> None:
     """Emit the result; raise when not everything was acknowledged.
 
-    error: what stopped the sending. shortage: why brokers may have refused, as a hint. not_kept: why what was not
-    acknowledged is not in the file for it.
+    quiet: emit it only then. error: what stopped the sending. shortage: why brokers may have refused, as a hint.
+    not_kept: why what was not acknowledged is not in the file for it.
     """
     shown = jsonable(result) | {
         "not_acknowledged": spans(result.not_acknowledged),
         "partitions": _rows(result.partitions),
     }
-    inv.emit(shown, [Table(_columns(result), [shown])])
+    if not quiet or not _all_written(result):
+        inv.emit(shown, [Table(_columns(result), [shown])])
     if result.failed_file and not_kept is None:
         output.note(f"{counted(len(result.not_acknowledged), 'record')} not acknowledged: {result.failed_file}")
     if result.skipped:
@@ -84,10 +88,15 @@ def report(
         if not_kept is not None:
             output.warn(not_kept.message)
         raise KeyboardInterrupt
-    if not result.complete or (result.bad_line and not result.skipped):
+    if not _all_written(result):
         raise _failure(result, error, shortage, not_kept)
     if not_kept is not None:
         raise not_kept
+
+
+def _all_written(result: ProduceResult) -> bool:
+    """Whether every line is a record that was acknowledged, or was skipped as asked."""
+    return result.complete and (not result.bad_line or bool(result.skipped))
 
 
 def _columns(result: ProduceResult) -> list[Column]:
@@ -152,14 +161,17 @@ def _hint(result: ProduceResult, error: KctlError | None, shortage: str | None) 
     return "; ".join(said)
 
 
-def report_check(inv: Invocation, found: ProduceCheck, options: ProduceOptions, shortage: str | None) -> None:
+def report_check(
+    inv: Invocation, found: ProduceCheck, options: ProduceOptions, shortage: str | None, *, quiet: bool = False
+) -> None:
     """Emit what a run would write; raise when some lines can be no record, or the cluster would not take them now.
 
     shortage: what the cluster lacks for acks=all, in words.
     """
     shown = jsonable(found)
-    inv.emit(shown, [Table(_check_columns(), [shown])])
-    if found.max_batch_bytes is None or options.compression != "none":
+    if not quiet or found.bad_line_count or shortage:
+        inv.emit(shown, [Table(_check_columns(), [shown])])
+    if not quiet and (found.max_batch_bytes is None or options.compression != "none"):
         why = "compressed" if options.compression != "none" else "its max.message.bytes may not be read"
         output.note(f"whether each record is small enough only the broker knows: {why}")
     if found.bad_line_count:

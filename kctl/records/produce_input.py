@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
@@ -13,6 +14,9 @@ from typing import Protocol
 from kctl.errors import InvalidFile, NotFound, UsageError
 
 _CHUNK = 256 * 1024
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_MARKS = (codecs.BOM_UTF8, *_UTF16)
+_MARK_LOOK = 4  # bytes: a UTF-16 mark and one character
 
 
 class Supply(Protocol):
@@ -41,21 +45,28 @@ class Supply(Protocol):
 
 
 class Lines:
-    """The lines of some files, one file after the other; only «\\n» ends a line, and the last may lack it.
+    """The lines of some files, one file after the other. A line ends with LF, CR or CRLF, as for Java's readLine, and
+    the last one may lack its end. A UTF-8 byte order mark at the start of a file is left out.
 
     A line longer than max_bytes is cut behind the first byte too many, so that it takes no more memory than that.
     """
 
-    def __init__(self, files: Sequence[Path], max_bytes: int) -> None:
+    def __init__(
+        self, files: Sequence[Path], max_bytes: int, *, on_mark: Callable[[str], None] = lambda _name: None
+    ) -> None:
+        """on_mark: called with the name of a file that begins with a byte order mark."""
         self.lines: list[bytes] = []
         self.at = 0
         self.number = 1  # of lines[at]
+        self._on_mark = on_mark
         self.max_bytes = max_bytes
         self._files = list(files)
         self._begun: list[tuple[int, Path]] = []  # the number of each file's first line
         self._rest: list[bytes] = []  # of a line whose end has not been read
         self._rest_bytes = 0
         self._fd: int | None = None
+        self._start = b""  # the first bytes of a file, while they may be a part of a byte order mark
+        self._at_start = self._after_cr = False
         self._next_file()
 
     @property
@@ -81,18 +92,56 @@ class Lines:
         except OSError as exc:
             raise InvalidFile(f"cannot read {self._begun[-1][1]}: {exc.strerror}") from None
         self.at = 0
-        if not data:
-            self.lines = [self._taken_rest()] if self._rest else []
-            following = self.number + len(self.lines)
-            self._next_file(following)
+        self._take(data)
+
+    def _take(self, data: bytes) -> None:
+        """Divide what was read into lines; nothing was read at the end of a file."""
+        ended = not data
+        if self._at_start:
+            data = self._without_mark(data)
+        if self._after_cr and data:
+            data = data.removeprefix(b"\n")  # of a CRLF that was read in two pieces
+            self._after_cr = False
+        lines = self._divided(data) if data else []
+        if ended:
+            if self._rest:
+                lines.append(self._taken_rest())
+            self.lines = lines
+            self._next_file(self.number + len(lines))
             return
-        *whole, last = data.split(b"\n")
-        if whole and self._rest:
-            self._keep(whole[0])
-            whole[0] = self._taken_rest()
+        self.lines = lines
+
+    def _divided(self, data: bytes) -> list[bytes]:
+        """The lines that end in `data`; what follows the last end is kept for the next piece."""
+        if b"\r" not in data:
+            *lines, last = data.split(b"\n")
+        else:
+            lines = data.splitlines()  # of bytes: LF, CR and CRLF, nothing else
+            self._after_cr = data.endswith(b"\r")
+            last = b"" if data.endswith((b"\n", b"\r")) else lines.pop()
+        if lines and self._rest:
+            self._keep(lines[0])
+            lines[0] = self._taken_rest()
         if last:
             self._keep(last)
-        self.lines = whole
+        return lines
+
+    def _without_mark(self, data: bytes) -> bytes:
+        """Raises InvalidFile for UTF-16, whose lines and separators nobody would find."""
+        start = self._start + data
+        self._start = b""
+        if data and len(start) < _MARK_LOOK and any(mark.startswith(start[: len(mark)]) for mark in _MARKS):
+            self._start = start
+            return b""
+        self._at_start = False
+        path = self._begun[-1][1]
+        name = "stdin" if str(path) == "-" else str(path)
+        if start.startswith(_UTF16) and b"\0" in start[2:_MARK_LOOK]:
+            raise InvalidFile(f"{name} is UTF-16", hint="convert it first: iconv -f UTF-16 -t UTF-8")
+        if start.startswith(codecs.BOM_UTF8):
+            self._on_mark(name)
+            return start[len(codecs.BOM_UTF8) :]
+        return start
 
     def _keep(self, piece: bytes) -> None:
         room = self.max_bytes + 1 - self._rest_bytes
@@ -111,6 +160,7 @@ class Lines:
             path = self._files.pop(0)
             self._begun.append((number, path))
             self._fd = sys.stdin.fileno() if str(path) == "-" else _opened(path)
+            self._start, self._at_start, self._after_cr = b"", True, False
 
     def where(self, number: int) -> str:
         """«line 3», and of which file when there are several."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -18,8 +19,11 @@ Decode = Callable[[bytes], bytes]
 
 @dataclass(frozen=True, slots=True)
 class TextFormat:
-    """How a line is divided. key: of every record, when lines have none. Separators as bytes, None for «there are
-    none»; null_marker: the text that stands for null. encoding: text, hex or base64 (of keys and values)."""
+    """How a line is divided. key: of every record, when lines have none. Separators as bytes, None for "there are
+    none"; null_marker: the text that stands for null. encoding: text, hex or base64 (of keys and values).
+
+    accept_missing: a line without a separator is a record without what would stand before it, and a header without
+    its separator has no value (Kafka's ignore.error)."""
 
     encoding: str = "text"
     key_separator: bytes | None = None
@@ -32,6 +36,7 @@ class TextFormat:
     headers: Headers = ()
     timestamp_ms: int | None = None
     partition: int | None = None
+    accept_missing: bool = False
 
     @property
     def plain(self) -> bool:
@@ -50,44 +55,73 @@ def parse_header(text: str) -> tuple[bytes, bytes | None]:
     return name.encode("utf-8", "surrogateescape"), value.encode("utf-8", "surrogateescape")
 
 
+def check_separators(how: TextFormat) -> None:
+    """Raise UsageError for two that are the same text, as Kafka's console producer does (LineMessageReader)."""
+    headers = {
+        "--headers-delimiter": how.headers_delimiter,
+        "--headers-separator": how.headers_separator,
+        "--headers-key-separator": how.headers_key_separator,
+    }
+    in_use = headers if how.parse_headers else {}
+    pairs = list(itertools.combinations(in_use.items(), 2))
+    if how.null_marker is not None:
+        marker = ("--null-marker", how.null_marker)
+        keys = {} if how.key_separator is None else {"--key-separator": how.key_separator}
+        pairs += [(marker, each) for each in (*keys.items(), *in_use.items())]
+    for (name, text), (other, other_text) in pairs:
+        if text == other_text:
+            raise UsageError(f"{name} and {other} are both {_shown(text)}", hint="choose two different texts")
+
+
 def text_parser(how: TextFormat) -> Callable[[bytes], Outgoing]:
-    """What makes a record of a line. It raises Unfit."""
+    """Return a function that makes a record of a line, or raises Unfit."""
     decode = _DECODERS[how.encoding]
     marker = how.null_marker
 
     def parse(line: bytes) -> Outgoing:
         headers = how.headers
         if how.parse_headers:
-            before, found, line = line.partition(how.headers_delimiter)
-            if not found:
-                raise Unfit(f"has no headers delimiter {_shown(how.headers_delimiter)}")
-            if before != marker:
+            before, line = _divided(line, how.headers_delimiter, "headers delimiter", how)
+            if before is not None and before != marker:
                 headers += _headers(before, how)
         key = how.key
         if how.key_separator is not None:
-            text, found, line = line.partition(how.key_separator)
-            if not found:
-                raise Unfit(f"has no key separator {_shown(how.key_separator)}")
-            key = None if text == marker else decode(text)
+            text, line = _divided(line, how.key_separator, "key separator", how)
+            key = None if text is None or text == marker else decode(text)
         value = None if line == marker else decode(line)
         return Outgoing(key, value, headers, how.timestamp_ms, how.partition)
 
     return parse
 
 
+def _divided(line: bytes, separator: bytes, name: str, how: TextFormat) -> tuple[bytes | None, bytes]:
+    """The text before the separator (None without one), and the rest."""
+    before, separator_there, rest = line.partition(separator)
+    if separator_there:
+        return before, rest
+    if how.accept_missing:
+        return None, line
+    raise Unfit(f"has no {name} {_shown(separator)}")
+
+
 def _headers(text: bytes, how: TextFormat) -> Headers:
-    """An empty text is no header at all."""
-    found: list[tuple[bytes, bytes | None]] = []
-    for part in text.split(how.headers_separator) if text else ():
+    """Headers in order. An empty text is no header at all; separators at the end count for nothing, as in Java."""
+    parsed: list[tuple[bytes, bytes | None]] = []
+    parts = text.split(how.headers_separator) if text else []
+    while parts and not parts[-1]:
+        parts.pop()
+    for part in parts:
         name, between, value = part.partition(how.headers_key_separator)
-        if not between:
+        if not between and not how.accept_missing:
             raise Unfit(f"has a header without {_shown(how.headers_key_separator)}: {_shown(part)}")
+        if between and name == how.null_marker:
+            raise Unfit(f"has a header whose name is the null marker {_shown(name)}; a name cannot be null")
         try:
             name.decode()
         except UnicodeDecodeError:
             raise Unfit("has a header whose name is not UTF-8") from None
-        found.append((name, None if value == how.null_marker else value))
-    return tuple(found)
+        parsed.append((name, None if not between or value == how.null_marker else value))
+    return tuple(parsed)
 
 
 def _shown(data: bytes) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from console_lines import DATA
 from kctl.errors import AlreadyExists, InvalidFile, NotFound, UsageError
-from kctl.records import partitioner
+from kctl.records import partitioner, produce_input
 from kctl.records.lost_file import LostFile
 from kctl.records.outgoing import Outgoing, Unfit
 from kctl.records.pace import Pace, parse_record_rate
@@ -18,7 +20,7 @@ from kctl.records.produce_input import Lines, check_files
 from kctl.records.produce_json import json_line, json_parser
 from kctl.records.produce_options import Lost
 from kctl.records.produce_template import MAX_RANDOM, random_text, template
-from kctl.records.produce_text import TextFormat, parse_header, text_parser
+from kctl.records.produce_text import TextFormat, check_separators, parse_header, text_parser
 
 
 def _all(lines: Lines) -> list[tuple[int, bytes]]:
@@ -39,7 +41,17 @@ def _all(lines: Lines) -> list[tuple[int, bytes]]:
         ([b"a\nb\n"], [b"a", b"b"]),
         ([b"a\nb"], [b"a", b"b"]),
         ([b"\n\n"], [b"", b""]),
-        ([b"a\r\n"], [b"a\r"]),  # only a newline ends a line
+        ([b"a\r\nb\rc\n\rd"], [b"a", b"b", b"c", b"", b"d"]),
+        ([b"a\x0b\x0c\x1c\x85\xe2\x80\xa8\n"], [b"a\x0b\x0c\x1c\x85\xe2\x80\xa8"]),  # str.splitlines has more
+        ([b"a\r", b"\nb"], [b"a", b"", b"b"]),  # two files
+        ([b"x" * 262_143 + b"\r\ny\r\n"], [b"x" * 262_143, b"y"]),  # CR and LF in two reads
+        ([b"x" * 262_143 + b"\ry"], [b"x" * 262_143, b"y"]),
+        ([b"x" * 262_143 + b"\r"], [b"x" * 262_143]),
+        ([b"\xef\xbb\xbfa\n\xef\xbb\xbfb", b"\xef\xbb\xbfc"], [b"a", b"\xef\xbb\xbfb", b"c"]),
+        ([b"\xef\xbb\xbf"], []),
+        ([b"\xef\xbb"], [b"\xef\xbb"]),
+        ([b"\xff\xfe"], [b"\xff\xfe"]),
+        ([b"\xff\xfea\n"], [b"\xff\xfea"]),
         ([b"\xff\x00\n"], [b"\xff\x00"]),
         ([b"a\nb", b"", b"c\n"], [b"a", b"b", b"c"]),
         (
@@ -55,6 +67,66 @@ def test_lines_of_files(tmp_path: Path, contents: list[bytes], expected: list[by
     for path, data in zip(files, contents, strict=True):
         path.write_bytes(data)
     assert _all(Lines(files, 600_000)) == list(enumerate(expected, 1))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_what_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(produce_input, "_CHUNK", size)
+    marked: list[str] = []
+    (tmp_path / "a").write_bytes(b"\xef\xbb\xbfone\r\n\r\ntwo\rthree\n\rfour\r\n")
+    lines = Lines([tmp_path / "a"], 100, on_mark=marked.append)
+    assert [line for _, line in _all(lines)] == [b"one", b"", b"two", b"three", b"", b"four"]
+    assert marked == [str(tmp_path / "a")]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_is_refused(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "a").write_bytes("\ufeffk:v\n".encode(encoding))
+    with pytest.raises(InvalidFile, match="is UTF-16"):
+        _all(Lines([tmp_path / "a"], 100))
+
+
+_NAMES = {"key.separator": "key_separator", "null.marker": "null_marker", "headers.delimiter": "headers_delimiter",
+          "headers.separator": "headers_separator", "headers.key.separator": "headers_key_separator"}  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "rows"), json.loads(DATA.read_bytes()), ids=lambda each: "")
+def test_lines_as_javas_console_producer_reads_them(tmp_path: Path, options: dict[str, str], rows: list[Any]) -> None:
+    """Deliberate differences: a byte order mark is left out, headers may be empty, and the separator of headers is no
+    regular expression."""
+    given: dict[str, Any] = {_NAMES[name]: text.encode() for name, text in options.items() if name in _NAMES}
+    if "headers_separator" in given:
+        given["headers_separator"] = given["headers_separator"].removeprefix(b"\\")
+    if "parse.key" in options:
+        given.setdefault("key_separator", b"\t")
+    how = TextFormat(
+        **given, parse_headers="parse.headers" in options, accept_missing=options.get("ignore.error") == "true"
+    )
+    for text, records, error in rows:
+        if error is not None and error.endswith("may not be equal"):
+            # Java's key separator is a tab even where lines have no keys.
+            if "\t" not in options.get("null.marker", ""):
+                with pytest.raises(UsageError, match="are both"):
+                    check_separators(how)
+            continue
+        check_separators(how)
+        if "parse.headers" in options and text.startswith("\t"):
+            continue  # an empty text before the delimiter: no header, where Java refuses it
+        (tmp_path / "a").write_text(text, newline="")
+        parse, made, why = text_parser(how), [], None
+        for _, line in _all(Lines([tmp_path / "a"], 100)):
+            try:
+                made.append(parse(line))
+            except Unfit as exc:
+                why = exc
+                break
+        shown = [[_text(r.key), _text(r.value), [[_text(n), _text(v)] for n, v in r.headers]] for r in made]
+        without_mark = json.loads(json.dumps(records).replace("\\ufeff", ""))
+        assert (shown, why is None) == (without_mark, error is None), (options, text, str(why))
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode()
 
 
 def test_a_line_of_several_files_is_named_with_its_file(tmp_path: Path) -> None:
