@@ -1,14 +1,14 @@
 """Decoders of keys and values: bytes into what JSON can hold. Built-in ones by name, others by entry point.
 
 A package adds one under the entry point group `kctl.decoders`: a function that takes DecoderSettings and gives a
-ValueDecoder. That gets the bytes (never null), the topic and «key» or «value», and gives what JSON can hold; any
-exception of it says why the bytes are none of its kind: the record is then shown as it is, and counted.
+ValueDecoder. That gets the bytes (never null), the topic and "key" or "value", and gives what JSON can hold; any
+exception of it says why the bytes are none of its kind: the record is then shown as it is, and counted. A decoder with
+the attribute `takes_headers` gets the record's headers as well.
 """
 
 from __future__ import annotations
 
 import base64
-import json
 import math
 import struct
 from collections.abc import Callable
@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kctl.errors import KctlError, NotSupported, UsageError
+from kctl.records.json_value import parse_json
 from kctl.records.record import Record
 from kctl.segment.batch import NO_SEQUENCE
 from kctl.segment.record import Record as LogRecord
@@ -26,17 +27,29 @@ GROUP = "kctl.decoders"  # of entry points
 UTF8 = "utf-8"
 _LONGEST_REASON = 200
 
-ValueDecoder = Callable[[bytes, str, str], Any]
+ValueDecoder = Callable[..., Any]  # data, topic, part; see above
 RecordDecoder = Callable[[Record], Shown]
 
 
 @dataclass(frozen=True, slots=True)
 class DecoderSettings:
-    """What a decoder may need. schema_registry: a URL; registry_user_info: «user:password» for it."""
+    """What a decoder may need.
+
+    schema_registry: a URL, or several with commas; registry_user_info: "user:password" for it, or registry_token;
+    registry_ca, _cert, _key: PEM files. timeout_s: for all that one schema needs. schema_id_size: "4" or "8" bytes of
+    an id in front of the data, or "auto".
+    """
 
     schema_registry: str | None = None
     registry_user_info: str | None = field(default=None, repr=False)
     timeout_s: float = 30.0
+    registry_token: str | None = field(default=None, repr=False)
+    registry_ca: str | None = None
+    registry_cert: str | None = None
+    registry_key: str | None = None
+    registry_key_password: str | None = field(default=None, repr=False)
+    registry_check_hostname: bool = True
+    schema_id_size: str = "auto"
 
 
 Factory = Callable[[DecoderSettings], ValueDecoder]
@@ -59,11 +72,7 @@ def _text(data: bytes, _topic: str, _part: str) -> str:
 
 
 def _json(data: bytes, _topic: str, _part: str) -> Any:
-    return json.loads(data, parse_constant=_no_constant)
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
+    return parse_json(data)
 
 
 def _number(name: str, layout: str) -> Factory:
@@ -79,10 +88,13 @@ def _number(name: str, layout: str) -> Factory:
     return lambda _settings: decode
 
 
-def _avro(settings: DecoderSettings) -> ValueDecoder:
-    from kctl.records.avro import avro_decoder
+def _registry(name: str) -> Factory:
+    def make(settings: DecoderSettings) -> ValueDecoder:
+        from kctl.records.registry_decoder import registry_decoder
 
-    return avro_decoder(settings)
+        return registry_decoder(name, settings)
+
+    return make
 
 
 BUILT_IN: dict[str, Factory] = {
@@ -95,7 +107,7 @@ BUILT_IN: dict[str, Factory] = {
     "long": _number("long", ">q"),
     "float": _number("float", ">f"),
     "double": _number("double", ">d"),
-    "avro": _avro,
+    **{name: _registry(name) for name in ("avro", "protobuf", "json-schema", "registry")},
 }
 
 
@@ -166,19 +178,21 @@ class _Parts:
         self._key, self._value = key, value
 
     def __call__(self, record: Record) -> Shown:
-        key = _decoded(record.key, self._key, record.topic, "key")
-        value = _decoded(record.value, self._value, record.topic, "value")
+        key = _decoded(record, record.key, self._key, "key")
+        value = _decoded(record, record.value, self._value, "value")
         return Shown(key[0], key[1], value[0], value[1], key[2] or value[2])
 
 
 def _decoded(
-    data: bytes | None, decoder: tuple[str, ValueDecoder] | None, topic: str, part: str
+    record: Record, data: bytes | None, decoder: tuple[str, ValueDecoder] | None, part: str
 ) -> tuple[Any, str | None, str | None]:
     """(what to show, its encoding, why it could not be decoded)."""
     if data is None or decoder is None:
         return *as_is(data), None
+    name, decode = decoder
+    more = (record.headers,) if getattr(decode, "takes_headers", False) else ()
     try:
-        return decoder[1](data, topic, part), decoder[0], None
+        return decode(data, record.topic, part, *more), name, None
     except KctlError:
         raise  # not the record's fault: the registry cannot be asked
     except Exception as exc:  # noqa: BLE001 - a decoder may raise anything; that is how it says no

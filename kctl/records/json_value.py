@@ -1,0 +1,47 @@
+"""JSON of strangers: strict, and not nested deeper than what shows it can go."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+_DEEPEST = 200  # levels
+
+
+def parse_json(data: bytes) -> Any:
+    """Raises ValueError for what is no JSON, NaN and infinity included, and for what is nested too deeply."""
+    try:
+        value = json.loads(data, parse_constant=_no_constant, parse_float=_finite)
+    except RecursionError:
+        raise ValueError(f"it is nested more than {_DEEPEST} deep") from None
+    # Counting is quick; only what has many brackets is walked through.
+    if data.count(b"[") + data.count(b"{") > _DEEPEST and _too_deep(value):
+        raise ValueError(f"it is nested more than {_DEEPEST} deep")
+    return value
+
+
+def _too_deep(value: Any) -> bool:
+    level: list[Any] = [value]
+    for _ in range(_DEEPEST + 1):
+        level = [
+            inner
+            for each in level
+            if isinstance(each, (dict, list))
+            for inner in (each.values() if isinstance(each, dict) else each)
+            if isinstance(inner, (dict, list))
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"the number {text[:40]} is too large")
+    return value
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,94 @@
+"""Which schema a key or value was written with: an id or GUID in front of the data, or in a header of the record.
+
+    in front    0, id (4 bytes)         Confluent's serializers, Apicurio's since 3
+                0, id (8 bytes)         Apicurio's before 3, and its Legacy8ByteIdHandler
+                1, GUID (16 bytes)      Confluent's, when told so
+    headers     __key_schema_id, __value_schema_id        either of the first and the last (Confluent 8)
+                apicurio.value.globalId, .contentId (8 bytes), apicurio.key. …
+
+With Protobuf, Confluent's id is followed by the indexes of the message, wherever the id stands.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from enum import Enum
+from typing import NamedTuple
+from uuid import UUID
+
+_MAGIC_ID, _MAGIC_GUID = 0, 1
+_GUID_BYTES = 16
+_CONFLUENT_HEADER = "__{part}_schema_id"
+_APICURIO_HEADERS = {"apicurio.{part}.globalId": True, "apicurio.{part}.contentId": False}  # whether it is global
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+
+class IdSize(str, Enum):
+    """How many bytes an id in front of the data has. auto: 8 where the first 4 are zero, which no id is."""
+
+    AUTO = "auto"
+    FOUR = "4"
+    EIGHT = "8"
+
+
+class SchemaId(NamedTuple):
+    """number: an id; guid: instead of one. is_global: an Apicurio global id (None: whatever the registry takes)."""
+
+    number: int | None
+    guid: UUID | None = None
+    is_global: bool | None = None
+
+    def __str__(self) -> str:
+        if self.guid is not None:
+            return str(self.guid)
+        kind = {None: "", True: "global id ", False: "content id "}[self.is_global]
+        return f"{kind}{self.number}"
+
+
+class Framed(NamedTuple):
+    """Data without its id. header_rest: what follows the id where it stands in Confluent's header (the indexes of a
+    Protobuf message). apicurio: the id stands in one of Apicurio's headers."""
+
+    schema_id: SchemaId
+    data: bytes
+    header_rest: bytes | None = None
+    apicurio: bool = False
+
+
+def find_schema_id(data: bytes, part: str, headers: Headers, size: IdSize) -> Framed:
+    """part: "key" or "value". Raises ValueError for data without an id."""
+    confluent = _last(headers, _CONFLUENT_HEADER.format(part=part))
+    if confluent is not None:
+        schema_id, rest = _leading_id(confluent, IdSize.FOUR, f"the header {_CONFLUENT_HEADER.format(part=part)}")
+        return Framed(schema_id, data, header_rest=rest)
+    for name, is_global in _APICURIO_HEADERS.items():
+        value = _last(headers, name.format(part=part))
+        if value is not None:
+            if len(value) != 8:
+                raise ValueError(f"the header {name.format(part=part)} has {len(value)} bytes, not 8")
+            return Framed(SchemaId(int.from_bytes(value, "big", signed=True), is_global=is_global), data, apicurio=True)
+    schema_id, rest = _leading_id(data, size, "it")
+    return Framed(schema_id, rest)
+
+
+def _last(headers: Headers, name: str) -> bytes | None:
+    """The value of the last header of a name, as Java's lastHeader has it."""
+    return next((value for key, value in reversed(headers) if key == name), None)
+
+
+def _leading_id(data: bytes, size: IdSize, what: str) -> tuple[SchemaId, bytes]:
+    magic = data[0] if data else None
+    if magic == _MAGIC_GUID and len(data) > _GUID_BYTES:
+        return SchemaId(None, UUID(bytes=data[1 : 1 + _GUID_BYTES])), data[1 + _GUID_BYTES :]
+    if magic == _MAGIC_ID:
+        eight = size is IdSize.EIGHT or (size is IdSize.AUTO and len(data) >= 9 and data[1:5] == bytes(4))
+        layout = _EIGHT if eight else _FOUR
+        if len(data) > layout.size:  # a value may have no bytes of its own
+            (number,) = layout.unpack_from(data, 1)
+            return SchemaId(number), data[1 + layout.size :]
+    raise ValueError(f"{what} does not begin with a zero byte and a schema's id")
+
+
+_FOUR, _EIGHT = struct.Struct(">I"), struct.Struct(">q")
