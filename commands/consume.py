@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kctl.records.consume import ConsumeOptions, ConsumeResult
     from kctl.records.decoding import RecordDecoder
     from kctl.records.delivery import Stats
+    from kctl.records.registry_settings import RegistryOptions
     from kctl.records.select import Selection
 
 _STARTS = {"earliest": (True, None), "latest": (False, None)}
@@ -53,6 +54,13 @@ def command(
     key_decoder: consume_options.KeyDecoder = None,
     value_decoder: consume_options.ValueDecoder = None,
     schema_registry: consume_options.SchemaRegistry = None,
+    schema_registry_ca: consume_options.SchemaRegistryCa = None,
+    schema_registry_cert: consume_options.SchemaRegistryCert = None,
+    schema_registry_key: consume_options.SchemaRegistryKey = None,
+    schema_registry_user_info_file: consume_options.SchemaRegistryUserInfoFile = None,
+    schema_registry_token_file: consume_options.SchemaRegistryTokenFile = None,
+    schema_id_bytes: consume_options.SchemaIdBytes = "auto",
+    schema_id_kind: consume_options.SchemaIdKind = "auto",
     merge: consume_options.Merge = False,
     read_committed: consume_options.ReadCommitted = False,
     stats: consume_options.Stats = False,
@@ -66,6 +74,7 @@ def command(
     Example: kctl consume orders --from-beginning --exit-eof -o json
     """
     from kctl.records.consume import ConsumeOptions
+    from kctl.records.registry_settings import RegistryOptions
     from kctl.topics.partition_numbers import parse_each
 
     inv, numbers = invocation(ctx), parse_each(partition)
@@ -90,7 +99,11 @@ def command(
         selection=_selection(key, value, header, json_path),
         timeout_s=inv.timeout_s(30),
     )
-    decode = _decoder(inv, decoder, key_decoder, value_decoder, schema_registry)
+    registry = RegistryOptions(
+        schema_registry, schema_registry_ca, schema_registry_cert, schema_registry_key,
+        schema_registry_user_info_file, schema_registry_token_file, schema_id_bytes, schema_id_kind,
+    )  # fmt: skip
+    decode = _decoder(inv, decoder, key_decoder, value_decoder, registry)
     sink = _Sink(_writer(inv, form, key_separator, quiet=quiet))
     _run(inv, options, sink, decode, stats=stats, quiet=quiet)
 
@@ -162,20 +175,18 @@ def _selection(
 
 
 def _decoder(
-    inv: Invocation, both: str | None, key: str | None, value: str | None, registry: str | None
+    inv: Invocation, both: str | None, key: str | None, value: str | None, registry: RegistryOptions
 ) -> RecordDecoder | None:
-    import os
-
-    from kctl.records.decoding import DecoderSettings, record_decoder
+    from kctl.records.decoding import record_decoder
+    from kctl.records.registry_settings import decoder_settings
 
     if both is not None and (key is not None or value is not None):
         raise UsageError("--decoder is for keys and values: leave out --key-decoder and --value-decoder")
-    settings = DecoderSettings(
-        schema_registry=registry,
-        registry_user_info=os.environ.get("KCTL_SCHEMA_REGISTRY_USER_INFO"),
-        timeout_s=inv.timeout_s(10),
-    )
-    return record_decoder(both or key, both or value, settings)
+    key, value = both or key, both or value
+    if key is None and value is None:
+        return None  # nothing of the registry is looked at: it may be a password that is not needed
+    settings = decoder_settings(registry, command_config=inv.command_config, timeout_s=inv.timeout_s(10))
+    return record_decoder(key, value, settings)
 
 
 # --- output ---------------------------------------------------------------------------------------------------------

@@ -10,7 +10,8 @@ from kctl.commands.topic_options import PARTITION
 
 # As help says it: the names are in modules that help does not import.
 _DECODERS = (
-    "Decode keys and values: text, json, short, int, long, float, double, hex, base64, avro, a plug-in's; or one of"
+    "Decode keys and values: text, json, short, int, long, float, double, hex, base64, a plug-in's; with a"
+    " schema registry: registry (whatever it says), avro, protobuf, json-schema; or one of"
     " Kafka's own topics: offsets, transaction_log, share_group_state, cluster_metadata, remote_log_metadata."
 )
 
@@ -62,7 +63,46 @@ KeyDecoder = Annotated[str | None, typer.Option(metavar="NAME", help="Decode key
 ValueDecoder = Annotated[str | None, typer.Option(metavar="NAME", help="Decode values.")]
 SchemaRegistry = Annotated[
     str | None,
-    typer.Option(metavar="URL", envvar="KCTL_SCHEMA_REGISTRY", show_envvar=False, help="Where avro finds schemas."),
+    typer.Option(
+        metavar="URL,…", envvar="KCTL_SCHEMA_REGISTRY", show_envvar=False,
+        help="Schema registry (KCTL_SCHEMA_REGISTRY).",
+    ),
+]  # fmt: skip
+SchemaRegistryCa = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", envvar="KCTL_SCHEMA_REGISTRY_CA", show_envvar=False,
+        help="CA certificates of the registry, PEM (default: SSL_CERT_FILE, or the system's).",
+    ),
+]  # fmt: skip
+SchemaRegistryCert = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", envvar="KCTL_SCHEMA_REGISTRY_CERT", show_envvar=False,
+        help="Client certificate for the registry, PEM; the key may be in it.",
+    ),
+]  # fmt: skip
+SchemaRegistryKey = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", envvar="KCTL_SCHEMA_REGISTRY_KEY", show_envvar=False,
+        help="Key of that certificate, PEM (its password: KCTL_SCHEMA_REGISTRY_KEY_PASSWORD).",
+    ),
+]  # fmt: skip
+SchemaRegistryUserInfoFile = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="File with user:password for the registry (or KCTL_SCHEMA_REGISTRY_USER_INFO)."),
+]
+SchemaRegistryTokenFile = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="File with a bearer token for the registry (or KCTL_SCHEMA_REGISTRY_TOKEN)."),
+]
+SchemaIdBytes = Annotated[
+    str,
+    typer.Option(metavar="4|8|auto", help="Bytes of a schema id in front of the data; Apicurio before 3 writes 8."),
+]
+SchemaIdKind = Annotated[
+    str, typer.Option(metavar="content|global|auto", help="What an id in front of the data is, for Apicurio's own API.")
 ]
 Merge = Annotated[bool, typer.Option("--merge", help="All partitions in the order of their timestamps.")]
 ReadCommitted = Annotated[bool, typer.Option("--read-committed", help="Leave out aborted and open transactions.")]

@@ -36,8 +36,8 @@ class DecoderSettings:
     """What a decoder may need.
 
     schema_registry: a URL, or several with commas; registry_user_info: "user:password" for it, or registry_token;
-    registry_ca, _cert, _key: PEM files. timeout_s: for all that one schema needs. schema_id_size: "4" or "8" bytes of
-    an id in front of the data, or "auto".
+    registry_ca, _cert, _key: PEM files. timeout_s: for all that one schema needs. schema_id_bytes: "4" or "8" of an id
+    in front of the data; schema_id_kind: "content" or "global", of Apicurio; or "auto".
     """
 
     schema_registry: str | None = None
@@ -49,7 +49,8 @@ class DecoderSettings:
     registry_key: str | None = None
     registry_key_password: str | None = field(default=None, repr=False)
     registry_check_hostname: bool = True
-    schema_id_size: str = "auto"
+    schema_id_bytes: str = "auto"
+    schema_id_kind: str = "auto"
 
 
 Factory = Callable[[DecoderSettings], ValueDecoder]

@@ -145,7 +145,7 @@ def _reference(data: bytes) -> tuple[str, bytes] | None:
     return (name.decode("ascii"), data[end:]) if len(data) >= end and name.isascii() else None
 
 
-# --- descriptors --------------------------------------------------------------------------------------------------------
+# --- descriptors -----------------------------------------------------------------------------------------------------
 
 
 def _descriptors(files: Sequence[SchemaText], what: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from kctl.records.avro_schema import read_value, schema_reader
 from kctl.records.decoding import DecoderSettings
 from kctl.records.json_value import parse_json
 from kctl.records.registry_http import RegistryAccess
-from kctl.records.schema_ids import Framed, Headers, IdSize, SchemaId, find_schema_id
+from kctl.records.schema_ids import Framed, Headers, IdKind, IdSize, SchemaId, find_schema_id
 from kctl.records.schema_registry import AVRO, JSON, PROTOBUF, NoSchema, Schema, SchemaRegistry
 
 Read = Callable[[Framed], Any]
@@ -38,7 +38,9 @@ def registry_decoder(name: str, settings: DecoderSettings) -> RegistryDecoder:
         check_hostname=settings.registry_check_hostname,
     )
     registry = SchemaRegistry(settings.schema_registry, access=access, timeout_s=settings.timeout_s)
-    return RegistryDecoder(registry, DECODERS[name], IdSize(settings.schema_id_size))
+    return RegistryDecoder(
+        registry, DECODERS[name], IdSize(settings.schema_id_bytes), IdKind(settings.schema_id_kind)
+    )
 
 
 class RegistryDecoder:
@@ -46,12 +48,12 @@ class RegistryDecoder:
 
     takes_headers = True
 
-    def __init__(self, registry: SchemaRegistry, kind: str | None, id_size: IdSize) -> None:
-        self._registry, self._kind, self._id_size = registry, kind, id_size
+    def __init__(self, registry: SchemaRegistry, kind: str | None, id_size: IdSize, id_kind: IdKind) -> None:
+        self._registry, self._kind, self._id_size, self._id_kind = registry, kind, id_size, id_kind
         self._readers: dict[SchemaId, Read | NoSchema] = {}
 
     def __call__(self, data: bytes, _topic: str, part: str, headers: Headers = ()) -> Any:
-        framed = find_schema_id(data, part, headers, self._id_size)
+        framed = find_schema_id(data, part, headers, self._id_size, self._id_kind)
         read = self._readers.get(framed.schema_id)
         if read is None:
             try:

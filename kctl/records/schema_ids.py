@@ -20,7 +20,6 @@ from uuid import UUID
 _MAGIC_ID, _MAGIC_GUID = 0, 1
 _GUID_BYTES = 16
 _CONFLUENT_HEADER = "__{part}_schema_id"
-_APICURIO_HEADERS = {"apicurio.{part}.globalId": True, "apicurio.{part}.contentId": False}  # whether it is global
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -33,18 +32,33 @@ class IdSize(str, Enum):
     EIGHT = "8"
 
 
+class IdKind(str, Enum):
+    """Apicurio counts artifacts and contents. auto: what the header says; else global for 8 bytes (its default before
+    3), content for 4 bytes."""
+
+    AUTO = "auto"
+    CONTENT = "content"
+    GLOBAL = "global"
+
+
 class SchemaId(NamedTuple):
-    """number: an id; guid: instead of one. is_global: an Apicurio global id (None: whatever the registry takes)."""
+    """number: an id; guid: instead of one. kind: what somebody says it is. wide: it had 8 bytes."""
 
     number: int | None
     guid: UUID | None = None
-    is_global: bool | None = None
+    kind: IdKind = IdKind.AUTO
+    wide: bool = False
 
     def __str__(self) -> str:
         if self.guid is not None:
             return str(self.guid)
-        kind = {None: "", True: "global id ", False: "content id "}[self.is_global]
+        kind = "" if self.kind is IdKind.AUTO else f"of {self.kind.value} id "
         return f"{kind}{self.number}"
+
+    @property
+    def is_global(self) -> bool:
+        """For an API that tells the kinds apart."""
+        return self.wide if self.kind is IdKind.AUTO else self.kind is IdKind.GLOBAL
 
 
 class Framed(NamedTuple):
@@ -57,20 +71,21 @@ class Framed(NamedTuple):
     apicurio: bool = False
 
 
-def find_schema_id(data: bytes, part: str, headers: Headers, size: IdSize) -> Framed:
-    """part: "key" or "value". Raises ValueError for data without an id."""
+def find_schema_id(data: bytes, part: str, headers: Headers, size: IdSize, kind: IdKind = IdKind.AUTO) -> Framed:
+    """part: "key" or "value". kind: of ids in front of the data. Raises ValueError for data without an id."""
     confluent = _last(headers, _CONFLUENT_HEADER.format(part=part))
     if confluent is not None:
         schema_id, rest = _leading_id(confluent, IdSize.FOUR, f"the header {_CONFLUENT_HEADER.format(part=part)}")
         return Framed(schema_id, data, header_rest=rest)
-    for name, is_global in _APICURIO_HEADERS.items():
+    for name, header_kind in _APICURIO_HEADERS.items():
         value = _last(headers, name.format(part=part))
         if value is not None:
             if len(value) != 8:
                 raise ValueError(f"the header {name.format(part=part)} has {len(value)} bytes, not 8")
-            return Framed(SchemaId(int.from_bytes(value, "big", signed=True), is_global=is_global), data, apicurio=True)
+            number = int.from_bytes(value, "big", signed=True)
+            return Framed(SchemaId(number, kind=header_kind, wide=True), data, apicurio=True)
     schema_id, rest = _leading_id(data, size, "it")
-    return Framed(schema_id, rest)
+    return Framed(schema_id._replace(kind=kind) if schema_id.guid is None else schema_id, rest)
 
 
 def _last(headers: Headers, name: str) -> bytes | None:
@@ -87,8 +102,9 @@ def _leading_id(data: bytes, size: IdSize, what: str) -> tuple[SchemaId, bytes]:
         layout = _EIGHT if eight else _FOUR
         if len(data) > layout.size:  # a value may have no bytes of its own
             (number,) = layout.unpack_from(data, 1)
-            return SchemaId(number), data[1 + layout.size :]
+            return SchemaId(number, wide=eight), data[1 + layout.size :]
     raise ValueError(f"{what} does not begin with a zero byte and a schema's id")
 
 
 _FOUR, _EIGHT = struct.Struct(">I"), struct.Struct(">q")
+_APICURIO_HEADERS = {"apicurio.{part}.globalId": IdKind.GLOBAL, "apicurio.{part}.contentId": IdKind.CONTENT}

@@ -21,7 +21,7 @@ from urllib.parse import quote
 from kctl.deadline import Deadline
 from kctl.errors import AuthenticationFailed, ConnectionFailed
 from kctl.records.registry_http import MAX_ANSWER_BYTES, NO_LOGIN, HttpAnswer, RegistryAccess, RegistryHttp
-from kctl.records.schema_ids import SchemaId
+from kctl.records.schema_ids import IdKind, SchemaId
 
 AVRO, PROTOBUF, JSON = "AVRO", "PROTOBUF", "JSON"
 _MOST_SCHEMAS = 10_000  # that are remembered; ids come with the records
@@ -90,7 +90,7 @@ class _Question:
             return self._confluent(f"/schemas/guids/{schema_id.guid}", what)
         if _NATIVE.search(url):
             return self._apicurio(schema_id, what, str)
-        if schema_id.is_global and _COMPATIBLE.search(url):
+        if schema_id.kind is IdKind.GLOBAL and _COMPATIBLE.search(url):
             # The compatible API has content ids only; Apicurio's own is beside it.
             return self._apicurio(schema_id, what, lambda base: _COMPATIBLE.sub("/apis/registry/v2", base))
         return self._confluent(f"/schemas/ids/{schema_id.number}", what)

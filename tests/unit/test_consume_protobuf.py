@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from google.protobuf.message_factory import GetMessageClass
-from registry_server import RegistryServer, registry
 
 from kctl.errors import NotSupported
 from kctl.records import protobuf, protoc
@@ -17,6 +16,7 @@ from kctl.records.decoding import DecoderSettings, load
 from kctl.records.protobuf import message_reader
 from kctl.records.schema_ids import Framed, SchemaId
 from kctl.records.schema_registry import NoSchema, Schema, SchemaText
+from registry_server import RegistryServer, registry
 
 __all__ = ["registry"]  # a fixture
 
@@ -47,7 +47,7 @@ message Order {
 message Refund { string reason = 1; }
 """
 FILES = {"": ORDER, "shop/money.proto": MONEY}
-VALUE = {
+VALUE: dict[str, Any] = {
     "counts": {"a": 1}, "lines": [{"itemName": "pen", "count": 0, "kind": "USED"}],
     "total": {"currency": "EUR", "cents": "1250"}, "at": "2024-05-01T12:00:00Z", "note": "",
     "extra": {"a": [1.0, None, {"b": True}]}, "raw": "/w==", "rate": "NaN", "cash": True,
