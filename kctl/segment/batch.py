@@ -66,6 +66,12 @@ class Batch(NamedTuple):
         return self.magic < 2
 
     @property
+    def unnumbered(self) -> bool:
+        """A wrapper of magic 1 at offset 0, as old versions of librdkafka made them: its records can have later
+        offsets."""
+        return self.magic == 1 and self.base_offset == 0 and bool(self.codec)
+
+    @property
     def last_offset(self) -> int:
         return wrap_long(self.base_offset + self.last_offset_delta)
 

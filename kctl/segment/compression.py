@@ -18,11 +18,16 @@ from kctl.segment.batch import CODECS
 PIECE_BYTES = 1 << 20
 _PART_BYTES = 16 << 10
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
+_GZIP_MAGIC = b"\x1f\x8b\x08"
+_GZIP_LEAST = 18  # java.util.zip.GZIPInputStream takes fewer bytes for garbage
 _XERIAL = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = 16  # magic, version, compatible version
 _SNAPPY_RATIO = 64  # the longest copy yields 64 bytes from 3
 _SNAPPY_SLACK = 1024
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
+_LZ4_DESCRIPTOR = 7  # bytes up to the header checksum, without a content size
+_LZ4_VERSION, _LZ4_VERSION_1 = 0xC0, 0x40
+_LZ4_INDEPENDENT, _LZ4_RESERVED, _LZ4_RESERVED_BLOCK = 0x20, 0x03, 0x8F
 _LZ4_BLOCK_SIZES = {4: 64 << 10, 5: 256 << 10, 6: 1 << 20, 7: 4 << 20}
 _LZ4_RATIO = 255
 _LENGTH = struct.Struct(">i")
@@ -58,9 +63,10 @@ def _zlib() -> Any:
 
 def _gzip(data: memoryview, _magic: int, _limit: int) -> Iterator[bytes]:
     zlib = _zlib()
-    member, begun = zlib.decompressobj(31), False
+    member, begun, end = zlib.decompressobj(31), False, 0
     for part in _parts(data):
         pending: bytes | memoryview = part
+        end += len(part)
         while len(pending) or begun:
             begun = True
             try:
@@ -72,11 +78,18 @@ def _gzip(data: memoryview, _magic: int, _limit: int) -> Iterator[bytes]:
             pending = member.unconsumed_tail
             if member.eof:  # several members may follow each other
                 pending = member.unused_data
+                if not _gzip_follows(data[end - len(pending) :]):
+                    return
                 member, begun = zlib.decompressobj(31), False
             elif not pending and len(piece) < PIECE_BYTES:
                 break  # it wants more
     if begun:
         raise BadPayload("gzip ends too early")
+
+
+def _gzip_follows(rest: memoryview) -> bool:
+    """Whether one more member begins here. As in Java, anything else behind a member is ignored."""
+    return len(rest) > _GZIP_LEAST and bytes(rest[:3]) == _GZIP_MAGIC
 
 
 def _parts(data: memoryview) -> Iterator[memoryview]:
@@ -128,16 +141,16 @@ def _snappy_block(block: memoryview, limit: int) -> bytes:
 
 def _lz4(data: memoryview, magic: int, _limit: int) -> Iterator[bytes]:
     _library("lz4", LZ4)
+    _check_lz4(data)
     if magic == 0:
         yield from _lz4_blocks(data)
         return
     import lz4.frame
 
-    frame, begun = lz4.frame.LZ4FrameDecompressor(), False
+    frame = lz4.frame.LZ4FrameDecompressor()
     for part in _parts(data):
         pending: bytes | memoryview = part
-        while len(pending) or (begun and not frame.needs_input):
-            begun = True
+        while len(pending) or not frame.needs_input:
             try:
                 piece = frame.decompress(pending, PIECE_BYTES)
             except (RuntimeError, EOFError) as exc:
@@ -145,24 +158,30 @@ def _lz4(data: memoryview, magic: int, _limit: int) -> Iterator[bytes]:
             pending = b""
             if piece:
                 yield piece
-            if frame.eof:  # several frames may follow each other
-                pending = frame.unused_data or b""
-                frame, begun = lz4.frame.LZ4FrameDecompressor(), False
-    if begun:
-        raise BadPayload("lz4 ends too early")
+            if frame.eof:  # Java reads one frame
+                return
+    raise BadPayload("lz4 ends too early")
+
+
+def _check_lz4(data: memoryview) -> None:
+    """Raises BadPayload for a frame that Kafka's clients and brokers refuse (Lz4BlockInputStream)."""
+    if bytes(data[:4]) != _LZ4_MAGIC or len(data) < _LZ4_DESCRIPTOR:
+        raise BadPayload("not an lz4 frame")
+    flags, block = data[4], data[5]
+    if flags & _LZ4_VERSION != _LZ4_VERSION_1 or flags & _LZ4_RESERVED or block & _LZ4_RESERVED_BLOCK:
+        raise BadPayload("the lz4 frame has a descriptor that is unknown")
+    if not flags & _LZ4_INDEPENDENT:
+        raise BadPayload("the lz4 frame has blocks that depend on each other, which Kafka does not read")
+    if (block >> 4) & 7 not in _LZ4_BLOCK_SIZES:
+        raise BadPayload(f"lz4 block size {(block >> 4) & 7} is unknown")
 
 
 def _lz4_blocks(data: memoryview) -> Iterator[bytes]:
     """A frame whose header checksum is wrong (KAFKA-3160), block by block; blocks are independent."""
     import lz4.block
 
-    if bytes(data[:4]) != _LZ4_MAGIC or len(data) < 7:
-        raise BadPayload("not an lz4 frame")
-    flags, size_code = data[4], (data[5] >> 4) & 7
-    if size_code not in _LZ4_BLOCK_SIZES:
-        raise BadPayload(f"lz4 block size {size_code} is unknown")
-    largest = _LZ4_BLOCK_SIZES[size_code]
-    position = 7 + (8 if flags & 0x08 else 0)  # a content size may follow
+    flags, largest = data[4], _LZ4_BLOCK_SIZES[(data[5] >> 4) & 7]
+    position = _LZ4_DESCRIPTOR + (8 if flags & 0x08 else 0)  # a content size may follow
     while True:
         if position + 4 > len(data):
             raise BadPayload("lz4 ends too early")

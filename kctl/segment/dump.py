@@ -26,7 +26,7 @@ from kctl.segment.file_rows import (
 )
 from kctl.segment.follow import Rolled, Shortened, follow
 from kctl.segment.partition import LEADER_EPOCHS, LEFTOVERS
-from kctl.segment.query import MAX_MESSAGE_BYTES, Found, Query, find_records
+from kctl.segment.query import MAX_MESSAGE_BYTES, Found, Query, find_records, wrong_inner_crc
 from kctl.segment.record import BadRecords
 from kctl.segment.record_columns import whole_payload
 from kctl.segment.rows import BatchRow, DamageRow, NoteRow, RecordRow, RowDecoder, batch_row, record_row
@@ -205,6 +205,8 @@ class DumpRun:
                     yield batch_row(file, batch, valid=valid)
                     return
                 yield record_row(file, batch, record, valid=valid, decode=options.decode)
+                if valid and not record.legacy_valid:
+                    yield DamageRow(file, batch.position, batch.size, wrong_inner_crc(record))
         except (BadRecords, BadPayload) as exc:
             if valid:  # else it was told already
                 yield DamageRow(file, batch.position, batch.size, str(exc))

@@ -20,8 +20,6 @@ from kctl.segment.query import Query
 from kctl.segment.rows import DamageRow, NoteRow
 from kctl.segment.source import Source, read_whole
 
-TXN_VERSION = 0  # AbortedTxn.CURRENT_VERSION
-
 
 @dataclass(frozen=True, slots=True)
 class OffsetIndexRow:
@@ -108,7 +106,7 @@ def transaction_index_rows(path: Path, query: Query) -> Iterator[FileRow]:
     with Source(path) as source:
         odd_bytes = source.size % TXN_ENTRY
         for number, entry in enumerate(transaction_entries(source, source.size // TXN_ENTRY)):
-            if entry.version != TXN_VERSION:
+            if entry.version:
                 text = f"an entry of the unknown version {entry.version}"
                 yield DamageRow(str(path), number * TXN_ENTRY, TXN_ENTRY, text)
             elif _within(query, entry.first_offset, entry.last_offset) and query.producer_id in {

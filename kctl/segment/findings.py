@@ -123,6 +123,7 @@ _KINDS: dict[str, tuple[Severity, Effect]] = {
     "timeindex_last": (_W, Effect.WRONG_TIMES),
     "txnindex_length": (_E, Effect.WRONG_TRANSACTIONS),  # what is appended behind odd bytes is misread
     "txnindex_version": (_E, Effect.REFUSES),
+    "txnindex_version_byte": (_W, Effect.NONE),  # TransactionIndex compares the first of its two bytes
     "txnindex_order": (_E, Effect.WRONG_TRANSACTIONS),
     "txnindex_before_base": (_W, Effect.REBUILDS),
     "txnindex_extra": (_E, Effect.WRONG_TRANSACTIONS),

@@ -38,13 +38,21 @@ class TimeEntry(NamedTuple):
 
 
 class AbortedTransaction(NamedTuple):
-    """A transaction that was aborted: consumers that read committed data leave out this producer's records."""
+    """A transaction that was aborted: consumers that read committed data leave out this producer's records.
+
+    version: as stored, in two bytes.
+    """
 
     version: int
     producer_id: int
     first_offset: int
     last_offset: int
     last_stable_offset: int
+
+    @property
+    def version_read(self) -> int:
+        """The version that brokers see: AbortedTxn reads the first byte. They refuse what is greater than 0."""
+        return self.version >> 8
 
 
 Entry = TypeVar("Entry", OffsetEntry, TimeEntry, AbortedTransaction)

@@ -18,7 +18,7 @@ from kctl.segment.fast_batches import batch_line, write_batches
 from kctl.segment.fast_text import FastText, records_text
 from kctl.segment.java_text import java_utf8
 from kctl.segment.kafka_text_options import Dies, Findings, KafkaTextOptions, Write
-from kctl.segment.query import all_records
+from kctl.segment.query import all_records, wrong_inner_crc
 from kctl.segment.record import BadRecords, Record
 from kctl.segment.record_columns import whole_payload
 from kctl.segment.source import Source
@@ -162,10 +162,14 @@ class LogText:
                 self._write(fast.lines)
                 self.result.last_offset = fast.last_offset
                 return
-        for record in all_records(batch, content, limit=self._options.record_bytes):
+        for record in all_records(batch, content, limit=self._options.record_bytes, lenient=True):
             self.result.follow(record.offset)
             self.result.last_offset = record.offset
             self._record(batch, record)
+            if record.legacy_problem is not None:
+                self.result.findings.add(self._path, batch.position, record.legacy_problem)
+            elif batch.codec and not record.legacy_valid:
+                self.result.findings.add(self._path, batch.position, wrong_inner_crc(record))
 
     def _fast(self, batch: Batch, content: memoryview) -> FastText | None:
         options = self._options
@@ -181,6 +185,8 @@ class LogText:
         text = "" if options.skip_record_metadata else record_text(batch, record)
         if options.parser is not None and not batch.control:
             self._partial(text)
+            if record.legacy_problem is not None:
+                raise Dies(record.legacy_problem)
             key, value = options.parser(record)
             text = ""
             if key is not None:
@@ -219,10 +225,8 @@ def _tail(batch: Batch, kind: str, *, valid: bool) -> str:
 def record_text(batch: Batch, record: Record) -> str:
     """A record's line without its content."""
     kind = "NoTimestampType" if batch.magic == 0 else _timestamp_type(batch)
-    text = (
-        f"| offset: {record.offset} {kind}: {record.timestamp} keySize: {_length(record.key)} "
-        f"valueSize: {_length(record.value)}"
-    )
+    key_size, value_size = record.legacy_lengths or (_length(record.key), _length(record.value))
+    text = f"| offset: {record.offset} {kind}: {record.timestamp} keySize: {key_size} valueSize: {value_size}"
     if batch.legacy:
         # The brace is the tool's own.
         return f"{text} isValid: {'true' if record.legacy_valid else 'false'} crc: {record.legacy_crc}}}"

@@ -37,7 +37,7 @@ class Query:
     def wants_batch(self, batch: Batch) -> bool:
         """Whether any of its records can be wanted, by the header alone."""
         # Of an unknown magic nothing is known but where it begins.
-        if self.first is not None and batch.last_offset < self.first and batch.magic >= 0:
+        if self.first is not None and batch.last_offset < self.first and batch.magic >= 0 and not batch.unnumbered:
             return False
         # A compressed batch of magic 0 or 1 has its last record's offset: where it begins is not known.
         if self.last is not None and batch.base_offset > self.last and not (batch.legacy and batch.codec):
@@ -99,14 +99,27 @@ def find_records(found: Found, query: Query, *, limit: int = MAX_MESSAGE_BYTES) 
 
 
 def all_records(
-    batch: Batch, content: memoryview, *, limit: int = MAX_MESSAGE_BYTES, keep_last: bool = False
+    batch: Batch,
+    content: memoryview,
+    *,
+    limit: int = MAX_MESSAGE_BYTES,
+    keep_last: bool = False,
+    lenient: bool = False,
 ) -> Iterator[Record]:
-    """Every record of a batch. content: the whole batch; keep_last: see records_of. Raises BadRecords, BadPayload."""
+    """Every record of a batch. content: the whole batch; keep_last: see records_of; lenient: see legacy_records.
+
+    Raises BadRecords, BadPayload.
+    """
     if batch.legacy:
-        return legacy_records(batch, content, limit=limit)
+        return legacy_records(batch, content, limit=limit, lenient=lenient)
     payload = content[V2_HEADER:]
     pieces = decompress(batch.codec, payload, magic=batch.magic, limit=limit) if batch.codec else [payload]
     return records_of(batch, pieces, limit=limit, keep_last=keep_last)
+
+
+def wrong_inner_crc(record: Record) -> str:
+    """What is said of a message in a wrapper whose own CRC is wrong."""
+    return f"the CRC is not that of the inner message of offset {record.offset}"
 
 
 def may_hold(batch: Batch, content: memoryview, key: bytes, *, limit: int = MAX_MESSAGE_BYTES) -> bool:

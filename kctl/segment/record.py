@@ -21,7 +21,11 @@ class BadRecords(ValueError):
 
 
 class Record(NamedTuple):
-    """A record. timestamp: ms; sequence: NO_SEQUENCE without a producer id. legacy_crc, legacy_valid: magic 0 and 1."""
+    """A record. timestamp: ms; sequence: NO_SEQUENCE without a producer id.
+
+    legacy_…: of magic 0 and 1: the message's own CRC and whether it is right, the lengths of key and value as claimed,
+    and what is wrong with them.
+    """
 
     offset: int
     timestamp: int
@@ -31,6 +35,8 @@ class Record(NamedTuple):
     headers: tuple[Header, ...] = ()
     legacy_crc: int = -1
     legacy_valid: bool = True
+    legacy_lengths: tuple[int, int] | None = None
+    legacy_problem: str | None = None
 
 
 def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:

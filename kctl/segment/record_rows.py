@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kctl.segment.batch import LOG_OVERHEAD, V0_OVERHEAD, V1_OVERHEAD, V2_HEADER, Batch
 from kctl.segment.cardinality import IDENTITY_BYTES, identity
 from kctl.segment.compression import BadPayload
-from kctl.segment.query import all_records
+from kctl.segment.query import all_records, wrong_inner_crc
 from kctl.segment.record import BadRecords, Header, Record, read_varint
 from kctl.segment.record_columns import record_columns, whole_payload
 
@@ -122,7 +122,9 @@ def _plain(batch: Batch, content: memoryview, limit: int) -> Iterator[Rows]:
         chunk: list[_Row] = []
         try:
             for record in islice(found, _CHUNK):
-                chunk.append(_row(batch, record))  # noqa: PERF401 - what was read before a failure counts
+                if not record.legacy_valid:
+                    raise BadRecords(wrong_inner_crc(record))
+                chunk.append(_row(batch, record))
         except (BadRecords, BadPayload) as exc:
             failed = exc
         if not chunk and failed is None:

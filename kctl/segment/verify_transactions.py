@@ -104,8 +104,11 @@ class TransactionCheck:
 
     def _check_form(self, entry: AbortedTransaction, before: int, position: int) -> bool:
         """Whether it comes behind the one before."""
-        if entry.version != 0:
-            self._report("txnindex_version", f"version {entry.version} is unknown", position=position)
+        if entry.version_read > 0:
+            self._report("txnindex_version", f"version {entry.version_read} is unknown", position=position)
+        elif entry.version:
+            text = f"version {entry.version}, of which a broker reads the first byte, {entry.version_read}"
+            self._report("txnindex_version_byte", text, position=position)
         if entry.last_offset < self.base_offset:
             self._report("txnindex_before_base", f"a transaction that ends at {entry.last_offset}, before the segment",
                          position=position, offset=entry.last_offset)  # fmt: skip

@@ -315,7 +315,12 @@ def a_txnindex_with_odd_bytes(folder: Path) -> list[Path]:
 
 @case("txnindex_version")
 def a_txnindex_of_the_future(folder: Path) -> list[Path]:
-    return transactional(folder, transaction_index([ABORTED], version=1))
+    return transactional(folder, transaction_index([ABORTED], version=256))
+
+
+@case("txnindex_version_byte")
+def a_txnindex_of_an_unknown_version(folder: Path) -> list[Path]:
+    return transactional(folder, transaction_index([ABORTED], version=7))
 
 
 @case("txnindex_order")
