@@ -159,7 +159,8 @@ def _as_kafka_prints_it(names: list[str], given: Mapping[str, Any]) -> None:
         sys.stderr.write(f"Ignoring unknown file {printable(name)}\n")
     for found in text.found:
         where = "" if found.position is None else f" at {found.position}"
-        sys.stderr.write(printable(f"damage: {found.path}{where}: {found.message}") + "\n")
+        kind = "note" if found.note else "damage"
+        sys.stderr.write(printable(f"{kind}: {found.path}{where}: {found.message}") + "\n")
     mismatches = 0
     for mismatches, line in enumerate(text.mismatches(), start=1):  # noqa: B007 - their number is used behind the loop
         sys.stderr.write(f"{line}\n")

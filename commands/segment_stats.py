@@ -65,6 +65,8 @@ def stats(
     inv.emit(found.statistics.segments if inv.output == "csv" else found.statistics, lambda: tables(found.statistics))
     for remark in found.remarks:
         output.warn(remark)
+    for note in found.notes:
+        output.note(note)
     _remark(found.statistics)
 
 

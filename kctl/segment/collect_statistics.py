@@ -58,10 +58,11 @@ class StatisticsOptions:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """remarks: files beside the logs that could not be used, and why."""
+    """remarks: files beside the logs that could not be used, and why; notes: what is not counted."""
 
     statistics: SegmentStatistics
     remarks: tuple[str, ...]
+    notes: tuple[str, ...]
 
 
 def collect_statistics(
@@ -89,7 +90,7 @@ def collect_statistics(
         transactions=_transactions(tally, options),
         segments=segments,
     )
-    return Collected(found, tuple(tally.remarks))
+    return Collected(found, tuple(tally.remarks), tuple(tally.notes))
 
 
 # --- totals, codecs, sizes ------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from kctl.segment.record import BadRecords
 from kctl.segment.record_columns import whole_payload
 from kctl.segment.rows import BatchRow, DamageRow, NoteRow, RecordRow, RowDecoder, batch_row, record_row
 from kctl.segment.source import Source
-from kctl.segment.walk import Damage, batch_damage, batches, content_of
+from kctl.segment.walk import Damage, batch_damage, batches, content_of, is_preallocated, preallocated_text
 
 LOGS = (".log", ".checkpoint")  # a KRaft snapshot is written as a log
 
@@ -153,7 +153,7 @@ class DumpRun:
             if isinstance(item, Batch):
                 yield from self._batch(source, item)
             elif item.position + item.length < end or end >= source.size:  # else --max-bytes cut it
-                yield _damage(source, item)
+                yield _unreadable(source, item)
 
     def _followed(self, path: Path) -> Iterator[Row | JsonLines | None]:
         following: Path | None = path
@@ -164,7 +164,7 @@ class DumpRun:
                     if isinstance(event, Batch):
                         yield from self._batch(source, event)
                     elif isinstance(event, Damage):
-                        yield _damage(source, event)
+                        yield _unreadable(source, event)
                     elif isinstance(event, Shortened):
                         note = f"it became shorter by {event.length} bytes; what comes is read from here on"
                         yield NoteRow(str(source.path), event.position, event.length, note)
@@ -224,5 +224,7 @@ class DumpRun:
         return records_json(batch, payload, str(source.path), valid=valid)
 
 
-def _damage(source: Source, item: Damage) -> DamageRow:
+def _unreadable(source: Source, item: Damage) -> DamageRow | NoteRow:
+    if is_preallocated(source, item):
+        return NoteRow(str(source.path), item.position, item.length, preallocated_text(item.length))
     return DamageRow(str(source.path), item.position, item.length, item.message)

@@ -20,11 +20,11 @@ from kctl.segment.index_lookup import offset_lookup, time_lookup
 from kctl.segment.indexes import OffsetEntry, TimeEntry
 from kctl.segment.partition import SegmentFiles
 from kctl.segment.partition_log import PartitionLog
-from kctl.segment.query import MAX_MESSAGE_BYTES, all_records
+from kctl.segment.query import MAX_MESSAGE_BYTES, all_records, wrong_inner_crc
 from kctl.segment.record import BadRecords, Record
 from kctl.segment.rows import BatchRow, RecordRow, batch_row, record_row
 from kctl.segment.source import Source
-from kctl.segment.walk import Damage, batch_at, batch_damage, batches, content_of, is_valid
+from kctl.segment.walk import Damage, batch_at, batch_damage, batches, content_of, is_preallocated, is_valid
 
 _WINDOW_BYTES = 1 << 18  # what is looked for is mostly near
 MOST_REMARKS = 100  # of a hostile log
@@ -121,7 +121,7 @@ def find_offset(log: PartitionLog, offset: int, *, indexes: bool = True, limit: 
             start = _offset_start(files, source, offset, found) if indexes and number == 0 else 0
             for batch in scan(source, start, found, passed):
                 end = batch.last_offset + 1
-                if batch.last_offset < offset:
+                if batch.last_offset < offset and not batch.unnumbered:
                     passed.good(batch)
                     continue
                 for record in records(source, batch, found, limit, passed):
@@ -251,7 +251,8 @@ def find_timestamp(log: PartitionLog, timestamp: int, *, indexes: bool = True, l
             youngest = max(youngest, known)
             for batch in scan(source, start, found):
                 youngest = max(youngest, batch.max_timestamp)
-                if batch.max_timestamp < timestamp or batch.last_offset < first:
+                timed = batch.magic != 0 or not batch.codec  # a wrapper of magic 0 can hold messages of magic 1
+                if (timed and batch.max_timestamp < timestamp) or batch.last_offset < first:
                     continue
                 for record in records(source, batch, found, limit):
                     if record.timestamp >= timestamp and record.offset >= first:
@@ -322,6 +323,8 @@ def scan(source: Source, start: int, found: Found, passed: _Passed | None = None
     found.scanned_from = start
     for item in batches(source, start):
         if isinstance(item, Damage):
+            if is_preallocated(source, item):
+                continue
             found.damaged(source.path, item.position, f"{item.message}; {item.length} bytes are passed over")
             found.scanned_bytes += item.length
             if passed is not None:
@@ -342,7 +345,10 @@ def records(source: Source, batch: Batch, found: Found, limit: int, passed: _Pas
     if batch.magic < 0:  # of an unknown format
         return
     try:
-        yield from all_records(batch, content_of(source, batch, limit), limit=limit, keep_last=True)
+        for record in all_records(batch, content_of(source, batch, limit), limit=limit, keep_last=True):
+            if batch.codec and not record.legacy_valid:
+                found.damaged(source.path, batch.position, wrong_inner_crc(record))
+            yield record
     except (BadRecords, BadPayload) as exc:
         if is_valid(source, batch):  # else it was told already
             found.damaged(source.path, batch.position, str(exc))

@@ -46,6 +46,7 @@ class Effect(str, Enum):
     LOSES = "reads of it fail; an unclean start cuts the log here, unless its recovery point is in a later segment"
     LOSES_ALL = "deletes all segments of the partition at start"
     LOST = "goes on with the shorter log; what was behind its end is gone"
+    FIRST_ONLY = "serves it to readers that begin at its first offset; readers of its later offsets pass over it"
     UNREADABLE = "serves it, and consumers, compaction and followers fail on it"
     REFUSES_UNCLEAN = "does not start with it after an unclean shutdown"
     REFUSES = "does not start with it"
@@ -94,11 +95,13 @@ _KINDS: dict[str, tuple[Severity, Effect]] = {
     "batch_codec": (_E, Effect.UNREADABLE),
     "batch_incomplete": (_W, Effect.CUTS_OR_APPENDS),  # at the end of the active segment: FileRecords.open
     "batch_too_large": (_I, Effect.NONE),
-    "zero_tail": (_W, Effect.CUTS_OR_REFUSES),  # the same; LogSegment.readNextOffset throws
+    # The active segment of log.preallocate=true; behind a clean shutdown a warning: LogSegment.readNextOffset throws.
+    "zero_tail": (_I, Effect.CUTS_OR_REFUSES),
     "garbage": (_E, Effect.LOSES),
     "offset_order": (_E, Effect.DISORDER),
     "offset_before_base": (_E, Effect.REFUSES_UNCLEAN),  # UnifiedLog.splitOverflowedSegment requires an overflow
     "offset_overflow": (_W, Effect.RECOVERS),  # it splits the segment (KAFKA-6264)
+    "wrapper_offset": (_I, Effect.FIRST_ONLY),  # old librdkafka left the offset of a wrapper of magic 1 at 0
     "records": (_E, Effect.UNREADABLE),
     "record_offsets": (_E, Effect.UNREADABLE),
     "record_timestamps": (_W, Effect.WRONG_TIMES),
@@ -191,7 +194,7 @@ class Findings:
 
     def __init__(self, limit: int = 20) -> None:
         self._limit = limit
-        self._seen: Counter[tuple[str, str]] = Counter()
+        self._seen: Counter[tuple[str, str, Severity]] = Counter()
         self.listed: list[Finding] = []
 
     def add(
@@ -203,10 +206,15 @@ class Findings:
         position: int | None = None,
         offset: int | None = None,
         concerned: tuple[int | None, int | None] = (None, None),
+        severity: Severity | None = None,
     ) -> int | None:
-        """A finding of a known kind. concerned: its first and last offset. Where it is listed; None when it is not."""
-        severity, effect = _KINDS[code]
-        key = (str(file), code)
+        """A finding of a known kind. concerned: its first and last offset; severity: other than the usual one.
+
+        Returns where it is listed; None when it is not.
+        """
+        usual, effect = _KINDS[code]
+        severity = severity or usual
+        key = (str(file), code, severity)
         self._seen[key] += 1
         if self._seen[key] <= self._limit:
             self.listed.append(Finding(code, severity, key[0], position, offset, message, effect, *concerned))
@@ -219,16 +227,16 @@ class Findings:
 
     def count(self, severity: Severity) -> int:
         """All of a severity, also those that are not listed."""
-        return sum(number for (_, code), number in self._seen.items() if _KINDS[code][0] is severity)
+        return sum(number for (*_, each), number in self._seen.items() if each is severity)
 
     def codes_of(self, file: Path) -> set[str]:
         """The codes of a file's findings."""
-        return {code for name, code in self._seen if name == str(file)}
+        return {code for name, code, _ in self._seen if name == str(file)}
 
     def omitted(self) -> list[Omitted]:
         """What is not listed, by file and code."""
         return [
-            Omitted(code, _KINDS[code][0], file, number - self._limit)
-            for (file, code), number in self._seen.items()
+            Omitted(code, severity, file, number - self._limit)
+            for (file, code, severity), number in self._seen.items()
             if number > self._limit
         ]

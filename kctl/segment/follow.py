@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from kctl.errors import KctlError
 from kctl.segment.batch import V2_HEADER, Batch
-from kctl.segment.partition import list_folder, offset_of
+from kctl.segment.partition import next_segment
 from kctl.segment.source import Source
 from kctl.segment.walk import Damage, batch_at, batches
 
@@ -52,7 +51,7 @@ def follow(source: Source, *, idle_s: float | None = None) -> Iterator[Event]:
         yield None
         before = source.size
         while source.refresh() == before and not _more(source, position):
-            newer = _next_segment(source.path)
+            newer = next_segment(source.path)
             if newer is not None and source.refresh() == before:  # nothing more comes to this one
                 if unfinished is not None:
                     yield unfinished
@@ -69,16 +68,3 @@ def follow(source: Source, *, idle_s: float | None = None) -> Iterator[Event]:
 def _more(source: Source, position: int) -> bool:
     source.load(position, V2_HEADER)
     return isinstance(batch_at(source, position, source.size), Batch)
-
-
-def _next_segment(path: Path) -> Path | None:
-    """The log behind this one in its folder; None when there is none, or when the name does not tell."""
-    own = offset_of(path)
-    if own is None:
-        return None
-    try:
-        logs = [file for file in list_folder(path.parent) if file.suffix == ".log"]
-    except KctlError:
-        return None
-    newer = [file for file in logs if (offset_of(file) or 0) > own]
-    return min(newer, key=lambda file: offset_of(file) or 0, default=None)

@@ -22,7 +22,16 @@ from kctl.segment.query import all_records, wrong_inner_crc
 from kctl.segment.record import BadRecords, Record
 from kctl.segment.record_columns import whole_payload
 from kctl.segment.source import Source
-from kctl.segment.walk import Damage, Effort, batches, content_of, is_valid, resync
+from kctl.segment.walk import (
+    Damage,
+    Effort,
+    batches,
+    content_of,
+    is_preallocated,
+    is_valid,
+    preallocated_text,
+    resync,
+)
 
 _NO_OFFSET = -1
 
@@ -104,11 +113,15 @@ class LogText:
 
     def _damage(self, source: Source, damage: Damage, end: int) -> int | None:
         if not damage.dies:  # what is not whole is the end for a broker as well
-            if end == source.size:
+            if end == source.size and not is_preallocated(source, damage):
                 self.result.findings.add(self._path, damage.position, damage.message)
             return None
         self.result.dead = True
-        self.result.findings.add(self._path, damage.position, damage.message)
+        if end == source.size and is_preallocated(source, damage):
+            text = f"{preallocated_text(damage.length)}; Kafka's tool ends here with an exception"
+            self.result.findings.note(self._path, damage.position, text)
+        else:
+            self.result.findings.add(self._path, damage.position, damage.message)
         following = damage.position + damage.length
         self.result.open_end = following >= end
         return None if self.result.open_end else following

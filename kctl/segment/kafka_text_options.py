@@ -27,15 +27,19 @@ class Dies(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Damage, for the exit code and for stderr. position: in the file, None when it is about the whole."""
+    """Damage, for the exit code and for stderr. position: in the file, None when it is about the whole.
+
+    note: it is no damage, though the JVM's tool ends there.
+    """
 
     path: Path
     position: int | None
     message: str
+    note: bool = False
 
 
 class Findings:
-    """All damage of a run. count: of it; kept: the first KEPT."""
+    """All damage of a run. count: of it; kept: the first KEPT, and notes."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -46,6 +50,11 @@ class Findings:
         self.count += 1
         if len(self.kept) < KEPT:
             self.kept.append(Found(path, position, message))
+
+    def note(self, path: Path, position: int, message: str) -> None:
+        """What is worth knowing, and is no damage."""
+        if len(self.kept) < KEPT:
+            self.kept.append(Found(path, position, message, note=True))
 
     def extend(self, others: Findings) -> None:
         """All of another run."""

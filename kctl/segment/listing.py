@@ -31,7 +31,7 @@ from kctl.segment.partition import (
 )
 from kctl.segment.partition_log import CLEANED, LOG_STARTS
 from kctl.segment.source import Source, read_whole
-from kctl.segment.walk import Damage, batches
+from kctl.segment.walk import Damage, batches, is_preallocated
 
 _LAST = 2**63 - 1
 
@@ -229,7 +229,7 @@ class _Seen:
         """Every header from `position` on."""
         for item in batches(source, position):
             if isinstance(item, Damage):
-                self.damaged += 1
+                self.damaged += not is_preallocated(source, item)
                 continue
             if not self.batches and position == 0:
                 self.first = _first_timestamp(item)

@@ -21,7 +21,7 @@ from kctl.segment.record_tally import Buckets, RecordTally
 from kctl.segment.rows import timestamp_type
 from kctl.segment.source import Source, read_whole
 from kctl.segment.transactions import OpenTransaction, TransactionTracker
-from kctl.segment.walk import Damage, batches, content_of
+from kctl.segment.walk import Damage, batches, content_of, is_preallocated, preallocated_text
 
 _PROGRESS_BYTES = 8 << 20
 Progress = Callable[[int, int], None]  # bytes that were read, bytes that there are
@@ -81,7 +81,9 @@ class LogTally:
 
 @dataclass
 class Tally:
-    """What all logs have in common. remarks: files beside logs that could not be used, and why."""
+    """What all logs have in common. remarks: files beside logs that could not be used, and why.
+
+    notes: what is not counted and no damage."""
 
     options: TallyOptions
     records: RecordTally
@@ -99,6 +101,7 @@ class Tally:
     index_entries: int = 0
     earliest: int | None = None
     remarks: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 def read_logs(selected: Sequence[SelectedLog], options: TallyOptions, progress: Progress | None = None) -> Tally:
@@ -176,7 +179,10 @@ class _LogReader:
             self._log.segments.append(segment)
             for item in batches(source):
                 if isinstance(item, Damage):
-                    _damaged(segment, item.length)
+                    if is_preallocated(source, item):
+                        self._tally.notes.append(f"{selected.log} ends with {preallocated_text(item.length)}")
+                    else:
+                        _damaged(segment, item.length)
                     continue
                 self._batch(segment, source, item)
                 if item.position - told >= _PROGRESS_BYTES:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kctl.errors import NotAuthorized, NotFound, OperationFailed, UsageError
+from kctl.errors import KctlError, NotAuthorized, NotFound, OperationFailed, UsageError
 
 _OFFSET = re.compile(r"[0-9]{20}")
 _FOLDER = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>[0-9]+)")
@@ -62,6 +62,19 @@ def offset_of(path: Path) -> int | None:
     """The offset in a file's name; None when it has none."""
     stem = path.name.partition(".")[0]
     return int(stem) if _OFFSET.fullmatch(stem) and int(stem) <= _MAX_OFFSET else None
+
+
+def next_segment(path: Path) -> Path | None:
+    """The log after this one in its folder; None when there is none, or when the name does not tell."""
+    own = offset_of(path)
+    if own is None:
+        return None
+    try:
+        logs = {offset_of(file): file for file in list_folder(path.parent) if file.suffix == ".log"}
+    except KctlError:
+        return None
+    later = [offset for offset in logs if offset is not None and offset > own]
+    return logs[min(later)] if later else None
 
 
 def is_folder(path: Path) -> bool:

@@ -18,7 +18,7 @@ from kctl.segment.record import BadRecords
 from kctl.segment.source import Source
 from kctl.segment.transactions import MAX_OPEN, EndedTransaction, TransactionTracker
 from kctl.segment.verify_log_facts import FARTHEST, LOG_WINDOW_BYTES
-from kctl.segment.walk import Damage, batch_at, content_of, is_valid
+from kctl.segment.walk import Damage, batch_at, content_of, is_preallocated, is_valid
 
 INDEX_INTERVAL_BYTES = 4096  # index.interval.bytes
 MAX_INDEX_BYTES = 10 << 20  # segment.index.bytes
@@ -73,6 +73,8 @@ class _Builder:
         position = 0
         while (batch := batch_at(self._source, position, self._source.size)) is not None:
             if isinstance(batch, Damage):
+                if is_preallocated(self._source, batch):
+                    return
                 raise _Stop(f"the log is damaged at {position}: {batch.message}")
             if not is_valid(self._source, batch):
                 raise _Stop(f"the log is damaged at {position}: the CRC is not that of the batch")

@@ -14,7 +14,7 @@ from kctl.segment.partition_log import PartitionLog
 from kctl.segment.query import all_records
 from kctl.segment.record import BadRecords, Record
 from kctl.segment.source import Source, read_whole
-from kctl.segment.walk import Damage, batches, content_of, is_valid
+from kctl.segment.walk import Damage, batches, content_of, is_preallocated, is_valid
 
 MOST_EPOCHS = 100_000
 MOST_DAMAGE = 100
@@ -85,6 +85,8 @@ class Replica:
                 self.segment, self.source = files.log, source
                 for item in batches(source):
                     if isinstance(item, Damage):
+                        if is_preallocated(source, item):
+                            continue
                         self._damaged(files.log, item.position, f"{item.message} ({item.length} bytes)")
                     elif not is_valid(source, item):
                         self._damaged(files.log, item.position, f"the CRC is not that of the batch ({item.size} bytes)")

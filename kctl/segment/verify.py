@@ -25,6 +25,7 @@ from kctl.segment.partition import (
     holds_segments,
     is_folder,
     list_folder,
+    next_segment,
     offset_of,
     parse_folder_name,
     partition_folders,
@@ -135,9 +136,8 @@ def _may_be_partition(path: Path) -> bool:
 
 def place_of(log: Path) -> Place:
     """Where a segment that is looked at alone stands, by what lies beside it."""
-    offset, folder = offset_of(log), log.parent
-    later = [file for file in list_folder(folder) if file.suffix == ".log" and (offset_of(file) or 0) > (offset or 0)]
-    return Place(active=not later, clean=(folder.absolute().parent / CLEAN_SHUTDOWN).exists())
+    clean = (log.parent.absolute().parent / CLEAN_SHUTDOWN).exists()
+    return Place(active=next_segment(log) is None, clean=clean)
 
 
 def _partition(run: Verification, path: Path) -> None:

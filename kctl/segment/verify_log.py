@@ -7,14 +7,23 @@ time, to the plain way, which knows all rules and reports.
 from __future__ import annotations
 
 from kctl.segment.batch import CODECS, HEADER_V2, V2_HEADER, Batch, parse_v2
-from kctl.segment.findings import Findings
+from kctl.segment.findings import Findings, Severity
 from kctl.segment.index_entries import NEVER
 from kctl.segment.record import BadRecords
-from kctl.segment.source import WINDOW_BYTES, Source
+from kctl.segment.source import Source
 from kctl.segment.verify_indexes import SPARSE_BYTES
 from kctl.segment.verify_log_facts import FARTHEST, Companions, LogFacts, LogOptions
 from kctl.segment.verify_records import check_records
-from kctl.segment.walk import Damage, Effort, batch_at, content_of, is_valid, resync
+from kctl.segment.walk import (
+    Damage,
+    Effort,
+    all_zero,
+    batch_at,
+    content_of,
+    is_valid,
+    preallocated_text,
+    resync,
+)
 
 _FAST_BYTES = 4 << 20  # larger batches go the plain way
 _STRETCH_BYTES = 16 << 20  # between two signs of progress
@@ -315,19 +324,23 @@ class LogCheck:
         self._begin_range()
         self._note_damage(item.position)
         at_end = following is None and self._options.active
-        zeros = self._all_zero(item.position, end)
+        zeros = all_zero(self._source, item.position, end)
         text = f"{length} zero bytes" if zeros else f"{item.message}; {length} bytes cannot be read"
-        code = "zero_tail" if zeros and at_end and item.code != "incomplete" else "garbage"
-        if code == "zero_tail":
-            text += ", as a power failure and log.preallocate leave them"
-        if at_end and item.code == "incomplete":
+        code = "garbage"
+        if at_end and zeros:
+            code, text = "zero_tail", preallocated_text(length)
+        elif at_end and item.code == "incomplete":
             code = "batch_incomplete"
         if code != "garbage" and self._options.clean:
             text += "; .kafka_cleanshutdown is there: the next start does not cut it off"
         if following is None and not self._options.active:
             text += ", and later segments follow"
         concerned = (None if code == "zero_tail" else self._open_from, None)
-        number = self._findings.add(code, self._path, text, position=item.position, concerned=concerned)
+        # A broker that stops cleanly removes what it preallocated: its next start would fail on the zeros.
+        severity = Severity.WARNING if code == "zero_tail" and self._options.clean else None
+        number = self._findings.add(
+            code, self._path, text, position=item.position, concerned=concerned, severity=severity
+        )
         if number is not None and following is not None:
             self._open.append(number)
         self._ends_whole = self._ends_whole and code != "garbage"
@@ -345,13 +358,6 @@ class LogCheck:
     def _offset_at(self, position: int | None) -> int | None:
         found = None if position is None else batch_at(self._source, position, self._source.size)
         return found.base_offset if isinstance(found, Batch) else None
-
-    def _all_zero(self, position: int, end: int) -> bool:
-        while position < end:
-            if any(bytes(self._source.read(position, min(WINDOW_BYTES, end - position))).lstrip(b"\0")):
-                return False
-            position = self._source.next_data(position + WINDOW_BYTES)
-        return True
 
     def _finish(self) -> None:
         facts = self.facts

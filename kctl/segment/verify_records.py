@@ -48,7 +48,9 @@ def _each(batch: Batch, content: memoryview, limit: int) -> Iterator[_Found]:
     except (BadRecords, BadPayload) as exc:
         yield "records", f"after {count} records: {exc}", None
         return
-    if previous > batch.last_offset:
+    if previous > batch.last_offset and batch.unnumbered:
+        yield "wrapper_offset", f"a wrapper at offset 0 with offsets up to {previous}", previous
+    elif previous > batch.last_offset:
         yield "record_offsets", f"offset {previous} is behind the batch's last, {batch.last_offset}", previous
     if latest > batch.max_timestamp and not batch.legacy:
         ends = moment_text(batch.max_timestamp) or "no time"

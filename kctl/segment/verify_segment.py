@@ -15,6 +15,7 @@ from kctl.segment.verify_indexes import OffsetCursor, TimeCursor
 from kctl.segment.verify_log import LogCheck
 from kctl.segment.verify_log_facts import LOG_WINDOW_BYTES, Companions, LogFacts, LogOptions
 from kctl.segment.verify_transactions import TransactionCheck, Transactions
+from kctl.segment.walk import all_zero
 
 MUST_HAVE = (".index", ".timeindex")
 
@@ -78,7 +79,7 @@ def _companions(
     tail_is_legal = place.active and not place.clean
     for path, suffix in zip((files.index, files.timeindex), MUST_HAVE, strict=True):
         if path is None:
-            if place.active and _is_empty(files.log):
+            if place.active and _is_empty(files.log):  # preallocated or not
                 continue  # a broker makes them with the first append (LazyIndex)
             run.findings.add(f"{suffix[1:]}_missing", name.with_suffix(suffix), f"{name.name} has none")
             continue
@@ -99,9 +100,12 @@ def _companions(
 
 
 def _is_empty(path: Path | None) -> bool:
+    if path is None:
+        return False
     try:
-        return path is not None and path.stat().st_size == 0
-    except OSError:
+        with Source(path) as source:
+            return all_zero(source, 0, source.size)
+    except KctlError:
         return False
 
 

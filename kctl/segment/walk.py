@@ -18,6 +18,7 @@ from kctl.segment.batch import (
     parse_legacy,
     parse_v2,
 )
+from kctl.segment.partition import next_segment
 from kctl.segment.record import BadRecords
 from kctl.segment.source import WINDOW_BYTES, Source
 
@@ -114,6 +115,31 @@ def batches(source: Source, start: int = 0, end: int | None = None) -> Iterator[
         if following is None:
             return
         position = following
+
+
+def all_zero(source: Source, position: int, end: int) -> bool:
+    """Whether there are only zeros; holes of a sparse file are not read."""
+    position = source.next_data(position)
+    while position < end:
+        if any(bytes(source.read(position, min(WINDOW_BYTES, end - position))).lstrip(b"\0")):
+            return False
+        position = source.next_data(position + WINDOW_BYTES)
+    return True
+
+
+def is_preallocated(source: Source, damage: Damage) -> bool:
+    """Whether these are the zeros that log.preallocate leaves behind the last batch of the active segment."""
+    return (
+        source.path.suffix == ".log"
+        and damage.position + damage.length >= source.size
+        and next_segment(source.path) is None
+        and all_zero(source, damage.position, source.size)
+    )
+
+
+def preallocated_text(length: int) -> str:
+    """What is said of them."""
+    return f"{length} zero bytes, as a power failure and log.preallocate leave them"
 
 
 def is_valid(source: Source, batch: Batch) -> bool:

@@ -9,6 +9,7 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
+from old_wrappers import inner, wrapper
 from segment_files import (
     BASE_TIMESTAMP,
     Rec,
@@ -148,6 +149,11 @@ def records_out_of_order(folder: Path) -> list[Path]:
 @case("record_offsets")
 def a_record_behind_the_batch(folder: Path) -> list[Path]:
     return partition(folder, [batch(0, [Rec(), Rec(offset=9)], last_offset_delta=1)], index=b"", timeindex=b"")
+
+
+@case("wrapper_offset")
+def a_wrapper_at_offset_0(folder: Path) -> list[Path]:
+    return partition(folder, [wrapper(1, 0, inner((1, 1, 1), (0, 1, 2)))], index=b"", timeindex=b"")
 
 
 @case("record_timestamps")

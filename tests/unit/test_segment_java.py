@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import pytest
 
 from java_dumps import SOURCES, Dump, load
 from kctl.segment import decoders, internal_topics
+from kctl.segment.dump import DumpOptions, DumpRun
+from kctl.segment.findings import Findings
 from kctl.segment.kafka_text import KafkaText
 from kctl.segment.kafka_text_options import KafkaTextOptions
+from kctl.segment.log_selection import select_logs
+from kctl.segment.log_tally import TallyOptions, read_logs
+from kctl.segment.rows import RecordRow
+from kctl.segment.source import Source
+from kctl.segment.verify_log import LogCheck
+from kctl.segment.verify_log_facts import Companions, LogOptions
 
 DUMPS = [pytest.param(dump, id=f"{name}: {dump.form.name}") for name in SOURCES for dump in load(name)]
 
@@ -39,3 +48,38 @@ def test_text(dump: Dump, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         printed = out.getvalue()
         assert printed[: len(dump.stdout)].decode(errors="replace") == dump.stdout.decode(errors="replace")
         assert text.found_count
+
+
+# --- dump -o json, stats, verify and find agree with Kafka's tool about wrappers -------------------------------------
+
+WRAPPERS = [dump for dump in load("wrappers") if "wrapper, " not in dump.form.name]
+_RECORD = re.compile(r"\| offset: (-?\d+) \w+: (-?\d+) .*isValid: (\w+)")
+
+
+def printed_records(dump: Dump) -> tuple[list[int], bool]:
+    """The offsets that Kafka's tool printed, and whether it printed only good records."""
+    found = _RECORD.findall(dump.stdout.decode(errors="replace"))
+    batches_valid = "isvalid: false" not in dump.stdout.decode(errors="replace")
+    return [int(offset) for offset, _, _ in found], batches_valid and all(valid == "true" for *_, valid in found)
+
+
+@pytest.mark.parametrize("dump", WRAPPERS, ids=lambda dump: dump.form.name)
+def test_others_agree(dump: Dump, tmp_path: Path) -> None:
+    path = tmp_path / dump.form.file
+    path.write_bytes(dump.form.data)
+    offsets, good = printed_records(dump)
+    sound = good and dump.exception is None
+    run = DumpRun([path], DumpOptions(records=True))
+    rows = [row for row in run.rows() if isinstance(row, RecordRow)]
+    assert (run.damaged == 0) == sound
+    findings = Findings()
+    with Source(path) as source:
+        options = LogOptions(deep=True, active=True)
+        LogCheck(source, None, findings, Companions(), options).run()
+    damage = {"records", "batch_crc", "batch_codec", "garbage"} & findings.codes_of(path)
+    assert bool(damage) != sound
+    tally = read_logs(select_logs([path]), TallyOptions(0, 100, records=True))
+    assert any(segment.damaged_places for log in tally.logs for segment in log.segments) != sound
+    if sound:
+        assert [row.offset for row in rows] == offsets
+        assert tally.records.records == len(offsets)
