@@ -34,6 +34,7 @@ _REACH = 24  # bytes that the pattern looks at
 # Among so many zeros no batch begins: its length would be 0. They are passed over at the speed of memory.
 _ZEROS = re.compile(rb"\x00{64,}")
 _OVERLAP = 32
+_LARGEST_SEGMENT = 2**31 - 1  # segment.bytes is an int
 _V0_KEY, _V1_KEY = 6, 14  # where a message's key begins
 _FIRST_SEARCH = 1 << 12
 _EFFORT = 4
@@ -131,6 +132,7 @@ def is_preallocated(source: Source, damage: Damage) -> bool:
     """Whether these are the zeros that log.preallocate leaves behind the last batch of the active segment."""
     return (
         source.path.suffix == ".log"
+        and source.size <= _LARGEST_SEGMENT
         and damage.position + damage.length >= source.size
         and next_segment(source.path) is None
         and all_zero(source, damage.position, source.size)

@@ -200,11 +200,12 @@ def test_an_index_goes_up_to_the_damage(tmp_path: Path) -> None:
         ([PARTS[0], batch(2**31 + 10)], f"offset {2**31 + 10} at {AT[1]} does not fit a segment of base offset 0"),
         ([batch(0, producer=(7, 0, 0), transactional=True), batch(1, producer=(7, 0, -1), transactional=True,
           control=True)], f"the marker at {len(batch(0))} cannot be read: a control record without a type"),
-        ([*PARTS, bytes(100)],
+        ([*PARTS, bytes(100), b"!"],
          f"the log is damaged at {AT[4] + len(PARTS[4])}: a batch of 0 bytes is smaller than the least of 14"),
+        ([*PARTS, bytes(100)], None),  # log.preallocate
     ],
 )  # fmt: skip
-def test_where_a_broker_would_stop(parts: list[bytes], note: str, tmp_path: Path) -> None:
+def test_where_a_broker_would_stop(parts: list[bytes], note: str | None, tmp_path: Path) -> None:
     log = write(tmp_path, 0, parts)
     assert rebuild(log, 0, TransactionTracker(), interval_bytes=0).stopped == note
 

@@ -225,7 +225,7 @@ def test_damage_is_left_out(tmp_path: Path) -> None:
     folder = tmp_path / "orders-0"
     good, bad = batch(0, 5), batch(5, 5)
     lying = batch(10, 3, count=2**31 - 1)
-    write(folder, 0, [good, with_bytes(bad, len(bad) - 3, b"!"), lying, b"\0" * 100])
+    write(folder, 0, [good, with_bytes(bad, len(bad) - 3, b"!"), lying, b"\0" * 99, b"!"])
     found = stats_of(folder)
     assert found.totals.records == 5 + 3
     assert found.totals.damaged_places == 3
