@@ -9,13 +9,13 @@ from __future__ import annotations
 import socket
 import struct
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kctl import wire
 from kctl.deadline import Deadline
 from kctl.errors import (
-    AuthenticationFailed,
     ConnectionFailed,
     ConnectionRefused,
     ConnectionTimedOut,
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from kctl.context import Security
 
 MAX_RESPONSE_BYTES = 256 * 1024 * 1024
+MAX_FIRST_RESPONSE_BYTES = 1024 * 1024  # before the login is done; Kafka 4.4 lists its APIs in less than 1 kB
 _CHUNK = 256 * 1024
+_LATE_READS = 64
 
 
 class PeerClosed(ConnectionFailed):
@@ -66,7 +68,7 @@ class Dialer:
 
 
 class Connection:
-    """Not for several threads at once. `step` says what it does, for the message when time is up."""
+    """Not for several threads at once. `step` says what it does, for the message when time is up; `ready`: usable."""
 
     def __init__(self, address: Address, dialer: Dialer) -> None:
         self.address = address
@@ -77,6 +79,7 @@ class Connection:
         self._received = bytearray()
         self._correlation_id = 0
         self._login_ends = float("inf")
+        self.ready = False
 
     # --- opening --------------------------------------------------------------------------------------------------
 
@@ -89,6 +92,7 @@ class Connection:
             self._negotiate(deadline)
             if self._dialer.security.sasl:
                 self._login(deadline)
+            self.ready = True
         except BaseException:
             self.close()
             raise
@@ -157,81 +161,64 @@ class Connection:
 
     def _negotiate(self, deadline: Deadline) -> None:
         self.step = "the answer to ApiVersions"
-        reader = self.exchange(wire.API_VERSIONS, 0, b"", deadline)
-        try:
-            error, self.api_versions = wire.decode_api_versions(reader)
-        except wire.WireError:
-            raise self._not_kafka(reader.data) from None
+        error, ranges = self._ask_api_versions(0, deadline)
+        if error == wire.UNSUPPORTED_VERSION:  # KIP-511: the answer has the range
+            low, high = ranges.get(wire.API_VERSIONS, (wire.API_VERSIONS_FLEXIBLE, wire.API_VERSIONS_FLEXIBLE))
+            version = min(high, wire.API_VERSIONS_MAX)
+            if version < max(low, 0):
+                raise NotSupported(
+                    f"{self.address} supports versions {low} to {high} of ApiVersions, and kctl only up to "
+                    f"{wire.API_VERSIONS_MAX}",
+                    hint="upgrade kctl",
+                )
+            error, ranges = self._ask_api_versions(version, deadline)
         if error:
             raise NotKafka(
-                f"{self.address} answers, but refuses to tell its API versions (error {error})",
+                f"{self.address} answers, but does not list its API versions (error {error})",
                 hint="is this the broker's port?",
             )
-        if wire.METADATA not in self.api_versions:
+        self.api_versions = ranges
+        if wire.METADATA not in ranges:
             raise NotKafka(
                 f"{self.address} is a KRaft controller, not a broker",
                 hint="give the address of a broker's listener",
             )
 
-    def _login(self, deadline: Deadline) -> None:
-        from kctl.sasl import ServerNotTrusted, exchange
-
-        security = self._dialer.security
-        assert security.sasl_mechanism
-        self.step = "the SASL login"
-        self._handshake(security.sasl_mechanism, deadline)
-        login = exchange(security.sasl_mechanism, security.sasl_username or "", security.sasl_password or "")
+    def _ask_api_versions(self, version: int, deadline: Deadline) -> tuple[int, dict[int, tuple[int, int]]]:
+        """The error code and the ranges. A broker answers a version that it does not have in the format of version 0."""
+        flexible = version >= wire.API_VERSIONS_FLEXIBLE
+        body = wire.encode_api_versions(version)
+        reader = self.exchange(wire.API_VERSIONS, version, body, deadline, flexible=flexible, flexible_answer=False)
         try:
-            token = next(login)
-            while True:
-                token = login.send(self._authenticate(token, deadline))
-        except StopIteration:
-            pass
-        except ServerNotTrusted as exc:
-            raise self._login_failed(f"the broker does not prove that it knows the password: {exc}") from None
+            return wire.decode_api_versions(reader, version)
+        except wire.WireError:
+            raise self._not_kafka(reader.data) from None
 
-    def _authenticate(self, token: bytes, deadline: Deadline) -> bytes:
-        """One SaslAuthenticate; what the broker answered."""
-        version = min(1, self.api_versions[wire.SASL_AUTHENTICATE][1])
-        reader = self.exchange(wire.SASL_AUTHENTICATE, version, wire.encode_sasl_authenticate(token), deadline)
-        answer = wire.decode_sasl_authenticate(reader, version)
-        if answer.error_code:
-            raise self._login_failed(f"the broker says: {answer.error_message or 'no reason'}")
-        if answer.session_lifetime_ms:  # KIP-368: then the broker closes the connection
-            self._login_ends = time.monotonic() + 0.85 * answer.session_lifetime_ms / 1000
-        return answer.auth_bytes
+    def _login(self, deadline: Deadline) -> None:
+        from kctl.sasl import log_in
 
-    def _handshake(self, mechanism: str, deadline: Deadline) -> None:
-        if wire.SASL_AUTHENTICATE not in self.api_versions:
-            raise NotSupported(f"{self.address} is too old for a SASL login", hint="Kafka 1.0 or newer is needed")
-        answer = wire.decode_sasl_handshake(self.exchange(wire.SASL_HANDSHAKE, 1, wire.string(mechanism), deadline))
-        if answer.error_code == 33:
-            raise AuthenticationFailed(
-                f"{self.address} does not have the SASL mechanism {mechanism} enabled",
-                hint=f"it has {', '.join(answer.mechanisms) or 'none'}",
-            )
-        if answer.error_code:
-            raise AuthenticationFailed(
-                f"the listener {self.address} takes no SASL login",
-                hint=f"set the security protocol to {self._dialer.security.protocol.removeprefix('SASL_')}",
-            )
-
-    def _login_failed(self, why: str) -> AuthenticationFailed:
-        security = self._dialer.security
-        return AuthenticationFailed(
-            f"{self.address} refused the login of {security.sasl_username!r} with {security.sasl_mechanism}; {why}",
-            hint="check the user name, the password and that the user exists for this mechanism",
-        )
+        self.step = "the SASL login"
+        lifetime_ms = log_in(self, self._dialer.security, deadline)
+        if lifetime_ms:  # KIP-368: then the broker closes the connection
+            self._login_ends = time.monotonic() + 0.85 * lifetime_ms / 1000
 
     # --- requests -------------------------------------------------------------------------------------------------
 
     def exchange(
-        self, api_key: int, version: int, body: bytes, deadline: Deadline, *, flexible: bool = False
+        self,
+        api_key: int,
+        version: int,
+        body: bytes,
+        deadline: Deadline,
+        *,
+        flexible: bool = False,
+        flexible_answer: bool | None = None,
     ) -> wire.Reader:
-        """One request of kctl.wire and the reader of its answer."""
+        """One request of kctl.wire and the reader of its answer. flexible_answer: as the request unless given."""
         self._correlation_id += 1
         self.write(wire.frame(api_key, version, self._correlation_id, body, flexible=flexible), deadline)
-        return self._body(self.read(deadline), self._correlation_id, flexible=flexible)
+        answer_is_flexible = flexible if flexible_answer is None else flexible_answer
+        return self._body(self.read(deadline), self._correlation_id, flexible=answer_is_flexible)
 
     def _body(self, payload: bytes, expected: int, *, flexible: bool) -> wire.Reader:
         reader = wire.Reader(payload, flexible)
@@ -269,27 +256,34 @@ class Connection:
 
     def write(self, data: bytes, deadline: Deadline) -> None:
         """Send all bytes."""
-        if self._socket is None:
-            raise self._closed()
-        self._socket.settimeout(max(0.001, deadline.left_s))
-        try:
-            self._socket.sendall(data)
-        except OSError as exc:
-            raise self._io_error(exc) from None
+        for piece in _pieces(data):
+            if self._socket is None:
+                raise self._closed()
+            self._socket.settimeout(max(0.001, deadline.left_s))
+            try:
+                self._socket.sendall(piece)
+            except OSError as exc:
+                raise self._io_error(exc) from None
 
     def read(self, deadline: Deadline) -> bytes:
         """One frame without its size. After an error the connection is closed: a late answer would be mistaken."""
         head = self._take(4, deadline)
         size = int.from_bytes(head, "big", signed=True)
-        if not 4 <= size <= MAX_RESPONSE_BYTES:
+        if not 4 <= size <= (MAX_RESPONSE_BYTES if self.ready else MAX_FIRST_RESPONSE_BYTES):
             raise self._not_kafka(head + bytes(self._received))
         return self._take(size, deadline)
 
     def _take(self, size: int, deadline: Deadline) -> bytes:
         buffer = self._received
+        late = 0
         while len(buffer) < size:
             if self._socket is None:
                 raise self._closed()
+            # What has come already is read when time is up, too: this broker was not the one that was waited for. But
+            # a broker that sends byte after byte does not get more time.
+            late += deadline.expired
+            if late > _LATE_READS:
+                raise self._no_answer()
             self._socket.settimeout(max(0.001, deadline.left_s))
             try:
                 data = self._socket.recv(_CHUNK)
@@ -357,6 +351,13 @@ class Connection:
         if sock is not None:
             with suppress(OSError):
                 sock.close()
+
+
+def _pieces(data: bytes) -> Iterator[memoryview]:
+    """What is sent at once: the time limit of a TLS socket is that of each record, not of all of them."""
+    view = memoryview(data)
+    for start in range(0, len(view), _CHUNK):
+        yield view[start : start + _CHUNK]
 
 
 def not_kafka(server: str, data: bytes) -> ConnectionFailed:

@@ -1,4 +1,4 @@
-"""The client's side of SASL PLAIN (RFC 4616) and SCRAM (RFC 5802, RFC 7677), with the standard library.
+"""The login to a broker: SASL PLAIN (RFC 4616) and SCRAM (RFC 5802, RFC 7677), with the standard library.
 
 kafka-python has both, but importing it takes longer than most commands. Kafka does no SASLprep: names and passwords
 are UTF-8 as they are (org.apache.kafka.common.security.scram.internals.ScramFormatter).
@@ -12,6 +12,15 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+from kctl import wire
+from kctl.errors import AuthenticationFailed, NotSupported
+
+if TYPE_CHECKING:
+    from kctl.connection import Connection
+    from kctl.context import Security
+    from kctl.deadline import Deadline
 
 # A server may ask for any number of iterations; Kafka's default is 4096 and its maximum 16384.
 MAX_ITERATIONS = 1_000_000
@@ -78,3 +87,66 @@ def _decoded(answer: dict[str, bytes], letter: str) -> bytes:
         return base64.b64decode(answer[letter], validate=True)
     except (KeyError, binascii.Error):
         raise ServerNotTrusted("its answer is malformed") from None
+
+
+# --- over a connection (KIP-43, KIP-152) --------------------------------------------------------------------------
+
+
+def log_in(connection: Connection, security: Security, deadline: Deadline) -> int:
+    """Log in, and return after how many ms the session ends; 0 when it does not.
+
+    Raises AuthenticationFailed, NotSupported for a broker before 1.0, ConnectionFailed's subclasses, WireError.
+    """
+    assert security.sasl_mechanism
+    _handshake(connection, security, deadline)
+    login = exchange(security.sasl_mechanism, security.sasl_username or "", security.sasl_password or "")
+    lifetime_ms = 0
+    try:
+        token = next(login)
+        while True:
+            answer = _authenticate(connection, security, token, deadline)
+            lifetime_ms = answer.session_lifetime_ms
+            token = login.send(answer.auth_bytes)
+    except StopIteration:
+        return lifetime_ms
+    except ServerNotTrusted as exc:
+        why = f"the broker does not prove that it knows the password: {exc}"
+        raise _login_failed(connection, security, why) from None
+
+
+def _handshake(connection: Connection, security: Security, deadline: Deadline) -> None:
+    if wire.SASL_AUTHENTICATE not in connection.api_versions:
+        raise NotSupported(f"{connection.address} is too old for a SASL login", hint="Kafka 1.0 or newer is needed")
+    mechanism = security.sasl_mechanism or ""
+    reader = connection.exchange(wire.SASL_HANDSHAKE, 1, wire.string(mechanism), deadline)
+    answer = wire.decode_sasl_handshake(reader)
+    if answer.error_code == wire.UNSUPPORTED_SASL_MECHANISM:
+        raise AuthenticationFailed(
+            f"{connection.address} does not have the SASL mechanism {mechanism} enabled",
+            hint=f"it has {', '.join(answer.mechanisms) or 'none'}",
+        )
+    if answer.error_code:
+        raise AuthenticationFailed(
+            f"the listener {connection.address} takes no SASL login",
+            hint=f"set the security protocol to {security.protocol.removeprefix('SASL_')}",
+        )
+
+
+def _authenticate(
+    connection: Connection, security: Security, token: bytes, deadline: Deadline
+) -> wire.SaslAuthentication:
+    """One SaslAuthenticate; what the broker answered."""
+    version = min(1, connection.api_versions[wire.SASL_AUTHENTICATE][1])
+    body = wire.encode_sasl_authenticate(token)
+    reader = connection.exchange(wire.SASL_AUTHENTICATE, version, body, deadline)
+    answer = wire.decode_sasl_authenticate(reader, version)
+    if answer.error_code:
+        raise _login_failed(connection, security, f"the broker says: {answer.error_message or 'no reason'}")
+    return answer
+
+
+def _login_failed(connection: Connection, security: Security, why: str) -> AuthenticationFailed:
+    return AuthenticationFailed(
+        f"{connection.address} refused the login of {security.sasl_username!r} with {security.sasl_mechanism}; {why}",
+        hint="check the user name, the password and that the user exists for this mechanism",
+    )

@@ -16,6 +16,7 @@ length + 1, and every structure ends in tagged fields.
 from __future__ import annotations
 
 import base64
+import re
 import struct
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
@@ -29,6 +30,9 @@ SASL_HANDSHAKE = 17
 API_VERSIONS = 18
 SASL_AUTHENTICATE = 36
 
+UNSUPPORTED_SASL_MECHANISM = 33  # error codes
+UNSUPPORTED_VERSION = 35
+API_VERSIONS_FLEXIBLE, API_VERSIONS_MAX = 3, 4  # v3 (2.4): KIP-511; v4 (3.9) has the same layout
 METADATA_MIN, METADATA_MAX = 1, 12  # v1 (0.10.0): controller, null for all topics; v12 (2.8): topic ids
 CLIENT_ID = "kctl"
 
@@ -145,12 +149,29 @@ def frame(api_key: int, version: int, correlation_id: int, body: bytes, *, flexi
 # --- ApiVersions (KIP-35) -----------------------------------------------------------------------------------------
 
 
-def decode_api_versions(reader: Reader) -> tuple[int, dict[int, tuple[int, int]]]:
-    """ApiVersionsResponse v0: error code, and api key → (lowest, highest version)."""
+def encode_api_versions(version: int) -> bytes:
+    """ApiVersionsRequest v0 to v4; from v3 with the client's name and version, which brokers check (KIP-511)."""
+    if version < API_VERSIONS_FLEXIBLE:
+        return b""
+    from kctl import __version__
+
+    software_version = re.sub(r"[^A-Za-z0-9.-]", "-", __version__)
+    return compact_string(CLIENT_ID) + compact_string(software_version) + b"\0"
+
+
+def decode_api_versions(reader: Reader, version: int = 0) -> tuple[int, dict[int, tuple[int, int]]]:
+    """ApiVersionsResponse v0 to v4: error code, and api key → (lowest, highest version).
+
+    The header never has tagged fields. With UNSUPPORTED_VERSION the body is of version 0, whatever was asked.
+    """
     error = reader.int16()
-    return error, {
-        key: (low, high) for key, low, high in (_API_RANGE.unpack(reader.take(6)) for _ in range(reader.int32()))
-    }
+    reader.flexible = version >= API_VERSIONS_FLEXIBLE and error != UNSUPPORTED_VERSION
+    ranges = {}
+    for _ in range(reader.count()):
+        key, low, high = _API_RANGE.unpack(reader.take(_API_RANGE.size))
+        reader.tags()
+        ranges[key] = (low, high)
+    return error, ranges
 
 
 # --- SaslHandshake v1, SaslAuthenticate v1 (KIP-43, KIP-152, KIP-368) ----------------------------------------------
