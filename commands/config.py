@@ -88,7 +88,7 @@ def _change(inv: Invocation, resource: str, edits: Sequence[Edit], *, force: boo
         refuse_internal(chosen)
     with inv.connect() as client:
         still = unchanged.topics(client, [chosen.name] if chosen.kind == "topic" else [])
-        plan = plan_changes(client, chosen, lambda known: with_files(edits, known))
+        plan = plan_changes(client, chosen, lambda known: with_files(edits, known, output.warn))
         for caution in cautions(client, plan) if plan.edits else ():
             output.warn(caution)
         if dry_run or not plan.edits:

@@ -207,7 +207,7 @@ def add(
         str | None, typer.Option(metavar="VARIABLE", help="Environment variable that holds the password.")
     ] = None,
     sasl_password_file: Annotated[
-        str | None, typer.Option(metavar="FILE", help="File that holds the password, readable by you only.")
+        str | None, typer.Option(metavar="FILE", help="File that holds the password; one newline at its end is dropped.")
     ] = None,
     ssl_cafile: Annotated[
         str | None, typer.Option(metavar="FILE", help="PEM with the CAs to trust; the system's without.")
@@ -269,12 +269,24 @@ def add(
         ssl_key_password_file=full_path(ssl_key_password_file),
         ssl_check_hostname=ssl_check_hostname,
     )
+    for given in (sasl_password_file, ssl_key_password_file, ssl_keyfile):
+        if given == "-" or (given or "").startswith(("/dev/", "/proc/")):
+            raise UsageError(
+                f"{given} is there only while this command runs, and a context keeps the path",
+                hint="write the secret to a file of its own, or name an environment variable",
+            )
     entry = Context(parse_servers(inv.bootstrap_server), inv.zookeeper, security, protected or False)
     added = add_context(
         name, entry, keep_protected=protected is None, make_current=current, replace_existing=replace, dry_run=dry_run
     )
-    for path in (security.ssl_cafile, security.ssl_certfile, security.ssl_keyfile, security.sasl_password_file):
-        if path is not None and not Path(path).is_file():
+    for path in (
+        security.ssl_cafile,
+        security.ssl_certfile,
+        security.ssl_keyfile,
+        security.sasl_password_file,
+        security.ssl_key_password_file,
+    ):
+        if path is not None and not Path(path).exists():
             output.warn(f"{path} is not there yet")
     stored = added.entry if dry_run else learn_protected(name, added.entry)
     _show(inv, _view(name, stored, added.current_context))

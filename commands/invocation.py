@@ -62,6 +62,7 @@ class Invocation:
             bootstrap_server=self.bootstrap_server,
             zookeeper=self.zookeeper,
             command_config=self.command_config,
+            warn=warn,
         )
 
     def connect(self, *, timeout_s: float = 30.0) -> ClusterClient:

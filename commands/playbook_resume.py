@@ -95,7 +95,9 @@ def _values(state: RunState, playbook: Playbook, secrets: list[str]) -> Values:
         )
     names = {ENVIRONMENT + name.upper() for name in header["secrets"]}
     environment = {name: value for name, value in os.environ.items() if name in names}
-    values = collect(playbook, (), file=header["parameters"], secrets=secrets, environment=environment)
+    values = collect(
+        playbook, (), file=header["parameters"], secrets=secrets, environment=environment, warn=output.warn
+    )
     forget_parameters()
     return values
 

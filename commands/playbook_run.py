@@ -36,6 +36,7 @@ from kctl.errors import (
 )
 
 if TYPE_CHECKING:
+    from kctl.context import Security
     from kctl.journal import Journal
     from kctl.playbook.engine import Ending, Settings
     from kctl.playbook.model import Playbook
@@ -93,10 +94,12 @@ def run(
     inv = invocation(ctx)
     ask_to_replace(inv, junit, "--junit", like=JUNIT_REPORT)
     playbook = load_playbook(name)
-    given = None if parameters is None else read_values(playbook, parameters)
+    given = None if parameters is None else read_values(playbook, parameters, warn=output.warn)
     for line in misspelt(playbook, os.environ):
         output.warn(line)
-    values = collect(playbook, parameter or (), file=given, secrets=secret or (), environment=os.environ)
+    values = collect(
+        playbook, parameter or (), file=given, secrets=secret or (), environment=os.environ, warn=output.warn
+    )
     forget_parameters()
     chosen = selection(playbook, from_, limit or ())
     check_person(ask=step)
@@ -183,7 +186,7 @@ def carry(
 
     clock = RealClock()
     outside = Outside(operations(), clock, partial(run_program, grace_s=_GRACE_S), Asking(inv), LiveLines())
-    secrets = [] if place.target is None else sorted(place.target.security.secrets)
+    secrets = [] if place.target is None else sorted(_readable_secrets(place.target.security))
     engine = Engine(outside, RunJournal(held, state), settings, secrets=secrets)
     where = replace(place.where, confirm_cluster=settings.confirmed.get(place.key))
     began, started = clock.wall(), clock.now_s()
@@ -206,6 +209,14 @@ def carry(
     _raise(report, ending, engine.redactor)
     if unwritten is not None:
         raise unwritten
+
+
+def _readable_secrets(security: Security) -> frozenset[str]:
+    """What must not be shown; nothing when it cannot be read, for then no step has it either."""
+    try:
+        return security.secrets
+    except UsageError:
+        return frozenset()
 
 
 def _report(

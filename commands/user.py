@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kctl.commands import output
 from kctl.commands.confirm import interactive
 from kctl.commands.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
@@ -54,8 +55,9 @@ def add(
     mechanism: Annotated[list[str] | None, _MECHANISM] = None,
     iterations: Annotated[int, typer.Option(help="Of the password's hash, 4096 to 16384.")] = 8192,
     password_file: Annotated[
-        str | None, typer.Option(metavar="FILE", help="A file that only you can read; - is stdin.")
+        str | None, typer.Option(metavar="FILE", help="File or pipe that holds the password; - is stdin.")
     ] = None,
+    password_stdin: Annotated[bool, typer.Option("--password-stdin", help="Read the password from stdin.")] = False,
     password_env: Annotated[
         str | None, typer.Option(metavar="NAME", help="The environment variable with the password.")
     ] = None,
@@ -63,8 +65,8 @@ def add(
 ) -> None:
     """Add a user, or give one another password. Without an option the password is asked for on the terminal.
 
-    The mechanism is SCRAM-SHA-512 unless others are named. Replacing a password asks first: clients that log in with
-    the old one are refused from then on.
+    One newline at the end of a file or of stdin is not part of the password. The mechanism is SCRAM-SHA-512 unless
+    others are named. Replacing a password asks first: clients that log in with the old one are refused from then on.
 
     Example: kctl user add alice --password-env ALICE_PASSWORD --dry-run
     """
@@ -74,11 +76,11 @@ def add(
     inv = invocation(ctx)
     if not name:
         raise UsageError("a user has a name")
-    if password_file is not None and password_env is not None:
-        raise UsageError("--password-file and --password-env exclude each other")
+    if (password_file is not None) + (password_env is not None) + password_stdin > 1:
+        raise UsageError("--password-file, --password-stdin and --password-env exclude each other")
     mechanisms = parse_mechanisms(mechanism or ["SCRAM-SHA-512"])
     plan = plan_add([], name, mechanisms, iterations)  # what is wrong in itself is told before anything is asked
-    password = None if dry_run else _password(name, password_file, password_env)
+    password = None if dry_run else _password(name, "-" if password_stdin else password_file, password_env)
     with inv.connect() as client:
         present = list_users(client, [name])
         plan = plan_add(present, name, mechanisms, iterations)
@@ -93,24 +95,13 @@ def add(
 
 def _password(name: str, file: str | None, env: str | None) -> str:
     """From where the options say, or from the terminal, twice. Raises UsageError."""
-    from kctl.secrets import MAX_SECRET_BYTES, read_secret
+    from kctl.secrets import read_secret
 
-    if file == "-":
-        data = sys.stdin.buffer.read(MAX_SECRET_BYTES + 1)
-        try:
-            password = data.decode().removesuffix("\n").removesuffix("\r")
-        except UnicodeDecodeError:
-            raise UsageError("the password on stdin is not UTF-8 text") from None
-        if not password or len(data) > MAX_SECRET_BYTES:
-            raise UsageError(f"the password on stdin is {'too large' if password else 'empty'}")
-        return password
-    found = read_secret("the password", env, file)
+    found = read_secret("the password", env, file, warn=output.warn)
     if found is not None:
         return found
     if not interactive():
-        raise UsageError(
-            "no password was given", hint="--password-file FILE, --password-file - for stdin, or --password-env NAME"
-        )
+        raise UsageError("no password was given", hint="--password-file FILE, --password-stdin, or --password-env NAME")
     return _asked(name)
 
 

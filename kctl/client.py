@@ -30,6 +30,7 @@ from kctl.errors import (
 )
 from kctl.model import Broker, ClusterState
 from kctl.protocol_errors import NOT_CONTROLLER, error_for, error_name
+from kctl.silence import Silence
 
 if TYPE_CHECKING:
     from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
@@ -73,7 +74,7 @@ class ClusterClient:
         self.target = replace(target, cluster_id=state.cluster_id, advertised=advertised)
         self.warnings = tuple(error.message for error in self._brokers.failures.values())
         self._admin: KafkaAdminClient | None = None
-        self._silent: dict[int, ConnectionTimedOut] | None = None
+        self._silence = Silence()
         self._last: Deadline | None = None
 
     def __enter__(self) -> ClusterClient:
@@ -102,12 +103,16 @@ class ClusterClient:
         """
         deadline = self._deadline(timeout_s)
         for attempt in (1, 2):
+            began = time.monotonic()
             try:
                 state = self._metadata(topics, deadline, keep_errors=keep_errors)
                 break
             except PeerClosed:
                 if attempt == 2:
                     raise
+            except ConnectionTimedOut:
+                self._silence.lost(began)
+                raise
         self._brokers.state = ClusterState(state.cluster_id, state.controller_id, state.brokers, {})
         return state
 
@@ -182,13 +187,14 @@ class ClusterClient:
     def asking_silent_brokers_once(self) -> Iterator[None]:
         """While the block runs, a broker that let a request time out is asked no more: its answers are that error.
 
-        For many requests in a row, which would otherwise wait for the same broker each time.
+        For passes with many requests in a row; elsewhere such a broker is asked again after a while (kctl.silence).
         """
-        self._silent = {}
+        self._silence.for_good = True
         try:
             yield
         finally:
-            self._silent = None
+            self._silence.for_good = False
+            self._silence.forget()
 
     @contextmanager
     def ending_by(self, deadline: Deadline) -> Iterator[None]:
@@ -200,21 +206,27 @@ class ClusterClient:
             self._last = None
 
     def _deadline(self, timeout_s: float | None) -> Deadline:
-        seconds = timeout_s or self.timeout_s
+        seconds = self._silence.limit_s(timeout_s or self.timeout_s)
         return Deadline(seconds) if self._last is None else self._last.at_most(seconds)
 
     def _ask(
         self, requests: Mapping[int | None, Any], timeout_s: float | None, changes: bool | None
     ) -> dict[int | None, Any]:
-        silent = self._silent
-        if silent is None:
-            return self._brokers.ask(requests, self._deadline(timeout_s), changes=changes)
-        known: dict[int | None, Any] = {node: silent[node] for node in requests if node is not None and node in silent}
+        silence = self._silence
+        known: dict[int | None, Any] = {
+            node: error for node in requests if node is not None and (error := silence.of(node)) is not None
+        }
         rest = {node: request for node, request in requests.items() if node not in known}
-        answers = self._brokers.ask(rest, self._deadline(timeout_s), changes=changes) if rest else {}
-        for node, answer in answers.items():
-            if node is not None and isinstance(answer, ConnectionTimedOut):
-                silent[node] = answer
+        if not rest:
+            return known
+        began = time.monotonic()
+        answers = self._brokers.ask(rest, self._deadline(timeout_s), changes=changes)
+        late = {node: each for node, each in answers.items() if isinstance(each, (ConnectionTimedOut, OutcomeUnknown))}
+        for node, late_error in late.items():
+            if node is not None and isinstance(late_error, ConnectionTimedOut):
+                silence.keeps(node, late_error, began)
+        if late:
+            silence.lost(began)
         return {**answers, **known}
 
     def send_to_controller(self, request: Any, *, timeout_s: float | None = None) -> Any:

@@ -56,10 +56,15 @@ class Pending(NamedTuple):
 
 
 class Dialer:
-    """How to connect to the brokers of one cluster: its security settings, with the TLS context made once."""
+    """How to connect to the brokers of one cluster: its security settings, with the TLS context made once.
+
+    Raises UsageError when the password or a file of these settings cannot be used.
+    """
 
     def __init__(self, security: Security) -> None:
         self.security = security
+        if security.sasl:  # where it cannot be read, say so once, and not for each server
+            _ = security.sasl_password
         self.ssl_context: ssl.SSLContext | None = None
         if security.tls:
             from kctl.tls import make_context
@@ -185,7 +190,7 @@ class Connection:
             )
 
     def _ask_api_versions(self, version: int, deadline: Deadline) -> tuple[int, dict[int, tuple[int, int]]]:
-        """The error code and the ranges. A broker answers a version that it does not have in the format of version 0."""
+        """The error code and the ranges."""
         flexible = version >= wire.API_VERSIONS_FLEXIBLE
         body = wire.encode_api_versions(version)
         reader = self.exchange(wire.API_VERSIONS, version, body, deadline, flexible=flexible, flexible_answer=False)

@@ -24,10 +24,10 @@ The file never holds a password: it names an environment variable or a file, rea
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kctl.address import parse_servers, parse_zookeeper
 from kctl.errors import AlreadyExists, NotFound, UsageError
@@ -68,6 +68,36 @@ class Security:
         return self.protocol in {"SASL_PLAINTEXT", "SASL_SSL"}
 
 
+class StoredSecurity(Security):
+    """The settings of a context: a secret is read from its variable or file when somebody asks for it, once.
+
+    A command that does not log in (`kctl zk ls`) so works without the password.
+    """
+
+    __slots__ = ("_places", "_warn")
+
+    def __init__(
+        self, places: dict[str, tuple[str | None, str | None]], warn: Callable[[str], None] | None, **settings: Any
+    ) -> None:
+        super().__init__(**settings)
+        for name in places:
+            object.__delattr__(self, name)  # so that __getattr__ is asked
+        object.__setattr__(self, "_places", places)
+        object.__setattr__(self, "_warn", warn)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in {"sasl_password", "ssl_key_password"}:
+            raise AttributeError(name)
+        from kctl.secrets import ignore, read_secret
+
+        value = read_secret(name, *self._places[name], warn=self._warn or ignore)
+        object.__setattr__(self, name, value)
+        return value
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Security, tuple(getattr(self, each.name) for each in fields(Security))
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """The cluster that one command talks to. name: the context's, or the servers as given.
@@ -105,21 +135,27 @@ class SecuritySettings:
     ssl_key_password_file: str | None = None
     ssl_check_hostname: bool = True
 
-    def resolve(self) -> Security:
-        """Read the secrets from where they are. Raises UsageError when one is missing or open to others."""
-        from kctl.secrets import read_secret
+    def resolve(self, warn: Callable[[str], None] | None = None) -> Security:
+        """For connections. Each secret is read when it is first needed, which raises UsageError when it is missing.
 
-        return Security(
-            protocol=self.protocol,
-            sasl_mechanism=self.sasl_mechanism,
-            sasl_username=self.sasl_username,
-            sasl_password=read_secret("sasl_password", self.sasl_password_env, self.sasl_password_file),
-            ssl_cafile=full_path(self.ssl_cafile),
-            ssl_certfile=full_path(self.ssl_certfile),
-            ssl_keyfile=full_path(self.ssl_keyfile),
-            ssl_key_password=read_secret("ssl_key_password", self.ssl_key_password_env, self.ssl_key_password_file),
-            ssl_check_hostname=self.ssl_check_hostname,
-        )
+        warn: gets a line when other users can read a secret's file.
+        """
+        settings = {
+            "protocol": self.protocol,
+            "sasl_mechanism": self.sasl_mechanism,
+            "sasl_username": self.sasl_username,
+            "ssl_cafile": full_path(self.ssl_cafile),
+            "ssl_certfile": full_path(self.ssl_certfile),
+            "ssl_keyfile": full_path(self.ssl_keyfile),
+            "ssl_check_hostname": self.ssl_check_hostname,
+        }
+        places = {
+            "sasl_password": (self.sasl_password_env, self.sasl_password_file),
+            "ssl_key_password": (self.ssl_key_password_env, self.ssl_key_password_file),
+        }
+        if not any(any(place) for place in places.values()):
+            return Security(**settings)  # type: ignore[arg-type]  # as above
+        return StoredSecurity(places, warn, **settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +188,15 @@ def resolve_target(
     bootstrap_server: str | None = None,
     zookeeper: str | None = None,
     command_config: str | None = None,
+    warn: Callable[[str], None] | None = None,
 ) -> Target:
     """The cluster for a command: options, then bootstrap.servers of --command-config, then KCTL_CONTEXT, then the
     current context.
 
     --bootstrap-server alone is a cluster of its own and takes nothing from a context; together with --context it
-    replaces that context's servers. Raises UsageError when nothing says which cluster, or two things that were given
-    say different ones; NotFound for an unknown context, InvalidFile for a config file that cannot be understood.
+    replaces that context's servers. warn: gets a line when other users can read a secret's file. Raises UsageError
+    when nothing says which cluster, or two things that were given say different ones; NotFound for an unknown context,
+    InvalidFile for a config file that cannot be understood.
     """
     servers = parse_servers(bootstrap_server) if bootstrap_server is not None else ()
     if zookeeper is not None:
@@ -182,9 +220,9 @@ def resolve_target(
             name=name,
             bootstrap_servers=servers or entry.bootstrap_servers,
             zookeeper=zookeeper or entry.zookeeper,
-            security=Security() if command_config else entry.security.resolve(),
+            security=Security() if command_config else entry.security.resolve(warn),
             protected=entry.protected,
-            zookeeper_security=Security() if command_config else entry.zookeeper_security.resolve(),
+            zookeeper_security=Security() if command_config else entry.zookeeper_security.resolve(warn),
             context=None if servers else name,
             remembered_id=entry.cluster_id,
         )

@@ -217,8 +217,9 @@ def _action(before: Context | None, entry: Context, secrets: _Secrets) -> str:
 def _holds(path: Path, secret: str, what: str) -> bool:
     from kctl.secrets import read_secret
 
+    warnings: list[str] = []
     try:
-        return read_secret(what, None, str(path)) == secret
+        return read_secret(what, None, str(path), warn=warnings.append) == secret and not warnings
     except UsageError:  # not there, or open to others: written anew
         return False
 

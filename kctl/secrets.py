@@ -1,11 +1,13 @@
-"""Secrets are read when they are needed, from the environment or from a file that nobody else can read."""
+"""Secrets are read when they are needed, from the environment or from a file; and hidden in what is shown."""
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from kctl.escapes import Unescaped
 
 MAX_SECRET_BYTES = 64 * 1024
+Warn = Callable[[str], None]
+_PIPE_S = 10.0  # how long the writer of a pipe is waited for
 _SHORTEST_CODED = 8  # characters of base64
 _SHORTEST_LINE = 60  # characters of base64; shorter ones are not broken into lines
 _SHORTEST_CUT = 12  # characters: fewer at the end of a text may be anything
@@ -25,33 +29,131 @@ _ESCAPE = re.compile("%[0-9A-F]{2}")
 _ENDS = frozenset("'\"…")  # what stands behind a text that was cut off, when anything does
 
 
-def read_secret(what: str, env: str | None, file: str | None) -> str | None:
-    """The secret that `env` names or `file` holds (its trailing newline dropped); None when neither is set.
+def ignore(_text: str) -> None:
+    """For callers that have nobody to warn."""
 
-    what: the setting's name, for errors. Raises UsageError when it is missing, or the file is open to others.
+
+def read_secret(what: str, env: str | None, file: str | None, *, warn: Warn = ignore) -> str | None:
+    """The secret that `env` names or `file` holds; None when neither is set.
+
+    file: a path (also of a pipe, as `<(...)` makes), or - for stdin. A byte order mark at the beginning and one newline
+    (LF or CRLF) at the end are not part of the secret; everything else is. what: the setting's name, for messages.
+    warn: gets a line when other users can read the file. Raises UsageError when the secret is missing, empty, too
+    large or not UTF-8, and when everybody may write to the file.
     """
     if env is not None:
         value = os.environ.get(env)
         if not value:
-            raise UsageError(f"the environment variable {env} for {what} is not set", hint=f"export {env}=…")
+            raise UsageError(f"the environment variable {env} for {what} is not set", hint=f"export {env}=...")
+        if not _is_utf8(value):
+            raise UsageError(f"the environment variable {env} for {what} is not UTF-8 text")
         return value
     if file is None:
         return None
+    if file == "-":
+        return _secret_of(sys.stdin.buffer.read(MAX_SECRET_BYTES + 1), f"{what} on stdin")
     path = Path(file).expanduser()
-    check_private(path, what)
     try:
-        with path.open("rb") as stream:
-            data = stream.read(MAX_SECRET_BYTES + 1)
-        secret = data.decode("utf-8").removesuffix("\n").removesuffix("\r")
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO without a writer must not hang
+        try:
+            status = os.fstat(fd)
+            _check_kind(path, what, status)
+            _check_mode(path, what, status, warn)
+            data = _all_of(fd, f"{path} for {what}")
+        finally:
+            os.close(fd)
     except OSError as exc:
-        raise UsageError(
-            f"cannot read {path} for {what}: {exc.strerror}", hint="check the path and who may read it"
-        ) from None
+        raise _unreadable(path, what, exc) from None
+    return _secret_of(data, f"{path} for {what}")
+
+
+def check_secret_file(path: Path, what: str, *, warn: Warn = ignore) -> None:
+    """Check a file that holds a secret among other things, as `read_secret` does. Raises UsageError."""
+    try:
+        status = path.stat()
+    except OSError as exc:
+        raise _unreadable(path, what, exc) from None
+    _check_kind(path, what, status)
+    _check_mode(path, what, status, warn)
+
+
+def _check_kind(path: Path, what: str, status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise UsageError(f"{path} for {what} is a folder", hint="name the file in it that holds the secret")
+    if not stat.S_ISREG(status.st_mode) and not stat.S_ISFIFO(status.st_mode):
+        raise UsageError(f"{path} for {what} is not a file")
+
+
+def _check_mode(path: Path, what: str, status: os.stat_result, warn: Warn) -> None:
+    """Mounted secrets (Kubernetes, Docker) are 0440 or 0444 and belong to root: their users cannot change that."""
+    if not stat.S_ISREG(status.st_mode):
+        return
+    mode = f"mode {stat.S_IMODE(status.st_mode):04o}"
+    if status.st_mode & stat.S_IWOTH:
+        raise UsageError(f"everybody may write to {path} for {what} ({mode})", hint=f"chmod 600 {path}")
+    if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        warn(f"other users can read {path} for {what} ({mode}); if it is yours to change: chmod 600 {path}")
+
+
+def _all_of(fd: int, name: str) -> bytes:
+    """What a file or a pipe holds, one byte more than MAX_SECRET_BYTES at most. Raises UsageError, OSError."""
+    import select
+    import time
+
+    ends = time.monotonic() + _PIPE_S
+    data = b""
+    while len(data) <= MAX_SECRET_BYTES:
+        try:
+            piece = os.read(fd, MAX_SECRET_BYTES + 1 - len(data))
+        except BlockingIOError:
+            piece = None
+        if piece:
+            data += piece
+            continue
+        # A pipe reads as empty until its writer has opened it.
+        if piece is not None and (data or stat.S_ISREG(os.fstat(fd).st_mode)):
+            break
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        left_s = ends - time.monotonic()
+        events = poll.poll(left_s * 1000) if left_s > 0 else []
+        if not events:
+            raise UsageError(f"{name} is a pipe, and its writer was not done within {_PIPE_S:g} s")
+        if not events[0][1] & select.POLLIN:  # the writer has closed it
+            break
+    return data
+
+
+def _secret_of(data: bytes, name: str) -> str:
+    """Bytes as the text of a secret. Raises UsageError."""
+    if len(data) > MAX_SECRET_BYTES:
+        raise UsageError(f"{name} is larger than {MAX_SECRET_BYTES // 1024} KiB", hint="is it the right file?")
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise UsageError(f"{name} is UTF-16 text", hint="save it as UTF-8")
+    data = data.removeprefix(codecs.BOM_UTF8)
+    if b"\0" in data:
+        raise UsageError(f"{name} has NUL bytes", hint="if it is UTF-16 text, save it as UTF-8")
+    try:
+        text = data.decode("utf-8")
     except UnicodeDecodeError:
-        raise UsageError(f"{path} for {what} is not UTF-8 text") from None
-    if not secret or len(data) > MAX_SECRET_BYTES:
-        raise UsageError(f"{path} for {what} is {'too large' if secret else 'empty'}")
+        raise UsageError(f"{name} is not UTF-8 text", hint="save it as UTF-8") from None
+    secret = text.removesuffix("\n").removesuffix("\r") if text.endswith("\r\n") else text.removesuffix("\n")
+    if not secret:
+        raise UsageError(f"{name} is empty")
     return secret
+
+
+def _unreadable(path: Path, what: str, exc: OSError) -> UsageError:
+    return UsageError(f"cannot read {path} for {what}: {exc.strerror}", hint="check the path and who may read it")
+
+
+def _is_utf8(text: str) -> bool:
+    """Bytes of the environment that are no UTF-8 come as lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def write_secret(path: Path, secret: str, what: str) -> None:
@@ -66,23 +168,6 @@ def write_secret(path: Path, secret: str, what: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.unlink(missing_ok=True)  # whatever its mode was, and whoever has it open
     write_output(path, f"{secret}\n".encode(), mode=0o600)
-
-
-def check_private(path: Path, what: str) -> None:
-    """Raise UsageError when `path` is missing, no file, or readable by group or others."""
-    try:
-        status = path.stat()
-    except OSError as exc:
-        raise UsageError(
-            f"cannot read {path} for {what}: {exc.strerror}", hint="check the path and who may read it"
-        ) from None
-    if not stat.S_ISREG(status.st_mode):
-        raise UsageError(f"{path} for {what} is not a file")
-    if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise UsageError(
-            f"{path} for {what} can be read by others (mode {stat.S_IMODE(status.st_mode):04o})",
-            hint=f"chmod 600 {path}",
-        )
 
 
 class Redactor:

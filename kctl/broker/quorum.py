@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kctl.errors import OperationFailed
+
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
@@ -69,7 +71,10 @@ def describe_quorum(client: ClusterClient) -> Quorum | None:
         raise error_for(
             answer.error_code, said, subject="the metadata quorum", hint="it needs an ACL for Describe on the cluster"
         )
-    (row,) = answer.topics[0].partitions
+    rows = [row for each in answer.topics for row in each.partitions]
+    if not rows:
+        raise OperationFailed("the metadata quorum: the broker's answer does not describe it")
+    row = rows[0]
     if row.error_code:
         raise error_for(row.error_code, getattr(row, "error_message", None), subject="the metadata quorum")
     return parse_quorum(row, getattr(answer, "nodes", None) or ())

@@ -12,7 +12,7 @@ from kctl.configs.keys import find_key
 from kctl.errors import InvalidFile, UsageError
 from kctl.input_file import read_input
 from kctl.properties import load_properties
-from kctl.secrets import MAX_SECRET_BYTES, check_private, read_secret
+from kctl.secrets import Warn, check_secret_file, ignore, read_secret
 
 _MAX_VALUE_BYTES = 1_000_000  # ZooKeeper and the metadata log take no more
 
@@ -77,21 +77,22 @@ def read_values(pairs: Sequence[str]) -> dict[str, str]:
     return {edit.name: _read(edit.name, edit.value, _MAX_VALUE_BYTES) for edit in edits if edit.value is not None}
 
 
-def with_files(edits: Sequence[Edit], known: Mapping[str, Config]) -> list[Edit]:
+def with_files(edits: Sequence[Edit], known: Mapping[str, Config], warn: Warn = ignore) -> list[Edit]:
     """The edits with the values of «@FILE» and «@-» read.
 
-    Raises UsageError for a sensitive value on the command line and for a secret's file that others can read, NotFound
-    and InvalidFile for one that is not there or cannot be a value.
+    warn: gets a line for a secret's file that others can read. Raises UsageError for a sensitive value on the command
+    line and for a secret's file that everybody may write to, NotFound and InvalidFile for one that is not there or
+    cannot be a value.
     """
-    return [_with_file(edit, find_key(known, edit.name)) for edit in edits]
+    return [_with_file(edit, find_key(known, edit.name), warn) for edit in edits]
 
 
-def _with_file(edit: Edit, config: Config | None) -> Edit:
+def _with_file(edit: Edit, config: Config | None, warn: Warn) -> Edit:
     if edit.value is None or config is None:
         return edit
     if edit.file is not None:
         if config.sensitive and edit.file != "-":
-            check_private(Path(edit.file), edit.name)
+            check_secret_file(Path(edit.file), edit.name, warn=warn)
         return edit
     if not edit.value.startswith("@"):
         if config.sensitive:
@@ -100,10 +101,9 @@ def _with_file(edit: Edit, config: Config | None) -> Edit:
                 hint=f"give {edit.name}=@FILE of a file that only you can read, or {edit.name}=@- for stdin",
             )
         return edit
-    if config.sensitive and edit.value != "@-":
-        return replace(edit, value=read_secret(edit.name, None, edit.value[1:]))
-    limit = MAX_SECRET_BYTES if config.sensitive else _MAX_VALUE_BYTES
-    return replace(edit, value=_read(edit.name, edit.value, limit))
+    if config.sensitive:
+        return replace(edit, value=read_secret(edit.name, None, edit.value[1:], warn=warn))
+    return replace(edit, value=_read(edit.name, edit.value, _MAX_VALUE_BYTES))
 
 
 def _read(key: str, value: str, max_bytes: int) -> str:

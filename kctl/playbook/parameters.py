@@ -12,7 +12,7 @@ from kctl.errors import InvalidFile, KctlError, UsageError
 from kctl.input_file import read_input
 from kctl.playbook.json_text import value_of_json
 from kctl.playbook.model import Parameter, Playbook
-from kctl.secrets import Redactor, check_private, read_secret
+from kctl.secrets import Redactor, Warn, check_secret_file, ignore, read_secret
 from kctl.strict_yaml import YamlMap, load
 from kctl.suggestions import closest, did_you_mean
 from kctl.text import encodable
@@ -55,11 +55,13 @@ def collect(
     file: Mapping[str, Any] | None = None,
     secrets: Sequence[str] = (),
     environment: Mapping[str, str],
+    warn: Warn = ignore,
 ) -> Values:
     """The values for a run.
 
     given: NAME=VALUE each, from the command line; secrets: NAME=@FILE each. The command line goes before
-    KCTL_PARAM_NAME, that before the file, that before the default. Raises UsageError with everything that is wrong.
+    KCTL_PARAM_NAME, that before the file, that before the default. warn: gets a line for a secret's file that others
+    can read. Raises UsageError with everything that is wrong.
     """
     wrong: list[str] = []
     found: dict[str, Any] = {}
@@ -76,7 +78,7 @@ def collect(
             continue
         _put(playbook, found, wrong, name, text)
     for name, path in _pairs(secrets, "--secret", wrong):
-        _secret(playbook, found, wrong, name, path)
+        _secret(playbook, found, wrong, name, path, warn)
     return _complete(playbook, found, wrong)
 
 
@@ -95,16 +97,16 @@ def misspelt(playbook: Playbook, environment: Mapping[str, str]) -> list[str]:
     ]
 
 
-def read_values(playbook: Playbook, path: Path) -> dict[str, Any]:
-    """The values in a file: YAML, or JSON, with names and values. Raises NotFound, InvalidFile, and UsageError for a
-    file with a secret that others can read."""
+def read_values(playbook: Playbook, path: Path, *, warn: Warn = ignore) -> dict[str, Any]:
+    """The values in a file: YAML, or JSON, with names and values. warn: gets a line for a file with a secret that
+    others can read. Raises NotFound, InvalidFile, and UsageError for one that everybody may write to."""
     data, name = read_input(path, max_bytes=MAX_FILE_BYTES)
     found = load(data, source=name, max_bytes=MAX_FILE_BYTES)
     if not isinstance(found, YamlMap):
         raise InvalidFile(f"{name} is no mapping of names to values", hint="topic: orders")
     secret = next((each.name for each in playbook.parameters if each.secret and each.name in found), None)
     if secret is not None and str(path) != "-":
-        check_private(path, secret)
+        check_secret_file(path, secret, warn=warn)
     return {str(key): plain(value) for key, value in found.items()}
 
 
@@ -162,7 +164,9 @@ def _put(playbook: Playbook, found: dict[str, Any], wrong: list[str], name: str,
         wrong.append(exc.message + (f" ({exc.hint})" if exc.hint else ""))
 
 
-def _secret(playbook: Playbook, found: dict[str, Any], wrong: list[str], name: str, path: str) -> None:
+def _secret(
+    playbook: Playbook, found: dict[str, Any], wrong: list[str], name: str, path: str, warn: Warn
+) -> None:
     parameter = playbook.parameter(name)
     if not path.startswith("@"):
         wrong.append(f"--secret takes {name}=@FILE: others see command lines")
@@ -170,7 +174,7 @@ def _secret(playbook: Playbook, found: dict[str, Any], wrong: list[str], name: s
         wrong.append(f"{name} is no secret: -p {name}=VALUE")
     else:
         try:
-            _put(playbook, found, wrong, name, read_secret(name, None, path[1:]) or "")
+            _put(playbook, found, wrong, name, read_secret(name, None, path[1:], warn=warn) or "")
         except UsageError as exc:
             wrong.append(exc.message)
 

@@ -16,6 +16,7 @@ from kctl.errors import (
     KctlError,
     NotAuthorized,
     NotFound,
+    OperationFailed,
     OutcomeUnknown,
     Refused,
     TimedOut,
@@ -147,6 +148,9 @@ def _validate(
             count = len(topic.assignment) if topic.assignment else topic.partitions or BROKER_DEFAULT
             factor = len(topic.assignment[0]) if topic.assignment else topic.replication_factor or BROKER_DEFAULT
         planned[row.name] = CreatedTopic(row.name, "would create", _known(count), _known(factor), dict(topic.configs))
+    for name in asked:
+        if name not in planned and name not in taken:
+            raise OperationFailed(f"topic {name}: the controller's answer does not name it")
     return planned, taken
 
 
