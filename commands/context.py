@@ -207,7 +207,7 @@ def add(
         str | None, typer.Option(metavar="VARIABLE", help="Environment variable that holds the password.")
     ] = None,
     sasl_password_file: Annotated[
-        str | None, typer.Option(metavar="FILE", help="File that holds the password; one newline at its end is dropped.")
+        str | None, typer.Option(metavar="FILE", help="File that holds the password; a final newline does not count.")
     ] = None,
     ssl_cafile: Annotated[
         str | None, typer.Option(metavar="FILE", help="PEM with the CAs to trust; the system's without.")

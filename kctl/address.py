@@ -91,15 +91,14 @@ def parse_servers(text: str) -> tuple[str, ...]:
 
 
 def parse_zookeeper(text: str) -> ZooKeeperPath:
-    """«host:port,host:port/chroot». Raises UsageError."""
+    """«host:port,host:port/chroot». Raises UsageError, with the way to write it where that can be told."""
+    problem = zookeeper_problem(text)
+    if problem is not None:
+        raise UsageError(f"{text!r} is not a ZooKeeper address: {problem.what}", hint=problem.hint)
     servers, slash, path = text.strip().partition("/")
     parts = [part for part in servers.split(",") if part.strip()]
-    if not parts:
-        raise UsageError(f"{text!r} names no ZooKeeper server", hint="write host:port/chroot")
     chroot = "/" + path.strip("/") if slash and path.strip("/") else ""
-    if any(part in {"", ".", ".."} for part in chroot.split("/")[1:]) or re.search(r"[\x00-\x20\x7f-\x9f,]", chroot):
-        raise UsageError(f"the chroot {chroot!r} is not a ZooKeeper path", hint="write host:port/chroot")
-    addresses = tuple(parse_address(part, default_port=DEFAULT_ZOOKEEPER_PORT) for part in parts[:MAX_SERVERS])
+    addresses = tuple(_zookeeper_server(part) for part in parts[:MAX_SERVERS])
     return ZooKeeperPath(addresses, chroot)
 
 
@@ -117,3 +116,69 @@ def spelled_alike(server: str) -> str:
     host, port = parse_address(server)
     host = host.lower().removesuffix(".")
     return str(Address("127.0.0.1" if host in {"localhost", "::1"} or host.startswith("127.") else host, port))
+
+
+class AddressProblem(NamedTuple):
+    """What is wrong with an address, and how it is written."""
+
+    what: str
+    hint: str
+
+
+_ZOOKEEPER_FORM = "write HOST:PORT,HOST:PORT/CHROOT, for example zk1:2181,zk2:2181/kafka"
+_NOT_IN_CHROOTS = re.compile(r"[\x00-\x20\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
+
+
+def zookeeper_problem(text: str) -> AddressProblem | None:
+    """Why a text is not a ZooKeeper connect string; None when it is one. Pure.
+
+    Stricter than ZooKeeper's ConnectStringParser, which takes all behind the first slash for the chroot, and blanks
+    and semicolons for a part of a host name.
+    """
+    text = text.strip()
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
+        return AddressProblem("it is in quotes", f"leave out the quotes: {text[1:-1]}")
+    scheme, separator, rest = text.partition("://")
+    if separator and re.fullmatch(r"[A-Za-z+.-]+", scheme):
+        return AddressProblem(f"it begins with {scheme}://", f"leave that out: {rest}")
+    if re.search(r"/[^,;|:]*\s[^,;|:]*$", text):
+        return AddressProblem("the chroot has a blank in it", _ZOOKEEPER_FORM)
+    parts = [part for part in re.split(r"\s*[,;|\s]\s*", text) if part]
+    servers = [server for server, _, _ in (part.partition("/") for part in parts) if server]
+    chroots = list(dict.fromkeys(path.strip("/") for part in parts if (path := part.partition("/")[2]).strip("/")))
+    if not servers:
+        return AddressProblem("it names no server", _ZOOKEEPER_FORM)
+    whole = ",".join(servers) + (f"/{chroots[0]}" if len(chroots) == 1 else "")
+    before_last = [part for part in parts[:-1] if "/" in part]
+    if len(chroots) > 1:
+        return AddressProblem(
+            f"it has several chroots ({', '.join('/' + each for each in chroots)})",
+            f"all servers of a cluster have one, after the last server: {','.join(servers)}/CHROOT",
+        )
+    if before_last:
+        return AddressProblem("the chroot stands once, after the last server", f"write {whole}")
+    if re.search(r"[;|]|[^,\s]\s+[^,\s/]", text):
+        return AddressProblem("servers are separated by commas", f"write {whole}")
+    return _server_problem(servers) or _chroot_problem(chroots[0] if chroots else "", whole)
+
+
+def _server_problem(servers: list[str]) -> AddressProblem | None:
+    for server in servers:
+        try:
+            _zookeeper_server(server)
+        except UsageError as exc:
+            return AddressProblem(exc.message, (exc.hint or _ZOOKEEPER_FORM).replace("9092", "2181"))
+    return None
+
+
+def _chroot_problem(chroot: str, whole: str) -> AddressProblem | None:
+    parts = chroot.split("/") if chroot else []
+    if "" in parts:
+        return AddressProblem("the chroot has an empty part", f"write {re.sub('/+', '/', whole)}")
+    if {".", ".."} & set(parts) or _NOT_IN_CHROOTS.search(chroot):
+        return AddressProblem(f"the chroot {'/' + chroot!r} is not a path in ZooKeeper", _ZOOKEEPER_FORM)
+    return None
+
+
+def _zookeeper_server(text: str) -> Address:
+    return parse_address(text, default_port=DEFAULT_ZOOKEEPER_PORT)

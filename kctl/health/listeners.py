@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from kctl.health.rule_facts import Settings
 
-_LISTENER = re.compile(r"([A-Za-z0-9_.-]+)://(?:\[([^\]]*)\]|([^:\[\]]*)):(-?\d+)")
+_LISTENER = re.compile(r"([^:]+)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")  # org.apache.kafka.common.utils.Utils
 PROTOCOL_MAP = "listener.security.protocol.map"
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
@@ -27,7 +28,9 @@ class Listener(NamedTuple):
 def parse_listener(text: str) -> Listener | None:
     """«PLAINTEXT://host:9092»; None for what a broker would refuse. Pure."""
     match = _LISTENER.fullmatch(text)
-    return Listener(match[1].upper(), match[2] or match[3] or "", int(match[4])) if match else None
+    if match is None or len(match[3]) > 6 or int(match[3]) > 65535:
+        return None
+    return Listener(match[1].upper(), match[2], int(match[3]))
 
 
 def listeners_of(settings: Settings, name: str = "listeners") -> list[Listener]:
@@ -74,6 +77,38 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def shared_ports(listeners: Sequence[Listener], *, one_of_each_family: bool) -> list[str]:
+    """What keeps listeners from starting because they have a port in common, a line for each port. Pure.
+
+    one_of_each_family: since KIP-797 two listeners may have one port where one has an IPv4 and the other an IPv6
+    address (SocketServerConfigs.listenerListToEndPoints). A wildcard then still takes the port of both families.
+    """
+    by_port: dict[int, list[Listener]] = {}
+    for each in listeners:
+        if each.port > 0:
+            by_port.setdefault(each.port, []).append(each)
+    found = []
+    for own in by_port.values():
+        if len(own) < 2:
+            continue
+        names = ", ".join(map(str, own))
+        families = [_family(each.host) for each in own]
+        if not one_of_each_family or sorted(map(str, families)) != ["4", "6"]:
+            allowed = "; only one IPv4 and one IPv6 address may share a port" if one_of_each_family else ""
+            found.append(f"listeners: {names} are on the same port{allowed}")
+        elif any(is_wildcard(each.host) for each in own):
+            found.append(f"listeners: {names} are on the same port, and a wildcard address takes it for IPv4 and IPv6")
+    return found
+
+
+def _family(host: str) -> int | None:
+    """4 or 6; None for a name, and for no host."""
+    try:
+        return ipaddress.ip_address(host).version
+    except ValueError:
+        return None
 
 
 def open_listeners(settings: Settings, *protocols: str) -> list[Listener]:

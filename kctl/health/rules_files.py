@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 
-from kctl.health.listeners import PROTOCOL_MAP, is_wildcard, listeners_of, parse_listener, protocol_of
+from kctl.address import AddressProblem, zookeeper_problem
+from kctl.health.listeners import listeners_of
 from kctl.health.rule import Evaluate, Found, Rule, Severity, Versions, grouped_by_message
 from kctl.health.rule_facts import RuleFacts, Settings
+from kctl.health.rules_listeners import listener_problems
 from kctl.health.rules_sizes import per_broker
 from kctl.text import counted
 
@@ -71,52 +73,16 @@ def _readable(facts: RuleFacts) -> list[Found]:
     ]
 
 
-def _listeners(settings: Settings) -> Iterator[str]:
-    for name in ("listeners", "advertised.listeners"):
-        yield from (f"{name}: {text!r} is no listener" for text in settings.items(name) if not parse_listener(text))
-        found = listeners_of(settings, name)
-        names = [each.name for each in found]
-        yield from (f"{name}: {each} twice" for each in sorted({n for n in names if names.count(n) > 1}))
-        yield from (
-            f"{name}: the map of security protocols has no {each.name}"
-            for each in found
-            if protocol_of(settings, each.name) is None and not settings.hidden(PROTOCOL_MAP)
-        )
-    bound = listeners_of(settings)
-    ports = [each.port for each in bound if each.port > 0]
-    hosts = {port: [each.host for each in bound if each.port == port] for port in ports}
-    yield from (f"listeners: port {port} twice" for port, own in hosts.items() if len(set(own)) < len(own))
-    yield from _advertised(settings)
-    yield from _between_brokers(settings)
-
-
-def _advertised(settings: Settings) -> Iterator[str]:
-    bound = {each.name: each for each in listeners_of(settings)}
-    controllers = {name.upper() for name in settings.items("controller.listener.names")}
-    told = listeners_of(settings, "advertised.listeners")
-    if not settings.hidden("listeners"):
-        strange = [each.name for each in told if each.name not in bound]
-        yield from (f"advertised.listeners: {name} is not among listeners" for name in strange)
-    wild = [each for each in told if is_wildcard(each.host)]
-    yield from (f"advertised.listeners: {each} is an address that clients cannot use" for each in wild)
-    if not told and not settings.hidden("advertised.listeners"):
-        yield from (
-            f"listeners: {each} is advertised as it is, and clients cannot use that address"
-            for each in bound.values()
-            if is_wildcard(each.host) and each.name not in controllers
-        )
-
-
-def _between_brokers(settings: Settings) -> Iterator[str]:
-    name = settings.text("inter.broker.listener.name")
-    names = {each.name for each in listeners_of(settings, "advertised.listeners") or listeners_of(settings)}
-    if name and "security.inter.broker.protocol" in settings.given:
-        yield "inter.broker.listener.name and security.inter.broker.protocol: only one of them may be set"
-    if settings.hidden("listeners") and not names:
-        return
-    controller_only = settings.items("process.roles") == ["controller"]
-    if name and name.upper() not in names and not controller_only:
-        yield f"inter.broker.listener.name={name} is not among the listeners"
+def _zookeeper_connect(settings: Settings) -> str | None:
+    """What a broker takes for something else than was meant, and what it does not start with (ConnectStringParser)."""
+    text = settings.text("zookeeper.connect")
+    if text is None:
+        return None
+    problem = zookeeper_problem(text)
+    path = text.strip().partition("/")[2]
+    if problem is None and path and (path.startswith("/") or path.endswith("/")):
+        problem = AddressProblem("the chroot has an empty part", "a broker does not start with it")
+    return None if problem is None else f"zookeeper.connect={text}: {problem.what} ({problem.hint})"
 
 
 def _dirs(settings: Settings) -> list[str]:
@@ -257,7 +223,17 @@ RULES = (
         "kafka.server.KafkaConfig.validateValues",
         "Give every listener a protocol in the map, and an address that clients can use; name only those in "
         "inter.broker.listener.name and advertised.listeners.",
-        _per_problem(_listeners),
+        _per_problem(listener_problems),
+    ),
+    Rule(
+        "zookeeper-connect", Severity.ERROR, "ZooKeeper's address is not what was meant", ("brokers",),
+        "Everything after the first slash is the chroot: with a chroot after each server, a broker knows only the first "
+        "server, and keeps its data in a node that other brokers and tools do not look for.",
+        "org.apache.zookeeper.client.ConnectStringParser",
+        "Servers separated by commas, then the chroot once: zk1:2181,zk2:2181,zk3:2181/kafka. If a cluster runs with the "
+        "wrong chroot, move its nodes before you correct it.",
+        per_broker(_zookeeper_connect),
+        Versions(before=(4, 0)),
     ),
     Rule(
         "log-dirs-contradictions", Severity.ERROR, "Log dirs contradict each other", _F,

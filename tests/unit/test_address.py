@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,10 +74,65 @@ def test_zookeeper(text: str, servers: tuple[tuple[str, int], ...], chroot: str)
     assert found.chroot == chroot
 
 
-@pytest.mark.parametrize("text", ["", "/kafka", "zk1:2181/a//b", "zk1:2181/a/../b", "zk1/a b", "zk1/a,zk2/b", "zk1:x"])
-def test_zookeeper_refused(text: str) -> None:
-    with pytest.raises(UsageError):
+@pytest.mark.parametrize(
+    ("text", "what", "hint"),
+    [
+        ("", "names no server", "zk1:2181,zk2:2181/kafka"),
+        ("/kafka", "names no server", "zk1:2181,zk2:2181/kafka"),
+        (",", "names no server", "zk1:2181,zk2:2181/kafka"),
+        ("zk1:2181/kafka,zk2:2181/kafka", "the chroot stands once, after the last server", "write zk1:2181,zk2:2181/kafka"),
+        ("zk1:2181/kafka, zk2:2181/kafka", "the chroot stands once", "write zk1:2181,zk2:2181/kafka"),
+        ("zk1/kafka,zk2/kafka,zk3/kafka", "the chroot stands once", "write zk1,zk2,zk3/kafka"),
+        ("zk1:2181/kafka/,zk2:2181/kafka/", "the chroot stands once", "write zk1:2181,zk2:2181/kafka"),
+        ("zk1:2181/kafka,zk2:2181", "the chroot stands once", "write zk1:2181,zk2:2181/kafka"),
+        ("zk1:2181/kafka;zk2:2181/kafka", "the chroot stands once", "write zk1:2181,zk2:2181/kafka"),
+        ("[::1]:2181/k,[::2]:2181/k", "the chroot stands once", "write [::1]:2181,[::2]:2181/k"),
+        ("zk1:2181/a,zk2:2181/b", "several chroots (/a, /b)", "zk1:2181,zk2:2181/CHROOT"),
+        ("zk1:2181;zk2:2181", "separated by commas", "write zk1:2181,zk2:2181"),
+        ("zk1:2181; zk2:2181/kafka", "separated by commas", "write zk1:2181,zk2:2181/kafka"),
+        ("zk1:2181 zk2:2181/kafka", "separated by commas", "write zk1:2181,zk2:2181/kafka"),
+        ("zk1 zk2", "separated by commas", "write zk1,zk2"),
+        ("zk1:2181\tzk2:2181", "separated by commas", "write zk1:2181,zk2:2181"),
+        ("zk1:2181|zk2:2181", "separated by commas", "write zk1:2181,zk2:2181"),
+        ("zk://zk1:2181,zk2:2181/kafka", "begins with zk://", "zk1:2181,zk2:2181/kafka"),
+        ("zookeeper://zk1/kafka", "begins with zookeeper://", "zk1/kafka"),
+        ('"zk1:2181/kafka"', "in quotes", "zk1:2181/kafka"),
+        ("'zk1:2181'", "in quotes", "zk1:2181"),
+        ("::1:2181", "'::1:2181' is not a server", "[::1]:2181"),
+        ("2001:db8::1", "is not a server", "[::1]:2181"),
+        ("zk1:", "is not a port", "1 to 65535"),
+        ("zk1:x", "is not a port", "1 to 65535"),
+        ("zk1:0", "is not a port", "1 to 65535"),
+        ("zk1:2181/a//b", "an empty part", "write zk1:2181/a/b"),
+        ("zk1:2181/a/../b", "is not a path", "zk1:2181,zk2:2181/kafka"),
+        ("zk1/a b", "a blank in it", "zk1:2181,zk2:2181/kafka"),
+        ("zk1:2181/ kafka", "a blank in it", "zk1:2181,zk2:2181/kafka"),
+        ("zk1/a\x01", "is not a path", "zk1:2181,zk2:2181/kafka"),
+    ],
+)
+def test_zookeeper_refused(text: str, what: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
         parse_zookeeper(text)
+    assert what in caught.value.message
+    assert hint in str(caught.value.hint)
+
+
+def test_zookeeper_as_zookeeper_reads_it() -> None:
+    """What kctl takes, ZooKeeper's own parser reads in the same way; a slash too many apart, with which it refuses."""
+    rows = (Path(__file__).parent.parent / "data" / "zookeeper_forms.tsv").read_text(encoding="utf-8").splitlines()
+    taken = 0
+    for text, result, servers, chroot in (row.split("\t") for row in rows if not row.startswith("#")):
+        try:
+            found = parse_zookeeper(text)
+        except UsageError:
+            continue
+        taken += 1
+        if result == "ok":
+            assert [f"{each.host}|{each.port}" for each in found.servers] == servers.split()
+            assert found.chroot == chroot
+        else:
+            assert text in {"zk1:2181/kafka/", "zk1:2181//kafka"}
+    assert taken > 15
 
 
 @given(st.text(max_size=60))

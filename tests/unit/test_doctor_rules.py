@@ -109,6 +109,9 @@ BROKER_FILES: dict[str, tuple[str, str, str | None]] = {
         "listeners=PLAINTEXT://0.0.0.0:9092", "listeners=PLAINTEXT://0.0.0.0:9092;advertised.listeners=PLAINTEXT://k:9092",
         None,
     ),
+    "zookeeper-connect": (
+        "zookeeper.connect=zk1:2181/kafka,zk2:2181/kafka", "zookeeper.connect=zk1:2181,zk2:2181/kafka", None,
+    ),
     "log-dirs-contradictions": ("log.dirs=/data/a,/data/a/b", "log.dirs=/data/a,/data/ab", None),
     "temporary-log-dirs": ("", "log.dirs=/var/lib/kafka", None),
     "role-contradictions": ("process.roles=broker;zookeeper.connect=zk:2181", "zookeeper.connect=zk:2181", None),
@@ -572,8 +575,9 @@ def test_controllers_listeners_without_a_protocol(text: str, said: list[str], tm
 
 def test_controllers_listeners_beside_one_that_is_not_open(tmp_path: Path) -> None:
     text = _KRAFT.replace("PLAINTEXT://k:9092", "SSL://k:9092")
-    (found,) = found_by("listener-contradictions", of_broker_file(tmp_path, text, "3.9"))
-    assert found.message == "listeners: the map of security protocols has no CONTROLLER"
+    found = [each.message for each in found_by("listener-contradictions", of_broker_file(tmp_path, text, "3.9"))]
+    assert found[0] == "listeners: the map of security protocols has no CONTROLLER"
+    assert "the listeners have no PLAINTEXT" in found[1]
 
 
 VARIABLES_OF_BROKERS = [
@@ -596,6 +600,21 @@ VARIABLES_OF_CLIENTS = [
     ("producer-refuses-settings", "enable.idempotence=true\nacks=${env:A}"),
     ("consumer-commit-no-group", "enable.auto.commit=true\ngroup.id=${env:A}"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("connect", "wrong"),
+    [
+        ("zk1:2181", False), ("zk1,zk2,zk3", False), ("zk1:2181,zk2:2181/a/b", False), ("zk1:2181, zk2:2181/k", False),
+        ("zk1:2181,zk2:2181,", False), ("zk1:2181/", False), ("[::1]:2181/k", False),
+        ("zk1:2181/k,zk2:2181/k", True), ("zk1/k,zk2", True), ("zk1:2181;zk2:2181", True), ("zk1:2181 zk2:2181", True),
+        ("zk1:2181/k/", True), ("zk1:2181//k", True), ("zk1:2181/a//b", True), ("zk://zk1:2181/k", True),
+        ("zk1:port", True),
+    ],
+)  # fmt: skip
+def test_addresses_of_zookeeper(connect: str, wrong: bool, tmp_path: Path) -> None:
+    found = found_by("zookeeper-connect", of_broker_file(tmp_path, f"zookeeper.connect={connect}\n", "3.9"))
+    assert bool(found) == wrong
 
 
 @pytest.mark.parametrize(("rule", "text"), VARIABLES_OF_BROKERS)
