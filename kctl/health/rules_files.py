@@ -227,11 +227,11 @@ RULES = (
     ),
     Rule(
         "zookeeper-connect", Severity.ERROR, "ZooKeeper's address is not what was meant", ("brokers",),
-        "Everything after the first slash is the chroot: with a chroot after each server, a broker knows only the first "
-        "server, and keeps its data in a node that other brokers and tools do not look for.",
+        "Everything after the first slash is the chroot: with a chroot after each server, a broker knows only the "
+        "first server, and keeps its data in a node that other brokers and tools do not look for.",
         "org.apache.zookeeper.client.ConnectStringParser",
-        "Servers separated by commas, then the chroot once: zk1:2181,zk2:2181,zk3:2181/kafka. If a cluster runs with the "
-        "wrong chroot, move its nodes before you correct it.",
+        "Servers separated by commas, then the chroot once: zk1:2181,zk2:2181,zk3:2181/kafka. If a cluster runs with "
+        "the wrong chroot, move its nodes before you correct it.",
         per_broker(_zookeeper_connect),
         Versions(before=(4, 0)),
     ),

@@ -80,7 +80,7 @@ def test_zookeeper(text: str, servers: tuple[tuple[str, int], ...], chroot: str)
         ("", "names no server", "zk1:2181,zk2:2181/kafka"),
         ("/kafka", "names no server", "zk1:2181,zk2:2181/kafka"),
         (",", "names no server", "zk1:2181,zk2:2181/kafka"),
-        ("zk1:2181/kafka,zk2:2181/kafka", "the chroot stands once, after the last server", "write zk1:2181,zk2:2181/kafka"),
+        ("zk1:2181/kafka,zk2:2181/kafka", "once, after the last server", "write zk1:2181,zk2:2181/kafka"),
         ("zk1:2181/kafka, zk2:2181/kafka", "the chroot stands once", "write zk1:2181,zk2:2181/kafka"),
         ("zk1/kafka,zk2/kafka,zk3/kafka", "the chroot stands once", "write zk1,zk2,zk3/kafka"),
         ("zk1:2181/kafka/,zk2:2181/kafka/", "the chroot stands once", "write zk1:2181,zk2:2181/kafka"),

@@ -1,4 +1,4 @@
-"""Listeners that contradict each other, as brokers of three releases judge them: forms that went through KafkaConfig."""
+"""Listeners that contradict each other, as three releases judge them: forms that went through KafkaConfig."""
 
 from __future__ import annotations
 
