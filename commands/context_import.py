@@ -67,6 +67,8 @@ def import_(
     for each in contexts:
         if each.left_out:
             output.note(f"{each.name}: left out, as a context has no such settings: {', '.join(each.left_out)}")
+        for path in each.copied_from:
+            output.note(f"{each.name}: the secret is a copy of the one in {path}, and does not follow its changes")
     if not dry_run:
         from kctl.commands.context import learn_protected
 
@@ -120,5 +122,5 @@ def _source(inv: Invocation, file: str, file_format: str | None, name: str | Non
     if chosen == "properties":
         if name is None:
             raise UsageError("client.properties has no name for its cluster", hint="give --name NAME")
-        return context_import.read_properties_source(file, name=name, bootstrap_server=inv.bootstrap_server)
+        return context_import.read_properties_source(file, name=name, bootstrap_server=inv.bootstrap_server, ignore_unknown=inv.ignore_unknown)
     return context_import.read_kafkactl_source(file, only=only)

@@ -41,6 +41,7 @@ class Invocation:
     bootstrap_server: str | None = None
     zookeeper: str | None = None
     command_config: str | None = None
+    ignore_unknown: bool = False
     timeout: str | None = None
     yes: bool = False
     confirm_cluster: str | None = None
@@ -63,6 +64,7 @@ class Invocation:
             zookeeper=self.zookeeper,
             command_config=self.command_config,
             warn=warn,
+            ignore_unknown=self.ignore_unknown,
         )
 
     def connect(self, *, timeout_s: float = 30.0) -> ClusterClient:
@@ -166,6 +168,9 @@ def common_options(formats_said: str = "table, wide, json, yaml or csv.") -> lis
         _option("--bootstrap-server", metavar="HOST:PORT,…", help="Brokers to ask first, instead of a context."),
         _option("--zookeeper", metavar="HOST:PORT/CHROOT", help="ZooKeeper, for the commands that say so."),
         _option("--command-config", metavar="FILE", help="Kafka client properties (security settings)."),
+        _option(
+            "--ignore-unknown", is_flag=True, help="Leave out security settings of client properties that are unknown."
+        ),
         _option("--timeout", metavar="DURATION", help="The longest wait, for example 30s or 5m."),
         _option("-y", "--yes", is_flag=True, help="Do not ask."),
         _option("--confirm-cluster", metavar="NAME", help="Confirm a change of a protected context."),

@@ -245,6 +245,7 @@ def run(
         bootstrap_server=where.bootstrap_server,
         zookeeper=where.zookeeper,
         command_config=where.command_config,
+        ignore_unknown=where.ignore_unknown,
         timeout=where.timeout,
         confirm_cluster=where.confirm_cluster,
         yes=True,

@@ -73,7 +73,9 @@ def place_of(inv: Invocation, ask_cluster: bool) -> Place:
     if target is not None and servers is None:  # so that no step, and nobody else, can choose another one meanwhile
         context = target.context
         servers = ",".join(target.bootstrap_servers) if context is None and target.bootstrap_servers else None
-    where = Where(context, servers, inv.zookeeper, _absolute(inv.command_config), inv.timeout)
+    where = Where(
+        context, servers, inv.zookeeper, _absolute(inv.command_config), inv.timeout, ignore_unknown=inv.ignore_unknown
+    )
     if ask_cluster and target is not None:
         target = _connected(inv, target)
     return Place(where, target, None if target is None else target.cluster_id)

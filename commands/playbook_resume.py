@@ -121,6 +121,7 @@ def _place(inv: Invocation, state: RunState) -> Place:
         inv = replace(
             inv, context=where["context"], bootstrap_server=where["bootstrap_server"],
             zookeeper=inv.zookeeper or where["zookeeper"], command_config=inv.command_config or where["command_config"],
+            ignore_unknown=inv.ignore_unknown or where.get("ignore_unknown", False),
         )  # fmt: skip
     inv = replace(inv, timeout=inv.timeout or where["timeout"])
     return place_of(inv, state.header["cluster_id"] is not None)

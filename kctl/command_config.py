@@ -1,82 +1,62 @@
-"""Kafka's client .properties, as --command-config of its tools takes them: the security settings of a cluster.
+"""Client properties, as --command-config of Kafka's tools takes them: the servers and security settings of a cluster.
 
-Keys: security.protocol, sasl.mechanism, sasl.jaas.config (PLAIN and SCRAM), ssl.truststore.* and ssl.keystore.* of
-type PEM (KIP-651), as files, ssl.key.password, ssl.endpoint.identification.algorithm; for ZooKeeper, as brokers and
-zookeeper-shell have them, zookeeper.ssl.client.enable, zookeeper.ssl.truststore.* and zookeeper.ssl.keystore.* (PEM),
-zookeeper.ssl.endpoint.identification.algorithm. Keys that have nothing to do with the connection are left alone;
-security settings that cannot be honoured are refused.
+Names: Kafka's, librdkafka's and Spring's (`kctl.client_properties.spellings`). References to config providers are
+resolved, placeholders refused. Java keystores are refused with the commands that make PEM files of them. For ZooKeeper,
+as brokers and zookeeper-shell have them: zookeeper.ssl.client.enable, zookeeper.ssl.truststore.* and
+zookeeper.ssl.keystore.* (PEM), zookeeper.ssl.endpoint.identification.algorithm. Keys that have nothing to do with the
+connection are left alone; security settings that cannot be honored are refused.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from kctl.address import parse_servers
-from kctl.context import MECHANISMS, PROTOCOLS, Security, full_path
+from kctl.client_properties import vocabulary as names
+from kctl.client_properties.login import raw_options, read_login
+from kctl.client_properties.providers import Providers, Reference
+from kctl.client_properties.spellings import ClientSettings, client_settings
+from kctl.client_properties.stores import StoreKeys, read_stores
+from kctl.context import MECHANISMS, PROTOCOLS, Security
 from kctl.errors import InvalidFile, NotFound, UsageError
 from kctl.input_file import read_input
 from kctl.properties import load_properties
+from kctl.tls_settings import cipher_list, tls_versions
 
 MAX_BYTES = 1 << 20
-
-_MODULES = {
-    "org.apache.kafka.common.security.plain.PlainLoginModule": ("PLAIN",),
-    "org.apache.kafka.common.security.scram.ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
-}
-# JAAS: LoginModuleClass flag key="value" …; (javax.security.auth.login.Configuration)
-_JAAS = re.compile(
-    r"\s*(?P<module>[\w.]+)\s+(?:required|requisite|sufficient|optional)\b(?P<options>.*);\s*", re.DOTALL
-)
-_OPTION = re.compile(r"""\s*(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"']+))""", re.DOTALL)
-# What a connection is made of: kctl honours these, or refuses them.
-CONNECTION_KEYS = frozenset(
-    {
-        "bootstrap.servers", "security.protocol", "sasl.mechanism", "sasl.jaas.config", "ssl.key.password",
-        "ssl.endpoint.identification.algorithm", "ssl.truststore.location", "ssl.truststore.type",
-        "ssl.keystore.location", "ssl.keystore.type",
-    }
-)  # fmt: skip
-_REFUSED = (
-    "sasl.client.callback.handler.class",
-    "sasl.login.callback.handler.class",
-    "sasl.login.class",
-    "ssl.engine.factory.class",
-    "ssl.provider",
-)
+_ZOOKEEPER = "zookeeper."
 
 
-def read_command_config(file: str) -> Security:
+@dataclass(frozen=True, slots=True)
+class ClientConfig:
+    """What the properties say of one cluster. bootstrap_servers: empty without.
+
+    password_from, key_password_from: the reference of a secret that is one as a whole; left_out: the keys that mean
+    nothing for a connection.
+    """
+
+    bootstrap_servers: tuple[str, ...]
+    security: Security
+    password_from: Reference | None
+    key_password_from: Reference | None
+    left_out: tuple[str, ...]
+
+
+def read_command_config(file: str, *, ignore_unknown: bool = False) -> Security:
     """The security settings of a .properties file. Raises UsageError, InvalidFile; the message never has a value
     of a secret."""
-    return read_both(file)[0]
+    return read_client_config(file, ignore_unknown=ignore_unknown)[1]
 
 
-def read_both(file: str) -> tuple[Security, Security]:
-    """The same for brokers, and for ZooKeeper."""
+def read_client_config(file: str, *, ignore_unknown: bool = False) -> tuple[tuple[str, ...], Security, Security]:
+    """The bootstrap servers of a .properties file (empty without), how to talk to brokers, and to ZooKeeper. The file
+    is read once: it may be a pipe. Raises UsageError, InvalidFile."""
     properties = read_properties(file)
     source = str(Path(file).expanduser())
-    return security_from_properties(properties, source=source), zookeeper_security(properties, source=source)
-
-
-def read_client_config(file: str) -> tuple[tuple[str, ...], Security, Security]:
-    """bootstrap.servers of the file (empty without), and what `read_both` gives. The file is read once: it may be a
-    pipe."""
-    properties = read_properties(file)
-    source = str(Path(file).expanduser())
-    security = security_from_properties(properties, source=source)
-    return bootstrap_servers(properties, source=source), security, zookeeper_security(properties, source=source)
-
-
-def bootstrap_servers(properties: dict[str, str], *, source: str) -> tuple[str, ...]:
-    """The normal form of bootstrap.servers; empty without. Raises InvalidFile."""
-    text = properties.get("bootstrap.servers", "").strip()
-    if not text:
-        return ()
-    try:
-        return parse_servers(text)
-    except UsageError as exc:
-        raise InvalidFile(f"{source}: bootstrap.servers: {exc.message}", hint=exc.hint) from None
+    config = client_config(properties, source=source, ignore_unknown=ignore_unknown)
+    return config.bootstrap_servers, config.security, zookeeper_security(properties, source=source)
 
 
 def read_properties(file: str) -> dict[str, str]:
@@ -89,109 +69,141 @@ def read_properties(file: str) -> dict[str, str]:
     return load_properties(data, source=str(path))
 
 
-def security_from_properties(properties: dict[str, str], *, source: str) -> Security:
-    """The same, for properties at hand. PEM files are read when a connection is made."""
-    for key in _REFUSED:
-        if properties.get(key):
-            raise InvalidFile(f"{source}: {key} names a Java class, which kctl cannot load")
-    protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
+def security_from_properties(properties: Mapping[str, str], *, source: str) -> Security:
+    """How to talk to brokers. What files hold is read when a connection is made. Raises InvalidFile."""
+    return client_config(properties, source=source).security
+
+
+def client_config(properties: Mapping[str, str], *, source: str, ignore_unknown: bool = False) -> ClientConfig:
+    """Everything about brokers. source: the file's name, for errors; ignore_unknown: leave out security settings that
+    kctl does not know instead of refusing them. Raises InvalidFile."""
+    settings = client_settings(properties, source=source, ignore_unknown=ignore_unknown)
+    providers = Providers(properties, source)
+    keys = StoreKeys(source, lambda key: _resolved(settings, providers, key), settings.name)
+    security = _security(keys)
+    password, key_password = settings.get(names.PASSWORD), settings.get(names.KEY_PASSWORD)
+    if jaas := settings.get(names.JAAS):
+        password = raw_options(jaas).get("password")
+    return ClientConfig(
+        bootstrap_servers=_servers(keys),
+        security=security,
+        password_from=providers.reference(password or "") if security.sasl else None,
+        key_password_from=providers.reference(key_password or "") if security.tls else None,
+        left_out=settings.left_out,
+    )
+
+
+def _servers(keys: StoreKeys) -> tuple[str, ...]:
+    text = keys.value(names.BOOTSTRAP)
+    if not text:
+        return ()
+    try:
+        return parse_servers(text)
+    except UsageError as exc:
+        raise InvalidFile(f"{keys.source}: {keys.name(names.BOOTSTRAP)}: {exc.message}", hint=exc.hint) from None
+
+
+def _security(keys: StoreKeys) -> Security:
+    protocol = (keys.value(names.PROTOCOL) or "PLAINTEXT").upper()
     if protocol not in PROTOCOLS:
         raise InvalidFile(
-            f"{source}: security.protocol {protocol!r} is unknown", hint=f"use one of {', '.join(PROTOCOLS)}"
+            f"{keys.source}: {keys.name(names.PROTOCOL)} {protocol!r} is unknown",
+            hint=f"use one of {', '.join(PROTOCOLS)}",
         )
     mechanism = username = password = None
     if protocol.startswith("SASL_"):
-        mechanism = properties.get("sasl.mechanism", "GSSAPI").strip().upper()  # Kafka's default
-        if mechanism not in MECHANISMS:
-            raise InvalidFile(
-                f"{source}: sasl.mechanism {mechanism} is not supported", hint=f"use one of {', '.join(MECHANISMS)}"
-            )
-        username, password = _credentials(properties, mechanism, source)
+        mechanism = _mechanism(keys)
+        username, password = read_login(keys, mechanism)
     if not protocol.endswith("SSL"):
         return Security(protocol, mechanism, username, password)
-    algorithm = properties.get("ssl.endpoint.identification.algorithm", "https").strip()
-    return Security(
+    _check_verification(keys)
+    stores = read_stores(keys)
+    security = Security(
         protocol=protocol,
         sasl_mechanism=mechanism,
         sasl_username=username,
         sasl_password=password,
-        ssl_cafile=_store(properties, "truststore", source),
-        ssl_certfile=_store(properties, "keystore", source),
-        ssl_key_password=properties.get("ssl.key.password"),
-        ssl_check_hostname=bool(algorithm),
+        ssl_cafile=stores.ca_file,
+        ssl_certfile=stores.certificate_file,
+        ssl_keyfile=stores.key_file,
+        ssl_key_password=keys.value(names.KEY_PASSWORD),
+        ssl_check_hostname=_checks_hostname(keys, keys.value(names.CHECK_HOSTNAME)),
+        ssl_ca_pem=stores.ca_pem,
+        ssl_client_pem=stores.client_pem,
+        ssl_protocols=keys.value(names.PROTOCOLS) or None,
+        ssl_ciphers=keys.value(names.CIPHERS) or None,
     )
+    for key, check, value in (
+        (names.PROTOCOLS, tls_versions, security.ssl_protocols), (names.CIPHERS, cipher_list, security.ssl_ciphers),
+    ):  # fmt: skip
+        try:
+            check(value)
+        except ValueError as exc:
+            raise InvalidFile(f"{keys.source}: {keys.name(key)}: {exc}", hint="leave it out for the usual ones") from None
+    return security
 
 
-def zookeeper_security(properties: dict[str, str], *, source: str) -> Security:
+def zookeeper_security(properties: Mapping[str, str], *, source: str) -> Security:
     """How to talk to ZooKeeper (org.apache.kafka.server.config.ZkConfigs): TLS, or in the clear."""
-    prefix = "zookeeper."
-    if properties.get(f"{prefix}ssl.client.enable", "false").strip().lower() != "true":
+    if properties.get(f"{_ZOOKEEPER}ssl.client.enable", "false").strip().lower() != "true":
         return Security()
-    algorithm = properties.get(f"{prefix}ssl.endpoint.identification.algorithm", "https").strip()
+    providers = Providers(properties, source)
+
+    def value(key: str) -> str | None:
+        own = _ZOOKEEPER + key
+        if own not in properties:
+            return None
+        return providers.resolve(own, properties[own], secret=key.endswith("password")).strip() or None
+
+    keys = StoreKeys(source, value, lambda key: _ZOOKEEPER + key)
+    stores = read_stores(keys)
     return Security(
         protocol="SSL",
-        ssl_cafile=_store(properties, "truststore", source, prefix),
-        ssl_certfile=_store(properties, "keystore", source, prefix),
-        ssl_key_password=properties.get(f"{prefix}ssl.keystore.password"),
-        ssl_check_hostname=bool(algorithm),
+        ssl_cafile=stores.ca_file,
+        ssl_certfile=stores.certificate_file,
+        ssl_key_password=value("ssl.keystore.password"),
+        ssl_check_hostname=_checks_hostname(keys, properties.get(_ZOOKEEPER + names.CHECK_HOSTNAME)),
     )
 
 
-def _credentials(properties: dict[str, str], mechanism: str, source: str) -> tuple[str, str]:
-    jaas = properties.get("sasl.jaas.config")
-    if not jaas:
-        raise InvalidFile(
-            f"{source}: sasl.jaas.config is missing", hint="a JAAS file (java.security.auth.login.config) is not read"
-        )
-    match = _JAAS.fullmatch(jaas)
-    if match is None:
-        raise InvalidFile(f"{source}: sasl.jaas.config cannot be understood", hint="it ends in a semicolon")
-    known = _MODULES.get(match["module"], ())
-    if mechanism not in known:
-        raise InvalidFile(f"{source}: the login module {match['module']} does not serve {mechanism}")
-    options = _jaas_options(match["options"], source)
-    if options.get("tokenauth", "false").lower() != "false":
-        raise InvalidFile(f"{source}: sasl.jaas.config logs in with a delegation token", hint="kctl takes no tokens")
-    if not options.get("username") or not options.get("password"):
-        raise InvalidFile(f"{source}: sasl.jaas.config has no username or no password")
-    return options["username"], options["password"]
-
-
-def _jaas_options(text: str, source: str) -> dict[str, str]:
-    options: dict[str, str] = {}
-    position = 0
-    while text[position:].strip():
-        match = _OPTION.match(text, position)
-        if match is None:
-            raise InvalidFile(f"{source}: an option of sasl.jaas.config cannot be understood")
-        quoted = match[2] if match[2] is not None else match[3]
-        options[match[1]] = match[4] if quoted is None else re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL)
-        position = match.end()
-    return options
-
-
-def _store(properties: dict[str, str], store: str, source: str, prefix: str = "") -> str | None:
-    """The PEM file of a store, None without one. prefix: of the keys."""
-    from kctl.tls import convert_hint
-
-    name = f"{prefix}ssl.{store}"
-    location = properties.get(f"{name}.location")
-    inline = (
-        ("ssl.truststore.certificates",)
-        if store == "truststore"
-        else ("ssl.keystore.certificate.chain", "ssl.keystore.key")
-    )
-    for key in inline:
-        if properties.get(key):
-            raise InvalidFile(
-                f"{source}: {key} holds PEM text", hint=f"put it into a file and name it in {name}.location"
-            )
-    if not location:
+def _resolved(settings: ClientSettings, providers: Providers, key: str) -> str | None:
+    value = settings.get(key)
+    if value is None:
         return None
-    kind = properties.get(f"{name}.type", "PEM" if prefix and location.endswith(".pem") else "JKS").strip().upper()
-    if kind != "PEM":
+    if key == names.JAAS:
+        for option in raw_options(value).values():
+            providers.check_replaced(settings.name(key), option)
+    return providers.resolve(settings.name(key), value, secret=key in names.SECRETS or key == names.USERNAME)
+
+
+def _mechanism(keys: StoreKeys) -> str:
+    written = keys.value(names.MECHANISM)
+    use = f"use one of {', '.join(MECHANISMS)}"
+    if written is None:
+        raise InvalidFile(f"{keys.source}: {names.MECHANISM} is missing, and GSSAPI is not supported", hint=use)
+    mechanism = written.upper()
+    if mechanism not in MECHANISMS:
+        raise InvalidFile(f"{keys.source}: {keys.name(names.MECHANISM)} {mechanism} is not supported", hint=use)
+    return mechanism
+
+
+def _check_verification(keys: StoreKeys) -> None:
+    """librdkafka can be told to take any certificate."""
+    written = keys.value(names.VERIFICATION)
+    if written and written.lower() not in {"true", "t", "1"}:
         raise InvalidFile(
-            f"{source}: {name}.location is a Java keystore ({name}.type={kind})",
-            hint=f"{convert_hint(location)}\nthen {name}.type=PEM",
+            f"{keys.source}: {keys.name(names.VERIFICATION)}={written} turns all checks off, and kctl verifies",
+            hint="give the CA: ssl.ca.location, or ssl.truststore.location with ssl.truststore.type=PEM",
         )
-    return full_path(location)
+
+
+def _checks_hostname(keys: StoreKeys, written: str | None) -> bool:
+    algorithm = "https" if written is None else written.strip().lower()
+    if algorithm not in {"https", "none", ""}:
+        raise InvalidFile(
+            f"{keys.source}: {keys.name(names.CHECK_HOSTNAME)} {algorithm!r} is unknown",
+            hint="https checks the host name; an empty value (or none, as librdkafka has it) does not",
+        )
+    return algorithm == "https"
+
+

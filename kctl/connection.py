@@ -161,7 +161,7 @@ class Connection:
     def _tls_error(self, exc: ssl.SSLError) -> ConnectionFailed:
         from kctl.tls import handshake_error
 
-        given = self._dialer.security.ssl_certfile is not None
+        given = self._dialer.security.has_certificate
         return handshake_error(exc, str(self.address), certificate_given=given) or self._closed()
 
     def _negotiate(self, deadline: Deadline) -> None:

@@ -53,11 +53,20 @@ class Security:
     ssl_keyfile: str | None = None
     ssl_key_password: str | None = field(default=None, repr=False)
     ssl_check_hostname: bool = True
+    ssl_protocols: str | None = None  # TLSv1.2,TLSv1.3
+    ssl_ciphers: str | None = None  # names of Java or OpenSSL
+    ssl_ca_pem: str | None = None  # in place of ssl_cafile
+    ssl_client_pem: str | None = field(default=None, repr=False)  # key and certificates, in place of ssl_certfile
 
     @property
     def secrets(self) -> frozenset[str]:
         """What nobody may see."""
-        return frozenset(each for each in (self.sasl_password, self.ssl_key_password) if each)
+        return frozenset(each for each in (self.sasl_password, self.ssl_key_password, self.ssl_client_pem) if each)
+
+    @property
+    def has_certificate(self) -> bool:
+        """Whether the client has a certificate of its own."""
+        return self.ssl_certfile is not None or self.ssl_client_pem is not None
 
     @property
     def tls(self) -> bool:
@@ -134,6 +143,8 @@ class SecuritySettings:
     ssl_key_password_env: str | None = None
     ssl_key_password_file: str | None = None
     ssl_check_hostname: bool = True
+    ssl_protocols: str | None = None
+    ssl_ciphers: str | None = None
 
     def resolve(self, warn: Callable[[str], None] | None = None) -> Security:
         """For connections. Each secret is read when it is first needed, which raises UsageError when it is missing.
@@ -148,6 +159,8 @@ class SecuritySettings:
             "ssl_certfile": full_path(self.ssl_certfile),
             "ssl_keyfile": full_path(self.ssl_keyfile),
             "ssl_check_hostname": self.ssl_check_hostname,
+            "ssl_protocols": self.ssl_protocols,
+            "ssl_ciphers": self.ssl_ciphers,
         }
         places = {
             "sasl_password": (self.sasl_password_env, self.sasl_password_file),
@@ -189,6 +202,7 @@ def resolve_target(
     zookeeper: str | None = None,
     command_config: str | None = None,
     warn: Callable[[str], None] | None = None,
+    ignore_unknown: bool = False,
 ) -> Target:
     """The cluster for a command: options, then bootstrap.servers of --command-config, then KCTL_CONTEXT, then the
     current context.
@@ -206,7 +220,9 @@ def resolve_target(
     if command_config is not None:
         from kctl.command_config import read_client_config
 
-        in_file, own_security, own_zookeeper_security = read_client_config(command_config)
+        in_file, own_security, own_zookeeper_security = read_client_config(
+            command_config, ignore_unknown=ignore_unknown
+        )
     if in_file:
         from kctl.config_servers import choose
 

@@ -25,6 +25,7 @@ from kctl.kafkactl_config import FoundCluster, read_kafkactl_config
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from kctl.client_properties.providers import Reference
     from kctl.config import ConfigFile
 
 FORMATS = ("properties", "kafkactl")
@@ -43,8 +44,8 @@ class Source:
 class ImportedContext:
     """A context that is (or would be) written. action: add, replace or unchanged.
 
-    secret_files: where its passwords are; left_out: settings of the file that a context does not have; before: the
-    entry that it replaces.
+    secret_files: where its passwords are; left_out: settings of the file that a context does not have; copied_from: files
+    of config providers whose secrets were copied; before: the entry that it replaces.
     """
 
     name: str
@@ -54,6 +55,7 @@ class ImportedContext:
     secret_files: tuple[str, ...]
     left_out: tuple[str, ...]
     before: Context | None = None
+    copied_from: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +83,29 @@ def format_of(file: str) -> str:
     return known[suffix]
 
 
-def read_properties_source(file: str, *, name: str, bootstrap_server: str | None = None) -> Source:
-    """A Kafka client.properties as one context. bootstrap_server: in place of its bootstrap.servers."""
+def read_properties_source(
+    file: str, *, name: str, bootstrap_server: str | None = None, ignore_unknown: bool = False
+) -> Source:
+    """A client.properties as one context. bootstrap_server: in place of its bootstrap.servers."""
+    from kctl import command_config
     from kctl.address import parse_servers
-    from kctl.command_config import CONNECTION_KEYS, read_properties, security_from_properties
 
-    properties = read_properties(file)
-    servers = bootstrap_server or properties.get("bootstrap.servers", "").strip()
+    properties = command_config.read_properties(file)
+    found = command_config.client_config(properties, source=file, ignore_unknown=ignore_unknown)
+    servers = parse_servers(bootstrap_server) if bootstrap_server else found.bootstrap_servers
     if not servers:
         raise InvalidFile(f"{file}: bootstrap.servers is missing", hint="give --bootstrap-server HOST:PORT")
-    security = security_from_properties(properties, source=file)
-    left_out = tuple(key for key in properties if key not in CONNECTION_KEYS)
-    return Source((FoundCluster(name, parse_servers(servers), security, left_out),), {})
+    if found.security.ssl_ca_pem or found.security.ssl_client_pem:
+        raise InvalidFile(
+            f"{file} holds PEM text, and a context names files",
+            hint="put the text into files and name them in ssl.truststore.location, ssl.keystore.location",
+        )
+    if found.security.sasl_password == "":
+        raise InvalidFile(f"{file}: the password is empty, which a context cannot have", hint="use --command-config")
+    cluster = FoundCluster(
+        name, servers, found.security, found.left_out, found.password_from, found.key_password_from
+    )
+    return Source((cluster,), {})
 
 
 def read_kafkactl_source(file: str, *, only: Collection[str] = ()) -> Source:
@@ -141,12 +154,13 @@ def plan_import(
     current = _current(source, file, make_current=make_current)
     for cluster in source.clusters:
         config.check_name(cluster.name)
-        own = _secrets_of(cluster, password_env, key_password_env)
+        places = _places(cluster, password_env, key_password_env)
+        own = _secrets_of(cluster, places)
         before = file.contexts.get(cluster.name)
         entry = replace(
             before or Context(()),
             bootstrap_servers=cluster.bootstrap_servers,
-            security=_settings(cluster, own, password_env, key_password_env),
+            security=_settings(cluster.security, places),
             cluster_id=None,
         ).in_place_of(before)
         if protected is not None:
@@ -163,7 +177,7 @@ def plan_import(
         found.append(
             ImportedContext(
                 cluster.name, action, cluster.name == current, entry, files, cluster.left_out,
-                before if action == "replace" else None,
+                before if action == "replace" else None, _copied_from(cluster, own),
             )
         )  # fmt: skip
     return ImportPlan(tuple(found), current, secrets)
@@ -177,35 +191,70 @@ def _current(source: Source, file: ConfigFile, *, make_current: bool) -> str | N
     return source.current if source.current in names else names[0]
 
 
-def _secrets_of(cluster: FoundCluster, password_env: str | None, key_password_env: str | None) -> _Secrets:
-    folder = secrets_dir()
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where the context's secrets are: a variable or a file; both None without a secret."""
+
+    password_env: str | None
+    password_file: str | None
+    key_password_env: str | None
+    key_password_file: str | None
+
+
+def _places(cluster: FoundCluster, password_env: str | None, key_password_env: str | None) -> _Places:
+    security, name = cluster.security, cluster.name
+    return _Places(
+        *_place(security.sasl_password, password_env, cluster.password_from, f"{name}.sasl-password"),
+        *_place(security.ssl_key_password, key_password_env, cluster.key_password_from, f"{name}.ssl-key-password"),
+    )
+
+
+def _place(
+    secret: str | None, variable: str | None, reference: Reference | None, own_file: str
+) -> tuple[str | None, str | None]:
+    """A variable or a file that the source itself refers to stays where the secret is; other secrets are copied."""
+    if not secret:
+        return None, None
+    if variable or (reference is not None and reference.kind == "env"):
+        return variable or (reference.key if reference else None), None
+    if reference is not None and reference.kind == "directory" and reference.path:
+        return None, full_path(f"{reference.path}/{reference.key}")
+    return None, str(secrets_dir() / own_file)
+
+
+def _secrets_of(cluster: FoundCluster, places: _Places) -> _Secrets:
     security = cluster.security
-    found = _Secrets()
-    if security.sasl_password and not password_env:
-        found[folder / f"{cluster.name}.sasl-password"] = (security.sasl_password, "the password")
-    if security.ssl_key_password and not key_password_env:
-        found[folder / f"{cluster.name}.ssl-key-password"] = (security.ssl_key_password, "the key's password")
-    return found
+    each = (
+        (places.password_file, security.sasl_password, "the password"),
+        (places.key_password_file, security.ssl_key_password, "the key's password"),
+    )
+    folder = secrets_dir()
+    return _Secrets(
+        {Path(file): (secret, what) for file, secret, what in each if file and secret and Path(file).parent == folder}
+    )
 
 
-def _settings(
-    cluster: FoundCluster, secrets: _Secrets, password_env: str | None, key_password_env: str | None
-) -> SecuritySettings:
-    security: Security = cluster.security
-    files = {path.suffix: str(path) for path in secrets}
+def _settings(security: Security, places: _Places) -> SecuritySettings:
     return SecuritySettings(
         protocol=security.protocol,
         sasl_mechanism=security.sasl_mechanism,
         sasl_username=security.sasl_username,
-        sasl_password_env=password_env if security.sasl_password else None,
-        sasl_password_file=files.get(".sasl-password"),
+        sasl_password_env=places.password_env,
+        sasl_password_file=places.password_file,
         ssl_cafile=full_path(security.ssl_cafile),
         ssl_certfile=full_path(security.ssl_certfile),
         ssl_keyfile=full_path(security.ssl_keyfile),
-        ssl_key_password_env=key_password_env if security.ssl_key_password else None,
-        ssl_key_password_file=files.get(".ssl-key-password"),
+        ssl_key_password_env=places.key_password_env,
+        ssl_key_password_file=places.key_password_file,
         ssl_check_hostname=security.ssl_check_hostname,
+        ssl_protocols=security.ssl_protocols,
+        ssl_ciphers=security.ssl_ciphers,
     )
+
+
+def _copied_from(cluster: FoundCluster, secrets: _Secrets) -> tuple[str, ...]:
+    references = (cluster.password_from, cluster.key_password_from) if secrets else ()
+    return tuple(each.path for each in references if each is not None and each.kind == "file" and each.path)
 
 
 def _action(before: Context | None, entry: Context, secrets: _Secrets) -> str:

@@ -46,8 +46,8 @@ def principal_of(security: Security) -> str:
     """As whom brokers see this login, unless their own rules map it to another name."""
     if security.sasl:
         return f"User:{security.sasl_username}"
-    if security.tls and security.ssl_certfile:
-        return f"the subject of {security.ssl_certfile}"
+    if security.tls and security.has_certificate:
+        return f"the subject of {security.ssl_certfile or 'the client certificate'}"
     return "User:ANONYMOUS"
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kctl.client_properties.providers import Reference
 from kctl.context import Security
 from kctl.errors import InvalidFile, UsageError
 
@@ -26,12 +27,17 @@ _CONNECTION = {"brokers", "tls", "sasl", "kubernetes"}
 
 @dataclass(frozen=True, slots=True)
 class FoundCluster:
-    """A cluster as another tool's file has it. left_out: its settings that have no place in a context."""
+    """A cluster as another tool's file has it. left_out: its settings that have no place in a context.
+
+    password_from, key_password_from: the config provider's reference in the file, where a secret is one.
+    """
 
     name: str
     bootstrap_servers: tuple[str, ...]
     security: Security
     left_out: tuple[str, ...]
+    password_from: Reference | None = None
+    key_password_from: Reference | None = None
 
 
 @dataclass(frozen=True, slots=True)

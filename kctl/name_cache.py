@@ -205,7 +205,8 @@ def _usable(kept: dict[str, Any], now: float) -> list[str]:
 def _path(kind: str, target: Target) -> Path:
     """The file's name tells nothing of the cluster. Another login may see other names."""
     security = target.security
-    whose = (target.name, target.bootstrap_servers, security.protocol, security.sasl_username, security.ssl_certfile)
+    certificate = security.ssl_certfile or security.ssl_client_pem
+    whose = (target.name, target.bootstrap_servers, security.protocol, security.sasl_username, certificate)
     return paths.cache_dir() / "names" / f"{kind}-{hashlib.sha256(repr(whose).encode()).hexdigest()[:32]}.json"
 
 

@@ -348,7 +348,7 @@ def _tls_alert(address: Address, dialer: Dialer, deadline: Deadline) -> KctlErro
         ):
             tls.recv(1)
     except ssl.SSLError as exc:
-        return handshake_error(exc, str(address), certificate_given=dialer.security.ssl_certfile is not None)
+        return handshake_error(exc, str(address), certificate_given=dialer.security.has_certificate)
     return None
 
 

@@ -1,29 +1,44 @@
-"""TLS for broker connections: the context from PEM files, and what a failed handshake means."""
+"""TLS for broker connections: the context, and what a failed handshake means."""
 
 from __future__ import annotations
 
 import ssl
 from typing import TYPE_CHECKING
 
+from kctl.certificates import certificates_of, load_client_certificate, read_certificates
 from kctl.errors import CertificateRejected, ConnectionFailed, TlsMismatch, UsageError
 
 if TYPE_CHECKING:
     from kctl.context import Security
 
+_UNKNOWN_CA = (
+    "its certificate's CA is not trusted",
+    "give the CA that signed it as ssl_cafile; if it is there, the broker does not send the CAs in between",
+)
+_RENEW = "the broker needs a new certificate; until then ask OpenSSL for less: ssl_ciphers: DEFAULT@SECLEVEL=0"
 # OpenSSL's X509_V_ERR_* (x509_vfy.h) → what it means, what to do
 _VERIFY: dict[int, tuple[str, str]] = {
-    9: ("its certificate is not valid yet", "check the clocks of both machines"),
-    10: ("its certificate is expired", "renew the broker's certificate"),
+    2: _UNKNOWN_CA,
+    7: ("its certificate is not signed by the CA that it names", "give the CA that signed it as ssl_cafile"),
+    9: ("its certificate, or a CA's, is not valid yet", "check the clocks of both machines"),
+    10: ("its certificate, or a CA's, is expired", "renew the broker's certificate"),
     18: ("its certificate is signed by itself and not trusted", "give that certificate as ssl_cafile"),
-    19: ("its certificate's CA is not trusted", "give the CA that signed it as ssl_cafile"),
-    20: ("its certificate's CA is not trusted", "give the CA that signed it as ssl_cafile"),
-    21: ("its certificate's CA is not trusted", "give the CA that signed it as ssl_cafile"),
+    19: _UNKNOWN_CA,
+    20: _UNKNOWN_CA,
+    21: _UNKNOWN_CA,
     23: ("its certificate is revoked", "renew the broker's certificate"),
+    24: ("it is signed by a certificate that is not a CA's", "the CA's basicConstraints must have CA:TRUE"),
+    25: ("its chain is longer than a CA allows (pathlen)", "the CA's basicConstraints says how many CAs may follow"),
+    26: ("its certificate is not made for servers", "its extendedKeyUsage must have serverAuth"),
+    32: ("its CA's certificate is not made for signing", "the CA's keyUsage must have keyCertSign"),
     62: ("its certificate is for another host name", "use a name of the certificate as the bootstrap server"),
     64: (
         "its certificate does not name this IP address",
         "use a name of the certificate as the bootstrap server",
     ),
+    66: ("the key of its certificate is too small", _RENEW),
+    67: ("the key of its CA is too small", _RENEW),
+    68: ("its certificate is signed with SHA-1 or MD5", _RENEW),
 }
 
 # Alerts that a broker sends about the client's certificate (RFC 8446, 6.2)
@@ -45,68 +60,43 @@ _NOT_TLS = (
 
 
 def make_context(security: Security) -> ssl.SSLContext:
-    """A client context that verifies. Raises UsageError for files that are missing, unreadable or not PEM."""
-    try:
-        context = ssl.create_default_context(cafile=security.ssl_cafile)
-    except (OSError, ssl.SSLError) as exc:
-        raise _bad_file("ssl_cafile", security.ssl_cafile, exc) from None
+    """A client context that verifies, as Java and Python before 3.13 do. Raises UsageError for files that are missing,
+    unreadable or not what they should be."""
+    context = ssl.create_default_context(cadata=_authorities(security))
+    # Python 3.13 refuses certificates of homemade CAs, without an authority key identifier, say, that Java takes.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    # As in Java, each certificate of the truststore is an anchor, an intermediate CA's and the broker's own as well.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    _choose_versions(context, security)
     context.check_hostname = security.ssl_check_hostname
-    if security.ssl_certfile:
-        _load_client_certificate(context, security)
+    if security.has_certificate:
+        load_client_certificate(context, security)
     return context
 
 
-def _load_client_certificate(context: ssl.SSLContext, security: Security) -> None:
-    assert security.ssl_certfile
-    password = security.ssl_key_password
+def _authorities(security: Security) -> bytes | None:
+    """The CAs to trust, in DER; None for the system's."""
+    if security.ssl_ca_pem is not None:
+        return certificates_of(security.ssl_ca_pem, "the CA in the client properties")
+    return read_certificates("ssl_cafile", security.ssl_cafile) if security.ssl_cafile else None
 
-    def ask() -> str:  # without it OpenSSL would ask on the terminal
-        if password is None:
-            raise UsageError(
-                f"the key for {security.ssl_certfile} is encrypted",
-                hint="give ssl_key_password_env or ssl_key_password_file",
-            )
-        return password
+
+def _choose_versions(context: ssl.SSLContext, security: Security) -> None:
+    if not security.ssl_protocols and not security.ssl_ciphers:
+        return
+    from kctl.tls_settings import cipher_list, tls_versions
 
     try:
-        context.load_cert_chain(security.ssl_certfile, security.ssl_keyfile, password=ask)
-    except (OSError, ssl.SSLError) as exc:
-        raise _bad_file("ssl_certfile or ssl_keyfile", security.ssl_certfile, exc) from None
-
-
-def _bad_file(setting: str, path: str | None, exc: OSError) -> UsageError:
-    if not isinstance(exc, ssl.SSLError) and exc.strerror:
-        return UsageError(f"cannot read {setting} {path}: {exc.strerror}", hint="check the path and who may read it")
-    if getattr(exc, "reason", None) == "KEY_VALUES_MISMATCH":
-        return UsageError(
-            f"the key does not belong to the certificate {path}", hint="give the ssl_keyfile that belongs to it"
-        )
-    if path and _is_java_keystore(path):
-        return UsageError(f"{setting} {path} is a Java keystore", hint=convert_hint(path))
-    reason = (exc.reason or "").lower().replace("_", " ") if isinstance(exc, ssl.SSLError) else ""
-    detail = f" ({reason})" if reason else ""
-    return UsageError(
-        f"{setting} {path} cannot be used{detail}", hint="PEM files are needed; the password may be wrong"
-    )
-
-
-def _is_java_keystore(path: str) -> bool:
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123 - a path as the user wrote it
-            start = file.read(4)
-    except OSError:
-        return False
-    return start == b"\xfe\xed\xfe\xed" or start[:1] == b"\x30"  # JKS; DER, as PKCS #12 is
-
-
-def convert_hint(path: str) -> str:
-    """How to make PEM files of a Java keystore or truststore."""
-    return (
-        "PEM files are needed. A truststore: "
-        f"keytool -exportcert -rfc -keystore {path} -alias ALIAS -file ca.pem\n"
-        f"A keystore: keytool -importkeystore -srckeystore {path} -destkeystore k.p12 -deststoretype PKCS12\n"
-        "            openssl pkcs12 -in k.p12 -out client.pem"
-    )
+        ciphers = cipher_list(security.ssl_ciphers)
+        versions = [each for each in tls_versions(security.ssl_protocols) if each in ciphers.versions]
+        if not versions:
+            raise ValueError("ssl_protocols and ssl_ciphers have no version of TLS in common")
+        if ciphers.openssl:
+            context.set_ciphers(ciphers.openssl)
+    except (ValueError, ssl.SSLError) as exc:
+        raise UsageError(f"the TLS settings cannot be used: {exc}", hint="see ssl_protocols and ssl_ciphers") from None
+    numbers = [ssl.TLSVersion[each.replace(".", "_")] for each in versions]
+    context.minimum_version, context.maximum_version = min(numbers), max(numbers)
 
 
 def handshake_error(exc: ssl.SSLError, server: str, *, certificate_given: bool) -> ConnectionFailed | None:

@@ -25,6 +25,7 @@ _COMMON = {
     "bootstrap_server": "a run is given its cluster: kctl playbook run … --bootstrap-server",
     "zookeeper": "a run is given its cluster: kctl playbook run … --zookeeper",
     "command_config": "a run is given its cluster: kctl playbook run … --command-config",
+    "ignore_unknown": "a run is given its cluster: kctl playbook run … --ignore-unknown",
     "confirm_cluster": "a run is given it: kctl playbook run … --confirm-cluster",
 }
 _MUST = {"flag": "true or false", "integer": "a whole number", "number": "a number", "text": "text"}

@@ -64,6 +64,7 @@ class Where:
     command_config: str | None = None
     timeout: str | None = None
     confirm_cluster: str | None = None
+    ignore_unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True)

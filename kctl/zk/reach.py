@@ -113,7 +113,7 @@ class Words:
         """What went wrong, in words."""
         hint = "is ZooKeeper running, and is this its port?"
         if isinstance(exc, ssl.SSLError):
-            found = handshake_error(exc, str(server), certificate_given=bool(self._security.ssl_certfile))
+            found = handshake_error(exc, str(server), certificate_given=self._security.has_certificate)
             return found or TlsMismatch(f"{server} closed the connection as TLS began", hint=_TLS_PORT)
         if isinstance(exc, socket.gaierror):
             return NameNotResolved(

@@ -358,7 +358,7 @@ def test_properties() -> None:
         ({"ssl.truststore.location": "/t.jks"}, "keytool"),
         ({"ssl.truststore.location": "/t.p12", "ssl.truststore.type": "PKCS12"}, "PKCS12"),
         ({"ssl.keystore.location": "/k.jks"}, "keytool"),
-        ({"ssl.truststore.certificates": "-----BEGIN"}, "ssl.truststore.location"),
+        ({"ssl.truststore.certificates": "-----BEGIN"}, "ssl.truststore.certificates is not PEM text"),
         ({"sasl.login.class": "x.Y"}, "Java class"),
     ],
 )

@@ -1,0 +1,174 @@
+"""Config providers (KIP-297, KIP-421, KIP-887) and placeholders in the values of client properties.
+
+`${file:PATH:KEY}`, `${env:NAME}` and `${directory:PATH:FILE}` are resolved as Kafka's FileConfigProvider,
+EnvVarConfigProvider and DirectoryConfigProvider do, with the names and limits of config.providers. Unlike Kafka's
+clients, which send a reference that nobody resolves as it stands, kctl refuses it. So it does with placeholders that a
+template engine or a shell should have replaced. A literal value that looks like one goes into a file or a variable: what
+a provider returns is not looked at.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kctl.errors import InvalidFile, NotFound
+
+MAX_BYTES = 1 << 20
+PREFIX = "config.providers"
+# org.apache.kafka.common.config.ConfigTransformer: provider, path (may be left out), key
+REFERENCE = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
+_CLASSES = {"FileConfigProvider": "file", "EnvVarConfigProvider": "env", "DirectoryConfigProvider": "directory"}
+_PACKAGE = "org.apache.kafka.common.config.provider."
+
+_ANYWHERE = re.compile(r"\$\{[^}]*\}?|\$\([^)]*\)|\{\{.*?\}\}|\{%.*?%\}|<%.*?%>|#\{[^}]*\}", re.DOTALL)
+_VARIABLE = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*")
+_WHOLE = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*|%[A-Za-z_][A-Za-z0-9_]*%|@[A-Z_]+@|__[A-Z_]+__")
+_WAY_OUT = "a literal value like this goes into a file or a variable: ${file:PATH:KEY}, ${env:NAME}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Where a value comes from. kind: file, env or directory."""
+
+    kind: str
+    path: str | None
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Provider:
+    kind: str
+    allowed_paths: tuple[Path, ...] | None = None
+    allowlist: str | None = None
+
+
+class Providers:
+    """The config providers of one file. Every error names file and key, and never shows a value."""
+
+    def __init__(self, properties: Mapping[str, str], source: str) -> None:
+        """properties: all of the file. Raises InvalidFile for a provider that kctl does not have."""
+        self._source = source
+        # A Connect worker declares the providers for its connectors: the usual names need no declaration.
+        self._known = {kind: _Provider(kind) for kind in _CLASSES.values()}
+        for name in filter(None, (each.strip() for each in properties.get(PREFIX, "").split(","))):
+            self._known[name] = self._declared(name, properties)
+
+    def _declared(self, name: str, properties: Mapping[str, str]) -> _Provider:
+        own = f"{PREFIX}.{name}"
+        class_name = properties.get(f"{own}.class", "").strip()
+        short = class_name.rpartition(".")[2]
+        if short not in _CLASSES or not class_name.endswith(_PACKAGE + short):
+            shown = class_name if re.fullmatch(r"[\w.$]+", class_name) else "missing"
+            raise InvalidFile(
+                f"{self._source}: {own}.class is {shown}, which kctl cannot load",
+                hint=f"kctl has {', '.join(_CLASSES)} of {_PACKAGE.rstrip('.')}",
+            )
+        paths = properties.get(f"{own}.param.allowed.paths", "").strip()
+        return _Provider(
+            _CLASSES[short],
+            tuple(Path(each.strip()).resolve() for each in paths.split(",")) if paths else None,
+            properties.get(f"{own}.param.allowlist.pattern", "").strip() or None,
+        )
+
+    def resolve(self, key: str, value: str, *, secret: bool) -> str:
+        """The value with its references resolved. secret: a `$` within it means nothing. Raises InvalidFile."""
+        parts, end = [], 0
+        for match in REFERENCE.finditer(value):
+            parts += [self._checked(key, value[end : match.start()], secret, whole=False), self._value(key, match)]
+            end = match.end()
+        if not parts:
+            return self._checked(key, value, secret, whole=True)
+        return "".join([*parts, self._checked(key, value[end:], secret, whole=False)])
+
+    def check_replaced(self, key: str, text: str) -> None:
+        """Raise InvalidFile for a value that is a placeholder as a whole, such as $PASSWORD."""
+        if not REFERENCE.search(text):
+            self._checked(key, text, secret=True, whole=True)
+
+    def reference(self, value: str) -> Reference | None:
+        """What a value refers to, when it is one reference as a whole."""
+        match = REFERENCE.fullmatch(value.strip())
+        provider = match and self._known.get(match[1])
+        return Reference(provider.kind, match[2], match[3]) if match and provider else None
+
+    def _checked(self, key: str, text: str, secret: bool, *, whole: bool) -> str:
+        placeholder = _ANYWHERE.search(text) or (whole and _WHOLE.fullmatch(text.strip()))
+        if not placeholder and not secret:
+            placeholder = _VARIABLE.search(text)
+        if placeholder:
+            shown = placeholder[0] if len(placeholder[0]) <= 60 and placeholder[0].isprintable() else "a placeholder"
+            raise InvalidFile(f"{self._source}: {key} has {shown}, which nobody has replaced", hint=_WAY_OUT)
+        return text
+
+    def _value(self, key: str, match: re.Match[str]) -> str:
+        provider = self._known.get(match[1])
+        where = f"{self._source}: {key} refers to {match[0]}"
+        if provider is None:
+            raise InvalidFile(
+                f"{where}, and {match[1]!r} is no config provider of the file",
+                hint=f"name it in {PREFIX}, or write ${{env:NAME}}, ${{file:PATH:KEY}}",
+            )
+        path, name = match[2], match[3]
+        if provider.kind == "env":
+            return _environment(where, provider, path, name)
+        if not path:
+            raise InvalidFile(f"{where}, which has no path", hint=f"write ${{{match[1]}:PATH:{name}}}")
+        _check_allowed(where, provider, Path(path))
+        return _property(where, Path(path), name) if provider.kind == "file" else _file(where, Path(path), name)
+
+
+def _environment(where: str, provider: _Provider, path: str | None, name: str) -> str:
+    if path:
+        raise InvalidFile(f"{where}, and a variable has no path", hint=f"write ${{env:{name}}}")
+    if provider.allowlist is not None:
+        try:
+            allowed = re.fullmatch(provider.allowlist, name)
+        except re.error:
+            raise InvalidFile(f"{where}, and allowlist.pattern is not a pattern") from None
+        if not allowed:
+            raise InvalidFile(f"{where}, which allowlist.pattern does not allow")
+    value = os.environ.get(name)
+    if not value:
+        raise InvalidFile(f"{where}, and the environment variable {name} is not set", hint=f"export {name}=…")
+    return value
+
+
+def _check_allowed(where: str, provider: _Provider, path: Path) -> None:
+    if provider.allowed_paths is None:
+        return
+    real = path.resolve()
+    if not any(real.is_relative_to(allowed) for allowed in provider.allowed_paths):
+        raise InvalidFile(f"{where}, which allowed.paths does not allow")
+
+
+def _property(where: str, path: Path, name: str) -> str:
+    from kctl.properties import load_properties
+
+    values = load_properties(_read(where, path), source=str(path))
+    if name not in values:
+        raise InvalidFile(f"{where}, and {path} has no key {name}")
+    return values[name]
+
+
+def _file(where: str, folder: Path, name: str) -> str:
+    """A file of a folder, as Kubernetes mounts secrets. The end of its line is no part of the secret."""
+    if "/" in name or name in {"", ".", ".."}:
+        raise InvalidFile(f"{where}, and {name!r} is not the name of a file")
+    data = _read(where, folder / name)
+    try:
+        return data.decode("utf-8").removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError:
+        raise InvalidFile(f"{where}, and {folder / name} is not UTF-8 text") from None
+
+
+def _read(where: str, path: Path) -> bytes:
+    from kctl.input_file import read_input
+
+    try:
+        return read_input(path, max_bytes=MAX_BYTES)[0]
+    except (NotFound, InvalidFile) as exc:
+        raise InvalidFile(f"{where}: {exc.message}", hint="check the path and who may read it") from None

@@ -1,0 +1,132 @@
+"""The CAs and the client certificate of client properties, as Kafka (ssl.truststore.*, ssl.keystore.*: KIP-651) and
+librdkafka (ssl.ca.*, ssl.certificate.*, ssl.key.*) name them. What a file holds decides, not only what `type` says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kctl.context import full_path
+from kctl.errors import InvalidFile
+from kctl.key_files import Kind, conversion, kind_of_file
+
+# Names that Java keystores have, for files that are not there (yet).
+_KEYSTORE_SUFFIXES = (".jks", ".p12", ".pfx", ".pkcs12", ".keystore", ".truststore", ".jceks", ".bcfks", ".ks", ".ts")
+_FROM_SYSTEM = "probe"  # librdkafka: wherever this machine has its CAs
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """Files, or PEM text, of the CAs and of the client's certificate with its key."""
+
+    ca_file: str | None = None
+    ca_pem: str | None = None
+    certificate_file: str | None = None
+    key_file: str | None = None
+    client_pem: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreKeys:
+    """How to read a setting, and how its key is called in the file. value: None for one that is not there or empty."""
+
+    source: str
+    value: Callable[[str], str | None]
+    name: Callable[[str], str]
+    prefix: str = ""
+
+    def exclusive(self, *keys: str) -> str | None:
+        """The one of these that is there. Raises InvalidFile when several are."""
+        there = [key for key in keys if self.value(key)]
+        if len(there) > 1:
+            raise InvalidFile(
+                f"{self.source}: {self.name(there[0])} and {self.name(there[1])} exclude each other",
+                hint="leave one of them out",
+            )
+        return there[0] if there else None
+
+
+def read_stores(keys: StoreKeys) -> Stores:
+    """Raises InvalidFile with the key for what cannot be used. A file that is not there is found when it is needed."""
+    ca_file, ca_pem = _authorities(keys)
+    own = keys.exclusive(
+        "ssl.keystore.location", "ssl.keystore.certificate.chain", "ssl.certificate.location", "ssl.certificate.pem"
+    )
+    if own is None:
+        alone = keys.exclusive("ssl.keystore.key", "ssl.key.location", "ssl.key.pem")
+        if alone:
+            raise InvalidFile(
+                f"{keys.source}: {keys.name(alone)} is a key without its certificate", hint=f"add {_BESIDE[alone]}"
+            )
+        return Stores(ca_file, ca_pem)
+    if own == "ssl.keystore.location":
+        return Stores(ca_file, ca_pem, certificate_file=_file(keys, own, "ssl.keystore.type"))
+    if own == "ssl.certificate.location":
+        if keys.value("ssl.key.pem"):
+            raise InvalidFile(
+                f"{keys.source}: {keys.name(own)} is a file, and {keys.name('ssl.key.pem')} is text",
+                hint="give both as files, or both as text",
+            )
+        key_file = _file(keys, "ssl.key.location") if keys.value("ssl.key.location") else None
+        return Stores(ca_file, ca_pem, _file(keys, own), key_file)
+    key = "ssl.keystore.key" if own == "ssl.keystore.certificate.chain" else "ssl.key.pem"
+    text = keys.value(key)
+    if not text:
+        raise InvalidFile(f"{keys.source}: {keys.name(own)} is a certificate without its key", hint=f"add {key}")
+    return Stores(ca_file, ca_pem, client_pem=f"{_pem(keys, key, text)}\n{_pem(keys, own, keys.value(own) or '')}")
+
+
+_BESIDE = {
+    "ssl.keystore.key": "ssl.keystore.certificate.chain",
+    "ssl.key.location": "ssl.certificate.location",
+    "ssl.key.pem": "ssl.certificate.pem",
+}
+
+
+def _authorities(keys: StoreKeys) -> tuple[str | None, str | None]:
+    ca = keys.exclusive("ssl.truststore.location", "ssl.truststore.certificates", "ssl.ca.location", "ssl.ca.pem")
+    if ca is None or (ca == "ssl.ca.location" and keys.value(ca) == _FROM_SYSTEM):
+        return None, None
+    if ca.endswith(".location"):
+        return _file(keys, ca, "ssl.truststore.type" if ca == "ssl.truststore.location" else None), None
+    return None, _pem(keys, ca, keys.value(ca) or "")
+
+
+def _pem(keys: StoreKeys, key: str, text: str) -> str:
+    if "-----BEGIN " not in text or "-----END " not in text:
+        raise InvalidFile(f"{keys.source}: {keys.name(key)} is not PEM text", hint="it begins with -----BEGIN")
+    return text
+
+
+def _file(keys: StoreKeys, key: str, type_key: str | None = None) -> str:
+    """The path of a PEM file. type_key: what says which kind it is, with Kafka's keys."""
+    written = keys.value(key) or ""
+    if written.startswith(("classpath:", "http:", "https:")):
+        raise InvalidFile(f"{keys.source}: {keys.name(key)} is not a file", hint="write a path")
+    path = full_path(written.removeprefix("file://") if written.startswith("file:///") else written[5:]
+                     if written.startswith("file:") else written) or ""  # fmt: skip
+    given = (keys.value(type_key) or "").upper() if type_key else "PEM"
+    type_name = f"{keys.name(type_key)}" if type_key else ""
+    kind = kind_of_file(path)
+    if kind is Kind.PEM:
+        if given not in {"", "PEM"}:
+            raise InvalidFile(
+                f"{keys.source}: {keys.name(key)} is a PEM file, and {type_name} is {given}",
+                hint=f"set {type_name}=PEM",
+            )
+        return path
+    if kind is None:  # not there, or not to be read: whoever connects says so
+        keystore = given != "PEM" if given else Path(path).suffix.lower() in _KEYSTORE_SUFFIXES
+        if not keystore:
+            return path
+        what = f"a Java keystore ({type_name}={given or 'JKS'})"
+    elif kind.is_keystore:
+        what = f"a Java keystore ({kind.value})"
+    else:
+        what = kind.value
+    store = "truststore" if "truststore" in key or ".ca." in key else "keystore"
+    then = f"\nthen {type_name}=PEM" if type_key else ""
+    raise InvalidFile(
+        f"{keys.source}: {keys.name(key)} is {what}", hint=f"{conversion(path, kind or Kind.JKS, store)}{then}"
+    )

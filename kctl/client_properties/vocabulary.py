@@ -1,0 +1,112 @@
+"""The names of client properties: what kctl reads, what changes nothing for it, what it refuses, and why.
+
+Sources: Kafka 3.9.2's and 4.3's ConfigDefs (SslConfigs, SaslConfigs, CommonClientConfigs), librdkafka's
+CONFIGURATION.md, Spring Boot's KafkaProperties.
+"""
+
+from __future__ import annotations
+
+import re
+
+BOOTSTRAP = "bootstrap.servers"
+PROTOCOL = "security.protocol"
+MECHANISM = "sasl.mechanism"
+JAAS = "sasl.jaas.config"
+USERNAME, PASSWORD = "sasl.username", "sasl.password"  # noqa: S105 - names
+KEY_PASSWORD = "ssl.key.password"  # noqa: S105 - a name
+CHECK_HOSTNAME = "ssl.endpoint.identification.algorithm"
+VERIFICATION = "enable.ssl.certificate.verification"
+PROTOCOLS, CIPHERS = "ssl.enabled.protocols", "ssl.cipher.suites"
+
+# Two names of one setting.
+SYNONYMS = {"metadata.broker.list": BOOTSTRAP, "sasl.mechanisms": MECHANISM}
+
+# Without security.protocol, Kafka's clients pass over these and connect in the clear.
+SASL_KEYS = frozenset({MECHANISM, JAAS, USERNAME, PASSWORD})
+STORE_KEYS = frozenset(
+    {
+        "ssl.truststore.location", "ssl.truststore.type", "ssl.truststore.certificates",
+        "ssl.keystore.location", "ssl.keystore.type", "ssl.keystore.key", "ssl.keystore.certificate.chain",
+        KEY_PASSWORD, "ssl.ca.location", "ssl.ca.pem", "ssl.certificate.location", "ssl.certificate.pem",
+        "ssl.key.location", "ssl.key.pem", VERIFICATION,
+    }
+)  # fmt: skip
+READ = SASL_KEYS | STORE_KEYS | {BOOTSTRAP, PROTOCOL, CHECK_HOSTNAME, PROTOCOLS, CIPHERS}
+SECRETS = frozenset({JAAS, PASSWORD, KEY_PASSWORD, "ssl.keystore.key", "ssl.key.pem"})
+
+# Known, and without a meaning for a login by PLAIN or SCRAM and for TLS from PEM files.
+HARMLESS = frozenset(
+    {
+        "ssl.protocol", "ssl.keymanager.algorithm", "ssl.trustmanager.algorithm", "ssl.secure.random.implementation",
+        "ssl.truststore.password", "ssl.keystore.password", "ssl.ca.certificate.stores", "https.ca.location",
+        "https.ca.pem", "enable.sasl.oauthbearer.unsecure.jwt", "ssl.engine.id",
+    }
+)  # fmt: skip
+# Of other logins; of other programs that read the same file (schema registry, interceptors, Connect's workers).
+HARMLESS_PREFIXES = (
+    "sasl.kerberos.", "sasl.login.", "sasl.oauthbearer.", "schema.registry.", "basic.auth.", "confluent.",
+    "key.converter.", "value.converter.", "zookeeper.", "config.providers.",
+)  # fmt: skip
+
+_JAVA_CLASS = "it names a Java class, which kctl cannot load"
+_OPENSSL = "kctl leaves it to OpenSSL, so that the restriction would be lost"
+REFUSED = {
+    "sasl.client.callback.handler.class": _JAVA_CLASS,
+    "sasl.login.callback.handler.class": _JAVA_CLASS,
+    "sasl.login.class": _JAVA_CLASS,
+    "ssl.engine.factory.class": _JAVA_CLASS,
+    "ssl.provider": _JAVA_CLASS,
+    "security.providers": _JAVA_CLASS,
+    "ssl.crl.location": "kctl checks no revocation lists",
+    "ssl.curves.list": _OPENSSL,
+    "ssl.sigalgs.list": _OPENSSL,
+    "ssl.providers": _OPENSSL,
+    "ssl.engine.location": _OPENSSL,
+}
+# Of brokers and other programs: what a client has instead.
+MISTAKEN = {
+    "security.inter.broker.protocol": PROTOCOL,
+    "listener.security.protocol.map": PROTOCOL,
+    "sasl.mechanism.inter.broker.protocol": MECHANISM,
+    "sasl.enabled.mechanisms": MECHANISM,
+    "ssl.client.auth": "ssl.keystore.location",
+    "java.security.auth.login.config": JAAS,
+    "ssl.cafile": "ssl.ca.location",
+    "ssl.certfile": "ssl.certificate.location",
+    "ssl.keyfile": "ssl.key.location",
+    "ssl.check.hostname": CHECK_HOSTNAME,
+    "sasl.plain.username": USERNAME,
+    "sasl.plain.password": PASSWORD,
+}
+
+_SECURITY_WORD = re.compile(r"ssl|sasl|security|jaas|truststore|keystore|trust.store|key.store|(?:^|[._-])tls(?:[._-]|$)")
+
+
+def is_known(key: str) -> bool:
+    """Whether kctl knows what the key means (and need not read it)."""
+    return key in READ or key in HARMLESS or key in REFUSED or key.startswith(HARMLESS_PREFIXES)
+
+
+def concerns_security(key: str) -> bool:
+    """Whether a key that nobody knows may be a setting without which a login goes out in the clear."""
+    return bool(_SECURITY_WORD.search(key.lower()))
+
+
+def right_name(key: str) -> str | None:
+    """The name that was probably meant; None when nothing is like it."""
+    names = {_plain(name): name for name in (*READ, *SYNONYMS, *REFUSED, *HARMLESS)}
+    mistaken = {_plain(name): right for name, right in MISTAKEN.items()}
+    words = _plain(key)
+    if words in mistaken:
+        return mistaken[words]
+    ends = [name for name in names if words.endswith(name)]
+    if ends:
+        return names[max(ends, key=len)]
+    from kctl.suggestions import closest
+
+    return next(iter(closest(key.lower(), (*READ, *SYNONYMS), limit=1)), None)
+
+
+def _plain(key: str) -> str:
+    """A name without what separates its words."""
+    return re.sub(r"[^a-z0-9]", "", key.lower())

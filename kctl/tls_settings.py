@@ -1,0 +1,82 @@
+"""Which versions of TLS and which cipher suites a connection may use, as ssl.enabled.protocols and ssl.cipher.suites say.
+
+Cipher suites are named as Java does (TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, with commas) or as OpenSSL does, which is
+what librdkafka takes (ECDHE-RSA-AES256-GCM-SHA384, with colons).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+USABLE = ("TLSv1.2", "TLSv1.3")
+_OLDER = ("SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1")
+_TLS_1_3 = frozenset({"TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256"})
+_JAVA_NAME = re.compile(r"(?:TLS|SSL)_(?:(?P<exchange>[A-Z0-9_]+?)_)WITH_(?P<cipher>[A-Z0-9_]+)")
+_OPENSSL_LIST = re.compile(r"[A-Za-z0-9+!@=._:, -]+")
+
+
+class Ciphers(NamedTuple):
+    """openssl: what SSLContext.set_ciphers takes, "" for those of TLS 1.3 alone; versions: which TLS they belong to."""
+
+    openssl: str
+    versions: tuple[str, ...]
+
+
+def tls_versions(text: str | None) -> tuple[str, ...]:
+    """The usable versions of a list. Older ones beside them are left out, as Java's own settings do. Raises ValueError."""
+    if not text:
+        return USABLE
+    given = [each.strip() for each in text.split(",") if each.strip()]
+    unknown = [each for each in given if each not in (*USABLE, *_OLDER)]
+    if unknown:
+        raise ValueError(f"{unknown[0]!r} is not a version of TLS; use {', '.join(USABLE)}")
+    usable = tuple(each for each in USABLE if each in given)
+    if not usable:
+        raise ValueError(f"{text!r} has none of {', '.join(USABLE)}")
+    return usable
+
+
+def cipher_list(text: str | None) -> Ciphers:
+    """Raises ValueError for names that are unknown, and for a choice among those of TLS 1.3, which Python cannot make."""
+    if not text:
+        return Ciphers("", USABLE)
+    if not _OPENSSL_LIST.fullmatch(text):
+        raise ValueError("it is not a list of cipher suites")
+    given = [each for each in re.split(r"[:, ]+", text) if each]
+    newer = {each for each in given if each in _TLS_1_3}
+    older = [_openssl_name(each) for each in given if each not in newer]
+    if not older and newer != _TLS_1_3:
+        raise ValueError(f"the suites of TLS 1.3 cannot be chosen one by one: name all of {', '.join(sorted(_TLS_1_3))}")
+    if not newer:
+        return Ciphers(_known_to_openssl(older), ("TLSv1.2",))
+    if not older:
+        return Ciphers("", ("TLSv1.3",))
+    return Ciphers(_known_to_openssl(older), USABLE if newer == _TLS_1_3 else ("TLSv1.2",))
+
+
+def _openssl_name(name: str) -> str:
+    """TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384 is ECDHE-RSA-AES256-GCM-SHA384 (openssl-ciphers(1)). Others as they are."""
+    match = _JAVA_NAME.fullmatch(name)
+    if match is None:
+        return name
+    exchange = "" if match["exchange"] == "RSA" else match["exchange"].replace("_", "-") + "-"
+    cipher = re.sub(r"^(AES|CAMELLIA|ARIA)_(\d+)", r"\1\2", match["cipher"]).replace("_CBC", "").replace("_", "-")
+    return exchange + re.sub(r"^(CHACHA20-POLY1305)-SHA256$", r"\1", cipher)
+
+
+def _known_to_openssl(suites: list[str]) -> str:
+    """The list as OpenSSL takes it. It would pass over a suite that it does not know."""
+    import ssl
+
+    def usable(text: str) -> bool:
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).set_ciphers(text)
+        except ssl.SSLError:
+            return False
+        return True
+
+    usable_suites = [each for each in suites if each.startswith(("!", "-", "+", "@")) or usable(each)]
+    if not usable_suites or not usable(":".join(usable_suites)):
+        raise ValueError("it has no cipher suite that this OpenSSL knows")
+    return ":".join(usable_suites)
