@@ -53,7 +53,8 @@ def parse_properties(text: str, *, source: str) -> dict[str, str]:
 def _logical_lines(text: str) -> list[tuple[int, str]]:
     lines: list[tuple[int, str]] = []
     pending: tuple[int, str] | None = None
-    for number, physical in enumerate(re.split(r"\r\n|\n|\r", text), start=1):
+    physical_lines = re.split(r"\r\n|\n|\r", text)
+    for number, physical in enumerate(physical_lines, start=1):
         stripped = physical.lstrip(" \t\f")
         if pending is None and (not stripped or stripped[0] in "#!"):
             continue
@@ -61,7 +62,8 @@ def _logical_lines(text: str) -> list[tuple[int, str]]:
         continued = (len(stripped) - len(stripped.rstrip("\\"))) % 2 == 1
         joined = start + (stripped[:-1] if continued else stripped)
         pending = (first, joined) if continued else None
-        if pending is None:
+        # Java passes over a line that goes on with an empty one, but not at the end of the file.
+        if pending is None and (joined or number == len(physical_lines)):
             lines.append((first, joined))
     return [*lines, pending] if pending is not None else lines
 

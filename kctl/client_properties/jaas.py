@@ -55,14 +55,14 @@ class _Token:
 
 
 def parse_login_module(text: str) -> LoginModule:
-    """The one login module of a value, also in a section or in quotes. Raises JaasError."""
+    """The one login module of a value, also in a section, in quotes, or in both. Raises JaasError."""
     try:
         modules = parse_entries(text)
     except JaasError:
         inner = _unwrapped(text)
         if inner is None:
             raise
-        return parse_login_module(inner)
+        modules = parse_entries(_unwrapped(inner) or inner)
     if len(modules) != 1:
         raise JaasError(f"it has {len(modules)} login modules, and a client has one")
     return modules[0]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kctl.errors import InvalidFile
-from kctl.properties import decode_properties, parse_properties, property_line, property_sections
+from kctl.properties import decode_properties, load_properties, parse_properties, property_line, property_sections
 
 READ = {
     "equals": ("a=b", {"a": "b"}),
@@ -69,3 +72,25 @@ def test_what_is_written_reads_back(key: str, value: str) -> None:
 def test_sections() -> None:
     text = property_sections("Head\nmore", [("One", [("a", "1")]), ("Empty", []), ("Two\nlines", [("b", "2")])])
     assert text == "# Head\n# more\n\n# One\na=1\n\n# Two\n# lines\nb=2\n"
+
+
+FORMS = json.loads((Path(__file__).parent.parent / "data" / "properties_forms.json").read_text())
+
+
+def _as_java(values: dict[str, str]) -> list[str]:
+    return [text for key in sorted(values, key=lambda key: key.encode("utf-16-be")) for text in (key, values[key])]
+
+
+def test_as_java_reads_it() -> None:
+    """Each form of tests/data/properties_forms.json (tests/support/config_forms.py)."""
+    assert len(FORMS) >= 300
+    wrong = []
+    for form in FORMS:
+        data = form["bytes"].encode("latin-1")
+        try:
+            found: list[str] | None = _as_java(load_properties(data, source="f"))
+        except InvalidFile:
+            found = None
+        if found != form["java"]:
+            wrong.append((form["bytes"][:80], form["java"], found))
+    assert wrong == []
