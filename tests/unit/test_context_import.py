@@ -85,6 +85,70 @@ def test_client_properties(tmp_path: Path, config_file: Path) -> None:
     assert PASSWORD not in config_file.read_text()
 
 
+def with_password(tmp_path: Path, reference: str) -> str:
+    return properties(tmp_path, sasl__jaas__config=f'{SCRAM} required username="ops" password="{reference}";')
+
+
+def test_a_config_providers_variable_stays_one(
+    tmp_path: Path, config_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROD_PASSWORD", PASSWORD)
+    file = with_password(tmp_path, "${env:PROD_PASSWORD}")
+    source = context_import.read_properties_source(file, name="prod")
+    (done,) = context_import.apply_import(context_import.plan_import(source))
+    assert (done.secret_files, done.copied_from) == ((), ())
+    assert done.entry.security.sasl_password_env == "PROD_PASSWORD"
+    assert not (config_file.parent / "secrets").exists()
+    monkeypatch.setenv("PROD_PASSWORD", "rotated")
+    assert context.get_context("prod").security.resolve().sasl_password == "rotated"
+
+
+def test_a_config_providers_mounted_file_stays_one(tmp_path: Path, config_file: Path) -> None:
+    mounted = tmp_path / "mounted"
+    mounted.mkdir()
+    (mounted / "password").write_text(PASSWORD)
+    (mounted / "password").chmod(0o600)
+    source = context_import.read_properties_source(with_password(tmp_path, f"${{directory:{mounted}:password}}"), name="p")
+    (done,) = context_import.apply_import(context_import.plan_import(source))
+    assert done.entry.security.sasl_password_file == str(mounted / "password")
+    context.remove_context("p")
+    assert (mounted / "password").exists()
+
+
+def test_a_config_providers_property_is_copied_and_said(tmp_path: Path, config_file: Path) -> None:
+    (tmp_path / "ops.properties").write_text(f"password={PASSWORD}\n")
+    reference = f"${{file:{tmp_path}/ops.properties:password}}"
+    source = context_import.read_properties_source(with_password(tmp_path, reference), name="prod")
+    (done,) = context_import.apply_import(context_import.plan_import(source))
+    assert done.copied_from == (f"{tmp_path}/ops.properties",)
+    assert context.get_context("prod").security.resolve().sasl_password == PASSWORD
+    assert "${" not in config_file.read_text()
+    by_variable = context_import.plan_import(source, password_env="PW", replace_existing=True)
+    assert by_variable.contexts[0].copied_from == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"ssl__truststore__location": None, "ssl__ca__pem": "-----BEGIN X----- -----END X-----"}, "holds PEM text"),
+        ({"sasl__jaas__config": f'{SCRAM} required username="ops" password="";'}, "the password is empty"),
+        ({"sasl__jaas__config": f'{SCRAM} required username="ops" password="${{PW}}";'}, "nobody has replaced"),
+        ({"security_protocol": "SASL_SSL"}, "security_protocol is not a setting"),
+    ],
+)
+def test_what_a_context_cannot_have(tmp_path: Path, changes: dict[str, str | None], says: str) -> None:
+    with pytest.raises(InvalidFile, match=says):
+        context_import.read_properties_source(properties(tmp_path, **changes), name="prod")
+
+
+def test_versions_and_ciphers_are_taken_over(tmp_path: Path) -> None:
+    file = properties(tmp_path, ssl__enabled__protocols="TLSv1.3", my__sasl__thing="x")
+    source = context_import.read_properties_source(file, name="prod", ignore_unknown=True)
+    (done,) = context_import.apply_import(context_import.plan_import(source))
+    assert done.left_out == ("client.id", "my.sasl.thing")
+    assert context.get_context("prod").security.ssl_protocols == "TLSv1.3"
+
+
 def test_again_is_harmless_and_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
     file = properties(tmp_path)
     source = context_import.read_properties_source(file, name="prod")
