@@ -11,7 +11,7 @@ from kctl.commands import output
 from kctl.commands.group_choice import MATCH, TYPE
 from kctl.commands.invocation import CommandGroup, invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.commands.views import incomplete, lag_columns, ranges
+from kctl.commands.views import beyond_end, incomplete, lag_columns, ranges, with_rare
 from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
 from kctl.errors import NotFound, NotSupported
 
@@ -119,7 +119,7 @@ def describe(
         lambda: [row for group in found for row in (*group.offsets, *(group.start_offsets or ()))],
         row_type=LagRow,
     )
-    for line in unseen:
+    for line in (*unseen, *beyond_end([row for group in found for row in group.offsets])):
         output.warn(line)
     if failures:
         raise incomplete(failures)
@@ -154,7 +154,7 @@ def _tables(group: GroupDescription) -> list[Table]:
         title=title,
     )
     offsets = Table(
-        columns=lag_columns(with_group=False),
+        columns=with_rare(lag_columns(with_group=False), jsonable(group.offsets)),
         rows=jsonable(group.offsets),
         title=None if group.members else title,
         empty=None if group.members else f"{title}; nothing committed",

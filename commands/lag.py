@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kctl.commands import output
+from kctl.commands.group_choice import MATCH, TYPE
 from kctl.commands.invocation import invocation
 from kctl.commands.views import By, judge, lag_table, remarks, row_type, rows_of, told_if_incomplete
 from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
@@ -15,6 +16,10 @@ from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
     from kctl.lag.collect import LagReport
+
+MAX_LAG_HELP = (
+    "Exit 1 when a row has more unread messages, or a commit beyond the end of the log; 4 when there is none."
+)
 
 
 def command(
@@ -26,18 +31,22 @@ def command(
     state: Annotated[list[str] | None, typer.Option(help="Only groups in this state; repeatable.")] = None,
     members: Annotated[bool, typer.Option(help="Tell which member each partition is assigned to.")] = True,
     by: Annotated[By, typer.Option(help="What a row adds up.")] = By.PARTITION,
-    max_lag: Annotated[int | None, typer.Option(min=0, help="Exit 1 when the lag of any row is more.")] = None,
+    match: Annotated[list[str] | None, MATCH] = None,
+    type_: Annotated[list[str] | None, TYPE] = None,
+    max_lag: Annotated[int | None, typer.Option(min=0, help=MAX_LAG_HELP)] = None,
     watch: Annotated[bool, WATCH] = False,
     interval: Annotated[str, INTERVAL] = "5s",
 ) -> None:
-    """Show how many messages consumer groups have not read yet, and how many they lost.
+    """Show how many messages groups have not read yet, and how many they lost.
 
     LAG is what is in the log and not read; LOST was deleted before it was read. A partition without a commit has
-    neither.
+    neither. BEYOND END: more is committed than the log has, as after a topic was created anew. NO MESSAGE: offsets in
+    LAG that hold no message, such as transaction markers; --max-lag does not count them. The lag of a share group is
+    the one that its coordinator reports.
 
     Example: kctl lag billing --by topic --max-lag 1000
     """
-    from kctl.commands.group_choice import hidden
+    from kctl.commands.group_choice import choose, hidden
     from kctl.groups.overview import failures_of, known_states
     from kctl.topics.names import check_name
 
@@ -45,14 +54,19 @@ def command(
     states = known_states(state)
     watching = Watching(inv, interval) if watch else None
     topics = [check_name(name) for name in topic] if topic else None
+    patterns = match or ([".*"] if type_ and not groups else None)
 
     def one_pass(client: ClusterClient) -> LagReport:
         from kctl.lag.collect import collect
 
-        return collect(client, groups or None, topics=topics, members=members, states=states)
+        names = choose(client, groups, patterns, type_, quiet=True) if groups or patterns else None
+        return collect(
+            client, names, topics=topics, members=members, states=states, share=True,
+            control_records=max_lag is not None or names is not None,
+        )  # fmt: skip
 
     with inv.connect() as client:
-        unseen = hidden(client, groups=not groups, commits=not topics)
+        unseen = hidden(client, groups=not groups or bool(match), commits=not topics)
         if watching:
             watching.run(lambda: one_pass(client), lambda report: _shown(report, by, members=members), unseen)
         report = one_pass(client)
@@ -63,7 +77,7 @@ def command(
         output.warn(line)
     remarks(report)
     with told_if_incomplete(failures_of(report)):
-        judge(rows, by, max_lag)
+        judge(rows, by, max_lag, named=groups or ())
 
 
 def _check_topics(client: ClusterClient, topics: Sequence[str] | None, report: LagReport) -> None:

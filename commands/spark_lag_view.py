@@ -45,7 +45,7 @@ _WIDE = frozenset({
 })  # fmt: skip
 _ALWAYS = frozenset({"group", "topic", "topic_count", "partition", "partition_count", "lag", "lost"})
 _COUNTS = frozenset(
-    {"undecided", "control_records", "not_committed", "unknown"}
+    {"undecided", "control_records", "not_committed", "unknown", "ahead"}
 )  # of which 0 says nothing; 0 ms to a loss does
 
 
@@ -89,6 +89,7 @@ def _columns(by: By) -> list[Column]:
         _right("lag"),
         _right("shown_before", "BEFORE"),
         _right("max_lag", "MAX"),
+        Column("ahead", "BEYOND END", align="right", style=lambda row: "red" if row["ahead"] else None),
         Column("lost", align="right", style=lambda row: "red" if row["lost"] else None),
         _right("not_committed", "NO COMMIT"),
         Column("unknown", align="right", style=lambda row: "yellow" if row["unknown"] else None),

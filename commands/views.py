@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kctl.commands import output
 from kctl.commands.output import Column, Table, jsonable
-from kctl.errors import KctlError, NotHealthy, OperationFailed
+from kctl.errors import KctlError, NotFound, NotHealthy, OperationFailed
 
 if TYPE_CHECKING:
     from kctl.lag.collect import LagReport
 
 
 NONE_CURRENT = "no context is current any more; choose one with `kctl context use NAME`"
+_NAMED = 5
+
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
@@ -100,7 +102,7 @@ def lag_columns(*, with_group: bool = True, with_members: bool = True) -> list[C
         Column("log_start_offset", "START", align="right"),
         Column("log_end_offset", "END", align="right"),
         Column("lag", align="right"),
-        Column("lost", align="right", style=lambda row: "red" if row["lost"] else None),
+        Column("lost", align="right", style=alarm("lost")),
         Column("client_id", "CLIENT"),
         Column("host"),
     ]
@@ -108,6 +110,19 @@ def lag_columns(*, with_group: bool = True, with_members: bool = True) -> list[C
         key for key, shown in (("group", with_group), ("client_id", with_members), ("host", with_members)) if not shown
     }
     return [column for column in columns if column.key not in hidden]
+
+
+_RARE = (
+    Column("ahead", "BEYOND END", align="right", style=alarm("ahead")),
+    Column("control_records", "NO MESSAGE", align="right"),
+)
+
+
+def with_rare(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> list[Column]:
+    """The columns of lag rows with those that few rows have a value for, behind the lag."""
+    rare = [column for column in _RARE if any(row[column.key] for row in rows)]
+    at = 1 + max(place for place, column in enumerate(columns) if column.key in {"lag", "max_lag"})
+    return [*columns[:at], *rare, *columns[at:]]
 
 
 def rows_of(report: LagReport, by: By) -> Sequence[Any]:
@@ -131,7 +146,7 @@ def lag_table(rows: Sequence[Any], by: By, *, members: bool) -> Table:
     known = jsonable(rows)
     if by is By.PARTITION:
         shown = members and any(row["client_id"] for row in known)
-        return Table(lag_columns(with_members=shown), known, empty="no commits")
+        return Table(with_rare(lag_columns(with_members=shown), known), known, empty="no commits")
     columns = [
         Column("group", name=True),
         Column("state"),
@@ -143,7 +158,7 @@ def lag_table(rows: Sequence[Any], by: By, *, members: bool) -> Table:
         Column("not_committed", "NO COMMIT", align="right"),
         Column("unknown", align="right", style=lambda row: "yellow" if row["unknown"] else None),
     ]
-    return Table(columns, known, empty="no commits")
+    return Table(with_rare(columns, known), known, empty="no commits")
 
 
 def remarks(report: LagReport) -> None:
@@ -152,31 +167,68 @@ def remarks(report: LagReport) -> None:
     for name in deleted:
         numbers = sorted(tp.partition for tp in report.deleted if tp.topic == name)
         output.note(f"there are commits for {name} {ranges(numbers)}, which does not exist any more")
-    share = sorted(name for name, group in report.groups.items() if group.type == "share")
-    if share:
-        output.note(f"a share group has no committed offsets: {', '.join(share)}; `kctl group describe` has its own")
-    silent = sorted(report.groups.keys() - {row.group for row in report.rows} - report.failed.keys() - set(share))
+    silent = sorted(report.groups.keys() - {row.group for row in report.rows} - report.failed.keys())
     if silent and len(silent) <= 10:
         output.note(f"nothing committed and no members: {', '.join(silent)}")
     elif silent:
         output.note(f"{len(silent)} groups have committed nothing and have no members")
+    for line in beyond_end(report.rows):
+        output.warn(line)
 
 
-def judge(rows: Sequence[Any], by: By, max_lag: int | None) -> None:
-    """Raise NotHealthy when the lag of any row is over `max_lag`."""
-    from kctl.lag.rules import over_limit
+def beyond_end(rows: Sequence[Any]) -> list[str]:
+    """A line for each of the first rows whose commit lies beyond the end of the log."""
+    ahead = [row for row in rows if row.ahead]
+    lines = [
+        f"{row_name(row)}: committed {row.committed_offset}, but the log ends at {row.log_end_offset}:"
+        " was the topic created anew, or the log truncated?"
+        for row in ahead[:_NAMED]
+    ]
+    if len(ahead) > _NAMED:
+        lines.append(f"and {len(ahead) - _NAMED:,} more commits beyond the end of the log")
+    return lines
 
+
+def judge(rows: Sequence[Any], by: By, max_lag: int | None, *, named: Collection[str] = ()) -> None:
+    """Hold each row to `max_lag`, in messages. named: groups each of which must have a known lag.
+
+    Raises NotHealthy when a row is over the limit or its commit is beyond the end of the log, and for a group of
+    `named` of which no lag is known; NotFound when there is no row at all.
+    """
     if max_lag is None:
         return
-    count = over_limit((row.lag for row in rows), max_lag)
-    if count:
-        worst = max((row for row in rows if row.lag is not None), key=lambda row: row.lag)
-        what = by.value if count == 1 else f"{by.value}s"
+    over = [row for row in rows if row.lag is not None and row.messages > max_lag]
+    beyond = [row for row in rows if row.ahead]
+    known = {row.group for row in rows if row.lag is not None}
+    unknown = [name for name in dict.fromkeys(named) if name not in known]
+    if over:
+        worst = max(over, key=lambda row: row.messages)
+        what = by.value if len(over) == 1 else f"{by.value}s"
         raise NotHealthy(
-            f"{count} {what} over the limit of {max_lag}: {row_name(worst)} has a lag of {worst.lag}",
+            f"{len(over)} {what} over the limit of {max_lag}: {row_name(worst)} has a lag of {worst.lag}",
             hint="",
-            details={"over_limit": count, "max_lag": max_lag},
+            details={"over_limit": len(over), "max_lag": max_lag, "beyond_end": len(beyond)},
         )
+    if beyond:
+        raise NotHealthy(
+            f"{row_name(beyond[0])}: the committed offset is {beyond[0].ahead} beyond the end of the log",
+            hint="its consumers start over as auto.offset.reset says; `kctl group reset-offsets` sets the offset",
+            details={"over_limit": 0, "max_lag": max_lag, "beyond_end": len(beyond)},
+        )
+    if unknown:
+        raise NotHealthy(
+            f"no lag is known of group {', '.join(unknown[:_NAMED])}, so that none was checked",
+            hint="it has committed nothing: `kctl group describe` shows it",
+            details={"over_limit": 0, "max_lag": max_lag, "unknown": unknown},
+        )
+    if not known:
+        raise NotFound(
+            "no group has a lag that could be checked", hint="`kctl group list` and `kctl lag` show what there is"
+        )
+    without = [row for row in rows if row.lag is None]
+    if without:
+        what = by.value if len(without) == 1 else f"{by.value}s"
+        output.warn(f"the lag of {len(without)} {what} is not known, and was not checked: {row_name(without[0])}")
 
 
 def row_name(row: Any) -> str:

@@ -83,5 +83,23 @@ def not_there(
     named = ", ".join(map(show, missing[:_NAMED]))
     more = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
     what = f"{noun} {named} does not exist" if len(missing) == 1 else f"{noun}s {named}{more} do not exist"
-    hint = did_you_mean(missing[0], known) or f"`kctl {listed_by or f'{noun} list'}` shows what there is"
-    return NotFound(what, hint=hint)
+    hint = meant_as_pattern(missing[0]) or did_you_mean(missing[0], known)
+    return NotFound(what, hint=hint or f"`kctl {listed_by or f'{noun} list'}` shows what there is")
+
+
+def meant_as_pattern(name: str) -> str | None:
+    """The hint for a name that is not there and reads like a pattern: «billing-.*», «ord*», «a|b»."""
+    if not re.search(r"[*?+^$|()\[\]{}\\]", name):
+        return None
+    regex = as_regex(name) or (name if _is_regex(name) else None)
+    if regex is None:
+        return None
+    return f"names are exact; a regular expression for whole names goes with --match {regex!r}"
+
+
+def _is_regex(text: str) -> bool:
+    try:
+        re.compile(text)
+    except (re.error, OverflowError, RecursionError):
+        return False
+    return True

@@ -18,6 +18,7 @@ from kctl.lag.report import GroupStatus, PartitionStatus
 from kctl.lag.report_sums import by_group, severity
 from kctl.report.buckets import buckets_of
 from kctl.report.model import GroupReport, GroupSeries
+from kctl.report.verdict import with_verdict
 from kctl.snapshots import schema
 from kctl.snapshots.read import read_sorted
 from kctl.snapshots.store import Damaged
@@ -84,7 +85,8 @@ def read_part(
     states = StateStream(stream(schema.GROUPS), times.passes)
     watch = SeriesWatch(OwnedRows(stream(schema.OWNERS)), states, times, judged=question.judged)
     part = GroupsPart()
-    for rows in partition_rows(question, groups, damaged, watch=watch.watch):
+    for found in partition_rows(question, groups, damaged, watch=watch.watch):
+        rows = [with_verdict(row) for row in found]
         (status,) = by_group(rows)
         part.listed.append(Listed(status, _is_gone(status, question.since_ms)))
         part.worst += rows

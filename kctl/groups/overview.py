@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kctl.errors import KctlError, NotFound, NotSupported, UsageError
+from kctl.errors import NotFound, UsageError
 from kctl.groups.describe import describe_groups, list_groups
-from kctl.groups.model import CLASSIC, SHARE, WITHOUT_MEMBERS, Group, Member
+from kctl.groups.model import CLASSIC, WITHOUT_MEMBERS, Group, Member
 from kctl.groups.names import describe_existing, known_types
-from kctl.groups.newer_groups import StartOffset, fetch_start_offsets
+from kctl.groups.newer_groups import StartOffset
 from kctl.groups.streams import StreamsMember, Topology
 from kctl.lag.collect import LagReport, collect
 from kctl.lag.rules import LagRow
@@ -150,29 +150,12 @@ def describe(client: ClusterClient, names: Sequence[str]) -> tuple[list[GroupDes
     for row in report.rows:
         rows.setdefault(row.group, []).append(row)
     failures = failures_of(report)
-    started = _started(client, report, failures)
     found = [
-        _description(report.groups[name], rows.get(name, []), started.get(name))
+        _description(report.groups[name], rows.get(name, []), report.share.get(name))
         for name in dict.fromkeys(names)
         if name in report.groups
     ]
     return found, failures
-
-
-def _started(client: ClusterClient, report: LagReport, failures: list[str]) -> dict[str, tuple[StartOffset, ...]]:
-    """The start offsets of its share groups; what could not be read is added to `failures`."""
-    share = {name: group for name, group in report.groups.items() if group.type == SHARE}
-    found = fetch_start_offsets(client, share) if share else {}
-    started: dict[str, tuple[StartOffset, ...]] = {}
-    for name, answer in found.items():
-        if isinstance(answer, NotSupported):
-            failures.append(f"{name}: its start offsets are not known: {answer.message}")
-        elif isinstance(answer, KctlError):
-            failures.append(answer.message)
-        else:
-            started[name] = answer.offsets
-            failures += [f"{name}: {error.message}" for error in answer.unread.values()]
-    return started
 
 
 def failures_of(report: LagReport) -> list[str]:

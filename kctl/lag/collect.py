@@ -18,8 +18,11 @@ from kctl.groups.coordinators import ask_coordinators
 from kctl.groups.describe import describe_groups, list_groups
 from kctl.groups.model import SHARE, WITHOUT_MEMBERS, Group, Groups, Member
 from kctl.groups.names import check_group_id, missing_groups
+from kctl.groups.newer_groups import StartOffset
 from kctl.lag.offsets import Committed, OffsetSpec, fetch_committed_each, fetch_offsets_each
-from kctl.lag.rules import LagRow, lag_of, lost_of
+from kctl.lag.row_markers import with_control_records
+from kctl.lag.rules import LagRow, ahead_of, lag_of, lost_of
+from kctl.lag.share_groups import partitions_of, read_start_offsets, share_rows
 from kctl.model import ClusterState, TopicPartition
 
 if TYPE_CHECKING:
@@ -43,10 +46,10 @@ class LogOffsets:
 class LagReport:
     """Rows sorted by group, topic, partition; and what they do not say.
 
-    groups: every group looked at, also those without rows; share groups, which have no commits, only when they were
-    named. deleted: topics and partitions that have commits and do not exist any more (their offsets are None). unread:
-    partitions whose leader did not answer, with the reason. failed: groups and brokers that could not be asked at all,
-    with the reason.
+    groups: every group looked at, also those without rows; share groups only when they were named or asked for.
+    share: their start offsets; rows have them only where share groups were asked for. deleted: topics and partitions
+    that have commits and do not exist any more (their offsets are None). unread: partitions whose leader did not
+    answer, with the reason. failed: groups and brokers that could not be asked at all, with the reason.
     """
 
     rows: list[LagRow]
@@ -54,6 +57,7 @@ class LagReport:
     deleted: list[TopicPartition] = field(default_factory=list)
     unread: dict[TopicPartition, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
+    share: dict[str, tuple[StartOffset, ...]] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
@@ -79,12 +83,15 @@ def collect(
     topics: Collection[str] | None = None,
     members: bool = True,
     states: Collection[str] | None = None,
+    share: bool = False,
+    control_records: bool = False,
 ) -> LagReport:
     """The lag of `groups` (None: of all), of all their topics or only `topics`, and of groups in `states` only.
 
     members: also tell which member each partition is assigned to, and show partitions that are assigned and were
-    never committed. Raises NotFound when a group that was named does not exist, and what `ClusterClient` raises
-    when no broker can be reached.
+    never committed. share: share groups have rows too, by their start offsets. control_records: count the offsets in
+    small lags that hold no message, which takes a Fetch to each leader. Raises NotFound when a group that was named
+    does not exist, and what `ClusterClient` raises when no broker can be reached.
     """
     found = (
         all_groups(client, members=members) if groups is None else describe_groups(client, map(check_group_id, groups))
@@ -97,33 +104,58 @@ def collect(
     chosen = {
         name: group
         for name, group in found.groups.items()
-        if (groups is not None or group.type != SHARE) and (states is None or group.state.lower() in states)
+        if (groups is not None or share or group.type != SHARE) and (states is None or group.state.lower() in states)
     }
-    known = {name: group.coordinator for name, group in chosen.items()}
-    committed: dict[str, Committed] = {}
-    ask = [name for name, group in chosen.items() if group.type != SHARE]
-    answers = ask_coordinators(client, ask, lambda by: fetch_committed_each(client, by), known=known)
-    for name, answer in answers.items():
-        if isinstance(answer, KctlError):
-            failed[name] = answer.message
-        else:
-            committed[name] = answer
+    committed = _commits_of(client, chosen, failed)
+    start_offsets = read_start_offsets(client, chosen, failed) if groups is not None or share else {}
     owners = {name: owners_of(chosen[name]) for name in committed} if members else {}
-    wanted = _partitions(committed.values(), owners.values(), topics)
+    started = [partitions_of(rows) for rows in start_offsets.values()] if share else []
+    wanted = _partitions([*committed.values(), *started], owners.values(), topics)
     offsets, deleted, unread = read_log_offsets(client, wanted)
+    if _beyond(committed, offsets):
+        # A new leader's high watermark may lag behind for a moment: what is beyond it is looked at again.
+        time.sleep(_LEADER_PAUSES_S[-1])
+        again, _, _ = read_log_offsets(client, _beyond(committed, offsets))
+        offsets |= again
     # Assigned and not there, and never committed: nothing lags. A task has a partition of a longer topic beside it.
     owners = {
         name: {tp: member for tp, member in owned.items() if tp not in deleted or tp in committed[name]}
         for name, owned in owners.items()
     }
-    deleted &= set().union(*committed.values())
+    deleted &= set[TopicPartition]().union(*committed.values(), *started)
     rows = [
         row
         for name in sorted(committed)
         for row in _rows(chosen[name], committed[name], owners.get(name, {}), offsets, topics)
     ]
+    if share:
+        for name, started_at in start_offsets.items():
+            rows += share_rows(chosen[name], started_at, offsets, topics)
+        rows.sort(key=lambda row: (row.group, row.topic, row.partition))
+    if control_records:
+        rows = with_control_records(client, rows, share_groups=start_offsets)
     reasons = {tp: error.message for tp, error in unread.items()}
-    return LagReport(rows, chosen, sorted(deleted), reasons, failed)
+    return LagReport(rows, chosen, sorted(deleted), reasons, failed, start_offsets)
+
+
+def _commits_of(client: ClusterClient, groups: Mapping[str, Group], failed: dict[str, str]) -> dict[str, Committed]:
+    """What the groups have committed; those that cannot be read go to `failed`."""
+    known = {name: group.coordinator for name, group in groups.items()}
+    ask = [name for name, group in groups.items() if group.type != SHARE]
+    committed: dict[str, Committed] = {}
+    for name, answer in ask_coordinators(client, ask, lambda by: fetch_committed_each(client, by), known=known).items():
+        if isinstance(answer, KctlError):
+            failed[name] = answer.message
+        else:
+            committed[name] = answer
+    return committed
+
+
+def _beyond(committed: Mapping[str, Committed], offsets: Mapping[TopicPartition, LogOffsets]) -> set[TopicPartition]:
+    """The partitions in which some group has committed more than the log has."""
+    return {
+        tp for each in committed.values() for tp, offset in each.items() if tp in offsets and offset > offsets[tp].end
+    }
 
 
 def all_groups(client: ClusterClient, *, members: bool) -> Groups:
@@ -268,7 +300,8 @@ def _rows(
         start, end = (log.start, log.end) if log else (None, None)
         lag, lost = lag_of(at, start, end), lost_of(at, start)
         client_id, host = (owner.client_id, owner.host) if owner else (None, None)
+        ahead = ahead_of(at, end)
         rows.append(
-            LagRow(group.group, group.state, tp.topic, tp.partition, at, start, end, lag, lost, client_id, host)
+            LagRow(group.group, group.state, tp.topic, tp.partition, at, start, end, lag, lost, client_id, host, ahead)
         )
     return rows

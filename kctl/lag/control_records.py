@@ -1,12 +1,16 @@
-"""Which of the offsets that a group is behind are no messages: control records, the markers that end transactions.
+"""Which of the offsets that a group is behind hold no message: markers of transactions, and what compaction removed.
 
 A marker (KIP-98) takes an offset, so that it counts as lag, in Kafka's own tools too; but no consumer is ever given it.
 A group that commits the offset behind its last record, and not its position, stays one behind for as long as nothing
 is written behind the marker. Offsets cannot tell that from an unread message; headers of batches can. They are read
 for short ways only: of groups that are at most `MOST_LAG` behind, the nearest first.
 
-What else is no message for a consumer is not counted: records of aborted transactions (with
-isolation.level=read_committed), and offsets that compaction has emptied.
+Compaction leaves batches with fewer records than offsets, empty batches, and gaps between batches. Where a group stands
+within a batch that lost some records, headers do not tell which: the missing ones count as far back as they can, so
+that a message is never taken for none.
+
+Records of aborted transactions count as messages. Consumers with isolation.level=read_uncommitted, the default, are
+given them; brokers do not tell which level a group reads with.
 """
 
 from __future__ import annotations
@@ -32,7 +36,7 @@ _PARTITIONS_PER_REQUEST = 200
 
 
 class Markers(NamedTuple):
-    """The control records of a log from `first` to before `end`: their offsets, in order."""
+    """The offsets of a log from `first` to before `end` that hold no message, in order."""
 
     first: int
     end: int
@@ -40,7 +44,7 @@ class Markers(NamedTuple):
 
 
 def control_records(markers: Markers | None, offset: int, log_end: int) -> int | None:
-    """How many of the offsets from `offset` to before `log_end` are control records; None: not known."""
+    """How many of the offsets from `offset` to before `log_end` hold no message; None: not known."""
     if offset >= log_end:
         return 0
     if markers is None or offset < markers.first or log_end != markers.end:
@@ -103,18 +107,21 @@ def _take(
 
 
 def markers_of(data: bytes, first: int, end: int) -> Markers | None:
-    """The markers among the batches at the beginning of `data`; None: they do not reach to `end`.
+    """The offsets without a message among the batches at the beginning of `data`; None: they do not reach to `end`.
 
     Headers suffice: of the last batch no more needs to be there. Batches of magic 0 and 1 have no markers, and tell
     where they end only when they are read through: there the count ends.
     """
-    at, following, offsets = 0, 0, []
+    at, following, offsets = 0, first, list[int]()
     while following < end and at + V2_HEADER <= len(data):
-        base, length, _, magic, _, attributes, delta, *_ = HEADER_V2.unpack_from(data, at)
-        size = LOG_OVERHEAD + length
-        if magic < 2 or size < V2_HEADER or delta < 0 or base < following:
+        base, length, _, magic, _, attributes, delta, *_, records = HEADER_V2.unpack_from(data, at)
+        size, offsets_of_batch = LOG_OVERHEAD + length, delta + 1
+        if magic < 2 or size < V2_HEADER or not 0 <= records <= offsets_of_batch:
             break
-        if attributes & CONTROL_MASK and first <= base < end:
-            offsets.append(base)
-        at, following = at + size, base + delta + 1
-    return Markers(first, end, tuple(offsets)) if max(first, following) >= end else None
+        at += size
+        if base + offsets_of_batch <= following:
+            continue  # a batch before the offset that was asked for
+        without_record = offsets_of_batch if attributes & CONTROL_MASK else offsets_of_batch - records
+        offsets += range(following, min(base + without_record, end))
+        following = base + offsets_of_batch
+    return Markers(first, end, tuple(offsets)) if following >= end else None

@@ -69,6 +69,10 @@ def _lag(row: PartitionStatus) -> Iterator[Line]:
         yield Line("lag", f"committed {committed}; where the log begins and ends is not known")
         return
     yield Line("lag", f"log end {end} − max(committed {committed}, log start {start}) = {row.lag}")
+    if row.ahead:
+        yield Line(
+            "ahead", f"committed {committed} − log end {end} = {row.ahead}: a new topic of the name, or a truncated log"
+        )
     if row.lost:
         yield Line("lost", f"log start {start} − committed {committed} = {row.lost}: deleted before they were read")
     if row.undecided:
@@ -77,9 +81,9 @@ def _lag(row: PartitionStatus) -> Iterator[Line]:
     if row.held_by_transaction:
         yield Line("held_by_transaction", f"all of it does: {HELD}")
     if row.control_records:
-        lie = "is a control record" if row.control_records == 1 else "are control records"
+        lie = "holds no message" if row.control_records == 1 else "hold no message"
         yield Line(
-            "control_records", f"{row.control_records} of the lag {lie}: marks of transactions, which nobody is given"
+            "control_records", f"{row.control_records} of the lag {lie}: transaction markers, or removed by compaction"
         )
 
 
@@ -102,7 +106,9 @@ def _status(row: PartitionStatus, rules: WindowRules) -> Iterator[Line]:
     elif Standing(row.standing) in NOT_ALARMING:
         yield Line("status", f"{row.status}: behind, and {row.standing}")
     else:
-        yield Line("status", f"{row.status}: but for control records, no more is unread than is allowed")
+        yield Line(
+            "status", f"{row.status}: no more messages are unread than is allowed: the rest of the lag holds none"
+        )
 
 
 def _verdict(row: PartitionStatus, rules: WindowRules) -> str:

@@ -2,7 +2,8 @@
 
     WARN, ERR                       the status is that, or worse (ERR: STOP, STALL or REWIND)
     STOP, STALL, REWIND             the status is that
-    lag>N, lost>N                   messages; control records, where they are known, are none
+    lag>N, lost>N                   messages; control records, where they are known, are none. A commit beyond the end
+                                    of the log is over any limit of lag
     time-lag>5m, catch-up>1h        durations; a time lag that is at least so long is over the limit as well
     deletion<1h, loss<1h            unread messages are deleted, or the group loses some, within so long
 
@@ -33,13 +34,9 @@ def _time_lag(row: LagStatus) -> int | None:
     return row.time_lag_ms if row.time_lag_ms is not None else row.time_lag_at_least_ms
 
 
-def _messages(row: LagStatus) -> int | None:
-    return None if row.lag is None else row.lag - (row.control_records or 0)
-
-
 # name → (which side of the limit is bad, the row's figure, whether it is a duration)
 _FIGURES: dict[str, tuple[str, Callable[[LagStatus], int | None], bool]] = {
-    "lag": (">", _messages, False),
+    "lag": (">", lambda row: row.messages, False),
     "lost": (">", lambda row: row.lost, False),
     "time-lag": (">", _time_lag, True),
     "catch-up": (">", lambda row: row.catch_up_ms, True),
@@ -64,6 +61,8 @@ class Limit:
     def breaks(self, row: LagStatus) -> bool:
         """Whether the row is over it."""
         if self.name in _FIGURES:
+            if self.name == "lag" and row.ahead:
+                return True
             side, figure, _ = _FIGURES[self.name]
             value = figure(row)
             return value is not None and (value > self.limit if side == ">" else value < self.limit)
@@ -93,6 +92,8 @@ class Limit:
             return f"is {row.status}"
         _, figure, duration = _FIGURES[self.name]
         value = figure(row)
+        if self.name == "lag" and row.ahead and not (value and value > self.limit):
+            return f"has committed {row.ahead:,} beyond the end of the log"
         assert value is not None
         words = self.name.replace("-", " ")
         if not duration:

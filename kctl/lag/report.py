@@ -11,9 +11,11 @@ kctl.lag.status and kctl.lag.deletion.
   with isolation.level=read_committed: they are lag, and not the consumer's doing. held_by_transaction: all that is
   unread is undecided, so that such a consumer cannot read on, whatever its status is; None: not known. Of topics and
   groups: some partition is held.
-- control_records: of the lag, markers of transactions, which no consumer is given (kctl.lag.control_records). They are
-  no messages: where nothing else is unread, the status is OK, and there is nothing to be late with or to lose. None:
-  not known, as of all that is not live.
+- control_records: of the lag, offsets that hold no message: markers of transactions, and what compaction removed
+  (kctl.lag.control_records). Where nothing else is unread, the status is OK, and there is nothing to be late with or to
+  lose. None: not known, as of all that is not live.
+- ahead: the committed offset lies so far beyond the end of the log, as after a topic was created anew. The lag is 0
+  then, and the status says nothing of it: limits on lag and reports do.
 - time_lag_ms is the reading's. Where that is not known: by points of the log itself (kctl.lag.log_times), or, where
   the next message is the log's first record, that one's age.
 - deletion_by_time_ms: where the time lag is not known, by the age of the log's first record, which no message exceeds:
@@ -89,6 +91,11 @@ class PartitionStatus:
     peak_lag: int | None
     worst_status: str | None
     held_by_transaction: bool | None = None
+    ahead: int | None = None
+
+    @property
+    def messages(self) -> int | None:
+        return messages_of(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +129,11 @@ class TopicStatus:
     lag_before: int | None
     worst_status: str | None
     held_by_transaction: bool | None = None
+    ahead: int | None = None
+
+    @property
+    def messages(self) -> int | None:
+        return messages_of(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +163,11 @@ class GroupStatus:
     lag_before: int | None
     worst_status: str | None
     held_by_transaction: bool | None = None
+    ahead: int | None = None
+
+    @property
+    def messages(self) -> int | None:
+        return messages_of(self)
 
 
 class Owner(NamedTuple):
@@ -252,6 +269,7 @@ def partition_status(key: Key, offsets: Offsets, reading: Reading, span: Span, a
         peak_lag=span.peak_lag,
         worst_status=alarm_of(worst, standing).name if around.judged else None,
         held_by_transaction=None if open_ is None else 0 < open_ == reading.lag,
+        ahead=reading.ahead,
     )
 
 
@@ -342,3 +360,8 @@ def _control_records(offsets: Offsets, around: Surroundings) -> int | None:
 
 
 LagStatus = PartitionStatus | TopicStatus | GroupStatus
+
+
+def messages_of(row: LagStatus) -> int | None:
+    """The lag without offsets that are known to hold no message."""
+    return None if row.lag is None else row.lag - (row.control_records or 0)

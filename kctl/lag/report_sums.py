@@ -59,6 +59,7 @@ class _AddedUp(NamedTuple):
     lag_before: int | None
     worst_status: str | None
     held_by_transaction: bool | None
+    ahead: int | None
 
 
 def _added_up(rows: Sequence[PartitionStatus]) -> _AddedUp:
@@ -84,6 +85,7 @@ def _added_up(rows: Sequence[PartitionStatus]) -> _AddedUp:
         lag_before=_total(row.lag_before for row in rows),
         worst_status=_worst(row.worst_status for row in rows),
         held_by_transaction=_any(row.held_by_transaction for row in rows),
+        ahead=_total(row.ahead for row in rows),
     )
 
 

@@ -7,6 +7,11 @@ Definitions (all in offsets):
 - lost = max(start - committed, 0): messages that were deleted before they were read. The Java tool counts them
   as lag: its LAG is lag + lost.
 - A partition without a commit has neither: null, not 0.
+- ahead = max(committed - end, 0): a committed offset beyond the end of the log. The topic was deleted and created anew,
+  or the log was truncated. Lag is 0 then and means nothing: a consumer resets its position as auto.offset.reset says.
+- control_records: offsets within lag that hold no message (kctl.lag.control_records). messages = lag - control_records.
+- A share group (KIP-932) commits nothing. Its start offset stands in the place of the committed one, and its lag is the
+  one that its coordinator reports: records after the start offset may be delivered already.
 """
 
 from __future__ import annotations
@@ -36,6 +41,13 @@ class LagRow(NamedTuple):
     lost: int | None
     client_id: str | None = None
     host: str | None = None
+    ahead: int | None = None
+    control_records: int | None = None
+
+    @property
+    def messages(self) -> int | None:
+        """The lag without offsets that are known to hold no message."""
+        return None if self.lag is None else self.lag - (self.control_records or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +63,13 @@ class TopicLag:
     lost: int | None
     not_committed: int
     unknown: int
+    ahead: int | None = None
+    control_records: int | None = None
+
+    @property
+    def messages(self) -> int | None:
+        """The lag without offsets that are known to hold no message."""
+        return None if self.lag is None else self.lag - (self.control_records or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +85,13 @@ class GroupLag:
     lost: int | None
     not_committed: int
     unknown: int
+    ahead: int | None = None
+    control_records: int | None = None
+
+    @property
+    def messages(self) -> int | None:
+        """The lag without offsets that are known to hold no message."""
+        return None if self.lag is None else self.lag - (self.control_records or 0)
 
 
 def lag_of(committed: int | None, log_start: int | None, log_end: int | None) -> int | None:
@@ -80,6 +106,13 @@ def lost_of(committed: int | None, log_start: int | None) -> int | None:
     if committed is None or log_start is None:
         return None
     return max(log_start - committed, 0)
+
+
+def ahead_of(committed: int | None, log_end: int | None) -> int | None:
+    """How far the commit lies beyond the end of the log; None when there is no commit or no log end."""
+    if committed is None or log_end is None:
+        return None
+    return max(committed - log_end, 0)
 
 
 def by_topic(rows: Iterable[LagRow]) -> list[TopicLag]:
@@ -104,20 +137,21 @@ class _Sums(NamedTuple):
     lost: int | None
     not_committed: int
     unknown: int
+    ahead: int | None
+    control_records: int | None
 
 
 def _sums(rows: list[LagRow]) -> _Sums:
     lags = [row.lag for row in rows if row.lag is not None]
     lost = [row.lost for row in rows if row.lost is not None]
+    ahead = [row.ahead for row in rows if row.ahead is not None]
+    control = [row.control_records for row in rows if row.control_records is not None]
     return _Sums(
         lag=sum(lags) if lags else None,
         max_lag=max(lags, default=None),
         lost=sum(lost) if lost else None,
         not_committed=sum(row.committed_offset is None for row in rows),
         unknown=sum(row.committed_offset is not None and row.lag is None for row in rows),
+        ahead=sum(ahead) if ahead else None,
+        control_records=sum(control) if control else None,
     )
-
-
-def over_limit(lags: Iterable[int | None], limit: int) -> int:
-    """How many of `lags` are above `limit`. What is not known is not over it: the caller says so."""
-    return sum(lag is not None and lag > limit for lag in lags)

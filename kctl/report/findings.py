@@ -1,11 +1,12 @@
 """What of a report needs a person, the most urgent first. Pure.
 
 - A collector that makes no passes any more, and a broker that does not answer: all else may be old.
-- A group is named when its status is ERR or WARN, or when it will lose messages within a week.
+- A group is named when its status is ERR or WARN: kctl.report.verdict has made it so where it will lose messages within
+  a week, or where its commits lie beyond the end of the log.
 - A log dir is named when it is offline, or full within a week, or all but full; log dirs on one volume once.
 - A topic is named when its log cleaner stands still (kctl.lag.tombstones).
 
-ERR is what is lost already or will be within a day, and a group that is in ERR; the rest is WARN.
+A group's severity is its status. Of log dirs, ERR is what is lost already or will be within a day; the rest is WARN.
 """
 
 from __future__ import annotations
@@ -27,12 +28,11 @@ from kctl.report.model import (
     StatusSpan,
     TopicReport,
 )
+from kctl.report.verdict import DAY_MS, WEEK_MS
 from kctl.text import counted
 from kctl.units import format_duration, format_size
 
 MOST = 200
-DAY_MS = 24 * 3_600_000
-WEEK_MS = 7 * DAY_MS
 ALL_BUT_FULL = 0.95  # of a volume
 _NEVER_DUE = {FindingKind.COLLECTOR: -3.0, FindingKind.BROKER: -2.0, FindingKind.LOG_DIR: -1.0}
 _MOST_CAUSES = 3
@@ -66,23 +66,18 @@ def _urgency(finding: Finding) -> tuple[bool, float]:
     return finding.severity is not State.ERR, never if finding.due_ms is None else finding.due_ms
 
 
-def _within(due_ms: int | None, limit_ms: int) -> bool:
-    return due_ms is not None and due_ms <= limit_ms
-
-
 # --- groups ---------------------------------------------------------------------------------------------------------
 
 
 def _needs_someone(row: GroupReport) -> bool:
-    return not row.gone and (row.now.status in {State.ERR, State.WARN} or _within(row.now.loss_ms, WEEK_MS))
+    return not row.gone and row.now.status in {State.ERR, State.WARN}
 
 
 def _group(row: GroupReport, partitions: Sequence[PartitionStatus], span: Span) -> Finding:
     now = row.now
     since, before_span = _since(row.timeline, now.status, span)
-    severe = now.status == State.ERR or bool(now.lost) or _within(now.loss_ms, DAY_MS)
     return Finding(
-        severity=State.ERR if severe else State.WARN,
+        severity=State.ERR if now.status == State.ERR else State.WARN,
         kind=FindingKind.GROUP,
         name=now.group,
         broker=None,
@@ -103,16 +98,18 @@ _VERDICTS = {
 
 
 def _of_group(now: GroupStatus, partitions: Sequence[PartitionStatus]) -> Iterator[str]:
-    status = partitions[0].status if partitions else None
-    verdict = _VERDICTS.get(status or "", f"is in {now.status}")
+    status = _burrow(partitions)
+    verdict = _VERDICTS.get(status or "")
     if _is_held(partitions):
         yield "waits for a transaction that is open"
     elif _is_set_back(partitions) and status != "REWIND":
         yield f"{_VERDICTS['REWIND']}, and since then it {verdict}"
-    elif now.status in {State.ERR, State.WARN}:
+    elif verdict:
         yield verdict
-    elif now.status == State.OK:
-        yield "status OK"  # what it loses is why it is here
+    elif not (now.ahead or now.loss_ms is not None):
+        yield f"is in {now.status}"
+    if now.ahead:
+        yield f"its committed offset lies beyond the end of the log by {counted(now.ahead, 'offset')}"
     if now.lag:
         age = now.time_lag_at_least_ms
         more = ">" if now.time_lag_ms is None else ""
@@ -121,6 +118,14 @@ def _of_group(now: GroupStatus, partitions: Sequence[PartitionStatus]) -> Iterat
         yield f"{counted(now.lost, 'message')} deleted before they were read"
     if now.loss_ms is not None:
         yield f"will lose {'more' if now.lost else 'messages'}"
+
+
+def _burrow(partitions: Sequence[PartitionStatus]) -> str | None:
+    """The status of the worst partition by how its offsets moved: what a report raises it to says nothing of that."""
+    worst = partitions[0] if partitions else None
+    if worst is None or worst.status in _VERDICTS:
+        return None if worst is None else worst.status
+    return worst.burrow_status
 
 
 def _is_held(partitions: Sequence[PartitionStatus]) -> bool:
@@ -138,7 +143,9 @@ def _is_set_back(partitions: Sequence[PartitionStatus]) -> bool:
 
 def _advice(now: GroupStatus, partitions: Sequence[PartitionStatus]) -> str:
     worst = partitions[0] if partitions else None
-    status = None if worst is None else worst.status
+    status = _burrow(partitions)
+    if now.ahead and status not in {"STOP", "STALL"}:
+        return "was its topic created anew, or the log truncated? `kctl group reset-offsets` sets where it reads on"
     if _is_held(partitions):
         return "its producer hangs or is gone: `kafka-transactions.sh find-hanging` names it, and `abort` ends it"
     if _is_set_back(partitions) and status != "REWIND":

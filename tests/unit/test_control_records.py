@@ -31,7 +31,18 @@ LOG = batch(10, 2, transactional=True) + marker(12, (7, 0)) + batch(13, 3, trans
         (LOG[:-1], 10, 17, (12, 16)),  # cut off behind the header
         (LOG[:-20], 10, 17, None),
         (marker(16, (7, 0)), 16, 17, (16,)),
-        (marker(16, (7, 0)), 10, 17, (16,)),  # compaction has taken what lay before
+        (marker(16, (7, 0)), 10, 17, (10, 11, 12, 13, 14, 15, 16)),  # compaction has taken what lay before
+        (marker(16, (7, 0)) + marker(17, (8, 0), commit=False), 16, 18, (16, 17)),  # markers of two producers
+        (batch(10, 2) + marker(12, (7, 0)) + batch(15, 1), 12, 16, (12, 13, 14)),  # a gap behind a marker
+        (batch(10, 0, last_offset_delta=4, count=0), 10, 15, (10, 11, 12, 13, 14)),  # a batch without records left
+        (batch(10, 0, last_offset_delta=4, count=0), 12, 15, (12, 13, 14)),
+        # Two of five records are left. Which, headers do not tell: from offset 13 on both may be unread.
+        (batch(10, 2, last_offset_delta=4, count=2), 10, 15, (10, 11, 12)),
+        (batch(10, 2, last_offset_delta=4, count=2), 12, 15, (12,)),
+        (batch(10, 2, last_offset_delta=4, count=2), 13, 15, ()),
+        (batch(10, 2, transactional=True) + marker(12, (7, 0), commit=False), 10, 13, (12,)),  # aborted: messages
+        (batch(10, 9, count=2**31 - 1), 10, 19, None),  # more records than offsets: damage
+        (batch(10, 2, last_offset_delta=-1), 10, 12, None),
         (batch(10, 7), 10, 17, ()),
         (batch(10, magic=1) + marker(16, (7, 0)), 10, 17, None),
         (b"", 10, 17, None),

@@ -59,11 +59,12 @@ def test_keys_never_change() -> None:
         " log_end_offset lag lost undecided control_records time_lag_ms time_lag_at_least_ms consumed_per_s"
         " produced_per_s catch_up_ms deletion_by_time_ms deletion_by_bytes_ms deletion_ms loss_ms last_commit"
         " unchanged_ms client_id host observations first_at readings lag_before peak_lag worst_status"
-        " held_by_transaction"
+        " held_by_transaction ahead"
     )
     shared = (
         "lag max_lag lost control_records not_committed unknown time_lag_ms time_lag_at_least_ms consumed_per_s"
         " produced_per_s catch_up_ms deletion_ms loss_ms last_commit lag_before worst_status held_by_transaction"
+        " ahead"
     )
     assert _names(TopicStatus) == f"group state topic partition_count at status standing {shared}"
     assert _names(GroupStatus) == f"group state topic_count partition_count at status {shared}"

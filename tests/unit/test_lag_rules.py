@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kctl.lag.rules import LagRow, by_group, by_topic, lag_of, lost_of, over_limit
+from kctl.lag.rules import LagRow, ahead_of, by_group, by_topic, lag_of, lost_of
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,23 @@ def test_lag_and_lost(
     assert lost_of(committed, start) == lost
     if lag is not None and lost is not None and committed is not None and end is not None:
         assert lag + lost == max(end - committed, 0), "lag + lost is the Java tool's LAG"
+
+
+@pytest.mark.parametrize(
+    ("committed", "end", "ahead"),
+    [
+        (5, 5, 0),
+        (5, 6, 0),
+        (6, 5, 1),
+        (5, 0, 5),
+        (0, 0, 0),
+        (2**63 - 1, 0, 2**63 - 1),
+        (None, 5, None),
+        (5, None, None),
+    ],
+)
+def test_committed_beyond_the_end(committed: int | None, end: int | None, ahead: int | None) -> None:
+    assert ahead_of(committed, end) == ahead
 
 
 def _row(group: str, topic: str, partition: int, committed: int | None, start: int | None, end: int | None) -> LagRow:
@@ -67,16 +84,20 @@ def test_by_group() -> None:
     assert by_group([]) == []
 
 
-@pytest.mark.parametrize(
-    ("lags", "limit", "count"),
-    [([], 0, 0), ([0], 0, 0), ([1], 0, 1), ([None, None], 0, 0), ([5, 6, 7, None], 5, 2)],
-)
-def test_over_limit(lags: list[int | None], limit: int, count: int) -> None:
-    assert over_limit(lags, limit) == count
+def test_what_is_beyond_the_end_and_no_message_is_added_up() -> None:
+    rows = [
+        LagRow("g", "Empty", "t", 0, 9, 0, 5, 0, 0, ahead=4),
+        LagRow("g", "Empty", "t", 1, 5, 0, 9, 4, 0, ahead=0, control_records=3),
+        LagRow("g", "Empty", "t", 2, 5, 0, 9, 4, 0, ahead=0),
+        LagRow("g", "Empty", "t", 3, None, 0, 9, None, None),
+    ]
+    (row,) = by_group(rows)
+    assert (row.lag, row.ahead, row.control_records, row.messages) == (8, 4, 3, 5)
+    assert [each.messages for each in rows] == [0, 1, 4, None]
 
 
 def test_the_keys_of_a_row_never_change() -> None:
     assert LagRow._fields == (
         "group", "state", "topic", "partition", "committed_offset", "log_start_offset", "log_end_offset",
-        "lag", "lost", "client_id", "host",
+        "lag", "lost", "client_id", "host", "ahead", "control_records",
     )  # fmt: skip

@@ -82,7 +82,7 @@ def _as_java(values: dict[str, str]) -> list[str]:
 
 
 def test_as_java_reads_it() -> None:
-    """Each form of tests/data/properties_forms.json (tests/support/config_forms.py)."""
+    """Each form of tests/data/properties_forms.json (tests/support/client_config_forms.py)."""
     assert len(FORMS) >= 300
     wrong = []
     for form in FORMS:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kctl.lag.disk_full import Cause
-from kctl.report.findings import DAY_MS, MOST, WEEK_MS, findings
+from kctl.report.findings import MOST, findings
 from kctl.report.model import (
     Finding,
     FindingKind,
@@ -21,6 +21,7 @@ from kctl.report.model import (
     State,
     StatusSpan,
 )
+from kctl.report.verdict import DAY_MS, WEEK_MS, with_verdict
 from report_samples import BUCKETS, FROM, group_report, log_dir_report, partition_status, topic_report
 
 SPAN = Span(FROM, FROM + timedelta(hours=1), 60_000, BUCKETS, 60, 0, [], 0)
@@ -56,10 +57,8 @@ def of_log_dirs(*rows: LogDirReport) -> list[Finding]:
         (group(State.UNKNOWN), None, None),
         (group(State.WARN), State.WARN, None),
         (group(State.ERR), State.ERR, None),
-        (group(State.WARN, lost=3), State.ERR, None),
-        (group(State.WARN, loss_ms=DAY_MS), State.ERR, DAY_MS),
+        (group(State.ERR, loss_ms=DAY_MS), State.ERR, DAY_MS),
         (group(State.WARN, loss_ms=DAY_MS + 1), State.WARN, DAY_MS + 1),
-        (group(State.OK, loss_ms=WEEK_MS), State.WARN, WEEK_MS),
         (group(State.OK, loss_ms=WEEK_MS + 1), None, None),
         (group(State.ERR, gone=True), None, None),
     ],
@@ -68,6 +67,38 @@ def test_which_groups_are_named(row: GroupReport, severity: State | None, due_ms
     assert [(each.severity, each.due_ms) for each in of_group(row)] == (
         [] if severity is None else [(severity, due_ms)]
     )
+
+
+@pytest.mark.parametrize(
+    ("figures", "status"),
+    [
+        ({}, "OK"),
+        ({"status": None}, None),
+        ({"loss_ms": DAY_MS}, "ERR"),
+        ({"loss_ms": 0}, "ERR"),
+        ({"loss_ms": DAY_MS + 1}, "WARN"),
+        ({"loss_ms": WEEK_MS}, "WARN"),
+        ({"loss_ms": WEEK_MS + 1}, "OK"),
+        ({"loss_ms": WEEK_MS, "lost": 3}, "ERR"),
+        ({"lost": 3}, "OK"),
+        ({"status": "WARN"}, "WARN"),
+        ({"status": "WARN", "lost": 3}, "ERR"),
+        ({"status": "WARN", "loss_ms": DAY_MS}, "ERR"),
+        ({"status": None, "loss_ms": DAY_MS}, "ERR"),
+        ({"status": "UNKNOWN", "loss_ms": WEEK_MS}, "WARN"),
+        ({"status": "STOP", "loss_ms": DAY_MS, "ahead": 1}, "STOP"),
+        ({"status": "REWIND"}, "REWIND"),
+        ({"ahead": 1}, "ERR"),
+        ({"ahead": 0}, "OK"),
+        ({"ahead": 1, "standing": "stale"}, "OK"),
+        ({"loss_ms": DAY_MS, "standing": "dead"}, "OK"),
+    ],
+)
+def test_one_verdict(figures: dict[str, Any], status: str | None) -> None:
+    row = dataclasses.replace(partition_status("g", "t", 0, 1), **({"loss_ms": None, "lost": 0} | figures))
+    found = with_verdict(row)
+    assert found.status == status
+    assert found == dataclasses.replace(row, status=status), "nothing else of the row changes"
 
 
 @pytest.mark.parametrize(
@@ -85,11 +116,24 @@ def test_which_groups_are_named(row: GroupReport, severity: State | None, due_ms
             "WARN",
             "falls behind, 1,000 messages behind, 5 messages deleted before they were read, will lose more",
         ),
-        (group(State.OK, lag=7, loss_ms=0), "OK", "status OK, 7 messages behind, will lose messages"),
+        (group(State.ERR, lag=7, loss_ms=0), "ERR", "7 messages behind, will lose messages"),
         (
-            group(State.OK, lag=7, loss_ms=0, time_lag_ms=None, time_lag_at_least_ms=4_000),
-            "OK",
-            "status OK, 7 messages behind (>4s), will lose messages",
+            group(State.ERR, lag=7, loss_ms=0, time_lag_ms=None, time_lag_at_least_ms=4_000),
+            "ERR",
+            "7 messages behind (>4s), will lose messages",
+        ),
+        (
+            group(State.ERR, lag=0, ahead=1000),
+            "ERR",
+            "its committed offset lies beyond the end of the log by 1,000 offsets",
+        ),
+        (
+            group(State.ERR, lag=9, ahead=3),
+            "STALL",
+            (
+                "commits, but its offset stands still, its committed offset lies beyond the end of the log by 3 offsets,"
+                " 9 messages behind"
+            ),
         ),
     ],
 )
@@ -238,7 +282,7 @@ def test_the_most_urgent_comes_first_and_there_is_an_end() -> None:
         for name, row in {
             "stopped": group(),
             "slow": group(State.WARN),
-            "soon": group(State.WARN, loss_ms=HOUR_MS),
+            "soon": group(State.ERR, loss_ms=HOUR_MS),
             "later": group(State.WARN, loss_ms=2 * DAY_MS),
         }.items()
     ]

@@ -133,7 +133,7 @@ def test_json_has_every_key(run: Run, store: Path) -> None:
     code, out, _ = run("--store", str(store), "--last", "30m", "-o", "json", "--group", "slow")
     (row,) = json.loads(out)
     assert code == 0
-    assert len(row) == 35
+    assert len(row) == 36
     assert (row["group"], row["status"], row["lag"], row["lag_before"], row["readings"]) == ("slow", "WARN", 70, 0, 15)
     assert row["consumed_per_s"] == pytest.approx(5 / 60)
     assert row["produced_per_s"] == pytest.approx(10 / 60)

@@ -1,0 +1,68 @@
+"""The lag of share groups (KIP-932), as their coordinators report it.
+
+A share group commits nothing: it has a start offset in each partition, and records after it may be delivered already.
+So its lag is not the distance to the end of the log; brokers since 4.2 report it (KIP-1226).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from kctl.errors import KctlError, NotSupported
+from kctl.groups.model import SHARE, Group
+from kctl.groups.newer_groups import StartOffset, fetch_start_offsets
+from kctl.lag.rules import LagRow, ahead_of, lost_of
+from kctl.model import TopicPartition
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+
+class _Ends(Protocol):
+    @property
+    def start(self) -> int: ...
+
+    @property
+    def end(self) -> int: ...
+
+
+def read_start_offsets(
+    client: ClusterClient, groups: Mapping[str, Group], failed: dict[str, str]
+) -> dict[str, tuple[StartOffset, ...]]:
+    """The start offsets of the share groups among `groups`; the reason for what cannot be read goes to `failed`."""
+    share = {name: group for name, group in groups.items() if group.type == SHARE}
+    started: dict[str, tuple[StartOffset, ...]] = {}
+    for name, answer in fetch_start_offsets(client, share).items() if share else ():
+        if isinstance(answer, NotSupported):
+            failed[name] = f"{name}: its start offsets are not known: {answer.message}"
+        elif isinstance(answer, KctlError):
+            failed[name] = answer.message
+        else:
+            started[name] = answer.offsets
+            if answer.unread:
+                failed[name] = "; ".join(f"{name}: {error.message}" for error in answer.unread.values())
+    return started
+
+
+def partitions_of(rows: Iterable[StartOffset]) -> set[TopicPartition]:
+    """The partitions of start offsets."""
+    return {TopicPartition(row.topic, row.partition) for row in rows}
+
+
+def share_rows(
+    group: Group,
+    started: Iterable[StartOffset],
+    offsets: Mapping[TopicPartition, _Ends],
+    topics: Collection[str] | None,
+) -> Iterator[LagRow]:
+    """The rows of a share group. No client: all members that subscribed to a topic share each of its partitions."""
+    for row in started:
+        if topics is not None and row.topic not in topics:
+            continue
+        log = offsets.get(TopicPartition(row.topic, row.partition))
+        start, end = (log.start, log.end) if log else (None, None)
+        lost, ahead = lost_of(row.start_offset, start), ahead_of(row.start_offset, end)
+        yield LagRow(
+            row.group, group.state, row.topic, row.partition, row.start_offset, start, end, row.lag, lost, ahead=ahead
+        )
