@@ -26,7 +26,7 @@ from kctl.commands.segment_columns import (
 )
 from kctl.commands.segment_streams import stream
 from kctl.errors import NotHealthy, UsageError
-from kctl.text import printable
+from kctl.text import counted, printable
 
 if TYPE_CHECKING:
     from kctl.segment.dump import DumpRun, Row
@@ -168,7 +168,7 @@ def _as_kafka_prints_it(names: list[str], given: Mapping[str, Any]) -> None:
         for error in text.unreadable[:-1]:
             output.warn(error.message)
         raise text.unreadable[-1]
-    _end(text.found_count + mismatches)
+    _end(text.found_count - text.undecoded_count + mismatches, text.undecoded_count)
 
 
 def _processes(jobs: int) -> Processes | None:
@@ -254,7 +254,7 @@ def _for_people_and_programs(inv: Invocation, names: list[str], given: Mapping[s
         blocks = inv.output == "wide" or columns["RecordRow"] in (METADATA_COLUMNS, COORDINATOR_COLUMNS)
         titles = len(paths) > 1 or any(path.suffix == ".log" and offset_of(path) is None for path in paths)
         _tables(_without_remarks(run.rows()), columns, titles=titles, blocks=blocks)
-    _end(run.damaged)
+    _end(run.damaged, run.undecoded)
 
 
 def _texts(run: DumpRun) -> Iterator[Row | bytes | None]:
@@ -352,7 +352,13 @@ def _without_remarks(rows: Iterator[Row | None]) -> Iterator[Row | None]:
             yield row
 
 
-def _end(damaged: int) -> None:
+def _end(damaged: int, undecoded: int) -> None:
+    """Exit code 1 for damage, and for records that a decoder does not know."""
+    problems = []
     if damaged:
-        places = "1 place" if damaged == 1 else f"{damaged} places"
-        raise NotHealthy(f"damage was found in {places}", hint="kctl segment verify says what it means")
+        problems.append(f"damage was found in {counted(damaged, 'place')}")
+    if undecoded:
+        problems.append(f"{counted(undecoded, 'record')} could not be decoded")
+    if problems:
+        hint = "kctl segment verify says what it means" if damaged else "is this the decoder for these records?"
+        raise NotHealthy("; ".join(problems), hint=hint)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from kctl.errors import UsageError
 from kctl.segment.java_text import java_double, java_utf8
-from kctl.segment.kafka_text_options import Dies, Parser
+from kctl.segment.kafka_text_options import Dies, Parsed, Parser
 from kctl.segment.record import Record
 
 Decoder = Callable[[bytes], str]
@@ -66,9 +66,9 @@ def decoder(name: str) -> Decoder:
 def parser(key: Decoder, value: Decoder) -> Parser:
     """Decodes both of a record; what is null is not printed."""
 
-    def parse(record: Record) -> tuple[str | None, str | None]:
+    def parse(record: Record) -> Parsed:
         shown = None if record.key is None else key(record.key)
-        return shown, None if record.value is None else value(record.value)
+        return Parsed(shown, None if record.value is None else value(record.value))
 
     return parse
 

@@ -104,11 +104,12 @@ def row_types(paths: Sequence[Path], *, records: bool) -> list[type]:
 
 
 class DumpRun:
-    """damaged: how many places with damage the rows have shown so far."""
+    """damaged: how many places with damage the rows have shown so far; undecoded: how many records that the decoder does
+    not know."""
 
     def __init__(self, paths: Sequence[Path], options: DumpOptions) -> None:
         self._paths, self._options = paths, options
-        self.damaged = 0
+        self.damaged = self.undecoded = 0
         self._left = options.limit  # rows that may still be shown
 
     def rows(self) -> Iterator[Row | None]:
@@ -126,6 +127,7 @@ class DumpRun:
         for row in self._all():
             if isinstance(row, DamageRow) or (isinstance(row, BatchRow) and not row.valid):
                 self.damaged += 1
+            self.undecoded += isinstance(row, RecordRow) and row.decode_error is not None
             yield row
             if isinstance(row, JsonLines):
                 shown += row.records

@@ -29,11 +29,15 @@ _CONSUMER = "consumer"
 
 
 class Part(NamedTuple):
-    """A key or a value. version: the number in front of it, a key's type; data: as Kafka's JSON converters have it."""
+    """A key or a value. version: the number in front of it, a key's type; data: as Kafka's JSON converters have it.
+
+    problem: why it may not be what it seems, although Kafka's tool does not complain.
+    """
 
     definition: Message
     version: int
     data: dict[str, Any]
+    problem: str | None = None
 
 
 class UnknownType(ValueError):
@@ -62,23 +66,25 @@ def share_keys() -> Mapping[int, Message]:
     return {0: message("ShareSnapshotKey"), 1: message("ShareUpdateKey")}
 
 
-def coordinator_record(key: bytes, value: bytes | None, keys: Mapping[int, Message]) -> tuple[Part, Part | None]:
-    """Key and value; None is a deletion. Raises UnknownType, BadMessage."""
+def coordinator_record(
+    key: bytes, value: bytes | None, keys: Mapping[int, Message], *, lenient: bool = False
+) -> tuple[Part, Part | None]:
+    """Key and value; None is a deletion. lenient: see messages.read. Raises UnknownType, BadMessage."""
     number, content = _with_version(key, "key")
     definition = keys.get(number)
     if definition is None:
         raise UnknownType(number)
     version = number if definition.versions[0] <= number <= definition.versions[1] else definition.versions[0]
-    values = to_json(definition.fields, _read(definition, content, version, "key"), version)
-    key_part = Part(definition, number, values)
+    values, problem = _read(definition, content, version, "key", lenient=lenient)
+    key_part = Part(definition, number, values, problem)
     if value is None:
         return key_part, None
     version, content = _with_version(value, "value")
     definition = message(definition.name.removesuffix("Key") + "Value")
-    values = to_json(definition.fields, _read(definition, content, version, "value"), version)
+    values, problem = _read(definition, content, version, "value", lenient=lenient)
     if definition.name == "GroupMetadataValue" and values["protocolType"] == _CONSUMER:
         _open_members(values["members"])
-    return key_part, Part(definition, version, values)
+    return key_part, Part(definition, version, values, problem)
 
 
 def _with_version(data: bytes, name: str) -> tuple[int, bytes]:
@@ -87,13 +93,24 @@ def _with_version(data: bytes, name: str) -> tuple[int, bytes]:
     return _VERSION.unpack_from(data)[0], data[_VERSION.size :]
 
 
-def _read(definition: Message, data: bytes, version: int, name: str) -> dict[str, Any]:
+def _read(
+    definition: Message, data: bytes, version: int, name: str, *, lenient: bool
+) -> tuple[dict[str, Any], str | None]:
+    """Its fields as JSON, and what is wrong with it all the same."""
+    reader = Reader(data)
     try:
-        return read(definition, Reader(data), version)
+        values = read(definition, reader, version, lenient=lenient)
     except BadMessage as exc:
         raise BadMessage(
             f"Could not read record with version {version} from {name}'s buffer due to: {exc.said or 'null'}."
         ) from None
+    return to_json(definition.fields, values, definition.nearest(version)), _problem(definition, version, reader, name)
+
+
+def _problem(definition: Message, version: int, reader: Reader, name: str) -> str | None:
+    if not definition.versions[0] <= version <= definition.versions[1]:
+        return f"{definition.name} of the unknown version {version}"
+    return f"bytes behind the {name}: {reader.left}" if reader.left else None
 
 
 def _open_members(members: list[dict[str, Any]]) -> None:
@@ -115,15 +132,35 @@ def _open_members(members: list[dict[str, Any]]) -> None:
             member[field] = to_json(definition.fields, values, version)
 
 
-def transaction_part(data: bytes, name: str) -> tuple[Message, int, dict[str, Any] | None]:
-    """A key or value of __transaction_state by its definition's name; None of an unknown version. Raises BadMessage."""
+class TransactionPart(NamedTuple):
+    """A key or a value of __transaction_state. values: None of an unknown version; problem: as in Part."""
+
+    definition: Message
+    version: int
+    values: dict[str, Any] | None
+    problem: str | None
+
+
+def transaction_part(data: bytes, name: str) -> TransactionPart:
+    """By its definition's name. Raises BadMessage."""
     if len(data) < _VERSION.size:
         raise BadMessage(None)
     (version,) = _VERSION.unpack_from(data)
-    definition = message(name)
-    if not definition.versions[0] <= version <= definition.versions[1]:
-        return definition, version, None
-    return definition, version, read(definition, Reader(data[_VERSION.size :]), version)
+    definition, reader = message(name), Reader(data[_VERSION.size :])
+    known = definition.versions[0] <= version <= definition.versions[1]
+    values = read(definition, reader, version) if known else None
+    return TransactionPart(definition, version, values, _problem(definition, version, reader, name))
+
+
+def check_transaction(values: dict[str, Any]) -> str:
+    """The name of a transaction's state. Raises BadMessage for what TransactionLog does not accept."""
+    status = values["transactionStatus"]
+    if not 0 <= status < len(TRANSACTION_STATES):
+        raise BadMessage(f"Unknown transaction state id {status} from the transaction status message")
+    state = TRANSACTION_STATES[status]
+    if state != "Empty" and values["transactionPartitions"] is None:
+        raise BadMessage("a transaction without partitions")
+    return state
 
 
 # --- framed messages: __cluster_metadata, __remote_log_metadata -----------------------------------------------------
@@ -140,10 +177,10 @@ def _by_api_key(remote: bool) -> dict[int, Message]:
     }
 
 
-def framed(data: bytes, *, remote: bool) -> tuple[Message, int, dict[str, Any]]:
+def framed(data: bytes, *, remote: bool, lenient: bool = False) -> Part:
     """Frame version, type and version, each an unsigned varint, then the message (AbstractApiMessageSerde).
 
-    The definition, the version and the values, not yet as JSON. Raises BadMessage.
+    Its data are the values, not yet as JSON. lenient: see messages.read. Raises BadMessage.
     """
     reader = Reader(data)
     frame = _small(reader, "frame version")
@@ -162,12 +199,35 @@ def framed(data: bytes, *, remote: bool) -> tuple[Message, int, dict[str, Any]]:
     if definition is None:
         raise BadMessage(f"org.apache.kafka.common.errors.UnsupportedVersionException: Unknown metadata id {key}")
     try:
-        values = read(definition, reader, version)
+        values = read(definition, reader, version, lenient=lenient)
     except BadMessage:
         raise BadMessage(f"Failed to deserialize record with type {key}") from None
     if reader.left:
         raise BadMessage(f"Found {reader.left} byte(s) of garbage after {key}")
-    return definition, version, values
+    return Part(definition, version, values, _problem(definition, version, reader, "value"))
+
+
+def check_remote(definition: Message, values: dict[str, Any]) -> None:
+    """Raises BadMessage for what the classes of remote log metadata do not accept."""
+    if definition.name == "RemotePartitionDeleteMetadataRecord":
+        if not 0 <= values["remotePartitionDeleteState"] < len(DELETE_STATES):
+            raise BadMessage(None)
+        return
+    no_state = not 0 <= values["remoteLogSegmentState"] < len(SEGMENT_STATES)
+    if definition.name == "RemoteLogSegmentMetadataRecord":
+        start, end = values["startOffset"], values["endOffset"]
+        if start < 0:
+            text = f"Unexpected start offset = {start}. StartOffset for a remote segment cannot be negative"
+            raise BadMessage(text)
+        if end < start:
+            text = f"Unexpected end offset = {end}. EndOffset for a remote segment cannot be less than startOffset"
+            raise BadMessage(f"{text} = {start}")
+    elif no_state:
+        raise BadMessage("state can not be null")
+    if "segmentLeaderEpochs" in values and not values["segmentLeaderEpochs"]:
+        raise BadMessage("segmentLeaderEpochs can not be null or empty")
+    if no_state:
+        raise BadMessage("state can not be null")
 
 
 def _small(reader: Reader, what: str) -> int:
@@ -180,7 +240,10 @@ def _small(reader: Reader, what: str) -> int:
     return value
 
 
-def metadata_part(record: Record, *, remote: bool) -> Part:
-    """A record of __cluster_metadata or __remote_log_metadata. Raises BadMessage."""
-    definition, version, values = framed(record.value or b"", remote=remote)
-    return Part(definition, version, to_json(definition.fields, values, version))
+def metadata_part(record: Record, *, remote: bool, lenient: bool = False) -> Part:
+    """A record of __cluster_metadata or __remote_log_metadata. lenient: see messages.read. Raises BadMessage."""
+    part = framed(record.value or b"", remote=remote, lenient=lenient)
+    definition = part.definition
+    if remote:
+        check_remote(definition, part.data)
+    return part._replace(data=to_json(definition.fields, part.data, definition.nearest(part.version)))

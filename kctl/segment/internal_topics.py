@@ -9,8 +9,10 @@ from typing import Any
 from kctl.segment.internal_messages import (
     DELETE_STATES,
     SEGMENT_STATES,
-    TRANSACTION_STATES,
+    Part,
     UnknownType,
+    check_remote,
+    check_transaction,
     coordinator_record,
     framed,
     group_keys,
@@ -18,12 +20,10 @@ from kctl.segment.internal_messages import (
     share_keys,
     transaction_part,
 )
-from kctl.segment.kafka_text_options import Dies, Parser
+from kctl.segment.kafka_text_options import Dies, Parsed, Parser
 from kctl.segment.messages import BadMessage, Message, json_text, uuid_text
 from kctl.segment.record import Record
 from kctl.segment.scala_order import mutable_set_order
-
-Parsed = tuple[str | None, str | None]
 
 
 # --- __consumer_offsets, __share_group_state ------------------------------------------------------------------------
@@ -43,13 +43,14 @@ def _coordinator_text(record: Record, keys: Mapping[int, Message], decoder: str)
     if record.key is None:
         raise Dies(f"Failed to decode message at offset {record.offset} {decoder} (message had a missing key)")
     try:
-        key, value = coordinator_record(record.key, record.value, keys)
+        key, value = coordinator_record(record.key, record.value, keys, lenient=True)
     except UnknownType as exc:
-        return f"Unknown record type {exc.number} at offset {record.offset}, skipping.", None
+        return Parsed(f"Unknown record type {exc.number} at offset {record.offset}, skipping.", None, str(exc))
     except BadMessage as exc:
-        return f"Error at offset {record.offset}, skipping. {exc.said or 'null'}", None
+        return Parsed(f"Error at offset {record.offset}, skipping. {exc.said or 'null'}", None, str(exc))
     shown = "<DELETE>" if value is None else _shown("version", value.version, value.data)
-    return _shown("type", key.version, key.data), shown
+    problem = key.problem or (None if value is None else value.problem)
+    return Parsed(_shown("type", key.version, key.data), shown, problem)
 
 
 def _shown(word: str, version: int, data: dict[str, Any]) -> str:
@@ -64,29 +65,24 @@ def transaction_text(record: Record) -> Parsed:
     if record.key is None:
         raise Dies("a record without a key")
     try:
-        _, version, key = transaction_part(record.key, "TransactionLogKey")
-        if key is None:
-            return f"unknown::version={version}", None
-        shown = f"transaction_metadata::transactionalId={key['transactionalId']}"
+        key = transaction_part(record.key, "TransactionLogKey")
+        if key.values is None:
+            return Parsed(f"unknown::version={key.version}", None, key.problem)
+        shown = f"transaction_metadata::transactionalId={key.values['transactionalId']}"
         if record.value is None:
-            return shown, "<DELETE>"
-        _, version, value = transaction_part(record.value, "TransactionLogValue")
-        if value is None:
-            raise Dies(f"Unknown version {version} from the transaction log message value")
-        return shown, _transaction(value)
+            return Parsed(shown, "<DELETE>", key.problem)
+        value = transaction_part(record.value, "TransactionLogValue")
+        if value.values is None:
+            raise Dies(f"Unknown version {value.version} from the transaction log message value")
+        return Parsed(shown, _transaction(value.values), key.problem or value.problem)
     except BadMessage as exc:
         raise Dies(exc.said or "a message that ends too early") from None
 
 
 def _transaction(value: dict[str, Any]) -> str:
-    status = value["transactionStatus"]
-    if not 0 <= status < len(TRANSACTION_STATES):
-        raise Dies(f"Unknown transaction state id {status} from the transaction status message")
-    state = TRANSACTION_STATES[status]
+    state = check_transaction(value)
     partitions: list[tuple[str, int]] = []
     if state != "Empty":
-        if value["transactionPartitions"] is None:
-            raise Dies("a transaction without partitions")
         partitions = [(t["topic"], p) for t in value["transactionPartitions"] for p in t["partitionIds"]]
     shown = ",".join(f"{topic}-{partition}" for topic, partition in mutable_set_order(partitions))
     return (
@@ -101,11 +97,11 @@ def _transaction(value: dict[str, Any]) -> str:
 def metadata_text(record: Record) -> Parsed:
     """A record of __cluster_metadata; its key is never shown."""
     try:
-        part = metadata_part(record, remote=False)
+        part = metadata_part(record, remote=False, lenient=True)
         kind = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", part.definition.name).upper()
-        return None, json_text({"type": kind, "version": part.version, "data": part.data})
+        return Parsed(None, json_text({"type": kind, "version": part.version, "data": part.data}), part.problem)
     except BadMessage as exc:
-        return None, f"Error at {record.offset}, skipping. {exc.said or 'null'}"
+        return Parsed(None, f"Error at {record.offset}, skipping. {exc.said or 'null'}", str(exc))
 
 
 # --- __remote_log_metadata ------------------------------------------------------------------------------------------
@@ -117,10 +113,11 @@ def remote_text(record: Record) -> Parsed:
         if record.value is None:
             raise BadMessage('Cannot invoke "java.nio.ByteBuffer.remaining()" because the return value of '
                              '"org.apache.kafka.common.record.Record.value()" is null')  # fmt: skip
-        definition, _, values = framed(record.value, remote=True)
-        return None, _REMOTE[definition.name](values)
+        part: Part = framed(record.value, remote=True, lenient=True)
+        check_remote(part.definition, part.data)
+        return Parsed(None, _REMOTE[part.definition.name](part.data), part.problem)
     except BadMessage as exc:
-        return None, f"Error at offset {record.offset}, skipping. {exc.said or 'null'}"
+        return Parsed(None, f"Error at offset {record.offset}, skipping. {exc.said or 'null'}", str(exc))
 
 
 def _segment(values: dict[str, Any]) -> str:
@@ -169,8 +166,6 @@ def _topic_id_partition(found: dict[str, Any]) -> str:
 
 def _epochs(values: dict[str, Any]) -> str:
     epochs = {entry["leaderEpoch"]: entry["offset"] for entry in values["segmentLeaderEpochs"]}
-    if not epochs:
-        raise BadMessage("segmentLeaderEpochs can not be null or empty")
     return "{" + ", ".join(f"{epoch}={epochs[epoch]}" for epoch in sorted(epochs)) + "}"
 
 

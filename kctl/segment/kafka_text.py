@@ -47,6 +47,11 @@ class KafkaText:
         """All damage so far, ignored files as well."""
         return self._findings.count + len(self.ignored)
 
+    @property
+    def undecoded_count(self) -> int:
+        """Records that could not be decoded, or not for sure."""
+        return self._findings.undecoded_count
+
     def mismatches(self) -> Iterator[str]:
         """The lines for stderr."""
         return self._mismatches.lines()

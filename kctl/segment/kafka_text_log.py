@@ -200,8 +200,10 @@ class LogText:
             self._partial(text)
             if record.legacy_problem is not None:
                 raise Dies(record.legacy_problem)
-            key, value = options.parser(record)
+            key, value, problem = options.parser(record)
             text = ""
+            if problem is not None:
+                self.result.findings.undecoded(self._path, batch.position, f"offset {record.offset}: {problem}")
             if key is not None:
                 text = f"{'| ' if options.skip_record_metadata else ' '}key: {key}"
             if value is not None:

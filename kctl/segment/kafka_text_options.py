@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from kctl.segment import query
 from kctl.segment.record import Record
@@ -13,8 +14,18 @@ MAX_BYTES = 2**31 - 1
 MAX_MESSAGE_BYTES = 5 * 1024 * 1024
 KEPT = 1000
 Write = Callable[[bytes], object]
-# (record) → key text, value text; None: not printed. Raises Dies where the JVM's tool does.
-Parser = Callable[[Record], tuple[str | None, str | None]]
+
+
+class Parsed(NamedTuple):
+    """A record's key and value as text; None: not printed. problem: why they are not known for sure."""
+
+    key: str | None
+    value: str | None
+    problem: str | None = None
+
+
+# Raises Dies where the JVM's tool does.
+Parser = Callable[[Record], Parsed]
 
 
 class Dies(Exception):
@@ -39,11 +50,17 @@ class Found:
 
 
 class Findings:
-    """All damage of a run. count: of it; kept: the first KEPT, and notes."""
+    """All damage of a run. count: of it; undecoded_count: of it, records; kept: the first KEPT, and notes."""
 
     def __init__(self) -> None:
         self.count = 0
+        self.undecoded_count = 0
         self.kept: list[Found] = []
+
+    def undecoded(self, path: Path, position: int, message: str) -> None:
+        """A record that cannot be decoded, or not for sure."""
+        self.undecoded_count += 1
+        self.add(path, position, message)
 
     def add(self, path: Path, position: int | None, message: str) -> None:
         """One more."""
@@ -59,6 +76,7 @@ class Findings:
     def extend(self, others: Findings) -> None:
         """All of another run."""
         self.count += others.count
+        self.undecoded_count += others.undecoded_count
         self.kept += others.kept[: KEPT - len(self.kept)]
 
 

@@ -26,6 +26,7 @@ _NUMBERS = {
 }
 _UUID_BYTES = 16
 _LONGEST_STRING = 0x7FFF
+_LARGEST_INT = 0x7FFFFFFF
 
 
 class BadMessage(ValueError):
@@ -58,6 +59,10 @@ class Message(NamedTuple):
     flexible: tuple[int, int] | None
     fields: tuple[Field, ...]
 
+    def nearest(self, version: int) -> int:
+        """The version whose fields an unknown one is read with: generated classes compare, and check no range."""
+        return min(max(version, self.versions[0]), self.versions[1])
+
 
 @lru_cache(maxsize=1)
 def _definitions() -> dict[str, Message]:
@@ -89,6 +94,7 @@ def _field(raw: dict[str, Any]) -> Field:
     kind = raw["type"]
     versions = _range(raw["versions"])
     assert versions is not None
+    fields = tuple(_field(field) for field in raw.get("fields", ()))
     return Field(
         name=raw["name"][0].lower() + raw["name"][1:],
         type=kind,
@@ -96,8 +102,8 @@ def _field(raw: dict[str, Any]) -> Field:
         nullable=_range(raw.get("nullableVersions", "none")),
         tagged=_range(raw.get("taggedVersions", "none")),
         tag=int(raw.get("tag", -1)),
-        default=_default(kind, raw.get("default")),
-        fields=tuple(_field(field) for field in raw.get("fields", ())),
+        default=_default(kind, raw.get("default"), fields),
+        fields=fields,
     )
 
 
@@ -109,7 +115,8 @@ def _range(text: str) -> tuple[int, int] | None:
     return first, 2**15 if match[2] else int(match[3] or first)
 
 
-def _default(kind: str, given: Any) -> Any:
+def _default(kind: str, given: Any, fields: tuple[Field, ...]) -> Any:
+    """As the generator has it: only a "null" in quotes is null; what JSON calls null is no default at all."""
     if given is not None:
         text = str(given)
         if text == "null":
@@ -121,6 +128,8 @@ def _default(kind: str, given: Any) -> Any:
         return []
     if kind in _NUMBERS:
         return 0
+    if fields:
+        return {field.name: field.default for field in fields}
     return {"bool": False, "string": "", "bytes": b"", "uuid": bytes(_UUID_BYTES)}.get(kind)
 
 
@@ -132,11 +141,15 @@ def _in(version: int, versions: tuple[int, int] | None) -> bool:
 
 
 class Reader:
-    """Bytes from front to back. Raises BadMessage at their end."""
+    """Bytes from front to back. Raises BadMessage at their end.
+
+    later_version: of the message, when it is behind those that are known: structs in it are refused then.
+    """
 
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.position = 0
+        self.later_version: int | None = None
 
     @property
     def left(self) -> int:
@@ -174,10 +187,16 @@ class Reader:
                 raise BadMessage("Varint is too long, the most significant bit in the 5th byte is set")
 
 
-def read(definition: Message, reader: Reader, version: int) -> dict[str, Any]:
-    """The message's values by field, defaults for what `version` lacks. Raises BadMessage."""
-    if not _in(version, definition.versions):
+def read(definition: Message, reader: Reader, version: int, *, lenient: bool = False) -> dict[str, Any]:
+    """The message's values by field, defaults for what `version` lacks. Raises BadMessage.
+
+    lenient: an unknown version is read like the nearest one that is known, as Kafka's generated classes do.
+    """
+    if not lenient and not _in(version, definition.versions):
         raise BadMessage(f"Can't read version {version} of {definition.name}")
+    if version > definition.versions[1]:
+        reader.later_version = version
+    version = definition.nearest(version)
     return _struct(definition.fields, reader, version, flexible=_in(version, definition.flexible))
 
 
@@ -193,13 +212,14 @@ def _struct(fields: tuple[Field, ...], reader: Reader, version: int, *, flexible
     if flexible:
         for _ in range(reader.unsigned_varint()):
             tag, size = reader.unsigned_varint(), reader.unsigned_varint()
-            content = Reader(reader.take(size))
-            if tag in tagged:
-                values[tagged[tag].name] = _value(tagged[tag], content, version, flexible=True)
+            if tag in tagged:  # its size is not looked at
+                values[tagged[tag].name] = _value(tagged[tag], reader, version, flexible=True, in_tag=True)
+            else:
+                reader.take(size)
     return values
 
 
-def _value(field: Field, reader: Reader, version: int, *, flexible: bool) -> Any:
+def _value(field: Field, reader: Reader, version: int, *, flexible: bool, in_tag: bool = False) -> Any:
     kind = field.type
     if kind.startswith("[]"):
         return _array(field, reader, version, flexible=flexible)
@@ -208,11 +228,21 @@ def _value(field: Field, reader: Reader, version: int, *, flexible: bool) -> Any
     if kind == "bool":
         return bool(reader.number("int8"))
     if kind == "uuid":
+        if reader.left < _UUID_BYTES:
+            raise BadMessage(None)
         return reader.take(_UUID_BYTES)
     if kind in {"string", "bytes"}:
         return _text_or_bytes(field, reader, version, flexible=flexible)
-    if _in(version, field.nullable) and reader.number("int8") < 0:
-        return None
+    if _in(version, field.nullable):
+        # The generator marks a struct that is there with 1, as a varint in a tag, else as a byte.
+        if in_tag:
+            absent = not 0 < reader.unsigned_varint() <= _LARGEST_INT
+        else:
+            absent = reader.number("int8") < 0
+        if absent:
+            return None
+    if reader.later_version is not None:
+        raise BadMessage(f"Can't read version {reader.later_version} of {kind}")
     return _struct(field.fields, reader, version, flexible=flexible)
 
 

@@ -11,7 +11,9 @@ from kctl.segment.internal_messages import (
     DELETE_STATES,
     SEGMENT_STATES,
     TRANSACTION_STATES,
+    Part,
     UnknownType,
+    check_transaction,
     coordinator_record,
     group_keys,
     metadata_part,
@@ -38,8 +40,8 @@ def _coordinator(keys: Callable[[], Mapping[int, Message]]) -> RowDecoder:
         except (UnknownType, BadMessage) as exc:
             return plain(record, error=str(exc))
         if value is None:
-            return Shown(_object(*key), JSON, None, None)
-        return Shown(_object(*key), JSON, _object(*value), JSON)
+            return Shown(_object(key), JSON, None, None, key.problem)
+        return Shown(_object(key), JSON, _object(value), JSON, key.problem or value.problem)
 
     return decode
 
@@ -49,17 +51,21 @@ def _transaction(record: Record) -> Shown:
         return plain(record, error="a record without a key")
     try:
         key = _transaction_part(record.key, "TransactionLogKey")
-        value = None if record.value is None else _transaction_part(record.value, "TransactionLogValue")
+        if record.value is None:
+            return Shown(_object(key), JSON, None, None, key.problem)
+        value = _transaction_part(record.value, "TransactionLogValue")
     except BadMessage as exc:
         return plain(record, error=str(exc))
-    return Shown(key, JSON, value, None if value is None else JSON)
+    return Shown(_object(key), JSON, _object(value), JSON, key.problem or value.problem)
 
 
-def _transaction_part(data: bytes, name: str) -> dict[str, Any]:
-    definition, version, values = transaction_part(data, name)
+def _transaction_part(data: bytes, name: str) -> Part:
+    definition, version, values, problem = transaction_part(data, name)
     if values is None:
-        raise BadMessage(f"{name} of the unknown version {version}")
-    return _object(definition, version, to_json(definition.fields, values, version))
+        raise BadMessage(problem)
+    if name == "TransactionLogValue":
+        check_transaction(values)
+    return Part(definition, version, to_json(definition.fields, values, version), problem)
 
 
 def _metadata(*, remote: bool) -> RowDecoder:
@@ -68,7 +74,7 @@ def _metadata(*, remote: bool) -> RowDecoder:
             part = metadata_part(record, remote=remote)
         except BadMessage as exc:
             return plain(record, error=str(exc))
-        return Shown(*encoded(record.key), _object(*part), JSON)
+        return Shown(*encoded(record.key), _object(part), JSON, part.problem)
 
     return decode
 
@@ -81,12 +87,13 @@ _STATES = {
 }
 
 
-def _object(definition: Message, version: int, data: dict[str, Any]) -> dict[str, Any]:
+def _object(part: Part) -> dict[str, Any]:
+    data = part.data
     for field, names in _STATES.items():
         number = data.get(field)
         if isinstance(number, int) and 0 <= number < len(names):
             data[field] = names[number]
-    return {"type": definition.name, "version": version, "data": data}
+    return {"type": part.definition.name, "version": part.version, "data": data}
 
 
 INTERNAL_TOPICS: dict[str, RowDecoder] = {

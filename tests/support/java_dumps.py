@@ -2,7 +2,7 @@
 
     python tests/support/java_dumps.py KAFKA_HOME [NAME…]
 
-runs Kafka's tool over the forms of old_wrappers.py, txn_indexes.py and the like, and writes tests/data/java_dumps.
+runs Kafka's tool over the forms of old_wrappers.py, txn_indexes.py and internal_records.py, and writes tests/data/java_dumps.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 DATA = Path(__file__).parents[1] / "data" / "java_dumps"
-SOURCES = {"wrappers": "old_wrappers", "txnindex": "txn_indexes"}
+SOURCES = {"wrappers": "old_wrappers", "txnindex": "txn_indexes", "internal": "internal_records"}
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def main() -> None:
     """Write the files that were asked for, or all."""
     home, names = Path(sys.argv[1]), sys.argv[2:] or SOURCES
     for name in names:
-        dumps = run(home, importlib.import_module(SOURCES[name]).forms())
+        dumps = run(home, importlib.import_module(SOURCES[name]).forms(home))
         save(name, dumps)
         print(f"{name}: {len(dumps)} forms, {sum(dump.exception is not None for dump in dumps)} exceptions")
 

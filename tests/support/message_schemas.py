@@ -44,15 +44,21 @@ def _field(field: dict[str, Any], structs: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def main() -> None:
-    """Read the jars, write the file."""
-    libs = Path(sys.argv[1]) / "libs"
+def definitions(kafka_home: Path) -> list[dict[str, Any]]:
+    """The messages of a release."""
+    libs = kafka_home / "libs"
     messages = []
     for jar, wanted in JARS.items():
         (path,) = libs.glob(f"{jar}-[0-9]*.jar")
         with zipfile.ZipFile(path) as archive:
             names = [n for n in archive.namelist() if n.endswith(".json") and re.fullmatch(wanted, Path(n).stem)]
             messages += [definition(archive.read(name).decode()) for name in sorted(names)]
+    return messages
+
+
+def main() -> None:
+    """Read the jars, write the file."""
+    messages = definitions(Path(sys.argv[1]))
     messages += [definition(json.dumps(found)) for found in json.loads(LATER.read_text(encoding="utf-8"))]
     lines = ",\n".join(json.dumps(message, separators=(",", ":")) for message in messages)
     OUT.write_text(f"[\n{lines}\n]\n", encoding="utf-8")

@@ -6,6 +6,7 @@ import struct
 import zlib
 from collections.abc import Iterator, Sequence
 from itertools import product
+from pathlib import Path
 
 import lz4.frame
 
@@ -108,7 +109,7 @@ OFFSETS = {
 OUTER = {"0": 0, "102": 102, "1": 1, "-1": -1, "5000000000": 5_000_000_000}
 
 
-def forms() -> list[Form]:
+def forms(_kafka_home: Path) -> list[Form]:
     """All of them, by name."""
     found = [*_table(), *_codecs(), *_times(), *_broken_inner(), *_broken_wrappers(), *_several(), *_alone()]
     assert len({form.name for form in found}) == len(found)

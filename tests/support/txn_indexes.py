@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from java_dumps import Form
 from segment_files import transaction_index
@@ -12,7 +13,7 @@ ENTRY = (1001, 11, 20, 21)
 VERSIONS = (-32768, -256, -255, -1, 0, 1, 2, 7, 127, 128, 255, 256, 257, 511, 512, 32767)
 
 
-def forms() -> list[Form]:
+def forms(_kafka_home: Path) -> list[Form]:
     """All of them, by name."""
     return [Form(name, data, NAME, ()) for name, data in _files()]
 
