@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import re
 
-# C0 and C1 controls, DEL, line and paragraph separators, bidirectional overrides (they reorder what a person
-# reads: CVE-2021-42574) and lone surrogates. Tab and newline are escaped as well: a cell is one line.
-UNSAFE = "\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff"  # for a regex's class
+# Parts of a regex's class. C0 and C1 controls, DEL, line and paragraph separators, marks and overrides of the direction
+# of writing (they reorder what a person reads: CVE-2021-42574) and lone surrogates. Tab and newline are escaped as
+# well: a cell is one line.
+STEERING = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+# What is not seen, so that two names look alike: format characters, joiners, fillers, variation selectors and tags
+# (Unicode's Default_Ignorable_Code_Point), and what annotates other text.
+INVISIBLE = (
+    "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2065\u206a-\u206f\u3164\ufe00-\ufe0f\ufeff"
+    "\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+UNSAFE = STEERING + INVISIBLE
 _UNSAFE = re.compile(f"[{UNSAFE}]")
 _HALF = re.compile("[\ud800-\udfff]")
 _NOT_ASCII = re.compile("[^\x00-\x7f]+")
@@ -17,17 +25,19 @@ def _escape(match: re.Match[str]) -> str:
     char = match.group()
     if char in _SHORT:
         return _SHORT[char]
-    return f"\\x{ord(char):02x}" if ord(char) < 0x100 else f"\\u{ord(char):04x}"
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def printable(text: str) -> str:
-    """`text` with every character that could steer a terminal replaced by its escape (`\\x1b`, `\\u202e`, …)."""
+    """`text` with every character that could steer a terminal, or is not seen, replaced by its escape (`\\x1b`,
+    `\\u202e`, `\\u200b`, `\\U000e0041`)."""
     return _UNSAFE.sub(_escape, text)
 
 
 def printable_json(text: str) -> str:
     """JSON with the same characters as its own escapes (`\\u001b`): the same JSON. Newlines between values stay."""
-    return _UNSAFE.sub(lambda match: match.group() if match.group() == "\n" else f"\\u{ord(match.group()):04x}", text)
+    return _UNSAFE.sub(lambda match: match.group() if match.group() == "\n" else _utf16_escapes(match), text)
 
 
 def ascii_json(text: str) -> str:

@@ -14,7 +14,7 @@ from kctl.playbook.own_steps import OWN_STEPS
 from kctl.playbook.problems import MAX_PROBLEMS, Problems, position
 from kctl.strict_yaml import YamlList, YamlMap
 from kctl.suggestions import did_you_mean
-from kctl.text import UNSAFE
+from kctl.text import STEERING
 
 # key → what it says, for the schema and the docs
 STEP_KEYS = {
@@ -36,7 +36,7 @@ STEP_KEYS = {
 MAX_STEP_NAME = 200
 MAX_RETRIES = 10_000
 _ID = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,98}[a-z0-9])?", re.ASCII)
-_UNSAFE = re.compile(f"[{UNSAFE}]")
+_STEERING = re.compile(f"[{STEERING}]")
 DEFAULT_DELAY_S = 5.0
 DEFAULT_RETRIES = 3
 _KEY_HINT = "a step has one operation as its key, for example topic.create: {names: [orders]}"
@@ -148,7 +148,7 @@ class StepReader:
         if not isinstance(name, str) or not name.strip():
             self._problems.value(body, "name", "the name of a step is text", "put it in quotes")
             return kind
-        unsafe = _UNSAFE.search(name.strip())
+        unsafe = _STEERING.search(name.strip())
         if unsafe:
             self._problems.value(
                 body, "name", f"{unsafe.group()!r} in the name of a step", "a name is one line of text"
@@ -157,7 +157,7 @@ class StepReader:
             self._problems.value(body, "name", f"the name of a step has more than {MAX_STEP_NAME} characters")
         elif is_expression(name):
             self._problems.value(body, "name", "the name of a step has no expressions", "a report lists it as it is")
-        return " ".join(_UNSAFE.sub(" ", name).split())[:MAX_STEP_NAME]
+        return " ".join(_STEERING.sub(" ", name).split())[:MAX_STEP_NAME]
 
     def _id(self, body: YamlMap, name: str, kind: str) -> str:
         given = body.get("id")

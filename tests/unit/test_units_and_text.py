@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import sys
+import unicodedata
+
 import pytest
 
 from kctl.errors import UsageError
-from kctl.text import printable
+from kctl.text import printable, printable_json
 from kctl.units import format_duration, format_size, parse_duration_ms, parse_rate, parse_size
 
 SIZES = [("0", 0), ("512", 512), ("1k", 1000), ("64MB", 64_000_000), ("1.5GiB", 1_610_612_736), ("1 KiB", 1024)]
@@ -69,10 +73,33 @@ def test_format_duration(duration: int, expected: str) -> None:
         ("\x9b31m", "\\x9b31m"),
         ("abc\u202edef", "abc\\u202edef"),
         ("\udcff", "\\udcff"),
+        ("a\u061cb\u200bc\ufeffd", "a\\u061cb\\u200bc\\ufeffd"),
+        ("soft\xadhyphen", "soft\\xadhyphen"),
+        ("\u2764\ufe0f", "\u2764\\ufe0f"),
+        ("tag\U000e0041", "tag\\U000e0041"),
+        ("\U0001f469\u200d\U0001f4bb", "\U0001f469\\u200d\U0001f4bb"),
     ],
 )
 def test_nothing_steers_the_terminal(raw: str, shown: str) -> None:
     assert printable(raw) == shown
+
+
+def test_nothing_is_hidden() -> None:
+    """Every control, format character, separator and half of a pair; but for the few format characters of scripts that
+    are seen: the number signs of Arabic, Kaithi and Egyptian."""
+    seen = {*range(0x0600, 0x0606), 0x06DD, 0x070F, 0x0890, 0x0891, 0x08E2, 0x110BD, 0x110CD, *range(0x13430, 0x13440)}
+    for code in range(sys.maxunicode + 1):
+        char = chr(code)
+        if unicodedata.category(char) in {"Cc", "Cf", "Cs", "Zl", "Zp"} and code not in seen:
+            assert printable(char).isascii(), hex(code)
+            if char != "\n":
+                assert json.loads(f'"{printable_json(char)}"') == char
+                assert printable_json(char).isascii()
+    selectors = [*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)]
+    for code in (0x034F, 0x115F, 0x1160, 0x17B4, 0x180B, 0x3164, 0xFFA0, *selectors):
+        assert printable(chr(code)).isascii(), hex(code)
+    for text in ("Łódź", "注文", "заказы", "طلبات", "🙂", "résumé", "ＡＢＣ", "\u00a0"):
+        assert printable(text) == text
 
 
 @pytest.mark.parametrize(
