@@ -19,7 +19,7 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.models import CommandInfo, TyperPath
 
 from kctl.commands.complete import by_metavar, context_names, formats
-from kctl.commands.output import FORMATS, Table, emit, note, warn
+from kctl.commands.output import FORMATS, Table, emit, note, protect_csv, warn
 from kctl.commands.output_encoding import shown
 from kctl.errors import UsageError
 
@@ -37,6 +37,7 @@ class Invocation:
     """One run of kctl: the values of the common options. None: not given."""
 
     output: str | None = None
+    csv_safe: bool = False
     context: str | None = None
     bootstrap_server: str | None = None
     zookeeper: str | None = None
@@ -159,6 +160,7 @@ def common_options(formats_said: str = "table, wide, json, yaml or csv.") -> lis
             help=formats_said,
             autocompletion=lambda _ctx, _args, text: formats(text),
         ),
+        _option("--csv-safe", is_flag=True, help="With -o csv, let spreadsheets take no cell for a formula."),
         _option(
             "--context",
             metavar="NAME",
@@ -289,6 +291,7 @@ class KctlCommand(_CommonOptions, TyperCommand):
             raise UsageError(
                 f"-o {chosen} is not a format of {ctx.command_path}", hint=f"use one of {', '.join(known)}"
             )
+        protect_csv(on=invocation(ctx).csv_safe)
         return super().invoke(ctx)
 
 

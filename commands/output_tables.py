@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+_LONGEST_NAME = 249  # of a topic (org.apache.kafka.common.internals.Topic)
+
+
 @dataclasses.dataclass(frozen=True)
 class Column:
     """A table's column. key: of the row as JSON has it (dots go deeper); show: value → text for people. name: its texts
@@ -117,6 +120,11 @@ def _columns_of(table: Table, rows: Sequence[Sequence[str]]) -> list[Cells]:
     ]
 
 
+def _padding(texts: Sequence[str]) -> int:
+    """The longest text's length, but for texts that are longer than any name: these make no other row longer."""
+    return max((length for length in map(len, texts) if length <= _LONGEST_NAME), default=0)
+
+
 class TableWriter:
     """Writes rows one after the other: padded with spaces and never cut for pipes, grep and awk; on a terminal fitted
     to it (times without milliseconds where words would be broken), in colour, and what cannot be fitted left to the
@@ -140,7 +148,7 @@ class TableWriter:
             self._widths, self._gap = fit(cells, self._console.width, cell_len)
         else:  # no rich, so that scripts start fast
             self._length = len
-            self._widths, self._gap = [max(map(len, [c.title, *c.texts])) for c in cells], 2
+            self._widths, self._gap = [_padding([c.title, *c.texts]) for c in cells], 2
 
     def heading(self) -> None:
         """The columns' titles."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
@@ -15,6 +16,10 @@ from typing import Any, TextIO
 from kctl.commands.output_encoding import escaped, is_utf8
 from kctl.text import ascii_json, printable, printable_json, with_escapes
 
+# What spreadsheets take for a formula (OWASP, "CSV Injection"), also in the full width of East Asian keyboards.
+_FORMULA = frozenset("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+_NUMBER = re.compile(r"[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_protected = False  # by --csv-safe
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
@@ -68,15 +73,37 @@ def yaml_text(value: Any) -> str:
     return text.rstrip("\n")
 
 
+def protect_csv(*, on: bool) -> None:
+    """--csv-safe, for the command that runs now: a cell that a spreadsheet would take for a formula gets an apostrophe
+    in front, which spreadsheets do not show. Numbers stay numbers."""
+    global _protected  # noqa: PLW0603 - of the process, as stdout is
+    _protected = on
+
+
+def _without_formula(text: str) -> str:
+    return f"'{text}" if _protected and text[:1] in _FORMULA and not _NUMBER.fullmatch(text) else text
+
+
+class _Lines:
+    """Gives csv's rows to a stream, with a newline behind each instead of its own CR LF. Before Python 3.13, csv quotes
+    a CR only when it is in the end of lines, and a spreadsheet begins a row at every one."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._write = stream.write
+
+    def write(self, row: str) -> int:
+        return self._write(f"{row[:-2]}\n")
+
+
 def write_csv(rows: Sequence[Any], row_type: type | None = None) -> None:
     """row_type: what rows are, so that there is a header without any."""
     import csv
 
     flat = [_flatten(jsonable(row)) for row in rows]
     header = list(dict.fromkeys(key for row in flat for key in row)) or _header_of(row_type)
-    writer = csv.DictWriter(sys.stdout, header, lineterminator="\n", restval="")
+    writer = csv.DictWriter(_Lines(sys.stdout), header, restval="")
     if header:
-        writer.writeheader()
+        writer.writerow({name: _csv_cell(name) for name in header})
     writer.writerows(flat)
 
 
@@ -90,7 +117,7 @@ def _header_of(row_type: type | None) -> list[str]:
 def stream_csv(rows: Iterable[Any | None], row_type: type | None) -> None:
     import csv
 
-    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer = csv.writer(_Lines(sys.stdout))
     header = _header_of(row_type) or None
     if header is not None:
         writer.writerow(header)
@@ -101,7 +128,7 @@ def stream_csv(rows: Iterable[Any | None], row_type: type | None) -> None:
         known = jsonable(row)
         if header is None:
             header = list(known)
-            writer.writerow(header)
+            writer.writerow([_csv_cell(name) for name in header])
         writer.writerow([_csv_cell(known.get(key)) for key in header])
 
 
@@ -114,6 +141,7 @@ def _csv_cell(value: Any) -> Any:
     elif isinstance(value, (list, Mapping)):
         value = json.dumps(value, ensure_ascii=False)
     if isinstance(value, str):
+        value = _without_formula(value)
         return escaped(printable(value) if sys.stdout.isatty() else with_escapes(value), sys.stdout)
     return value
 
@@ -121,7 +149,7 @@ def _csv_cell(value: Any) -> Any:
 def _flatten(row: Any, prefix: str = "") -> dict[str, Any]:
     """Nested objects become dotted columns; lists of scalars one cell, separated by spaces; others JSON."""
     if not isinstance(row, Mapping):
-        return {prefix or "value": row}
+        return {prefix or "value": _csv_cell(row)}
     flat: dict[str, Any] = {}
     for key, value in row.items():
         name = f"{prefix}.{key}" if prefix else str(key)

