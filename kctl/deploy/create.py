@@ -150,6 +150,7 @@ def create(
             _check_folder(host, check_directory(Path(os.path.realpath(directory))))
         with store.lock_ports():
             spec = plan(host, request, runtime=runtime, base_port=base_port, directory=directory)
+            spec = replace(spec, own_directory=not spec.directory.exists())
             undo.enter_context(_removed_on_failure(host, spec))  # also for what fails while the ports are released
             _lay_ground(host, spec)
         write_missing(host, spec)
@@ -203,7 +204,7 @@ def _removed_on_failure(host: Host, spec: ClusterSpec) -> Iterator[None]:
     except BaseException as exc:
         try:
             with deferred_interrupts():
-                remove_cluster(host, spec.name)
+                remove_cluster(host, spec.name, keep_directory=not spec.own_directory)
         except KctlError as also:
             if isinstance(exc, KctlError):
                 exc.hint = f"{exc.hint or ''}\nand the rest could not be removed: {also.message}".strip()

@@ -60,8 +60,13 @@ def destroy(host: Host, name: str) -> DestroyResult:
         return remove_cluster(host, name)
 
 
-def remove_cluster(host: Host, name: str) -> DestroyResult:
-    """`destroy`, for who holds the lock; an entry that is not there any more is no error."""
+def remove_cluster(host: Host, name: str, *, keep_directory: bool | None = None) -> DestroyResult:
+    """`destroy`, for who holds the lock; an entry that is not there any more is no error.
+
+    keep_directory: leave the folder itself, as it was there before; cluster.json has it when it is not given.
+    """
+    if keep_directory is None:
+        keep_directory = _was_there_before(host, name)
     directory = Path(os.path.realpath(store.entry_path(name)))
     killed = _kill(host, directory)
     for folder in _node_folders(host, name, directory):
@@ -69,12 +74,20 @@ def remove_cluster(host: Host, name: str) -> DestroyResult:
     current = _remove_context(name, directory)
     for path in (store.spec_path(directory), *store.leavings(host, directory)):
         host.remove_file(path)
-    kept = () if host.remove_folder(directory) else tuple(host.list_folder(directory))
+    gone = not keep_directory and host.remove_folder(directory)
+    kept = () if gone else tuple(host.list_folder(directory))
     entry = store.entry_path(name)
     if entry.is_symlink():
         host.remove_file(entry)
     store.remove_lock(name)
     return DestroyResult(name, directory, killed, kept, current)
+
+
+def _was_there_before(host: Host, name: str) -> bool:
+    try:
+        return not store.load(host, name).own_directory
+    except KctlError:  # who made a folder of --dir, which is a link here, cannot be known any more
+        return store.entry_path(name).is_symlink()
 
 
 def _directory(host: Host, name: str) -> Path:

@@ -81,7 +81,8 @@ Node = ZooKeeperNode | BrokerNode
 
 @dataclass(frozen=True, slots=True)
 class ClusterSpec:
-    """Everything that a cluster's files follow from. settings: the user's broker settings, passwords included."""
+    """Everything that a cluster's files follow from. settings: the user's broker settings, passwords included.
+    own_directory: whether kctl made the folder, so that `destroy` removes it."""
 
     name: str
     layout: str
@@ -95,6 +96,7 @@ class ClusterSpec:
     heap: str = DEFAULT_HEAP
     log_dirs: int = 1
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    own_directory: bool = True
 
     @property
     def bootstrap_servers(self) -> tuple[str, ...]:

@@ -98,6 +98,7 @@ def parse_spec(data: bytes, path: Path) -> ClusterSpec:
 
 
 def _spec_from_json(document: Mapping[str, Any]) -> ClusterSpec:
+    document = {"own_directory": True, **document}  # files of before it was noted
     values = {f.name: document[f.name] for f in fields(ClusterSpec)}
     values["directory"] = Path(values["directory"])
     values["kafka_libs"] = Path(values["kafka_libs"])

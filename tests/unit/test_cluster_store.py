@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -75,6 +76,38 @@ def test_a_folder_elsewhere_keeps_what_kctl_did_not_make(tmp_path: Path) -> None
     with pytest.raises(Refused, match="not an empty folder"):
         make("dev", directory=directory)
     assert not store.exists("dev")
+
+
+@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize("ending", ["destroyed", "damaged", "failed", "older file"])
+def test_a_folder_that_was_there_before_stays(
+    before: bool, ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also an empty one; and one of which cluster.json does not say so any more."""
+    folder = tmp_path / "place"
+    if before:
+        folder.mkdir(mode=0o750)
+    if ending == "failed":
+        monkeypatch.setattr(create_module, "write_missing", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            make("dev", directory=folder)
+    else:
+        make("dev", directory=folder)
+        spec = folder / "cluster.json"
+        if ending == "damaged":
+            spec.write_text("{")
+        elif ending == "older file":
+            spec.write_text(re.sub(',\n  "own_directory": (true|false)', "", spec.read_text()))
+            assert "own_directory" not in spec.read_text()
+        assert destroy(HOST, "dev").kept == ()
+    assert not store.exists("dev")
+    if before and ending != "older file":
+        assert _names(folder) == []
+        assert folder.stat().st_mode & 0o777 == 0o750
+    elif ending == "damaged":
+        assert _names(folder) == []
+    else:
+        assert not folder.exists()
 
 
 @pytest.mark.parametrize("where", ["/sys/kctl", "/etc/passwd/kctl", "/proc/1/kctl"])
