@@ -150,7 +150,7 @@ def create(
             _check_folder(host, check_directory(Path(os.path.realpath(directory))))
         with store.lock_ports():
             spec = plan(host, request, runtime=runtime, base_port=base_port, directory=directory)
-            spec = replace(spec, own_directory=not spec.directory.exists())
+            spec = replace(spec, own_directory=directory is None or not spec.directory.exists())
             undo.enter_context(_removed_on_failure(host, spec))  # also for what fails while the ports are released
             _lay_ground(host, spec)
         write_missing(host, spec)
