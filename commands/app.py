@@ -205,6 +205,8 @@ def unexpected(exc: Exception) -> KctlError:
     if isinstance(exc, OSError) and exc.strerror:
         where = f" {exc.filename}" if exc.filename else ""
         return OperationFailed(f"{exc.strerror}:{where}" if where else exc.strerror)
+    if isinstance(exc, RuntimeError) and "home directory" in str(exc):  # of pathlib, for ~
+        return UsageError("~ has no meaning for a user without a home", hint="write the whole path, or set HOME")
     return OperationFailed(
         f"unexpected {type(exc).__name__}: {exc}", hint="run it again with --debug to see where it comes from"
     )

@@ -110,7 +110,7 @@ def write_output(path: Path, data: bytes, *, mode: int = 0o666) -> None:
 
 def _resolve(path: Path) -> OutputTarget:
     """Follow links as the kernel does, dangling ones too. Raises OSError, UsageError."""
-    at = os.path.abspath(path.expanduser())  # noqa: PTH100 - resolve() would follow links that count here
+    at = os.path.abspath(path)  # noqa: PTH100 - resolve() would follow links that count here
     for _ in range(_MAX_LINKS):
         folder, name = os.path.split(at)
         at = os.path.join(os.path.realpath(folder), name)  # noqa: PTH118

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,6 +29,19 @@ def _home(variable: str) -> Path:
     if not home:
         raise UsageError("HOME is not set, and this user has no home", hint=f"export HOME=…, or {variable}=/…")
     return Path(home)
+
+
+def user_without_name(environ: Mapping[str, str]) -> str | None:
+    """A name for this user where the system has none, as in containers that run under any user id (OpenShift); None
+    where it has one."""
+    import pwd
+
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError:
+        names = (environ.get(name, "").strip() for name in ("HADOOP_USER_NAME", "SPARK_USER", "USER", "LOGNAME"))
+        return next(filter(None, names), f"uid-{os.getuid()}")
+    return None
 
 
 def config_file() -> Path:

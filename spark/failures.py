@@ -98,6 +98,11 @@ _RULES: tuple[tuple[re.Pattern[str], type[KctlError], str, str | None], ...] = t
             r"(?:\n|Caused by): java\.lang\.ClassNotFoundException: ([\w.$]+)",
             UsageError, "Spark has no class {0}", "look at the names in --conf; jars go by --conf spark.jars=…",
         ),
+        (
+            r"invalid null input: name",
+            NotSupported, "this user id has no name, which Hadoop needs",
+            "add a line for it to /etc/passwd, or use --master local, where kctl names it",
+        ),
         (r"No space left on device", OperationFailed, "the disk is full", "set TMPDIR to a folder with some room"),
         (r"ModuleNotFoundError: No module named '([^']+)'", NotSupported, "Python has no {0}", EXTRA_HINT),
     )

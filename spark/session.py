@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from kctl.deadline import Deadline
 from kctl.deploy.java import find_java
 from kctl.errors import ConnectionFailed, KctlError, OperationFailed, TimedOut
+from kctl.paths import user_without_name
 from kctl.spark import failures
 from kctl.spark.class_archive import class_archive
 from kctl.spark.gateway import Gateway
@@ -260,6 +261,8 @@ class SparkDriver:
             conf.set(key, value)
         if not self.settings.embedded and not submitted:
             conf.set("spark.master", self.settings.master_url)
+        if self.settings.embedded or submitted:
+            _name_user(gateway.jvm)
         with _own_interrupts():
             context = SparkContext(conf=conf, gateway=gateway)
         if submitted:  # sources are asked for their partitions on this machine, maybe under the executors' Python
@@ -268,6 +271,14 @@ class SparkDriver:
         # When the JVM is killed, this server would print the end of its connection as a traceback.
         context._accumulatorServer.handle_error = _ignore  # type: ignore[method-assign,assignment]  # noqa: SLF001
         return SparkSession(context)
+
+
+def _name_user(jvm: Any) -> None:
+    """Say who this is where the system does not: Hadoop, which Spark asks, fails of a user id without a name."""
+    name = user_without_name(os.environ)
+    if name is not None:
+        users = jvm.org.apache.hadoop.security.UserGroupInformation
+        users.setLoginUser(users.createRemoteUser(name))
 
 
 def _ignore(*_: object) -> None:

@@ -136,9 +136,7 @@ def test_paths_and_sets_are_jsonable() -> None:
 def test_one_long_text_does_not_pad_every_row(capsys: pytest.CaptureFixture[str]) -> None:
     """A topic's name has 249 characters at most; a client id may have 30,000."""
     rows = [{"name": "x" * length, "n": 1} for length in (5, 3000, 249)]
-    for write in (
-        lambda: output.emit(None, [output.Table([output.Column("name"), output.Column("n")], rows)], "table"),
-        lambda: output.stream(iter(rows), [output.Column("name"), output.Column("n")], "table"),
-    ):
-        write()
-        assert [len(line) for line in capsys.readouterr().out.splitlines()] == [252, 252, 3003, 252]
+    columns = [output.Column("name"), output.Column("n")]
+    output.emit(None, [output.Table(columns, rows)], "table")
+    output.stream(iter(rows), columns, "table")
+    assert [len(line) for line in capsys.readouterr().out.splitlines()] == [252, 252, 3003, 252] * 2
