@@ -120,9 +120,20 @@ advise() {
 # --- options --------------------------------------------------------------------------------------------------------
 
 [ -n "${HOME:-}" ] || die 2 "HOME is not set" "set it to the folder that kctl may use"
-DATA_HOME=${XDG_DATA_HOME:-$HOME/.local/share}
-CONFIG_HOME=${XDG_CONFIG_HOME:-$HOME/.config}
-CACHE_HOME=${XDG_CACHE_HOME:-$HOME/.cache}
+# As kctl has it (and the specification): a relative path is ignored. It would be the current folder's.
+xdg() { # value, folder under HOME
+    case $1 in
+    /*) printf '%s\n' "$1" ;;
+    *) printf '%s/%s\n' "$HOME" "$2" ;;
+    esac
+}
+case $HOME in
+/*) ;;
+*) die 2 "HOME is not an absolute path: $HOME" ;;
+esac
+DATA_HOME=$(xdg "${XDG_DATA_HOME:-}" .local/share)
+CONFIG_HOME=$(xdg "${XDG_CONFIG_HOME:-}" .config)
+CACHE_HOME=$(xdg "${XDG_CACHE_HOME:-}" .cache)
 
 ACTION=install
 PREFIX=$DATA_HOME/kctl
@@ -134,6 +145,10 @@ YES=no
 PURGE=no
 
 absolute() { # a path that may be relative or not there yet
+    case $1 in
+    '') die 2 "a folder has no name" "see ./install.sh --help" ;;
+    *[[:cntrl:]]*) die 2 "the name of a folder has a control character in it" "what is installed is noted line by line" ;;
+    esac
     case $1 in
     /*) printf '%s\n' "$1" ;;
     *) printf '%s/%s\n' "$(pwd -P)" "$1" ;;
@@ -150,10 +165,10 @@ parse_options() {
         --prefix | --bin-dir | --completion) argument_of "$1" $# "${2:-}" ;;
         esac
         case $1 in
-        --prefix) PREFIX=$(absolute "$2") && shift ;;
-        --prefix=*) PREFIX=$(absolute "${1#*=}") ;;
-        --bin-dir) BIN_DIR=$(absolute "$2") && shift ;;
-        --bin-dir=*) BIN_DIR=$(absolute "${1#*=}") ;;
+        --prefix) PREFIX=$(absolute "$2") || exit && shift ;;
+        --prefix=*) PREFIX=$(absolute "${1#*=}") || exit ;;
+        --bin-dir) BIN_DIR=$(absolute "$2") || exit && shift ;;
+        --bin-dir=*) BIN_DIR=$(absolute "${1#*=}") || exit ;;
         --completion) COMPLETION=$2 && shift ;;
         --completion=*) COMPLETION=${1#*=} ;;
         --no-spark) SPARK=no ;;
@@ -735,9 +750,10 @@ run_uninstall() {
     use_prefix "$PREFIX"
     if [ ! -d "$STATE" ]; then
         say "kctl is not installed under $PREFIX"
-        [ "$PURGE" = no ] || purge_data
+        [ "$PURGE" = no ] || { check_no_cluster_runs && purge_data; }
         return 0
     fi
+    check_own_prefix
     lock_prefix
     if [ "$PURGE" = yes ]; then
         purge_clusters
@@ -746,10 +762,11 @@ run_uninstall() {
     while read -r kind what; do
         case $kind in
         link) [ "$(readlink -- "$what" 2>/dev/null)" != "$VENV/bin/kctl" ] || rm -f -- "$what" ;;
-        file) rm -f -- "$what" ;;
+        file) ! is_completion "$what" || rm -f -- "$what" ;;
+        tree) [ "$what" != "$VENV" ] || rm -rf -- "$VENV" ;;
         esac
     done <"$STATE/made"
-    rm -rf -- "$VENV" "$DATA_HOME/kctl/java" "$CACHE_HOME/kctl"
+    rm -rf -- "$DATA_HOME/kctl/java" "$CACHE_HOME/kctl"
     rm -f -- "$DATA_HOME/kctl/runtimes/.lock"
     rmdir -- "$DATA_HOME/kctl/runtimes" 2>/dev/null || true
     if [ "$PURGE" = yes ]; then
@@ -765,6 +782,42 @@ run_uninstall() {
         [ -z "$dir" ] || rmdir -- "$dir" 2>/dev/null || true
     done
     say "kctl is removed"
+}
+
+# A folder that only looks like kctl's, or that somebody else filled, says nothing about what may be removed or run.
+check_own_prefix() {
+    if [ -L "$STATE" ] || [ ! -O "$STATE" ]; then
+        die 4 "$STATE is not a folder of yours; nothing was removed" "run this as the user that installed kctl"
+    fi
+    if [ -e "$STATE/made" ] && { [ -L "$STATE/made" ] || [ ! -f "$STATE/made" ] || [ ! -O "$STATE/made" ]; }; then
+        die 4 "$STATE/made is not a file of yours; nothing was removed" "run this as the user that installed kctl"
+    fi
+    if ! head -n 1 "$LOG" 2>/dev/null | grep -q '^=== .* install\.sh '; then
+        die 4 "$STATE was not made by install.sh; nothing was removed" "give the --prefix that kctl was installed with"
+    fi
+    [ -e "$STATE/made" ] || : >"$STATE/made"
+    strange=$(grep -vE '^(link|file|dir|tree) /|^runtime [0-9]+(\.[0-9]+)*(-[A-Za-z0-9]+)?$' "$STATE/made" | head -n 1)
+    if [ -n "$strange" ] || grep -qE '/\.\.(/|$)' "$STATE/made"; then
+        die 4 "$STATE/made has lines that install.sh does not write; nothing was removed" "look at it, then remove them"
+    fi
+    if [ -e "$VENV" ] && ! grep -qxF "tree $VENV" "$STATE/made"; then
+        die 4 "$VENV was not made by install.sh; nothing was removed" "give the --prefix that kctl was installed with"
+    fi
+}
+
+is_completion() {
+    case $1 in
+    */bash-completion/completions/kctl | */zsh/site-functions/_kctl | */fish/completions/kctl.fish) return 0 ;;
+    *) say "$1 is no completion of kctl's; it is left alone" && return 1 ;;
+    esac
+}
+
+# Without kctl nobody can stop them.
+check_no_cluster_runs() {
+    if ps -eo args= 2>/dev/null | AT="$DATA_HOME/kctl/clusters/" awk 'index($0, ENVIRON["AT"]) { n++ } END { exit !n }'; then
+        die 4 "clusters under $DATA_HOME/kctl/clusters run; nothing was removed" \
+            "give the --prefix that kctl was installed with"
+    fi
 }
 
 # Before anything else goes: when a cluster still runs from one of them, kctl has to stay to stop it.

@@ -87,6 +87,120 @@ def test_nothing_to_uninstall(installer: Installer) -> None:
     assert installer.left() == []
 
 
+LOG = "=== 2026-01-01T00:00:00Z install.sh install\n"
+
+
+def _looks_installed(installer: Installer, made: str, log: str = LOG) -> Path:
+    """What somebody else may have put where kctl would be; things beside it that must stay."""
+    state = installer.prefix / "install"
+    (state.parent / "venv" / "bin").mkdir(parents=True)
+    state.mkdir()
+    precious = installer.home / "precious"
+    precious.mkdir()
+    (precious / "file").write_text("mine")
+    (state.parent / "venv" / "mine").write_text("mine")
+    kctl = state.parent / "venv" / "bin" / "kctl"
+    kctl.write_text(f"#!/bin/sh\ntouch '{installer.home}/ran'\nexit 1\n")
+    kctl.chmod(0o755)
+    (state / "install.log").write_text(log)
+    (state / "made").write_text(made.format(home=installer.home, venv=state.parent / "venv"))
+    return precious / "file"
+
+
+@pytest.mark.parametrize("purge", [[], ["--purge"]])
+@pytest.mark.parametrize(
+    ("made", "log"),
+    [
+        ("", LOG),
+        ("dir {home}/precious\n", LOG),
+        ("tree {home}/precious\n", LOG),
+        ("tree {venv}\n", "make: nothing to be done\n"),
+        ("tree {venv}\n", ""),
+        ("tree {venv}\nruntime 3.9.2/../../../../precious\n", LOG),
+        ("tree {venv}\nruntime ../../precious\n", LOG),
+        ("tree {venv}\nfile precious/file\n", LOG),
+        ("tree {venv}\nfile {home}/x/../precious/file\n", LOG),
+        ("tree {venv}\nrm {home}/precious\n", LOG),
+        ("tree {venv}\n/precious/file\n", LOG),
+    ],
+)
+def test_a_folder_that_only_looks_like_an_installation(
+    installer: Installer, purge: list[str], made: str, log: str
+) -> None:
+    """Nothing of it is removed or run, by whatever name; nor what is a real installation's."""
+    file = _looks_installed(installer, made, log)
+    contexts = installer.home / ".config/kctl/config.yaml"
+    contexts.parent.mkdir(parents=True)
+    contexts.write_text("contexts: {}\n")
+    done = installer.run("--uninstall", *purge)
+    assert done.returncode == 4, done.stderr
+    assert "nothing was removed" in done.stderr
+    assert file.read_text() == (installer.prefix / "venv/mine").read_text() == "mine"
+    assert contexts.exists()
+    assert not (installer.home / "ran").exists()
+
+
+def test_lines_that_name_foreign_files_remove_none(installer: Installer) -> None:
+    file = _looks_installed(
+        installer, "tree {venv}\nfile {home}/precious/file\nlink {home}/precious/link\ndir {home}/precious\n"
+    )
+    (file.parent / "link").symlink_to("file")
+    said = installer.ok("--uninstall")
+    assert "it is left alone" in said
+    assert file.read_text() == "mine"
+    assert (file.parent / "link").is_symlink()
+    assert not (installer.prefix / "venv").exists()
+
+
+@pytest.mark.parametrize("kind", ["folder", "made"])
+def test_what_is_a_link_is_not_followed(installer: Installer, kind: str) -> None:
+    file = _looks_installed(installer, "tree {venv}\n")
+    state = installer.prefix / "install"
+    at = state if kind == "folder" else state / "made"
+    at.rename(installer.home / "moved")
+    at.symlink_to(installer.home / "moved")
+    assert "nothing was removed" in installer.run("--uninstall", "--purge").stderr
+    assert file.exists()
+    assert (installer.home / "moved").exists()
+
+
+@pytest.mark.parametrize("option", ["--prefix", "--bin-dir"])
+@pytest.mark.parametrize("folder", ["", "a\nfile /etc/passwd", "/a\tb", "x\r"])
+def test_names_of_folders_that_cannot_be_noted(installer: Installer, option: str, folder: str) -> None:
+    for argv in ([option, folder], [f"{option}={folder}"]):
+        done = installer.run(*argv, "--uninstall")
+        assert done.returncode == 2, done.stderr
+    assert installer.left() == []
+
+
+def test_relative_folders_of_xdg_are_not_used(installer: Installer, tmp_path: Path) -> None:
+    """As kctl has it: --purge would remove the current folder's kctl."""
+    (tmp_path / "kctl").mkdir()
+    (tmp_path / "kctl" / "file").write_text("mine")
+    variables = {"XDG_CONFIG_HOME": ".", "XDG_DATA_HOME": ".", "XDG_CACHE_HOME": "."}
+    done = subprocess.run(
+        ["sh", str(SCRIPT), "--uninstall", "--purge"], env={**installer.environment, **variables}, cwd=tmp_path,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "kctl" / "file").read_text() == "mine"
+
+
+def test_clusters_that_run_are_not_purged_without_their_kctl(installer: Installer) -> None:
+    clusters = installer.prefix / "clusters" / "dev"
+    clusters.mkdir(parents=True)
+    running = subprocess.Popen(["sh", "-c", 'read x; : "$0"', f"{clusters}/server.properties"], stdin=subprocess.PIPE)
+    try:
+        done = installer.run("--uninstall", "--purge", "--prefix", str(installer.home / "elsewhere"))
+        assert done.returncode == 4, done.stderr
+        assert clusters.is_dir()
+    finally:
+        running.kill()
+        running.communicate()
+    installer.ok("--uninstall", "--purge", "--prefix", str(installer.home / "elsewhere"))
+    assert not clusters.exists()
+
+
 def test_no_python(installer: Installer, tmp_path: Path) -> None:
     """A PATH with the system's tools and every Python replaced by one that is too old."""
     tools = tmp_path / "bin"
