@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 _LINES_EVERY_S = 30.0
 _BAR = 16  # beside the figures there is no room for more in 80 columns
 _YIELD_S = 120.0
+_MOST_WARNINGS = 20  # of a plan: a file from elsewhere may have any number
 
 Throttle = Annotated[
     str | None,
@@ -189,8 +190,10 @@ def begin_and_carry_out(
     prepared = prepare(client, file, chosen, kind=kind, source=source, cluster=client.target.name)
     for doubt in prepared.doubts:
         output.warn(doubt)
-    if not file.complete:
-        output.warn("the plan does not reach its goals; `unmet` in it says why")
+    for line in (*file.warnings[:_MOST_WARNINGS], *file.unmet[:_MOST_WARNINGS]):
+        output.warn(f"the plan: {line}")
+    if not file.complete and not file.unmet:
+        output.warn("the plan does not reach its goals")
     shown = preview(prepared)
     ids = {r.topic: r.topic_id for r in prepared.plan.reassignments}
     still = unchanged.topics(client, ids, ids=ids, replicas=True)

@@ -1,7 +1,7 @@
 """The state of a cluster as one value: what planners and reports read.
 
     {"cluster_id", "controller", "brokers": [{"id", "host", "port", "rack", "log_dirs": [{"path", "total_bytes",
-     "usable_bytes", "replicas": [{"topic", "partition", "size_bytes", "offset_lag", "future"}]}]}],
+     "usable_bytes", "cordoned", "replicas": [{"topic", "partition", "size_bytes", "offset_lag", "future"}]}]}],
      "topics": [{"name", "topic_id", "configs": {}, "partitions": [{"partition", "leader", "replicas", "isr", "adding",
      "removing", "size_bytes"}]}]}
 
@@ -115,6 +115,8 @@ def _log_dir(log_dir: LogDir) -> dict[str, Any]:
         row["total_bytes"] = log_dir.total_bytes
     if log_dir.usable_bytes is not None:
         row["usable_bytes"] = log_dir.usable_bytes
+    if log_dir.cordoned:
+        row["cordoned"] = True
     if log_dir.error is None:
         row["replicas"] = [replica._asdict() for replica in sorted(log_dir.replicas)]
     return row

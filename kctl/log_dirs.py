@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
 
+CORDONED = "cordoned.log.dirs"  # a broker's config
+
+
 class LogDirReplica(NamedTuple):
     """One replica in a log dir. future: a copy on its way to this log dir (AlterReplicaLogDirs)."""
 
@@ -24,13 +27,26 @@ class LogDirReplica(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogDir:
-    """A log dir of a broker. Sizes are None on brokers before 3.3; error: why the dir is offline."""
+    """A log dir of a broker. Sizes are None on brokers before 3.3; error: why the dir is offline. cordoned: it is to
+    get no new replicas (KIP-1066, 4.3)."""
 
     path: str
     total_bytes: int | None
     usable_bytes: int | None
     replicas: list[LogDirReplica]
     error: str | None = None
+    cordoned: bool = False
+
+    @property
+    def receives(self) -> bool:
+        """Whether a broker puts new replicas there."""
+        return self.error is None and not self.cordoned
+
+
+def is_cordoned(log_dirs: Collection[LogDir]) -> bool:
+    """Whether a broker gets no new replicas, because all of its log dirs that are online are cordoned."""
+    online = [each for each in log_dirs if each.error is None]
+    return bool(online) and all(each.cordoned for each in online)
 
 
 def fetch_log_dirs(
@@ -79,6 +95,7 @@ def _log_dir(node: int, row: Any) -> LogDir:
             for p in topic.partitions
         ],
         error=error,
+        cordoned=bool(row.is_cordoned),
     )
 
 

@@ -14,7 +14,7 @@ OF_ONE_BROKER = frozenset(
     {
         *("advertised.listeners", "listeners", "controller.listener.names"),
         *("broker.id", "node.id", "broker.rack", "process.roles"),
-        *("log.dir", "log.dirs", "metadata.log.dir"),
+        *("log.dir", "log.dirs", "metadata.log.dir", "cordoned.log.dirs"),
     }
 )
 

@@ -113,6 +113,53 @@ def about_leaders(after: Sequence[BrokerLoad], hosts: Collection[int], goals: Go
     return [f"{named} will lead {much}: --balance leaders gives {gets}, without a copy more"]
 
 
+_UNEVEN = 1.75  # times an even share; one more rack of two brokers beside one of three is no surprise
+
+
+def about_racks(
+    cluster: PlanCluster,
+    hosts: Collection[int],
+    before: Sequence[BrokerLoad],
+    after: Sequence[BrokerLoad],
+) -> list[str]:
+    """Racks with so few brokers that the spread over racks gives each of them far more than its share.
+
+    hosts: brokers (ids) that may receive. before, after: loads as they are and as the plan leaves them.
+    """
+    racks: dict[str | None, list[int]] = {}
+    for broker in cluster.brokers:
+        if broker.id in hosts:
+            racks.setdefault(broker.rack, []).append(broker.id)
+    held = {load.broker: load.replicas for load in after}
+    had = {load.broker: load.replicas for load in before}
+    total = sum(held.get(node, 0) for node in hosts)
+    if len(racks) < 2 or None in racks or not total:
+        return []
+    share, largest = total / len(hosts), max(map(len, racks.values()))
+    lines = []
+    for rack, nodes in sorted(racks.items(), key=lambda row: (len(row[1]), row[0] or "")):
+        full = [node for node in nodes if held.get(node, 0) >= _UNEVEN * share and held[node] > had.get(node, 0)]
+        if full and len(nodes) < largest:
+            most = max(full, key=lambda node: held[node])
+            few = "only 1 broker" if len(nodes) == 1 else f"only {len(nodes)} brokers"
+            lines.append(
+                f"rack {rack} has {few}, the largest rack {largest}: broker {most} will hold {held[most]:,} of "
+                f"{total:,} replicas, and {share:,.1f} is an even share; more brokers in that rack, or "
+                "--exclude-broker, avoid that"
+            )
+    return lines
+
+
+def about_one_replica(lowered: Mapping[str, int]) -> list[str]:
+    """Topics whose partitions will be on one broker only. lowered: topic → its replicas afterwards."""
+    alone = sorted(topic for topic, replicas in lowered.items() if replicas == 1)
+    if not alone:
+        return []
+    names, its = _few(alone), "its" if len(alone) == 1 else "their"
+    loss = f"while its broker is down a partition cannot be written or read, and a lost disk takes {its} records along"
+    return [f"{names} will have 1 replica: {loss}"]
+
+
 def about_lower_factor(cluster: PlanCluster, goals: Goals, changes: Sequence[Change], forced: int) -> list[str]:
     """Why a plan copies although fewer replicas need no copy."""
     factor = goals.replication_factor
@@ -148,7 +195,14 @@ def about_min_isr(lowered: Mapping[str, int], min_isr: Mapping[str, int | KctlEr
             lines.append(
                 f"whether {topic} has enough replicas for its min.insync.replicas is not known: {least.message}"
             )
-        elif least is not None and 1 < least >= replicas:
+        elif least is not None and least > replicas:
+            # Partition.effectiveMinIsr, of KIP-966: no more are asked for than there are
+            lines.append(
+                f"{topic} will have {counted(replicas, 'replica')} and min.insync.replicas={least}, which counts as "
+                f"{replicas} since Kafka 3.7; before, acks=all is always refused"
+                + ("" if replicas == 1 else "; while one broker of them is down, acks=all is refused")
+            )
+        elif least is not None and 1 < least == replicas:
             with_ = f"{counted(replicas, 'replica')} and min.insync.replicas={least}"
             lines.append(f"{topic} will have {with_}: while one broker of them is down, acks=all is refused")
     return lines
@@ -160,6 +214,10 @@ def warnings_of(cluster: PlanCluster, goals: Goals, roles: Roles) -> list[str]:
     if without and len(without) < len(roles.hosts):
         names = ", ".join(map(str, cluster.ids(without[:5])))
         found.append(f"racks are not looked at, because some brokers have none: {names}")
+    cordoned = [broker.id for broker in cluster.brokers if broker.cordoned]
+    if cordoned and goals.moves_data:
+        whose = f"broker {cordoned[0]} receives" if len(cordoned) == 1 else f"brokers {_few(cordoned, 5)} receive"
+        found.append(f"{whose} nothing: all log dirs there are cordoned")
     factor = goals.replication_factor or 0
     lowered = {
         cluster.topics[cluster.topic_of[p]]

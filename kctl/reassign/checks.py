@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kctl.errors import KctlError
-from kctl.log_dirs import LogDir
+from kctl.log_dirs import LogDir, is_cordoned
 from kctl.model import PartitionState, TopicPartition
 from kctl.reassign.assignment import Reassignment
 from kctl.reassign.batches import copies_to
@@ -120,6 +120,9 @@ def _check_partition(r: Reassignment, state: PartitionState, live: LiveState, co
     for node in r.after:
         if node not in live.brokers and node not in state.replicas:
             yield f"broker {node}, which is to get a replica, is down or not in the cluster"
+        found = live.log_dirs.get(node)
+        if node not in state.replicas and isinstance(found, list) and is_cordoned(found):
+            yield f"broker {node}, which is to get a replica, is cordoned in all log dirs"
     if state.offline:
         yield "it has no leader to copy from"
     elif set(r.after) != set(state.replicas) or _new_log_dirs(r):
@@ -166,6 +169,12 @@ def _check_log_dirs(r: Reassignment, live: LiveState) -> Iterator[str]:
             yield f"broker {node} has no log dir {path}; it has {', '.join(sorted(dirs))}"
         elif dirs[path].error:
             yield f"log dir {path} of broker {node} is offline"
+        elif dirs[path].cordoned and not _lies_in(dirs[path], r):
+            yield f"log dir {path} of broker {node} is cordoned"
+
+
+def _lies_in(log_dir: LogDir, r: Reassignment) -> bool:
+    return any((each.topic, each.partition, each.future) == (*r.tp, False) for each in log_dir.replicas)
 
 
 def _new_log_dirs(r: Reassignment) -> bool:
@@ -255,7 +264,7 @@ class _Copies:
         return found
 
     def _free(self, node: int) -> int | None:
-        """Of all online log dirs; None when one does not tell.
+        """Of all log dirs that receive something; None when one does not tell.
 
         Log dirs with the same size and the same free space to the byte share a file system, and count once.
         """
@@ -266,4 +275,4 @@ class _Copies:
 
     def _online(self, node: int) -> list[LogDir]:
         found = self._live.log_dirs.get(node)
-        return [] if found is None or isinstance(found, KctlError) else [d for d in found if d.error is None]
+        return [] if found is None or isinstance(found, KctlError) else [d for d in found if d.receives]

@@ -7,7 +7,7 @@ have the same."""
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,12 +23,14 @@ _MAX_SIZE = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class PlanBroker:
-    """usable_bytes: free bytes of each log dir that is online, None when not known. Dead brokers have no rack."""
+    """usable_bytes: free bytes of each log dir that receives replicas, None when not known. cordoned: none of them
+    does. Dead brokers have no rack."""
 
     id: int
     rack: str | None
     alive: bool
     usable_bytes: tuple[int, ...] | None = None
+    cordoned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +133,13 @@ def from_state(
     *,
     size_bytes: Mapping[TopicPartition, int] | None = None,
     usable_bytes: Mapping[int, tuple[int, ...]] | None = None,
+    cordoned: Collection[int] = (),
     moving: Iterable[TopicPartition] = (),
 ) -> PlanCluster:
     """From one Metadata response and what log dirs and reassignments told. Absent is unknown."""
     sizes, room, under_way = size_bytes or {}, usable_bytes or {}, frozenset(moving)
     hosting = {node for t in state.topics.values() for p in t.partitions for node in p.replicas}
-    alive = [PlanBroker(b.id, b.rack, True, room.get(b.id)) for b in state.brokers.values()]
+    alive = [PlanBroker(b.id, b.rack, True, room.get(b.id), b.id in cordoned) for b in state.brokers.values()]
     columns = _Columns([*alive, *(PlanBroker(node, None, False) for node in hosting - state.brokers.keys())])
     for name in sorted(state.topics):
         columns.topic(name, state.topics[name].topic_id)
@@ -200,10 +203,14 @@ def _broker(row: Mapping[str, Any], with_hosts: bool) -> PlanBroker:
     if not isinstance(alive, bool):
         alive = not with_hosts or row.get("host") is not None
     usable: tuple[int, ...] | None = None
+    cordoned = False
     if isinstance(log_dirs, list):
-        known = [entry.get("usable_bytes") for entry in log_dirs if isinstance(entry, Mapping)]
+        rows = [entry for entry in log_dirs if isinstance(entry, Mapping)]
+        online = [entry.get("cordoned") is True for entry in rows if entry.get("replicas") is not None]
+        cordoned = bool(online) and all(online)
+        known = [entry.get("usable_bytes") for entry in rows if entry.get("cordoned") is not True]
         usable = tuple(n for n in known if type(n) is int and n >= 0) or None
-    return PlanBroker(node, rack or None, alive, usable)
+    return PlanBroker(node, rack or None, alive, usable, cordoned)
 
 
 def _leader(row: Mapping[str, Any]) -> int:

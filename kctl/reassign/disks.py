@@ -15,7 +15,7 @@ _MAX_SIZE = 1 << 62
 
 @dataclass(slots=True)
 class Disk:
-    """A log dir that is online. fixed_*: what lies there and is not planned (other topics)."""
+    """A log dir that is online and not cordoned. fixed_*: what lies there and is not planned (other topics)."""
 
     path: str
     total_bytes: int | None
@@ -44,6 +44,7 @@ def disks_of(cluster: PlanCluster, log_dirs: Mapping[int, list[LogDir]]) -> dict
     found = {}
     for index, broker in enumerate(cluster.brokers):
         known = [log_dir for log_dir in log_dirs.get(broker.id, ()) if log_dir.error is None]
+        # What lies in a cordoned one stays there, as it does on an excluded broker.
         if broker.alive and known:
             found[index] = _broker_disks(broker.id, known, topic_rows)
     return found
@@ -51,9 +52,11 @@ def disks_of(cluster: PlanCluster, log_dirs: Mapping[int, list[LogDir]]) -> dict
 
 def _broker_disks(broker: int, log_dirs: list[LogDir], topic_rows: Mapping[str, Mapping[int, int]]) -> BrokerDisks:
     result = BrokerDisks(broker, [], {})
-    for place, log_dir in enumerate(sorted(log_dirs, key=lambda each: each.path)):
+    for log_dir in sorted(log_dirs, key=lambda each: each.path):
+        place = len(result.disks)
         disk = Disk(log_dir.path, log_dir.total_bytes, log_dir.usable_bytes)
-        result.disks.append(disk)
+        if not log_dir.cordoned:
+            result.disks.append(disk)
         for topic, partition, size, _, future in log_dir.replicas:
             row = topic_rows.get(topic, {}).get(partition)
             if future and row is not None:
@@ -61,7 +64,7 @@ def _broker_disks(broker: int, log_dirs: list[LogDir], topic_rows: Mapping[str, 
                     f"the replica of {topic}-{partition} on broker {broker} is on its way to {log_dir.path}",
                     hint="wait until it has arrived (`kctl topic reassign status`), or leave --log-dirs out",
                 )
-            if row is not None:
+            if row is not None and not log_dir.cordoned:
                 result.replicas[row] = (place, size)
             elif not future:
                 disk.fixed_replicas += 1
@@ -96,7 +99,9 @@ def _log_dir(broker: str, row: Mapping[str, Any]) -> LogDir:
         return LogDir(path, total, usable, [], "it is offline, or was not described")
     if not isinstance(replicas, list) or not all(isinstance(each, Mapping) for each in replicas):
         raise _invalid(f"replicas of {name} are no list of objects")
-    return LogDir(path, total, usable, [_replica(name, each) for each in replicas])
+    return LogDir(
+        path, total, usable, [_replica(name, each) for each in replicas], cordoned=row.get("cordoned") is True
+    )
 
 
 def _replica(log_dir: str, row: Mapping[str, Any]) -> LogDirReplica:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from kctl.errors import NotFound, Refused, UsageError
+from kctl.log_dirs import CORDONED
 from kctl.reassign.cluster import PlanCluster
 
 
@@ -72,9 +73,15 @@ def resolve(goals: Goals, cluster: PlanCluster) -> Roles:
     index = cluster.index_of()
     _check_known(goals, index.keys())
     dead = {broker.id for broker in cluster.brokers if not broker.alive}
+    cordoned = {broker.id for broker in cluster.brokers if broker.cordoned}
     asked = goals.add_brokers | (goals.brokers or frozenset())
     if asked & dead:
         raise Refused(f"{_brokers(asked & dead)} down and can receive nothing", hint="start it, or leave it out")
+    if asked & cordoned:
+        raise Refused(
+            f"{_brokers(asked & cordoned)} cordoned in all log dirs and can receive nothing",
+            hint=f"kctl config unset broker/{min(asked & cordoned)} {CORDONED}, or leave it out",
+        )
     holding = {cluster.brokers[i].id for replicas in set(cluster.replicas) for i in replicas}
     if goals.brokers is not None:
         hosts = goals.brokers | goals.add_brokers
@@ -83,7 +90,7 @@ def resolve(goals: Goals, cluster: PlanCluster) -> Roles:
     else:
         hosts = frozenset(index) if not goals.add_brokers else frozenset(holding) | goals.add_brokers
         leaving = set(goals.remove_brokers)
-    hosts = hosts - leaving - dead - goals.exclude_brokers
+    hosts = hosts - leaving - dead - cordoned - goals.exclude_brokers
     if not hosts:
         raise Refused("no broker is left that could hold a replica", hint="name fewer brokers to remove or exclude")
     if goals.moves_data:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from kctl.cluster_export import replica_sizes, size_of
 from kctl.errors import InvalidFile, KctlError, NotFound, UsageError
 from kctl.input_file import read_input
-from kctl.log_dirs import LogDir, fetch_log_dirs
+from kctl.log_dirs import LogDir, fetch_log_dirs, is_cordoned
 from kctl.model import ClusterState, TopicPartition
 from kctl.name_patterns import not_there
 from kctl.reassign.cluster import PlanCluster, from_export, from_state
@@ -73,9 +73,10 @@ def _cluster(
     usable = {
         node: known
         for node, found in log_dirs.items()
-        if (known := tuple(d.usable_bytes for d in found if d.usable_bytes is not None))
+        if (known := tuple(d.usable_bytes for d in found if d.usable_bytes is not None and not d.cordoned))
     }
-    return from_state(state, size_bytes=sizes, usable_bytes=usable, moving=moving)
+    cordoned = {node for node, found in log_dirs.items() if is_cordoned(found)}
+    return from_state(state, size_bytes=sizes, usable_bytes=usable, moving=moving, cordoned=cordoned)
 
 
 def read_export(path: Path) -> Snapshot:

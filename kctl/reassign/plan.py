@@ -16,7 +16,10 @@ from kctl.reassign.byte_balance import ByteBound, balance_bytes
 from kctl.reassign.cautions import (
     about_leaders,
     about_lower_factor,
+    about_one_replica,
+    about_racks,
     about_stuck,
+    lowered_topics,
     refuse_moving,
     warnings_of,
     without_leader,
@@ -108,7 +111,9 @@ def make_plan(cluster: PlanCluster, goals: Goals, log_dirs: Mapping[int, list[Lo
     hosts = tuple(cluster.ids(roles.hosts))
     warnings += warnings_of(cluster, goals, roles)
     warnings += about_lower_factor(cluster, goals, changes, placed.forced)
+    warnings += about_one_replica(lowered_topics(cluster.topics, cluster.topic_of, changes))
     if plan.moves:
+        warnings += about_racks(cluster, hosts, plan.before, plan.after)
         warnings += about_leaders(plan.after, hosts, goals)
     plan = replace(plan, warnings=warnings, left=placed.left, forced=placed.forced, hosts=hosts)
     return _with_log_dirs(plan, goals, roles, log_dirs or {}, stuck) if goals.log_dirs else plan
@@ -174,10 +179,13 @@ def _with_log_dirs(
         max_bytes=None if goals.max_bytes is None else max(0, goals.max_bytes - plan.bytes),
     )
     unmet = [*plan.unmet, *found.unmet]
+    cordoned = [f"{d.path} of broker {node}" for node, dirs in sorted(log_dirs.items()) for d in dirs if d.cordoned]
+    warnings = [f"cordoned log dirs stay as they are: {', '.join(cordoned[:5])}"] if cordoned else []
     unknown = cluster.ids(node for node in staying if node not in disks)
     if unknown:
         unmet.append(f"the log dirs of brokers {', '.join(map(str, unknown[:5]))} are not known: they stay as they are")
-    return replace(plan, changes=_add_paths(plan, found), unmet=unmet, log_dirs=found)
+    warnings = [*plan.warnings, *warnings]
+    return replace(plan, changes=_add_paths(plan, found), unmet=unmet, warnings=warnings, log_dirs=found)
 
 
 def _add_paths(plan: Plan, found: LogDirPlan) -> list[Change]:

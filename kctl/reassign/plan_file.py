@@ -35,7 +35,7 @@ class PlanFile:
     in one batch; None when the file has none. remove_brokers: those that are to hold nothing in the end, none where
     the plan is for some topics only. complete: does the plan reach its goals (True when it does not tell).
     digest: SHA-256 of the file's bytes, in hex. partition_counts: of each topic when the plan was made; empty when
-    the file does not tell.
+    the file does not tell. warnings, unmet: what the plan said of itself.
     """
 
     reassignments: tuple[Reassignment, ...]
@@ -45,6 +45,8 @@ class PlanFile:
     complete: bool
     digest: str
     partition_counts: Mapping[str, int] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    unmet: tuple[str, ...] = ()
 
 
 def read_plan(path: Path) -> PlanFile:
@@ -72,7 +74,7 @@ def reversed_plan(plan: PlanFile) -> PlanFile:
         replace(r, before=r.after, after=r.before or (), log_dirs=r.log_dirs_before, log_dirs_before=r.log_dirs)
         for r in plan.reassignments
     )
-    return replace(plan, reassignments=back, batches=None, remove_brokers=(), complete=True)
+    return replace(plan, reassignments=back, batches=None, remove_brokers=(), complete=True, warnings=(), unmet=())
 
 
 # --- parsing ----------------------------------------------------------------------------------------------------------
@@ -100,6 +102,7 @@ def plan_of(document: Mapping[str, Any], name: str, digest: str) -> PlanFile:
         problems.append(f"cluster_id is {_shown(cluster_id)}")
     if not isinstance(complete, bool):
         problems.append(f"complete is {_shown(complete)}")
+    warnings, unmet = (_lines(document, key, problems) for key in ("warnings", "unmet"))
     if problems:
         raise bad_file(name, problems)
     return PlanFile(
@@ -110,7 +113,17 @@ def plan_of(document: Mapping[str, Any], name: str, digest: str) -> PlanFile:
         complete=complete,
         digest=digest,
         partition_counts={topic: count for topic, (_, count) in topics.items()},
+        warnings=warnings,
+        unmet=unmet,
     )
+
+
+def _lines(document: Mapping[str, Any], key: str, problems: list[str]) -> tuple[str, ...]:
+    found = document.get(key, [])
+    if not isinstance(found, list) or not all(isinstance(line, str) for line in found):
+        problems.append(f"{key} is no list of texts")
+        return ()
+    return tuple(found)
 
 
 def load_document(data: bytes, name: str) -> dict[str, Any]:

@@ -133,7 +133,7 @@ class _BigCluster:
             ])
             for t in self.state.topics.values()
         ]  # fmt: skip
-        row = Answer(error_code=0, log_dir="/d", topics=topics, total_bytes=9, usable_bytes=5)
+        row = Answer(error_code=0, log_dir="/d", topics=topics, total_bytes=9, usable_bytes=5, is_cordoned=False)
         return Answer(error_code=0, results=[row])
 
 

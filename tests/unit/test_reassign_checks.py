@@ -219,3 +219,34 @@ def test_done_already() -> None:
     assert done_already(MOVE, live(partition(0, (3, 2))))
     assert not done_already(MOVE, live(partition(0, (2, 3))))
     assert not done_already(MOVE, live(partition(0, (3, 2)), moving={T0: Moving((3,), ())}))
+
+
+def cordoned(path: str, node: int) -> LogDir:
+    return replace(log_dir(path, node), cordoned=True)
+
+
+@pytest.mark.parametrize(
+    ("dirs", "move", "reason"),
+    [
+        ({3: [cordoned("/d", 3)]}, MOVE, "broker 3, which is to get a replica, is cordoned in all log dirs"),
+        ({3: [cordoned("/d", 3), log_dir("/e", 3)]}, MOVE, None),
+        ({2: [cordoned("/d", 2)]}, MOVE, None),  # it has its replica already
+        (
+            {3: [cordoned("/d", 3), log_dir("/e", 3)]},
+            replace(MOVE, log_dirs=("/d", None)),
+            "log dir /d of broker 3 is cordoned",
+        ),
+        ({2: [cordoned("/d", 2), log_dir("/e", 2)]}, replace(MOVE, log_dirs=(None, "/d")), None),
+    ],
+)
+def test_cordoned_log_dirs(dirs: dict[int, list[LogDir]], move: Reassignment, reason: str | None) -> None:
+    state = live()
+    state.log_dirs.update(dirs)
+    assert [problem.reason for problem in check(plan(move), state)] == ([] if reason is None else [reason])
+
+
+def test_only_log_dirs_that_receive_something_count_as_free() -> None:
+    state = live()
+    state.log_dirs[3] = [cordoned("/d", 3), log_dir("/e", 3, free=50)]
+    (problem,) = check(plan(), state)
+    assert "100 B come to it, and 50 B are free" in problem.reason

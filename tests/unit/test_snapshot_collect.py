@@ -93,7 +93,7 @@ class FakeCluster:
             name="t",
             partitions=[Answer(partition_index=node - 1, partition_size=64, offset_lag=0, is_future_key=False)],
         )
-        row = Answer(error_code=0, log_dir="/d", total_bytes=100, usable_bytes=40, topics=[topic])
+        row = Answer(error_code=0, log_dir="/d", total_bytes=100, usable_bytes=40, is_cordoned=False, topics=[topic])
         return Answer(error_code=0, results=[row])
 
     def _DescribeConfigs(self, _node: int, request: Any) -> Any:  # noqa: N802

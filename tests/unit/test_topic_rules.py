@@ -115,7 +115,7 @@ def test_sizes_of_one_topic_are_not_those_of_all() -> None:
             asked.extend(requests.values())
             found = Answer(partition_index=0, partition_size=7, offset_lag=0, is_future_key=False)
             log_dir = Answer(
-                error_code=0, log_dir="/d", total_bytes=-1, usable_bytes=-1,
+                error_code=0, log_dir="/d", total_bytes=-1, usable_bytes=-1, is_cordoned=False,
                 topics=[Answer(name="t", partitions=[found])],
             )  # fmt: skip
             return dict.fromkeys(requests, Answer(error_code=0, results=[log_dir]))

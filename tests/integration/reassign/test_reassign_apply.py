@@ -94,6 +94,18 @@ def test_leaders_only(small_arena: Arena) -> None:
     assert arena.leaders(topic) == {0: 2, 1: 3}
 
 
+def test_what_the_plan_warned_of_is_said_before_it_is_asked_for(small_arena: Arena) -> None:
+    arena = small_arena
+    topic = arena.make_topic("orders", [[1]])
+    plan = arena.write_plan({(topic, 0): [2]}, warnings=["one of \x1b[31mthese"], unmet=["a limit"], complete=False)
+    refused = arena.kctl("topic", "reassign", "apply", plan)
+    assert refused.code == 4, str(refused)
+    lines = refused.err.splitlines()
+    for said in ("warning: the plan: one of \\x1b[31mthese", "warning: the plan: a limit"):
+        assert said in lines, str(refused)
+    assert arena.replicas(topic) == {0: (1,)}
+
+
 def test_stopped_looked_at_and_cancelled(small_arena: Arena) -> None:
     """A move that is slow enough to be met in the middle: another apply, status, pause, cancel."""
     arena, kctl = small_arena, small_arena.kctl
