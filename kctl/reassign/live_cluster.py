@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING
 from kctl.cluster_export import replica_sizes, size_of
 from kctl.errors import InvalidFile, KctlError, NotFound, UsageError
 from kctl.input_file import read_input
+from kctl.kafka_json import load_object, shown
 from kctl.log_dirs import LogDir, fetch_log_dirs, is_cordoned
 from kctl.model import ClusterState, TopicPartition
 from kctl.name_patterns import not_there
 from kctl.reassign.cluster import PlanCluster, from_export, from_state
 from kctl.reassign.disks import log_dirs_of_export
+from kctl.topics.names import fault_of
 from kctl.topics.reassignments import ongoing_reassignments
 
 if TYPE_CHECKING:
@@ -135,26 +137,40 @@ def read_topics_file(path: Path) -> list[str]:
     """Names of a file: one on each line, or the JSON that kafka-reassign-partitions takes. Raises UsageError's kind."""
     data, name = read_input(path, max_bytes=MAX_TOPICS_BYTES, hint="write a topic's name on each line")
     try:
-        text = data.decode()
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InvalidFile(f"{name} is no text", hint="write a topic's name on each line") from None
-    if text.lstrip().startswith("{"):
-        found = _names_of_json(text, name)
-    else:
-        found = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+        raise InvalidFile(f"{name} is no UTF-8 text", hint="write a topic's name on each line") from None
+    found = _names_of_json(data, name) if text.lstrip().startswith(("{", "[", '"')) else _names_of_lines(text, name)
     if not found:
         raise UsageError(f"{name} names no topic", hint="write a topic's name on each line")
     return found
 
 
-def _names_of_json(text: str, name: str) -> list[str]:
-    try:
-        rows = json.loads(text)["topics"]
-        found = [row["topic"] for row in rows]
-    except (ValueError, RecursionError, KeyError, TypeError):
-        found = [None]
-    if not all(isinstance(each, str) for each in found):
-        raise InvalidFile(
-            f"{name} is no list of topics", hint='its form is {"version": 1, "topics": [{"topic": "orders"}]}'
-        )
+def _names_of_lines(text: str, name: str) -> list[str]:
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        topic = line.strip()
+        if not topic or topic.startswith("#"):
+            continue
+        fault = fault_of(topic)
+        if fault:
+            raise InvalidFile(f"{name}:{number}: {shown(topic)} is not a topic name: {fault}")
+        found.append(topic)
+    return found
+
+
+def _names_of_json(data: bytes, name: str) -> list[str]:
+    hint = 'its form is {"version": 1, "topics": [{"topic": "orders"}]}'
+    rows = load_object(data, name, keys=("version", "topics", "topic"), hint=hint).get("topics")
+    if not isinstance(rows, list):
+        raise InvalidFile(f'{name} has no list "topics"', hint=hint)
+    found = []
+    for number, row in enumerate(rows):
+        topic = row.get("topic") if isinstance(row, dict) else None
+        fault = fault_of(topic) if isinstance(topic, str) else "it is no text"
+        if fault:
+            where = f"topics[{number}]"
+            what = f"topic {shown(topic)}: {fault}" if isinstance(row, dict) else f"it is no object: {shown(row)}"
+            raise InvalidFile(f"{name}: {where}: {what}", hint=hint)
+        found.append(str(topic))
     return found

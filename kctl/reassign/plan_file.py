@@ -8,7 +8,6 @@ outside: nothing in it is believed before it was looked at, and everything that 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 from kctl.errors import InvalidFile
 from kctl.input_file import read_input
+from kctl.kafka_json import load_object, shown
 from kctl.reassign.assignment import Reassignment
 from kctl.text import printable
 from kctl.topics.names import fault_of
@@ -99,10 +99,9 @@ def plan_of(document: Mapping[str, Any], name: str, digest: str) -> PlanFile:
     removed = _removed(goals, problems)
     cluster_id, complete = document.get("cluster_id"), document.get("complete", True)
     if not (cluster_id is None or isinstance(cluster_id, str)):
-        problems.append(f"cluster_id is {_shown(cluster_id)}")
+        problems.append(f"cluster_id is {shown(cluster_id)}")
     if not isinstance(complete, bool):
-        problems.append(f"complete is {_shown(complete)}")
-    warnings, unmet = (_lines(document, key, problems) for key in ("warnings", "unmet"))
+        problems.append(f"complete is {shown(complete)}")
     if problems:
         raise bad_file(name, problems)
     return PlanFile(
@@ -113,35 +112,22 @@ def plan_of(document: Mapping[str, Any], name: str, digest: str) -> PlanFile:
         complete=complete,
         digest=digest,
         partition_counts={topic: count for topic, (_, count) in topics.items()},
-        warnings=warnings,
-        unmet=unmet,
+        warnings=_lines(document.get("warnings")),
+        unmet=_lines(document.get("unmet")),
     )
 
 
-def _lines(document: Mapping[str, Any], key: str, problems: list[str]) -> tuple[str, ...]:
-    found = document.get(key, [])
-    if not isinstance(found, list) or not all(isinstance(line, str) for line in found):
-        problems.append(f"{key} is no list of texts")
-        return ()
-    return tuple(found)
+def _lines(found: object) -> tuple[str, ...]:
+    """What a plan says of itself; files of other tools may have anything under that key."""
+    return tuple(line for line in found if isinstance(line, str)) if isinstance(found, list) else ()
 
 
 def load_document(data: bytes, name: str) -> dict[str, Any]:
     """The JSON object of a plan file, of version 1 and with `partitions`. Raises InvalidFile."""
-    try:
-        document = json.loads(data, object_pairs_hook=_object)
-    except RecursionError:
-        raise InvalidFile(f"{name} is no plan: its JSON is nested too deep") from None
-    except ValueError as exc:
-        hint = _HOW_TO_GET_ONE
-        if data.lstrip().startswith(b"Current partition replica assignment"):
-            hint = "keep only the JSON under «Proposed partition reassignment configuration»"
-        raise InvalidFile(f"{name} cannot be read as JSON: {printable(str(exc))[:200]}", hint=hint) from None
-    if not isinstance(document, dict):
-        raise InvalidFile(f"{name} is no plan: it holds no JSON object", hint=_HOW_TO_GET_ONE)
-    version = document.get("version", 1)
-    if type(version) is not int or version != 1:
-        raise InvalidFile(f"{name} is a plan of version {_shown(version)}; kctl knows version 1")
+    hint = _HOW_TO_GET_ONE
+    if data.lstrip().startswith(b"Current partition replica assignment"):
+        hint = "keep only the JSON under «Proposed partition reassignment configuration»"
+    document = load_object(data, name, keys=None, hint=hint)
     if "partitions" not in document:
         hint = _HOW_TO_GET_ONE
         if isinstance(document.get("brokers"), list):
@@ -155,15 +141,6 @@ def load_document(data: bytes, name: str) -> dict[str, Any]:
     return document
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A key that is there twice would be read in one way here and in another there."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"the key {next(k for k in keys if keys.count(k) > 1)!r} is there twice in one object")
-    return found
-
-
 def bad_file(name: str, problems: Sequence[str]) -> InvalidFile:
     """The error that names what is wrong in a plan file."""
     more = f"; and {len(problems) - _SHOWN:,} more" if len(problems) > _SHOWN else ""
@@ -173,11 +150,6 @@ def bad_file(name: str, problems: Sequence[str]) -> InvalidFile:
         hint="nothing was changed; -o json lists every problem" if more else "nothing was changed; mend the file",
         details={"problems": list(problems)},
     )
-
-
-def _shown(value: object) -> str:
-    text = printable(json.dumps(value, ensure_ascii=False))
-    return text if len(text) <= 60 else text[:57] + "…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,23 +178,23 @@ class _Entries:
 
     def _add(self, number: int, row: object) -> None:
         if not isinstance(row, dict):
-            self.problems.append(f"{self.where}entry {number} is no object: {_shown(row)}")
+            self.problems.append(f"{self.where}entry {number} is no object: {shown(row)}")
             return
         topic: Any = row.get("topic")
         partition: Any = row.get("partition")
         fault = self._name_fault(topic)
         if fault:
-            self.problems.append(f"{self.where}entry {number}: topic {_shown(topic)}: {fault}")
+            self.problems.append(f"{self.where}entry {number}: topic {shown(topic)}: {fault}")
             return
         if not _is_id(partition):
-            self.problems.append(f"{self.where}entry {number}: partition of {topic} is {_shown(partition)}")
+            self.problems.append(f"{self.where}entry {number}: partition of {topic} is {shown(partition)}")
             return
         name = f"{self.where}{topic}-{partition}"
         replicas: Any = row.get("replicas")
         size = row.get("size_bytes")
-        wrong = _replicas_fault(replicas) or self._log_dirs_fault(row.get("log_dirs"), replicas)
+        wrong = _replicas_fault(replicas) or self._log_dirs_fault(row, replicas)
         if not wrong and not (size is None or (type(size) is int and size >= 0)):
-            wrong = f"size_bytes is {_shown(size)}"
+            wrong = f"size_bytes is {shown(size)}"
         if (topic, partition) in self.places:
             wrong = "it is there twice"
         if wrong:
@@ -240,9 +212,10 @@ class _Entries:
             self._faults[topic] = fault_of(topic)
         return self._faults[topic]
 
-    def _log_dirs_fault(self, dirs: object, replicas: Any) -> str | None:
-        if dirs is None:
+    def _log_dirs_fault(self, row: Mapping[str, Any], replicas: Any) -> str | None:
+        if "log_dirs" not in row:
             return None
+        dirs = row["log_dirs"]
         if not isinstance(dirs, list):
             return "log_dirs is no list"
         if len(dirs) != len(replicas):
@@ -264,15 +237,15 @@ def _replicas_fault(replicas: object) -> str | None:
         return "its replicas are empty"
     for node in replicas:
         if not _is_id(node):
-            return f"{_shown(node)} is no broker id"
+            return f"{shown(node)} is no broker id"
     if len(set(replicas)) < len(replicas):
-        return f"two replicas on one broker: {_shown(replicas)}"
+        return f"two replicas on one broker: {shown(replicas)}"
     return None
 
 
 def _path_fault(path: object) -> str | None:
     if not isinstance(path, str) or not path.startswith("/") or "\0" in path or len(path) > _MAX_PATH:
-        return f"log dir {_shown(path)} is neither an absolute path nor «any»"
+        return f"log dir {shown(path)} is neither an absolute path nor «any»"
     return None
 
 
@@ -303,7 +276,7 @@ def _topics(found: object, problems: list[str]) -> dict[str, tuple[str | None, i
     for name, row in found.items():
         topic_id, count = (row.get("topic_id"), row.get("partitions")) if isinstance(row, dict) else (0, 0)
         if not (topic_id is None or isinstance(topic_id, str)) or type(count) is not int or count < 0:
-            problems.append(f"topics: {printable(name)[:60]}: {_shown(row)}")
+            problems.append(f"topics: {printable(name)[:60]}: {shown(row)}")
             continue
         topics[name] = (topic_id, count)
     return topics
@@ -319,7 +292,7 @@ def _batches(found: object, entries: int, problems: list[str]) -> tuple[tuple[in
     for number, batch in enumerate(found):
         for position in batch:
             if type(position) is not int or not 0 <= position < entries:
-                problems.append(f"batch {number}: there is no entry {_shown(position)}")
+                problems.append(f"batch {number}: there is no entry {shown(position)}")
             elif position in seen:
                 problems.append(f"batch {number}: entry {position} is there twice")
             else:
@@ -335,7 +308,7 @@ def _removed(goals: object, problems: list[str]) -> tuple[int, ...]:
     if goals is not None and not isinstance(goals, dict):
         problems.append("goals is no object")
     if not isinstance(found, list) or not all(map(_is_id, found)):
-        problems.append(f"goals: remove_broker is {_shown(found)}")
+        problems.append(f"goals: remove_broker is {shown(found)}")
         return ()
     chosen = isinstance(goals, dict) and any(goals.get(key) for key in ("topic", "topic_regex", "topics_file"))
     return () if chosen else tuple(found)
