@@ -172,11 +172,22 @@ def run(argv: Sequence[str], invocation: Invocation) -> int:
         return int(ExitCode.USAGE)
     except ClickException as exc:
         ctx = getattr(exc, "ctx", None)
-        hint = f"{ctx.get_usage()}\nsee {ctx.command_path} --help" if ctx else None
+        hint = f"{ctx.get_usage()}\nsee {ctx.command_path} --help{_about_dashes(exc, argv)}" if ctx else None
         raise UsageError(exc.format_message(), hint=hint) from exc
     if code == ExitCode.INTERRUPTED:  # Typer turns Ctrl-C in a command into this
         return _interrupted()
     return code if isinstance(code, int) else int(ExitCode.OK)
+
+
+def _about_dashes(exc: Any, argv: Sequence[str]) -> str:
+    """How a name is written that begins with a dash, where an option is not known and the command takes names."""
+    option = getattr(exc, "option_name", None)
+    if not option or getattr(exc, "possibilities", None):
+        return ""
+    if not any(each.param_type_name == "argument" for each in exc.ctx.command.params):
+        return ""
+    word = next((each for each in argv if each.startswith(option)), option)
+    return f"\nif {word} is a name, it stands behind all options and --: {exc.ctx.command_path} … -- {word}"
 
 
 def _asking_for_help(argv: Sequence[str]) -> list[str]:

@@ -46,6 +46,7 @@ _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _BARE = re.compile(r'[^\s",]+')
 _PLAIN = re.compile(rf'[^\s",\\{UNSAFE}]+')
 MAX_CHARACTERS = 10_000
+_IN_QUOTES = 'a name with commas or blanks stands in double quotes, all of it: "User:CN=alice,O=acme"'
 
 
 @dataclass(frozen=True)
@@ -118,8 +119,14 @@ def quoted_name(text: str) -> str:
 def expressions(words: Sequence[str]) -> list[str]:
     """Arguments of a command line as expressions: each is one, unless the words of one are given apart."""
     if len(words) > 1 and words[0].lower() in {"allow", "deny"}:
-        return [" ".join(words)]
+        return [" ".join(_requoted(word, principal=place == 1) for place, word in enumerate(words))]
     return list(words)
+
+
+def _requoted(word: str, *, principal: bool) -> str:
+    """A word that a shell has freed from its quotes, with them; commas stand between operations too."""
+    needs = any(char.isspace() for char in word) or (principal and "," in word)
+    return json.dumps(word, ensure_ascii=False) if needs and '"' not in word else word
 
 
 def parse_acls(text: str, *, strict: bool = True) -> list[Acl]:
@@ -251,6 +258,8 @@ class _Reader:
             match = _BARE.match(self.text, at)
             assert match
             word = match[0]
+            if self.text[match.end() : match.end() + 1] == '"':
+                self.fail(match.end(), "a quote within a word", _IN_QUOTES)
             star = word.endswith("*") and word != WILDCARD
             return _Token(word[:-1] if star else word, star, quoted=False, at=at), match.end()
         match = _QUOTED.match(self.text, at)
@@ -280,7 +289,7 @@ class _Reader:
         if self._next >= len(self.tokens):
             self.fail(len(self.text), f"{wanted} is missing")
         if self._next in self._commas:
-            self.fail(self.tokens[self._next].at, f"{wanted} is wanted here, and no comma before it")
+            self.fail(self.tokens[self._next].at, f"{wanted} is wanted here, and no comma before it", _IN_QUOTES)
         self._next += 1
         return self.tokens[self._next - 1]
 
@@ -299,8 +308,10 @@ class _Reader:
     def known(self, token: _Token, wanted: str, known: dict[str, str]) -> str:
         word = token.word.lower().replace("_", "-")
         if token.quoted or word not in known:
-            near = did_you_mean(word, known)
-            self.fail(token.at, f"{wanted} is wanted, not {token.word!r}", near or f"one of {', '.join(known)}")
+            advice = did_you_mean(word, known) or f"one of {', '.join(known)}"
+            if self._next > 1:  # what was read before may have been the beginning of a name
+                advice += f"\n{_IN_QUOTES}"
+            self.fail(token.at, f"{wanted} is wanted, not {token.word!r}", advice)
         return known[word]
 
     def keyword(self, word: str) -> bool:
@@ -315,7 +326,7 @@ class _Reader:
     def end(self) -> None:
         if self._next < len(self.tokens):
             token = self.tokens[self._next]
-            self.fail(token.at, f"the end, or «from HOST», is wanted, not {token.word!r}")
+            self.fail(token.at, f"the end, or «from HOST», is wanted, not {token.word!r}", _IN_QUOTES)
         if self._next in self._commas:
             self.fail(len(self.text), "nothing follows the comma")
 

@@ -12,6 +12,7 @@ from kctl.topics.alter import AlteredTopic, TopicChange, alter_topics, plan_alte
 from kctl.topics.configs import fetch_topic_configs
 from kctl.topics.create import CreatedTopic, create_topics, plan_create
 from kctl.topics.describe import hidden
+from kctl.topics.names import unified
 from kctl.topics.new_topic import NewTopic
 from kctl.topics.own_configs import set_on_topic
 from kctl.topics.spec import TopicSpec
@@ -78,9 +79,25 @@ def plan_apply(client: ClusterClient, specs: Sequence[TopicSpec], state: Cluster
         for spec in specs
         if spec.name not in state.topics
     ]
+    _check_collisions(specs, state)
     created = plan_create(client, new) if new else []
     altered = plan_alter(client, state, changes) if changes else []
     return ApplyPlan(tuple(specs), new, created, changes, altered)
+
+
+def _check_collisions(specs: Sequence[TopicSpec], state: ClusterState) -> None:
+    """Raise Refused for a topic that would have to be created beside one whose name differs only in '.' and '_'. Two
+    that are both there already, from before brokers looked at this, are none of the file's business."""
+    by_metric: dict[str, list[str]] = {}
+    for name in dict.fromkeys((*state.topics, *(spec.name for spec in specs))):
+        by_metric.setdefault(unified(name), []).append(name)
+    for spec in specs:
+        others = [name for name in by_metric[unified(spec.name)] if name != spec.name]
+        if others and spec.name not in state.topics:
+            raise Refused(
+                f"{spec.where}: topic {spec.name} cannot be created beside {', '.join(others)}",
+                hint="nothing was changed; metrics do not tell '.' and '_' apart, so brokers refuse such a pair",
+            )
 
 
 def _check_factor(spec: TopicSpec, topic: TopicState) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 from kctl.errors import InvalidFile
 from kctl.input_file import read_input
 from kctl.strict_yaml import YamlList, YamlMap, load
-from kctl.topics.names import collisions, fault_of
+from kctl.topics.names import fault_of
 from kctl.topics.partition_numbers import MOST
 
 MAX_BYTES = 8 << 20
@@ -64,11 +64,6 @@ def _check_names(specs: Sequence[TopicSpec]) -> None:
         if spec.name in seen:
             raise InvalidFile(f"{spec.where}: topic {spec.name} is there twice; first at {seen[spec.name].where}")
         seen[spec.name] = spec
-    by_metric: dict[str, str] = {}
-    for spec in specs:
-        other = by_metric.setdefault(spec.name.replace(".", "_"), spec.name)
-        if collisions(spec.name, [other]):
-            raise InvalidFile(f"{spec.where}: {spec.name} collides with {other}: metrics do not tell '.' and '_' apart")
 
 
 def _spec(entry: Any, where: str) -> TopicSpec:

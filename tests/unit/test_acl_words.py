@@ -200,3 +200,42 @@ def test_filters() -> None:
     ):  # fmt: skip
         with pytest.raises(UsageError):
             parse_filter(**{**none, **wrong})
+
+
+QUOTES = "stands in double quotes, all of it"
+
+
+@pytest.mark.parametrize(
+    ("text", "advised"),
+    [
+        ("allow User:CN=a,O=b read topic x", True),
+        ("allow CN=a, O=b read topic x", True),
+        ('allow User:"CN=a,O=b" read topic x', True),
+        ("allow Bob Smith read topic x", True),
+        ("allow bob read group my group", True),
+        ("allow bob read group a,b", True),
+        ("permit bob read topic x", False),
+        ("allow bob", False),
+    ],
+)
+def test_names_that_need_quotes(text: str, advised: bool) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_acls(text)
+    assert (QUOTES in (caught.value.hint or "")) is advised
+
+
+@pytest.mark.parametrize(
+    ("words", "principal", "name"),
+    [
+        (["allow", "User:CN=a,O=b", "read", "topic", "x"], "User:CN=a,O=b", "x"),
+        (["allow", "CN=a, O=b", "read,write", "topic", "x"], "User:CN=a, O=b", "x"),
+        (["allow", "Bob Smith", "read", "group", "my group"], "User:Bob Smith", "my group"),
+        (["allow", '"Bob Smith"', "read", "group", "g"], "User:Bob Smith", "g"),
+        (["allow", "bob", "read,", "write", "topic", "x"], "User:bob", "x"),
+        (['allow "CN=a,O=b" read topic x'], "User:CN=a,O=b", "x"),
+    ],
+)
+def test_words_that_a_shell_has_freed_from_their_quotes(words: list[str], principal: str, name: str) -> None:
+    (text,) = expressions(words)
+    acls = parse_acls(text)
+    assert {(acl.principal, acl.resource_name) for acl in acls} == {(principal, name)}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from kctl.errors import InvalidFile
-from kctl.topics.apply import change_of
+from kctl.errors import InvalidFile, Refused
+from kctl.model import ClusterState, TopicState
+from kctl.topics.apply import _check_collisions, change_of
 from kctl.topics.configs import ConfigEntry, ConfigSource
 from kctl.topics.own_configs import set_on_topic
 from kctl.topics.spec import TopicSpec, parse_specs
@@ -53,7 +56,6 @@ topics:
         ("topics:\n- name: 12", "12 is not a topic name: it is no text"),
         ("topics:\n- name: a b", "t.yaml:2:3: 'a b' is not a topic name: only ASCII"),
         ("topics:\n- name: a\n- name: b\n- name: a", "t.yaml:4:3: topic a is there twice; first at t.yaml:2:3"),
-        ("topics:\n- name: a.b\n- name: a_b", "t.yaml:3:3: a_b collides with a.b"),
         ("topics:\n- name: a\n  name: b", "t.yaml:3:3: 'name' is there twice"),
         ("topics:\n- name: a\n  partitions: 0", "t.yaml:3:3: partitions is 0, not a number from 1 to 100000"),
         ("topics:\n- name: a\n  partitions: 200000000", "not a number from 1 to 100000"),
@@ -99,3 +101,33 @@ def test_throttles_of_a_move_and_inherited_values_are_not_set_on_the_topic() -> 
         ConfigEntry("min.insync.replicas", "2", ConfigSource.STATIC_BROKER),
     ]
     assert set_on_topic(entries) == {"retention.ms": "1"}
+
+
+@pytest.mark.parametrize(
+    ("there", "names", "refused"),
+    [
+        ((), ("shop.orders", "shop_orders"), "t.yaml:2:3: topic shop.orders cannot be created beside shop_orders"),
+        (
+            ("shop.orders",),
+            ("shop.orders", "shop_orders"),
+            "t.yaml:3:3: topic shop_orders cannot be created beside shop",
+        ),
+        (("shop_orders",), ("shop.orders", "shop_orders"), "t.yaml:2:3: topic shop.orders cannot be created"),
+        (("shop_orders",), ("shop.orders",), "t.yaml:2:3: topic shop.orders cannot be created beside shop_orders"),
+        (("a_b.c", "a.b_c"), ("a.b.c",), "beside a_b.c, a.b_c"),
+        (("shop.orders", "shop_orders"), ("shop.orders", "shop_orders"), None),
+        (("shop.orders", "shop_orders"), ("shop.orders",), None),
+        (("shop.orders", "shop_orders"), ("shop.orders", "shop_orders", "shop"), None),
+        ((), ("shop.orders", "shoporders"), None),
+    ],
+)
+def test_names_that_metrics_do_not_tell_apart(
+    there: tuple[str, ...], names: tuple[str, ...], refused: str | None
+) -> None:
+    specs = parse_specs(("topics:\n" + "".join(f"- name: {name}\n" for name in names)).encode(), "t.yaml")
+    state = ClusterState("id", 1, {}, {name: TopicState(name, False, None, ()) for name in there})
+    if refused is None:
+        _check_collisions(specs, state)
+        return
+    with pytest.raises(Refused, match=re.escape(refused)):
+        _check_collisions(specs, state)
