@@ -11,7 +11,7 @@ from kctl.commands.app import main
     ("argv", "advised"),
     [
         (["topic", "create", "-dash", "--partitions", "1"], "-- -dash"),
-        (["topic", "describe", "--dash"], "-- --dash"),
+        (["topic", "describe", "--0rders.x"], "-- --0rders.x"),
         (["topic", "delete", "-1"], "-- -1"),
         (["lag", "-group"], "-- -group"),
         (["group", "describe", "-group"], "-- -group"),
