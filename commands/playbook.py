@@ -35,12 +35,13 @@ def list_(
     """
     from kctl.playbook.load import examine
     from kctl.playbook.overview import listed
+    from kctl.playbook.problems import errors_of
     from kctl.playbook.shipped import in_folder, shipped
 
     rows = []
     for found in shipped() if folder is None else in_folder(folder):
         playbook, problems = examine(found)
-        rows.append(listed(found, playbook, len(problems)))
+        rows.append(listed(found, playbook, len(errors_of(problems))))
     columns = [
         Column("name", "PLAYBOOK", name=True),
         Column("changes"),

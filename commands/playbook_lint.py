@@ -25,14 +25,15 @@ def lint(
     ctx: typer.Context,
     names: Annotated[list[str], typer.Argument(metavar="PLAYBOOK…", help="Files, folders, or names of shipped ones.")],
 ) -> None:
-    """Check playbooks: everything that is wrong, where, and what was probably meant. Exits 2 when something is.
+    """Check playbooks: everything that is wrong, where, and what was probably meant. Exits 2 when there are errors, and
+    0 with warnings alone, with which a playbook runs.
 
     Nothing is contacted. The places are FILE:LINE:COLUMN, which editors and CI systems turn into links.
 
     Example: kctl playbook lint topic-audit
     """
     from kctl.playbook.load import examine
-    from kctl.playbook.problems import told
+    from kctl.playbook.problems import errors_of, told
     from kctl.playbook.shipped import find_all
 
     inv = invocation(ctx)
@@ -46,8 +47,11 @@ def lint(
     else:
         inv.emit([told(problem) for problem in found], [])
     files = counted(len(playbooks), "playbook")
-    output.note(f"{files}: {counted(len(found), 'problem') if found else 'nothing is wrong'}")
-    if found:
+    errors = errors_of(found)
+    said = [counted(len(errors), "problem")] if errors else []
+    said += [counted(len(found) - len(errors), "warning")] if len(found) > len(errors) else []
+    output.note(f"{files}: {', '.join(said) or 'nothing is wrong'}")
+    if errors:
         raise typer.Exit(int(ExitCode.USAGE))
 
 
@@ -78,7 +82,8 @@ class _Lines:
 
 def _show(problem: Problem, lines: _Lines) -> None:
     """The place and the problem, the line with a mark below the word, and what was meant."""
-    output.write_line(printable(f"{problem.position}: {problem.message}"))
+    word_of = "warning: " if problem.warning else ""
+    output.write_line(printable(f"{problem.position}: {word_of}{problem.message}"))
     line = lines.of(problem)
     if line is not None and problem.column <= len(line) + 1:
         lead = line[: problem.column - 1]

@@ -40,21 +40,29 @@ def type_of(kind: Kind, name: str) -> str | None:
     return None if known is None else known.type
 
 
+def type_fault(kind: Kind, name: str, value: str) -> tuple[str, str | None] | None:
+    """Why a text is no value of a config's type, and a hint; None when it may be one, or the config is not known here.
+
+    What every broker says that has the config.
+    """
+    type_ = type_of(kind, name)
+    fault = None if type_ is None else fault_of(type_, value)
+    if type_ is None or fault is None:
+        return None
+    if type_ == "password":
+        return f"{name} {fault}", None
+    return f"{name} {fault}, not {value.strip()!r}", meant_by(type_, name, value)
+
+
 def fault_in(kind: Kind, name: str, value: str) -> tuple[str, str | None] | None:
-    """Why no broker takes a value, and a hint; None when one may, or the config is not known here."""
+    """Why no broker up to Kafka 4.4 takes a value, and a hint; None when one may, or the config is not known here."""
     from kctl.deploy.broker_settings import problem_of
 
-    type_ = type_of(kind, name)
-    if type_ is None:
-        return None
-    fault = fault_of(type_, value)
-    if fault is None and kind == "topic":
-        problem = problem_of(_of_topics()[name], value)
-        fault = None if problem is None else f"must be {problem}"
-    if fault is None:
-        return None
-    shown = "" if type_ == "password" else f", not {value!r}"
-    return f"{name} {fault}{shown}", meant_by(type_, name, value)
+    fault = type_fault(kind, name, value)
+    if fault is not None or kind != "topic" or name not in _of_topics():
+        return fault
+    problem = problem_of(_of_topics()[name], value)
+    return None if problem is None else (f"{name} must be {problem}, not {value.strip()!r}", None)
 
 
 def meant_by(type_: str, name: str, value: str) -> str | None:

@@ -9,11 +9,10 @@ from typing import Any
 
 from kctl.errors import Refused, UsageError
 from kctl.playbook.frames import Frame
-from kctl.playbook.load import examine_text
+from kctl.playbook.load import examine_text, without_errors
 from kctl.playbook.model import MAX_INCLUDE_DEPTH
 from kctl.playbook.outside import Outside
 from kctl.playbook.parameters import included
-from kctl.playbook.problems import as_error
 from kctl.playbook.report import StepReport
 from kctl.playbook.run_journal import RunJournal
 from kctl.playbook.shipped import find, text_of
@@ -49,9 +48,8 @@ def inner_frame(
         raise Refused(f"{entry['file']} includes itself", hint="a playbook is no loop; use `loop`")
     if frame.depth > MAX_INCLUDE_DEPTH:
         raise Refused(f"includes are nested more than {MAX_INCLUDE_DEPTH} deep")
-    playbook, problems = examine_text(entry["text"], source=source, file=entry["file"], known=outside.known)
-    if playbook is None or problems:
-        raise as_error(problems, entry["file"])
+    found, problems = examine_text(entry["text"], source=source, file=entry["file"], known=outside.known)
+    playbook = without_errors(found, problems, entry["file"])
     given = arguments.get("parameters") or {}
     if not isinstance(given, Mapping):
         raise UsageError("the parameters of an include are a mapping", hint="parameters: {name: value}")

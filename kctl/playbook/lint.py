@@ -7,6 +7,7 @@ from typing import Any
 
 from kctl.errors import KctlError
 from kctl.playbook.expressions import is_expression
+from kctl.playbook.lint_configs import check_configs
 from kctl.playbook.lint_include import Included
 from kctl.playbook.lint_names import Scope, sites_of
 from kctl.playbook.lint_operation import check_arguments
@@ -70,6 +71,7 @@ class _Linter:
         _keys_without_expressions(self.problems, step.arguments)
         if step.is_operation:
             check_arguments(self.problems, step, self._known)
+            check_configs(self.problems, step)
         else:
             check_own_arguments(self.problems, step)
         if step.kind == "wait":

@@ -167,7 +167,8 @@ class Scope:
                 )  # fmt: skip
 
     def unused(self) -> None:
-        """Parameters, registers and variables that nothing asks for; not told while a step could not be read."""
+        """Parameters that nothing asks for, and as warnings registers and variables; not told while a step could not be
+        read."""
         if self._playbook.unread is not None:
             return
         for parameter in self._playbook.parameters:
@@ -179,7 +180,7 @@ class Scope:
         for name, (_, holder, key) in self._variables.items():
             if name not in self._used:
                 tell = self._problems.value if key == "register" else self._problems.key
-                tell(holder, key, f"nothing uses {name}", "leave it out, or look at it in a later step")
+                tell(holder, key, f"nothing uses {name}", "leave it out, or look at it in a later step", warning=True)
 
 
 def expressions_of(site: Site) -> list[tuple[Expression, int]]:

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from kctl.errors import KctlError
 from kctl.playbook.lint import lint
 from kctl.playbook.model import Playbook, Problem
 from kctl.playbook.operations import Operations
-from kctl.playbook.problems import as_error, in_order
+from kctl.playbook.problems import as_error, errors_of, in_order
 from kctl.playbook.read import read_all
 from kctl.playbook.shipped import Found, find, text_of
 
 
 def load_playbook(name: str, *, beside: Path | None = None, known: Operations | None = None) -> Playbook:
-    """The playbook of that name or path, without any problem. Raises NotFound, InvalidFile with all problems."""
+    """The playbook of that name or path, without errors. Raises NotFound, InvalidFile with all errors."""
     found = find(name, beside=beside)
     playbook, problems = examine(found, known=known)
-    if playbook is None or problems:
-        raise as_error(problems, found.file)
+    return without_errors(playbook, problems, found.file)
+
+
+def without_errors(playbook: Playbook | None, problems: Sequence[Problem], file: str) -> Playbook:
+    """The playbook that was examined. Raises InvalidFile with all errors when it has any; warnings are passed over."""
+    errors = errors_of(problems)
+    if playbook is None or errors:
+        raise as_error(errors, file)
     return playbook
 
 

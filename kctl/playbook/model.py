@@ -42,13 +42,14 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong, where, and what was probably meant."""
+    """What is wrong, where, and what was probably meant. warning: it runs all the same."""
 
     file: str
     line: int
     column: int
     message: str
     hint: str | None = None
+    warning: bool = False
 
     @property
     def position(self) -> Position:

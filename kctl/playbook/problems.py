@@ -27,21 +27,24 @@ class Problems:
         """Whether there are so many that no more are looked for."""
         return len(self.found) >= MAX_PROBLEMS
 
-    def at(self, line: int, column: int, message: str, hint: str | None = None) -> None:
+    def at(self, line: int, column: int, message: str, hint: str | None = None, *, warning: bool = False) -> None:
         """Add one. The same place is told the same thing once."""
-        problem = Problem(self.file, line, column, message, hint)
+        problem = Problem(self.file, line, column, message, hint, warning)
         if not self.full and problem not in self.found:
             self.found.append(problem)
 
-    def key(self, mapping: Any, key: object, message: str, hint: str | None = None) -> None:
+    def key(self, mapping: Any, key: object, message: str, hint: str | None = None, *, warning: bool = False) -> None:
         """Add one where a key stands; where its mapping begins when there is no such key."""
         place = mapping.keys_at.get(key, mapping.place) if isinstance(mapping, YamlMap) else None
-        self.at(place.line if place else 1, place.column if place else 1, message, hint)
+        self.at(place.line if place else 1, place.column if place else 1, message, hint, warning=warning)
 
-    def value(self, holder: Any, key: Any, message: str, hint: str | None = None, offset: int | None = None) -> None:
+    def value(
+        self, holder: Any, key: Any, message: str, hint: str | None = None, offset: int | None = None, *,
+        warning: bool = False,
+    ) -> None:  # fmt: skip
         """Add one where a key's or an item's value stands; offset: of the character in its text that is meant."""
         if not isinstance(holder, (YamlMap, YamlList)):
-            self.at(1, 1, message, hint)
+            self.at(1, 1, message, hint, warning=warning)
             return
         try:
             place = holder.values_at[key]
@@ -51,7 +54,7 @@ class Problems:
         line, column = place.line, place.column
         if isinstance(text, str) and offset is not None:
             line, column = place.at(text, offset)
-        self.at(line, column, message, hint)
+        self.at(line, column, message, hint, warning=warning)
 
     def unknown_keys(self, mapping: YamlMap, known: Iterable[str], what: str) -> None:
         """Add one for each key that is not known."""
@@ -85,7 +88,13 @@ def told(problem: Problem) -> dict[str, Any]:
         "column": problem.column,
         "message": problem.message,
         "hint": problem.hint,
+        "severity": "warning" if problem.warning else "error",
     }
+
+
+def errors_of(problems: Iterable[Problem]) -> list[Problem]:
+    """Those with which a playbook does not run."""
+    return [each for each in problems if not each.warning]
 
 
 def as_error(problems: Sequence[Problem], file: str) -> InvalidFile:

@@ -10,10 +10,9 @@ from typing import Any
 from kctl import journal
 from kctl.errors import ExitCode, KctlError, NotFound, Refused, UsageError
 from kctl.playbook import run_journal
-from kctl.playbook.load import examine_text
+from kctl.playbook.load import examine_text, without_errors
 from kctl.playbook.model import Playbook
 from kctl.playbook.operations import Operations
-from kctl.playbook.problems import as_error
 from kctl.playbook.run_journal import RunState, without_items
 from kctl.suggestions import did_you_mean
 
@@ -124,9 +123,7 @@ def playbook_of(state: RunState, known: Operations | None = None) -> Playbook:
     header = state.header
     source = None if header["source"] is None else Path(header["source"])
     playbook, problems = examine_text(header["text"], source=source, file=header["file"], known=known)
-    if playbook is None or problems:
-        raise as_error(problems, header["file"])
-    return playbook
+    return without_errors(playbook, problems, header["file"])
 
 
 def check_names(state: RunState, playbook: Playbook, given: Sequence[str]) -> None:

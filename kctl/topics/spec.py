@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kctl.configs.known_types import type_fault
 from kctl.errors import InvalidFile
 from kctl.input_file import read_input
 from kctl.strict_yaml import YamlList, YamlMap, load
@@ -123,4 +124,8 @@ def _config_value(configs: YamlMap, key: str) -> str:
                 hint="leave a config out to have its default; write '' for the empty text",
             )
         texts.append(str(each).lower() if isinstance(each, bool) else str(each))
-    return ",".join(texts)
+    text = ",".join(texts)
+    fault = type_fault("topic", key, text)
+    if fault is not None:
+        raise InvalidFile(f"{configs.where(key)}: {fault[0]}", hint=fault[1])
+    return text

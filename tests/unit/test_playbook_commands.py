@@ -76,11 +76,24 @@ def test_lint_for_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     rows = json.loads(capsys.readouterr().out)
     assert rows[0] == {
         "file": "bad.yaml", "line": 6, "column": 5, "message": "topic.create has no partitons",
-        "hint": "did you mean partitions?",
+        "hint": "did you mean partitions?", "severity": "error",
     }  # fmt: skip
     assert len(rows) == 2
     assert app.main(["playbook", "lint", "fine.yaml", "topic-audit", "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == []
+
+
+def test_lint_with_warnings_alone(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "loose.yaml").write_text("playbook: 1\nname: loose\nsteps:\n- topic.list: {}\n  register: rows\n")
+    assert app.main(["playbook", "lint", "loose.yaml"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.startswith("loose.yaml:5:13: warning: nothing uses rows\n")
+    assert shown.err == "1 playbook: 1 warning\n"
+    assert app.main(["playbook", "lint", "loose.yaml", "-o", "json"]) == 0
+    assert [row["severity"] for row in json.loads(capsys.readouterr().out)] == ["warning"]
+    assert app.main(["playbook", "lint", "loose.yaml", "bad.yaml"]) == 2
+    assert capsys.readouterr().err == "2 playbooks: 2 problems, 1 warning\n"
+    assert app.main(["playbook", "show", "loose.yaml"]) == 0, "it can be run"
 
 
 def test_lint_of_what_is_fine(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kctl.errors import InvalidFile, NotFound
-from kctl.playbook.load import examine, examine_text, load_playbook
+from kctl.playbook.load import examine, examine_text, load_playbook, without_errors
 from kctl.playbook.model import MAX_INCLUDE_DEPTH
 from kctl.playbook.shipped import find, in_folder, shipped
 
@@ -376,3 +376,74 @@ def test_what_cannot_be_read_is_told_as_a_problem(tmp_path: Path) -> None:
     playbook, (problem,) = examine(found)
     assert playbook is None
     assert "has more than 1,048,576 bytes" in problem.message
+
+
+VALUES = [
+    ("- topic.create: {names: [a], config: {retention.ms: 3d}}",
+     "4:53: retention.ms must be a whole number, not '3d' | that is retention.ms=259200000"),
+    ("- topic.create: {names: [a], config: [retention.ms=3d]}",
+     "4:39: retention.ms must be a whole number, not '3d' | that is retention.ms=259200000"),
+    ("- topic.create: {names: [a], config: {retention.ms: '{{ 3 }}d'}}", None),
+    ("- topic.create: {names: [a], config: {retention.ms: 259200000, cleanup.policy: 'compact, delete'}}", None),
+    ("- topic.create: {names: [a], config: {preallocate: true, min.cleanable.dirty.ratio: 0.5}}", None),
+    ("- topic.create: {names: [a], config: {preallocate: 'yes'}}",
+     "4:52: preallocate must be true or false, not 'yes' | "),
+    ("- topic.create: {names: [a], config: {retention.ms: 1.5}}",
+     "4:53: retention.ms must be a whole number, not '1.5' | "),
+    ("- topic.create: {names: [a], config: {of.a.fork: 3d}}", None),
+    ("- topic.create: {names: [a], config: {retention.ms: '@file'}}", None),
+    ("- topic.alter: {names: [a], config: {segment.bytes: 1GiB}}",
+     "4:53: segment.bytes must be a whole number, not '1GiB' | that is segment.bytes=1073741824"),
+    ("- config.set: {resource: topic/a, values: {retention.ms: 3d}}",
+     "4:58: retention.ms must be a whole number, not '3d' | that is retention.ms=259200000"),
+    ("- config.set: {resource: 'topic/{{ 1 }}', values: {retention.ms: 3d}}",
+     "4:66: retention.ms must be a whole number, not '3d' | that is retention.ms=259200000"),
+    ("- config.set: {resource: '{{ 1 }}', values: {retention.ms: 3d}}", None),
+    ("- config.set: {resource: brokers, values: [log.retention.ms=3d]}",
+     "4:44: log.retention.ms must be a whole number, not '3d' | that is log.retention.ms=259200000"),
+    ("- config.set: {resource: broker/1, values: {log.cleaner.threads: two}}",
+     "4:66: log.cleaner.threads must be a whole number, not 'two' | "),
+    ("- cluster.create: {name: x, layout: single, config: {num.io.threads: 0}}",
+     "4:70: num.io.threads: '0' is not at least 1 | the default is 8"),
+    ("- cluster.create: {name: x, layout: single, config: {num.io.thread: 8}}",
+     "4:69: a broker has no setting 'num.io.thread' | did you mean num.io.threads"),
+    ("- quota.set: {user: a, quotas: {producer_byte_rate: 10MB}}", None),
+    ("- quota.set: {user: a, quotas: {producer_byte_rate: fast}}", "4:53: "),
+]  # fmt: skip
+DOUBTS = [
+    ("- topic.create: {names: [a], config: {cleanup.policy: compacted}}",
+     "cleanup.policy must be a list of compact, delete, not 'compacted'"),
+    ("- topic.alter: {names: [a], config: {retention.ms: -2}}", "retention.ms must be at least -1, not '-2'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("step", "said"), VALUES)
+def test_values_that_the_command_would_refuse(step: str, said: str | None) -> None:
+    found = _problems(f"playbook: 1\nname: p\nsteps:\n{step}\n")
+    assert len(found) == (said is not None), found
+    assert said is None or found[0].startswith(said)
+
+
+@pytest.mark.parametrize(("step", "said"), DOUBTS)
+def test_values_that_only_brokers_refuse_are_warned_of(step: str, said: str) -> None:
+    _, (problem,) = examine_text(f"playbook: 1\nname: p\nsteps:\n{step}\n", source=None, file="p.yaml")
+    assert (problem.message, problem.warning) == (said, True)
+
+
+def test_a_file_of_topics_as_it_is_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = "playbook: 1\nname: p\nsteps:\n- topic.apply: {file: t.yaml}\n"
+    assert _problems(text) == [], "a step before may make it"
+    Path("t.yaml").write_text("topics:\n- name: a\n  configs: {retention.ms: 3d}\n")
+    _, (problem,) = examine_text(text, source=None, file="p.yaml")
+    assert problem.warning
+    assert problem.message == "t.yaml:3:13: retention.ms must be a whole number, not '3d'"
+
+
+@pytest.mark.parametrize(
+    "step", ["- lag: {}\n  register: rows", "- set: {a: 1}", "- run: [ls]\n  register: r\n  loop: [1]"]
+)
+def test_what_nothing_uses_is_a_warning(step: str) -> None:
+    playbook, (problem,) = examine_text(f"playbook: 1\nname: p\nsteps:\n{step}\n", source=None, file="p.yaml")
+    assert problem.warning
+    assert without_errors(playbook, [problem], "p.yaml") is playbook
