@@ -6,15 +6,18 @@
      "removing", "size_bytes"}]}]}
 
 A reader takes absent keys as unknown: the log_dirs of a broker that did not answer, the sizes in a log dir that is
-offline or on brokers before 3.3, the configs of topics that may not be described. Requests: one Metadata, one
-DescribeLogDirs to each broker, one ListPartitionReassignments, DescribeConfigs for 500 topics at a time.
+offline or on brokers before 3.3, the configs of topics that may not be described. The controller is null where it is
+not known. Requests: one Metadata, with KRaft one DescribeQuorum, one DescribeLogDirs to each broker, one
+ListPartitionReassignments, DescribeConfigs for 500 topics at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from kctl.broker.quorum import controller_of
 from kctl.errors import KctlError
 from kctl.log_dirs import LogDir, fetch_log_dirs
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition
@@ -34,10 +37,12 @@ def export_cluster(client: ClusterClient) -> tuple[dict[str, Any], list[str]]:
         moving = ongoing_reassignments(client)
     except KctlError as exc:
         lacks.append(f"reassignments: {exc.message}")
+    controller, failure = controller_of(client, state)
+    lacks += [failure] if failure else []
     log_dirs = fetch_log_dirs(client, _brokers_to_ask(state))
     configs = fetch_topic_configs(client, state.topics, state.brokers) if state.topics else {}
     lacks += _unread(log_dirs, configs)
-    return assemble(state, log_dirs, configs, moving), lacks
+    return assemble(replace(state, controller_id=controller), log_dirs, configs, moving), lacks
 
 
 def _brokers_to_ask(state: ClusterState) -> list[int]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kctl import preflight
 from kctl.address import Address, parse_address
+from kctl.broker.quorum import controller_of
 from kctl.brokers import advertised_error
 from kctl.client import connect
 from kctl.connection import Connection, Dialer
@@ -68,7 +69,8 @@ def check_context(target: Target, *, timeout_s: float = 10.0) -> ContextCheck:
         with connect(target, timeout_s=timeout_s) as client:
             state = client.metadata([])
             rights = read_rights(client)
-        cluster_id, controller, brokers = state.cluster_id, state.controller_id, state.brokers
+            controller, _ = controller_of(client, state)
+        cluster_id, brokers = state.cluster_id, state.brokers
         found = _brokers(target, {Address(b.host, b.port): b for b in brokers.values()}, cluster_id)
     if target.zookeeper is not None:
         found.append(_zookeeper(target.zookeeper, target.zookeeper_security, cluster_id, timeout_s))

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from kctl.broker.api_versions import BrokerApis, fetch_api_versions, release_of
 from kctl.broker.log_dir_rows import LogDirRow, log_dir_rows
 from kctl.broker.membership import fenced_brokers
-from kctl.broker.quorum import describe_quorum
+from kctl.broker.quorum import controller_of
 from kctl.cluster_rights import may_describe_all_topics
-from kctl.errors import ConnectionFailed, KctlError, NotAuthorized, NotFound
+from kctl.errors import KctlError, NotAuthorized, NotFound
 from kctl.health.hidden import hidden_line, hidden_topics
 from kctl.health.partitions import partitions_of
 from kctl.log_dirs import LogDir, fetch_log_dirs
@@ -106,7 +106,7 @@ def read_brokers(client: ClusterClient, wanted: Collection[int] | None = None) -
     Raises NotFound for a broker wanted that nobody knows, ConnectionFailed's subclasses.
     """
     state = client.metadata()
-    controller, failure = _controller(client, state)
+    controller, failure = controller_of(client, state)
     failures = [failure] if failure else []
     fenced = fenced_brokers(client)
     if isinstance(fenced, KctlError):
@@ -147,21 +147,6 @@ def check_known(wanted: Collection[int], known: Collection[int]) -> None:
         raise NotFound(
             f"{what} not in the cluster", hint=f"the brokers: {', '.join(map(str, sorted(known))) or 'none'}"
         )
-
-
-def _controller(client: ClusterClient, state: ClusterState) -> tuple[int | None, str | None]:
-    """The controller, or why it is not known. With KRaft brokers name any one of themselves; the quorum knows better,
-    if it may be asked.
-    """
-    try:
-        quorum = describe_quorum(client)
-    except ConnectionFailed:
-        raise
-    except KctlError as exc:
-        return None, f"which is the controller is not known: {exc.message}"
-    if quorum is None:
-        return state.controller_id, None if state.controller_id is not None else "the cluster has no controller"
-    return quorum.leader_id, None if quorum.leader_id is not None else "the metadata quorum has no leader"
 
 
 def summaries(facts: BrokerFacts) -> list[BrokerSummary]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kctl.errors import OperationFailed
+from kctl.errors import ConnectionFailed, KctlError, OperationFailed
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
+    from kctl.model import ClusterState
 
 DESCRIBE_QUORUM = 55
 _METADATA_TOPIC = "__cluster_metadata"
@@ -78,6 +79,21 @@ def describe_quorum(client: ClusterClient) -> Quorum | None:
     if row.error_code:
         raise error_for(row.error_code, getattr(row, "error_message", None), subject="the metadata quorum")
     return parse_quorum(row, getattr(answer, "nodes", None) or ())
+
+
+def controller_of(client: ClusterClient, state: ClusterState) -> tuple[int | None, str | None]:
+    """The controller, or why it is not known. With KRaft brokers name any one of themselves in Metadata; the quorum
+    knows better, if it may be asked. Raises ConnectionFailed's subclasses.
+    """
+    try:
+        quorum = describe_quorum(client)
+    except ConnectionFailed:
+        raise
+    except KctlError as exc:
+        return None, f"which is the controller is not known: {exc.message}"
+    if quorum is None:
+        return state.controller_id, None if state.controller_id is not None else "the cluster has no controller"
+    return quorum.leader_id, None if quorum.leader_id is not None else "the metadata quorum has no leader"
 
 
 def parse_quorum(row: Any, nodes: Any) -> Quorum:

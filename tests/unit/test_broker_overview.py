@@ -10,6 +10,7 @@ import pytest
 
 from health_testing import partition, state
 from kctl.broker import membership, overview
+from kctl.broker import quorum as quorum_module
 from kctl.broker.quorum import Quorum
 from kctl.commands.broker_tables import description_tables
 from kctl.errors import ConnectionRefused, KctlError, NotAuthorized, NotFound
@@ -24,7 +25,7 @@ def _facts(monkeypatch: pytest.MonkeyPatch, quorum: Quorum | KctlError | None, c
             raise quorum
         return quorum
 
-    monkeypatch.setattr(overview, "describe_quorum", lambda _client: told())
+    monkeypatch.setattr(quorum_module, "describe_quorum", lambda _client: told())
     monkeypatch.setattr(overview, "fenced_brokers", lambda _client: {})
     monkeypatch.setattr(overview, "fetch_api_versions", lambda _client, _nodes: {})
     monkeypatch.setattr(overview, "fetch_log_dirs", lambda _client, _nodes: {})
@@ -71,7 +72,7 @@ def test_no_controller_with_zookeeper(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_hidden_is_not_counted_as_absent(
     monkeypatch: pytest.MonkeyPatch, hidden: Any, dirs: Any, may: bool | None, failure: str | None
 ) -> None:
-    monkeypatch.setattr(overview, "describe_quorum", lambda _client: None)
+    monkeypatch.setattr(quorum_module, "describe_quorum", lambda _client: None)
     monkeypatch.setattr(overview, "fenced_brokers", lambda _client: {})
     monkeypatch.setattr(overview, "fetch_api_versions", lambda _client, nodes: dict.fromkeys(nodes))
     monkeypatch.setattr(overview, "fetch_log_dirs", lambda _client, _nodes: {1: dirs})

@@ -6,9 +6,13 @@ import json
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from types import SimpleNamespace as Answer
 from typing import Any, cast
 
+import pytest
+
+from kctl.broker.quorum import Quorum
 from kctl.client import ClusterClient
 from kctl.cluster_export import assemble, export_cluster
 from kctl.errors import ConnectionRefused, KctlError, NotAuthorized
@@ -113,6 +117,9 @@ class _BigCluster:
         self.sent["Metadata"] += 1
         return self.state
 
+    def api_version(self, _key: int) -> int | None:
+        return None
+
     def send_to_controller(self, request: Any, **_: object) -> Any:
         self.sent["ListPartitionReassignments"] += 1
         return Answer(error_code=0, topics=[])
@@ -149,3 +156,27 @@ def test_few_requests_at_100_000_partitions() -> None:
     assert all(p["size_bytes"] == 1 for topic in document["topics"] for p in topic["partitions"])
     assert len(json.dumps(document)) < 60_000_000
     assert time.process_time() - started < 30, "assembling is linear"
+
+
+@pytest.mark.parametrize(
+    ("quorum", "controller", "lacks"),
+    [
+        (None, 0, []),  # ZooKeeper: Metadata's is the one
+        (Quorum(101, 1, 0, (), (), ()), 101, []),
+        (Quorum(None, 1, 0, (), (), ()), None, ["the metadata quorum has no leader"]),
+        (NotAuthorized("no"), None, ["which is the controller is not known: no"]),
+    ],
+)
+def test_the_controller_is_the_quorums(
+    monkeypatch: pytest.MonkeyPatch, quorum: Quorum | KctlError | None, controller: int | None, lacks: list[str]
+) -> None:
+    def told(_client: object) -> Quorum | None:
+        if isinstance(quorum, KctlError):
+            raise quorum
+        return quorum
+
+    monkeypatch.setattr("kctl.broker.quorum.describe_quorum", told)
+    fake = _BigCluster()
+    fake.state = replace(fake.state, topics={})
+    document, said = export_cluster(cast(ClusterClient, fake))
+    assert (document["controller"], said) == (controller, lacks)
