@@ -103,8 +103,8 @@ def topics(
     before = state if state is not None else client.metadata(wanted)
 
     def facts(found: ClusterState) -> dict[str, dict[str, object]]:
-        present = [found.topics[name] for name in wanted if name in found.topics and name in before.topics]
-        ends = _log_ends(client, found, [topic for topic in present if before.topics[topic.name].topic_id is None])
+        present = [found.topics[name] for name in wanted if name in found.topics]
+        ends = _log_ends(client, found, [topic for topic in present if _without_id(before, topic.name)])
         return {f"topic {t.name}": {**_topic_facts(t, replicas=replicas), **ends.get(t.name, {})} for t in present}
 
     planned = facts(before)
@@ -112,6 +112,10 @@ def topics(
         if topic_id is not None:
             planned[f"topic {name}"] = {**planned.get(f"topic {name}", {}), TOPIC_ID: topic_id}
     return Seen(planned, lambda: facts(client.metadata(wanted)))
+
+
+def _without_id(state: ClusterState, name: str) -> bool:
+    return name in state.topics and state.topics[name].topic_id is None
 
 
 def _topic_facts(topic: TopicState, *, replicas: bool) -> dict[str, object]:

@@ -32,11 +32,11 @@ def of_reset(client: ClusterClient, rows: Iterable[OffsetChange]) -> Seen:
 
 
 def of_deleted_offsets(client: ClusterClient, rows: Iterable[DeletedOffset]) -> Seen:
-    """The offsets that are deleted."""
+    """The offsets that are deleted. The group may have members, which come and go."""
     offsets: dict[str, dict[TopicPartition, int | None]] = {}
     for row in rows:
         offsets.setdefault(row.group, {})[TopicPartition(row.topic, row.partition)] = row.committed_offset
-    return _offsets(client, offsets)
+    return _offsets(client, offsets, members=False)
 
 
 def of_deleted(client: ClusterClient, rows: Iterable[DeletedGroup]) -> Seen:
@@ -61,8 +61,8 @@ def _present(names: Mapping[str, str], members: Iterable[str]) -> Facts:
     return {f"member {names[each]} ({each})": {} for each in members if each in names}
 
 
-def _offsets(client: ClusterClient, before: Offsets, *, whole: bool = False) -> Seen:
-    """whole: offsets that were committed for other partitions count as well."""
+def _offsets(client: ClusterClient, before: Offsets, *, whole: bool = False, members: bool = True) -> Seen:
+    """whole: offsets that were committed for other partitions count as well. members: so do state and members."""
     described = describe_groups(client, list(before))
 
     def look() -> Facts:
@@ -77,20 +77,21 @@ def _offsets(client: ClusterClient, before: Offsets, *, whole: bool = False) -> 
             if isinstance(commits, KctlError):
                 raise commits
             offsets[name] = {tp: commit.offset for tp, commit in commits.items()}
-        return _facts(found.groups, offsets, before, whole=whole)
+        return _facts(found.groups, offsets, before, whole=whole, members=members)
 
-    return Seen(_facts(described.groups, before, before, whole=whole), look)
+    return Seen(_facts(described.groups, before, before, whole=whole, members=members), look)
 
 
-def _facts(groups: Mapping[str, Group], offsets: Offsets, wanted: Offsets, *, whole: bool) -> Facts:
+def _facts(groups: Mapping[str, Group], offsets: Offsets, wanted: Offsets, *, whole: bool, members: bool) -> Facts:
     found: dict[str, dict[str, object]] = {}
     for name, partitions in wanted.items():
         group = groups.get(name)
-        found[f"group {name}"] = {
-            "state": "absent" if group is None else group.state,
-            "epoch": None if group is None else group.epoch,
-            "members": () if group is None else tuple(member.member_id for member in group.members or ()),
-        }
+        if members:
+            found[f"group {name}"] = {
+                "state": "absent" if group is None else group.state,
+                "epoch": None if group is None else group.epoch,
+                "members": () if group is None else tuple(member.member_id for member in group.members or ()),
+            }
         if whole:
             found[f"group {name}"]["number of committed offsets"] = len(offsets[name])
         for tp in partitions:

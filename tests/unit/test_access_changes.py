@@ -123,11 +123,12 @@ def test_quotas_are_not_refused_when_one_may_have_been_changed() -> None:
         quotas.carry_out(_answers(SimpleNamespace(entries=[entry("a"), entry("b")])), plan)
 
 
-PLAIN, PROTECTED = Target("dev", ("x:1",)), Target("prod", ("x:1",), protected=True)
+PLAIN: Any = SimpleNamespace(target=Target("dev", ("x:1",)))
+PROTECTED: Any = SimpleNamespace(target=Target("prod", ("x:1",), protected=True))
 
 
 @pytest.mark.parametrize(
-    ("words", "cluster", "asks"),
+    ("words", "client", "asks"),
     [
         ("allow alice read topic t", PLAIN, None),
         ("deny * all topic *", PLAIN, "Add 1 ACL of dev?"),
@@ -135,29 +136,28 @@ PLAIN, PROTECTED = Target("dev", ("x:1",)), Target("prod", ("x:1",), protected=T
         ("deny * all topic *", PROTECTED, "Add 1 ACL of prod?"),
     ],
 )
-def test_what_is_asked_before_acls_are_added(words: str, cluster: Target, asks: str | None) -> None:
+def test_what_is_asked_before_acls_are_added(words: str, client: Any, asks: str | None) -> None:
     plan = plan_changes([], add=parse_acls(words))
-    said = _asked(lambda inv: confirm_changes(inv, plan, cluster=cluster))
+    said = _asked(lambda inv: confirm_changes(inv, client, plan))
     assert said == asks
     done = plan_changes(parse_acls(words), add=parse_acls(words))
-    assert _asked(lambda inv: confirm_changes(inv, done, cluster=cluster)) is None
+    assert _asked(lambda inv: confirm_changes(inv, client, done)) is None
 
 
 def test_what_is_asked_before_acls_are_replaced() -> None:
     plan = plan_changes([OLD], add=[*parse_acls("deny bob all topic x"), NEW], remove=[OLD])
-    assert _asked(lambda inv: confirm_changes(inv, plan, cluster=PLAIN)) == "Add 1 ACL and remove 1 ACL of dev?"
-    assert _asked(lambda inv: confirm_changes(inv, plan, cluster=PROTECTED)) == "Add 2 ACLs and remove 1 ACL of prod?"
+    assert _asked(lambda inv: confirm_changes(inv, PLAIN, plan)) == "Add 1 ACL and remove 1 ACL of dev?"
+    assert _asked(lambda inv: confirm_changes(inv, PROTECTED, plan)) == "Add 2 ACLs and remove 1 ACL of prod?"
 
 
 def test_a_first_quota_is_asked_about() -> None:
     who = quotas.Entity(quotas.DEFAULT)
     plan = quotas.plan_quotas({}, {who: {"producer_byte_rate": 1.0}})
-    for cluster in (PLAIN, PROTECTED):
-        assert _asked(lambda inv, c=cluster: confirm_quotas(inv, plan, cluster=c)) == (
-            f"Change 1 quota of {cluster.name}?"
-        )
+    for client in (PLAIN, PROTECTED):
+        asked = _asked(lambda inv, c=client: confirm_quotas(inv, c, plan))
+        assert asked == f"Change 1 quota of {client.target.name}?"
     same = quotas.plan_quotas({who: {"producer_byte_rate": 1.0}}, {who: {"producer_byte_rate": 1.0}})
-    assert _asked(lambda inv: confirm_quotas(inv, same, cluster=PLAIN)) is None
+    assert _asked(lambda inv: confirm_quotas(inv, PLAIN, same)) is None
 
 
 def _asked(ask: Any) -> str | None:

@@ -27,6 +27,7 @@ PINNED = {
     "NotSupported": (4, "not_supported"),
     "Busy": (4, "busy"),
     "OperationFailed": (5, "failed"),
+    "ClusterReplaced": (5, "cluster_replaced"),
     "OutcomeUnknown": (5, "outcome_unknown"),
     "TimedOut": (5, "timed_out"),
 }
