@@ -165,7 +165,7 @@ def _create(
     if start_it:
         output.note(f"ready in {result.duration_ms / 1000:.1f} s; {chosen}")
     else:
-        output.note(f"not started; kctl cluster start {request.name} does")
+        output.note(f"not started; kctl cluster start {request.name} does; {chosen}")
 
 
 def _vertical(result: dict[str, Any], *, without: Sequence[str] = ()) -> Table:

@@ -17,11 +17,12 @@ from kctl import unchanged
 from kctl.access.changes import plan_changes
 from kctl.access.seen import of_acls
 from kctl.access.words import parse_acls
-from kctl.configs.describe import Config, ConfigSource
+from kctl.configs.describe import Config
 from kctl.configs.resources import Resource
 from kctl.errors import ClusterReplaced, NotFound, Refused
 from kctl.lag.collect import LogOffsets
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
+from kctl.topics.configs import ConfigSource
 from kctl.unchanged import Grows, Seen, differences
 
 BROKERS = {node: Broker(node, "h", node) for node in (1, 2)}
