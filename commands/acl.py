@@ -164,7 +164,7 @@ def _carry_out(client: ClusterClient, plan: Sequence[AclChange]) -> Sequence[Acl
 
 def confirm_changes(inv: Invocation, client: ClusterClient, plan: Sequence[AclChange]) -> None:
     """Show what takes rights away, and ask: removals and denials; in a protected context also what allows."""
-    from kctl.access.seen import of_acls
+    from kctl.access.basis import of_acls
 
     removed = [row for row in plan if row.result == "would remove"]
     protected = bool(inv.protectors(client.target)) if plan else False
@@ -177,7 +177,7 @@ def confirm_changes(inv: Invocation, client: ClusterClient, plan: Sequence[AclCh
     parts = [f"{verb} {counted(len(rows), 'ACL')}" for verb, rows in (("add", added), ("remove", removed)) if rows]
     question = " and ".join(parts)
     question = f"{question[0].upper()}{question[1:]} of {client.target.name}?"
-    inv.confirm(question, target=client.target, still=of_acls(client, plan))
+    inv.confirm(question, target=client.target, basis=of_acls(client, plan))
 
 
 def finish(inv: Invocation, rows: Sequence[AclChange]) -> None:

@@ -20,7 +20,7 @@ from kctl.text import counted
 if TYPE_CHECKING:
     from kctl.broker.loggers import Levels, LoggerChange
     from kctl.client import ClusterClient
-    from kctl.unchanged import Facts
+    from kctl.unchanged import ObjectFacts
 
 app = CommandGroup("List and set the log levels of brokers.")
 
@@ -95,7 +95,7 @@ def set_(
     Example: kctl broker loggers set kafka.request.logger=DEBUG --broker 1 --for 2s --yes
     """
     from kctl.broker.loggers import parse_levels, plan_levels, set_levels
-    from kctl.unchanged import Seen
+    from kctl.unchanged import Basis
     from kctl.units import parse_duration_ms
 
     inv = invocation(ctx)
@@ -116,15 +116,15 @@ def set_(
             return
         for row in todo:
             output.note(f"broker {row.broker}: {row.logger} {row.before} -> {row.after}")
-        still = Seen(_facts(todo, current), lambda: _facts(todo, _read(client, {row.broker for row in todo})[0]))
-        inv.confirm(f"set {counted(len(todo), 'log level')}?", target=client.target, still=still)
+        basis = Basis(_facts(todo, current), lambda: _facts(todo, _read(client, {row.broker for row in todo})[0]))
+        inv.confirm(f"set {counted(len(todo), 'log level')}?", target=client.target, basis=basis)
         if for_s is None:
             _show(inv, set_levels(client, plan))
         else:
             _set_for(inv, client, plan, for_s)
 
 
-def _facts(rows: Sequence[LoggerChange], levels: Mapping[int, Levels]) -> Facts:
+def _facts(rows: Sequence[LoggerChange], levels: Mapping[int, Levels]) -> ObjectFacts:
     """The levels that are replaced."""
     return {
         f"logger {row.logger} of broker {row.broker}": {"level": levels[row.broker].get(row.logger)}

@@ -88,9 +88,9 @@ def create(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show each file that would be written.")] = False,
 ) -> None:
-    """Create and start a cluster, with a context of its name.
+    """Create and start a cluster.
 
-    On a terminal, or with --use, that context becomes the current one.
+    It gets a context of its name, which becomes the current one on a terminal, or with --use.
 
     Example: kctl cluster create dev --layout pseudo-distributed --brokers 3 --config num.partitions=6
     """

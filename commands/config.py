@@ -77,17 +77,17 @@ def unset(
 
 def _change(inv: Invocation, resource: str, edits: Sequence[Edit], *, force: bool, dry_run: bool) -> None:
     from kctl import unchanged
+    from kctl.configs.basis import of_changes
     from kctl.configs.cautions import cautions
     from kctl.configs.change import apply_changes, plan_changes, refuse_internal
     from kctl.configs.edits import with_files
     from kctl.configs.resources import parse_resource
-    from kctl.configs.seen import of_changes
 
     chosen = parse_resource(resource)
     if not force:
         refuse_internal(chosen)
     with inv.connect() as client:
-        still = unchanged.topics(client, [chosen.name] if chosen.kind == "topic" else [])
+        basis = unchanged.topics(client, [chosen.name] if chosen.kind == "topic" else [])
         plan = plan_changes(client, chosen, lambda known: with_files(edits, known, output.warn))
         for caution in cautions(client, plan) if plan.edits else ():
             output.warn(caution)
@@ -99,7 +99,7 @@ def _change(inv: Invocation, resource: str, edits: Sequence[Edit], *, force: boo
                 if row.result != "unchanged":
                     output.note(f"{row.result} {row.name}: {_side(row, 'before')} → {_side(row, 'after')}")
         question = f"Change {counted(len(plan.edits), 'config')} of {chosen} of {client.target.name}?"
-        inv.confirm(question, target=client.target, still=still.also(of_changes(client, plan)))
+        inv.confirm(question, target=client.target, basis=basis.also(of_changes(client, plan)))
         done = apply_changes(client, plan, timeout_s=inv.timeout_s(30))
     _emit(inv, done)
 

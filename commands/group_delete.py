@@ -37,7 +37,7 @@ def delete(
 
     Example: kctl group delete billing --dry-run
     """
-    from kctl.groups import seen
+    from kctl.groups import basis
     from kctl.groups.delete import delete_groups, plan_delete
 
     inv = invocation(ctx)
@@ -63,7 +63,7 @@ def delete(
         inv.confirm(
             f"Delete {counted(len(todo), 'group')} of {client.target.name} with {counted(lost, 'offset')}?",
             target=client.target,
-            still=seen.of_deleted(client, todo),
+            basis=basis.of_deleted(client, todo),
         )
         done, errors = delete_groups(client, plan)
     _emit_groups(inv, done)
@@ -126,7 +126,7 @@ def delete_offsets(
 
     Example: kctl group delete-offsets billing --topic orders --dry-run
     """
-    from kctl.groups import seen
+    from kctl.groups import basis
     from kctl.groups.delete import delete_offsets as delete_them
     from kctl.groups.delete import plan_delete_offsets
     from kctl.groups.topic_choice import parse_choices
@@ -147,7 +147,7 @@ def delete_offsets(
         inv.confirm(
             f"Delete {counted(len(todo), 'offset')} of group {group} of {client.target.name}?",
             target=client.target,
-            still=seen.of_deleted_offsets(client, todo),
+            basis=basis.of_deleted_offsets(client, todo),
         )
         done, errors = delete_them(client, group, plan)
     inv.emit(done, lambda: [_offsets_table(done)])

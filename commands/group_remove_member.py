@@ -33,8 +33,8 @@ def remove_member(
 
     Example: kctl group remove-member billing --all --dry-run
     """
+    from kctl.groups.basis import of_members
     from kctl.groups.remove_members import plan_remove, remove_members
-    from kctl.groups.seen import of_members
 
     inv = invocation(ctx)
     if everyone == bool(member or instance):
@@ -50,7 +50,7 @@ def remove_member(
         inv.confirm(
             f"Remove {counted(len(plan), 'member')} from group {group} of {client.target.name}?",
             target=client.target,
-            still=of_members(client, group, plan),
+            basis=of_members(client, group, plan),
         )
         done, errors = remove_members(client, group, plan)
     _emit(inv, done)

@@ -98,8 +98,8 @@ def reset_offsets(
 
 def carry_out(inv: Invocation, client: ClusterClient, plan: ResetPlan, *, dry_run: bool) -> None:
     """Show the plan, ask, commit and show what was read back. A dry run ends with why it would be refused, if so."""
+    from kctl.groups.basis import of_reset
     from kctl.groups.reset import apply_reset
-    from kctl.groups.seen import of_reset
 
     if dry_run or plan.active or any(row.error for row in plan.rows):
         emit_changes(inv, plan.rows)
@@ -116,7 +116,7 @@ def carry_out(inv: Invocation, client: ClusterClient, plan: ResetPlan, *, dry_ru
         f"Reset {counted(len(plan.todo), 'offset')} of {counted(groups, 'group')} of {client.target.name} "
         f"({effect(plan.todo)})?",
         target=client.target,
-        still=of_reset(client, plan.todo),
+        basis=of_reset(client, plan.todo),
     )
     done, errors = apply_reset(client, plan)
     emit_changes(inv, done)

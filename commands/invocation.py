@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kctl.client import ClusterClient
     from kctl.context import Target
     from kctl.protection import Protector
-    from kctl.unchanged import Seen
+    from kctl.unchanged import Basis
 
 _REQUEST_S = 300.0  # the longest that one request is waited for
 
@@ -107,11 +107,11 @@ class Invocation:
 
         return protectors(target)
 
-    def confirm(self, question: str, *, target: Target | None = None, still: Seen | None = None) -> None:
+    def confirm(self, question: str, *, target: Target | None = None, basis: Basis | None = None) -> None:
         """Ask before something is destroyed, moved or interrupted; a protected cluster asks for its context's name.
 
-        target: of a client that is connected, so that the cluster is known by its id. still: what the plan was made
-        from; after the answer it has to be so still, else Refused.
+        target: of a client that is connected, so that the cluster is known by its id. basis: what the plan was made
+        from; after the answer it has to be so basis, else Refused.
         """
         from kctl.commands import confirm
 
@@ -121,15 +121,15 @@ class Invocation:
             confirm.confirm_name(question, *names, given=self.confirm_cluster, reason=found[0].reason)
         else:
             confirm.confirm(question, yes=self.yes)
-        if still is not None:
-            still.check()
+        if basis is not None:
+            basis.check()
 
-    def confirm_protected(self, question: str, *, target: Target, still: Seen | None = None) -> None:
+    def confirm_protected(self, question: str, *, target: Target, basis: Basis | None = None) -> None:
         """Ask before something is only added, or goes on: in a protected cluster alone."""
         if self.protectors(target):
             self.confirm(question, target=target)
-        if still is not None:
-            still.check()
+        if basis is not None:
+            basis.check()
 
 
 def invocation(ctx: typer.Context) -> Invocation:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kctl.leader.balance import Balance
     from kctl.leader.election import Election
     from kctl.leader.status import LeaderStatus
-    from kctl.unchanged import Seen
+    from kctl.unchanged import Basis
 
 app = CommandGroup("Show, elect and balance the leaders of partitions.")
 
@@ -122,12 +122,12 @@ def elect(
             elect_unclean(inv, client, state, chosen, named=bool(partition), dry_run=dry_run)
             return
         plan = plan_preferred(state, chosen)
-        still = unchanged.topics(client, {row.topic for row in plan}, state=state, replicas=True)
-        _elect_preferred(inv, client, plan, still, led=len(chosen) - len(plan), dry_run=dry_run)
+        basis = unchanged.topics(client, {row.topic for row in plan}, state=state, replicas=True)
+        _elect_preferred(inv, client, plan, basis, led=len(chosen) - len(plan), dry_run=dry_run)
 
 
 def _elect_preferred(
-    inv: Invocation, client: ClusterClient, plan: Sequence[Election], still: Seen, *, led: int, dry_run: bool
+    inv: Invocation, client: ClusterClient, plan: Sequence[Election], basis: Basis, *, led: int, dry_run: bool
 ) -> None:
     from kctl.leader.election import carry_out
 
@@ -140,7 +140,7 @@ def _elect_preferred(
             f"Elect the preferred leaders of {counted(len(todo), 'partition')} of {client.target.name}? "
             "Their clients wait for a moment.",
             target=client.target,
-            still=still,
+            basis=basis,
         )
         with output.progress("electing") as bar:
             plan = carry_out(client, plan, timeout_s=inv.timeout_s(30), told=bar.update)
@@ -209,7 +209,7 @@ def balance(
         if not inv.yes:
             output.note(certificate(planned))
             tell_skipped(planned.elections)
-        inv.confirm(_question(planned, client), target=client.target, still=balancing.seen(client, planned))
+        inv.confirm(_question(planned, client), target=client.target, basis=balancing.basis(client, planned))
         with output.progress("balancing") as bar:
             done = balancing.balance(client, planned, timeout_s=inv.timeout_s(30), told=bar.update)
     inv.emit(_result(done), lambda: balance_tables(done))

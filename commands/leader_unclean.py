@@ -41,7 +41,7 @@ def elect_unclean(
         tell_skipped(plan)
         for loss in losses:
             output.warn(str(loss))
-        still = unchanged.leaderless(client, state, [row.tp for row in plan])
+        basis = unchanged.leaderless(client, state, [row.tp for row in plan])
         protectors = inv.protectors(client.target)
         names = [each.name for each in protectors] or [client.target.name]
         confirm_name(
@@ -51,7 +51,7 @@ def elect_unclean(
             given=inv.confirm_cluster,
             reason=protectors[0].reason if protectors else "",
         )
-        still.check()
+        basis.check()
         with output.progress("electing") as bar:
             plan = carry_out(client, plan, unclean=True, timeout_s=inv.timeout_s(30), told=bar.update)
     rows = _rows(plan, losses)

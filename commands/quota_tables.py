@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def confirm_quotas(inv: Invocation, client: ClusterClient, plan: Sequence[QuotaChange]) -> None:
     """Ask before clients are slowed down, by a first value too, or may do more than somebody wanted."""
-    from kctl.access.seen import of_quotas
+    from kctl.access.basis import of_quotas
 
     changed = [row for row in plan if row.result.startswith("would ")]
     if not changed:
@@ -27,7 +27,7 @@ def confirm_quotas(inv: Invocation, client: ClusterClient, plan: Sequence[QuotaC
         for row in changed:
             output.note(f"{row.entity}: {row.key} {number_text(row.before)} → {number_text(row.after)}")
     question = f"Change {counted(len(changed), 'quota')} of {client.target.name}?"
-    inv.confirm(question, target=client.target, still=of_quotas(client, changed))
+    inv.confirm(question, target=client.target, basis=of_quotas(client, changed))
 
 
 def quotas_table(rows: Sequence[QuotaChange]) -> Table:

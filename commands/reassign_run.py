@@ -196,7 +196,7 @@ def begin_and_carry_out(
         output.warn("the plan does not reach its goals")
     shown = preview(prepared)
     ids = {r.topic: r.topic_id for r in prepared.plan.reassignments}
-    still = unchanged.topics(client, ids, ids=ids, replicas=True)
+    basis = unchanged.topics(client, ids, ids=ids, replicas=True)
     if dry_run:
         inv.emit(shown, lambda: [preview_table(shown)])
         output.note("nothing was changed (--dry-run)")
@@ -206,7 +206,7 @@ def begin_and_carry_out(
         return
     for line in sentences(shown):
         output.note(line)
-    inv.confirm(question(shown, source), target=client.target, still=still)
+    inv.confirm(question(shown, source), target=client.target, basis=basis)
     with journals.begin(with_what_was_left(prepared.plan)) as journal:
         carry(inv, client, journal, carry_out)
 

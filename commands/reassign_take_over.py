@@ -31,7 +31,7 @@ def cancel_plan(inv: Invocation, plan: Path, *, dry_run: bool) -> None:
     file = read_plan(plan)
     with inv.connect() as client:
         refuse_while_unfinished(client)
-        still = unchanged.topics(client, {r.topic for r in file.reassignments})
+        basis = unchanged.topics(client, {r.topic for r in file.reassignments})
         found = look(client, file, source=str(plan), cluster=client.target.name)
         _warn(found)
         if found.in_flight and any(r.before is None for r in file.reassignments):
@@ -48,7 +48,7 @@ def cancel_plan(inv: Invocation, plan: Path, *, dry_run: bool) -> None:
             return
         for line in _lines(found):
             output.note(line)
-        inv.confirm(f"{_question(found)} on {client.target.name}?", target=client.target, still=still)
+        inv.confirm(f"{_question(found)} on {client.target.name}?", target=client.target, basis=basis)
         with begin(found) as journal:
             carry(inv, client, journal, library.cancel)
 

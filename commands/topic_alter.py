@@ -48,8 +48,8 @@ def alter(
     Example: kctl topic alter orders --partitions 12 --config retention.ms=86400000 --dry-run
     """
     from kctl.topics.alter import alter_topics, plan_alter
+    from kctl.topics.basis import of_altered
     from kctl.topics.choose import choose_to_change
-    from kctl.topics.seen import of_altered
 
     inv = invocation(ctx)
     if partitions is None and replica_assignment is None and not config and not delete_config:
@@ -69,7 +69,7 @@ def alter(
         warn_of(plan, state)
         check_pattern(inv, match, expect, len(chosen))
         question = f"Change {counted(len(todo), 'topic')} of {client.target.name}?"
-        inv.confirm(question, target=client.target, still=of_altered(client, state, plan))
+        inv.confirm(question, target=client.target, basis=of_altered(client, state, plan))
         with output.progress("changing") as bar:
             done = alter_topics(client, changes, plan, timeout_s=inv.timeout_s(30), progress=bar.update)
     emit_altered(inv, done)

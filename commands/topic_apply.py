@@ -117,9 +117,9 @@ def _confirm(
     expect: int | None,
 ) -> None:
     """New topics are asked about only in a protected context, changes and deletions always, each apart."""
-    from kctl.topics.seen import of_altered, of_deleted
+    from kctl.topics.basis import of_altered, of_deleted
 
-    still = of_altered(client, state, plan.altered).also(of_deleted(client, going))
+    basis = of_altered(client, state, plan.altered).also(of_deleted(client, going))
     altered = sum(row.result == "would alter" for row in plan.altered)
     if expect is not None and expect != len(going):
         raise Refused(f"--prune would delete {len(going)}, not {expect}", hint="nothing was changed")
@@ -130,16 +130,16 @@ def _confirm(
         )
     if plan.created:
         question = f"Create {counted(len(plan.created), 'topic')} of {client.target.name}?"
-        inv.confirm_protected(question, target=client.target, still=still)
+        inv.confirm_protected(question, target=client.target, basis=basis)
     if altered:
         if not inv.yes:
             for line in _flat([row for row in rows if row.changes]):
                 output.note(f"{line['topic']}: {line['what']} {line['before'] or '-'} -> {line['after'] or '-'}")
-        inv.confirm(f"Change {counted(altered, 'topic')} of {client.target.name}?", target=client.target, still=still)
+        inv.confirm(f"Change {counted(altered, 'topic')} of {client.target.name}?", target=client.target, basis=basis)
     if going:
         show_losses(going)
         question = f"Delete {counted(len(going), 'topic')} of {client.target.name}?"
-        inv.confirm(question, target=client.target, still=still)
+        inv.confirm(question, target=client.target, basis=basis)
 
 
 def _delete(

@@ -52,7 +52,7 @@ def clone(
     if compression is not Compression.NONE and not data:
         raise UsageError("--compression goes with --data")
     with inv.connect() as client:
-        still = unchanged.topics(client, [source])
+        basis = unchanged.topics(client, [source])
         plan = plan_clone(client, source, name, data=data)
         for caution in plan.cautions:
             output.warn(caution)
@@ -60,7 +60,7 @@ def clone(
             _emit(inv, plan.clone)
             return
         question = f"Create topic {name} of {client.target.name}?"
-        inv.confirm_protected(question, target=client.target, still=still)
+        inv.confirm_protected(question, target=client.target, basis=basis)
         try:
             with (
                 undone_when_terminated(),

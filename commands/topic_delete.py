@@ -36,8 +36,8 @@ def delete(
 
     Example: kctl topic delete orders --dry-run
     """
+    from kctl.topics.basis import of_deleted
     from kctl.topics.delete import delete_topics, plan_delete
-    from kctl.topics.seen import of_deleted
 
     inv = invocation(ctx)
     with inv.connect() as client:
@@ -51,7 +51,7 @@ def delete(
         show_losses(todo)
         check_pattern(inv, match, expect, len(todo))
         question = f"Delete {counted(len(todo), 'topic')} of {client.target.name}?"
-        inv.confirm(question, target=client.target, still=of_deleted(client, todo))
+        inv.confirm(question, target=client.target, basis=of_deleted(client, todo))
         with output.progress("deleting") as bar:
             done = delete_topics(client, plan, timeout_s=inv.timeout_s(30), progress=bar.update)
     emit_deleted(inv, done)

@@ -60,7 +60,7 @@ def truncate(
             if file is not None
             else _of_options(client, names or (), match or (), partition, before_offset, before_time)
         )
-        still = unchanged.topics(client, {tp.topic for tp in wanted}, state=state)
+        basis = unchanged.topics(client, {tp.topic for tp in wanted}, state=state)
         plan = plan_truncate(client, state, wanted)
         todo = [row for row in plan if row.result == "would delete"]
         if todo:
@@ -75,7 +75,7 @@ def truncate(
         inv.confirm(
             f"Delete {count} of {counted(len(todo), 'partition')} of {client.target.name}?",
             target=client.target,
-            still=still,
+            basis=basis,
         )
         with output.progress("deleting") as bar:
             done = delete_records(client, plan, timeout_s=inv.timeout_s(30), progress=bar.update)

@@ -47,7 +47,7 @@ def abort(
 
     inv = invocation(ctx)
     with inv.connect() as client:
-        still = unchanged.topics(client, [topic])
+        basis = unchanged.topics(client, [topic])
         (state,) = partitions_of(client, topic, [partition])
         producer = find_open(client, state, start_offset)
         if not force:
@@ -56,7 +56,7 @@ def abort(
             if not inv.yes:
                 output.note(shown(producer))
             question = f"Abort the transaction in {producer.tp} of {client.target.name}?"
-            inv.confirm(question, target=client.target, still=still)
+            inv.confirm(question, target=client.target, basis=basis)
             (state,) = partitions_of(client, topic, [partition])  # its leader may be another by now
             refuse_changed(client, state, producer)
             if not force:

@@ -70,7 +70,7 @@ def add(
 
     Example: kctl user add alice --password-env ALICE_PASSWORD --dry-run
     """
-    from kctl.access.seen import of_users
+    from kctl.access.basis import of_users
     from kctl.access.users import carry_out, list_users, parse_mechanisms, plan_add
 
     inv = invocation(ctx)
@@ -84,12 +84,12 @@ def add(
     with inv.connect() as client:
         present = list_users(client, [name])
         plan = plan_add(present, name, mechanisms, iterations)
-        still = of_users(client, present, plan)
+        basis = of_users(client, present, plan)
         replaced = [str(row.mechanism) for row in plan if row.result == "would replace"]
         if replaced and not dry_run:
-            inv.confirm(f"Replace the password of {name} ({', '.join(replaced)})?", target=client.target, still=still)
+            inv.confirm(f"Replace the password of {name} ({', '.join(replaced)})?", target=client.target, basis=basis)
         elif not dry_run:
-            inv.confirm_protected(f"Add user {name} to {client.target.name}?", target=client.target, still=still)
+            inv.confirm_protected(f"Add user {name} to {client.target.name}?", target=client.target, basis=basis)
         _finish(inv, plan if dry_run else carry_out(client, plan, password))
 
 
@@ -130,7 +130,7 @@ def remove(
 
     Example: kctl user remove alice --dry-run
     """
-    from kctl.access.seen import of_users
+    from kctl.access.basis import of_users
     from kctl.access.users import carry_out, list_users, parse_mechanisms, plan_remove
 
     inv = invocation(ctx)
@@ -143,8 +143,8 @@ def remove(
         todo = [row for row in plan if row.result == "would remove"]
         if todo and not dry_run:
             users = ", ".join(dict.fromkeys(row.user for row in todo))
-            still = of_users(client, present, todo)
-            inv.confirm(f"Remove {users} of {client.target.name}?", target=client.target, still=still)
+            basis = of_users(client, present, todo)
+            inv.confirm(f"Remove {users} of {client.target.name}?", target=client.target, basis=basis)
         _finish(inv, plan if dry_run else carry_out(client, plan))
 
 

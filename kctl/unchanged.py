@@ -1,7 +1,7 @@
 """Whether what a plan was made from is still so, right before the plan is carried out.
 
 A question may wait for an hour, and topics, groups and configs go by names: a topic that was deleted and created anew
-meanwhile is another one. A plan's facts are kept as `Seen`; `Seen.check` looks again and refuses when one of them
+meanwhile is another one. A plan keeps its facts as a `Basis`; `Basis.check` looks again and refuses when one of them
 differs. Brokers before 2.8 have no topic ids: there the number of partitions is compared, and logs must not have
 become shorter.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kctl.client import ClusterClient
     from kctl.configs.resources import Resource
 
-Facts = Mapping[str, Mapping[str, object]]  # object, for example «topic orders» → what is known of it
+ObjectFacts = Mapping[str, Mapping[str, object]]  # object, for example «topic orders» → what is known of it
 
 Shown = tuple["str | None", "str | None"]
 
@@ -32,11 +32,11 @@ class Grows(int):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Basis:
     """What a plan was made from, and how to look again. An object that is missing in the second look is gone."""
 
-    facts: Facts
-    look: Callable[[], Facts]
+    facts: ObjectFacts
+    look: Callable[[], ObjectFacts]
 
     def check(self) -> None:
         """Raise Refused if an object is not what it was; whatever `look` raises."""
@@ -53,12 +53,12 @@ class Seen:
                 details={"changed": changes},
             )
 
-    def also(self, other: Seen) -> Seen:
+    def also(self, other: Basis) -> Basis:
         """Both."""
-        return Seen({**self.facts, **other.facts}, lambda: {**self.look(), **other.look()})
+        return Basis({**self.facts, **other.facts}, lambda: {**self.look(), **other.look()})
 
 
-def differences(before: Facts, now: Facts) -> Iterable[str]:
+def differences(before: ObjectFacts, now: ObjectFacts) -> Iterable[str]:
     """A line for each fact that does not hold any more. Pure."""
     for subject, facts in before.items():
         if subject not in now:
@@ -92,14 +92,14 @@ def topics(
     state: ClusterState | None = None,
     ids: Mapping[str, str | None] | None = None,
     replicas: bool = False,
-) -> Seen:
+) -> Basis:
     """Topics by their ids. state: has them, if they were looked at before; they are looked at now without.
 
     ids: those of a plan, which count more than what is found now. replicas: of each partition, count as well.
     """
     wanted = sorted(set(names))
     if not wanted:
-        return Seen({}, dict)
+        return Basis({}, dict)
     before = state if state is not None else client.metadata(wanted)
 
     def facts(found: ClusterState) -> dict[str, dict[str, object]]:
@@ -111,7 +111,7 @@ def topics(
     for name, topic_id in (ids or {}).items():
         if topic_id is not None:
             planned[f"topic {name}"] = {**planned.get(f"topic {name}", {}), TOPIC_ID: topic_id}
-    return Seen(planned, lambda: facts(client.metadata(wanted)))
+    return Basis(planned, lambda: facts(client.metadata(wanted)))
 
 
 def _without_id(state: ClusterState, name: str) -> bool:
@@ -139,7 +139,7 @@ def _log_ends(client: ClusterClient, state: ClusterState, found: Iterable[TopicS
     return ends
 
 
-def leaderless(client: ClusterClient, state: ClusterState, partitions: Collection[TopicPartition]) -> Seen:
+def leaderless(client: ClusterClient, state: ClusterState, partitions: Collection[TopicPartition]) -> Basis:
     """Partitions without a leader, and which of their replicas are on brokers that are up."""
     names = {tp.topic for tp in partitions}
     chosen = frozenset(partitions)
@@ -155,15 +155,15 @@ def leaderless(client: ClusterClient, state: ClusterState, partitions: Collectio
             if p.tp in chosen
         }
 
-    return topics(client, names, state=state).also(Seen(facts(state), lambda: facts(client.metadata(names))))
+    return topics(client, names, state=state).also(Basis(facts(state), lambda: facts(client.metadata(names))))
 
 
-def values(client: ClusterClient, shown: Mapping[Resource, Mapping[str, Shown]]) -> Seen:
+def values(client: ClusterClient, shown: Mapping[Resource, Mapping[str, Shown]]) -> Basis:
     """Config values that were shown: resource → name → the value that held and where it is set. Of a sensitive config
     only where it is set is known."""
     from kctl.configs.describe import describe_each
 
-    def look() -> Facts:
+    def look() -> ObjectFacts:
         found: dict[str, dict[str, object]] = {}
         names = {name for known in shown.values() for name in known}
         for resource, entries in (describe_each(client, list(shown), names=names) if shown else {}).items():
@@ -181,4 +181,4 @@ def values(client: ClusterClient, shown: Mapping[Resource, Mapping[str, Shown]])
     before: dict[str, dict[str, object]] = {}
     for resource, known in shown.items():
         before |= facts_of(resource, known)
-    return Seen(before, look)
+    return Basis(before, look)

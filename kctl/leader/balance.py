@@ -84,7 +84,7 @@ def plan_balance(client: ClusterClient, topics: Sequence[str] | None = None) -> 
     return Balance(plan, reorders, elections, _brokers(state, plan))
 
 
-def seen(client: ClusterClient, planned: Balance) -> unchanged.Seen:
+def basis(client: ClusterClient, planned: Balance) -> unchanged.Basis:
     """The topics that are balanced: their ids, and the replicas of each partition."""
     names = {tp.topic for tp in (*(r.tp for r in planned.reorders), *(row.tp for row in planned.elections))}
     ids = dict(zip(planned.plan.cluster.topics, planned.plan.cluster.topic_ids, strict=False))

@@ -14,8 +14,8 @@ import kctl
 from changed_meanwhile import CHANGES
 from command_tree import READING, every_command
 from kctl import unchanged
+from kctl.access.basis import of_acls
 from kctl.access.changes import plan_changes
-from kctl.access.seen import of_acls
 from kctl.access.words import parse_acls
 from kctl.configs.describe import Config
 from kctl.configs.resources import Resource
@@ -23,7 +23,7 @@ from kctl.errors import ClusterReplaced, NotFound, Refused
 from kctl.lag.collect import LogOffsets
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.topics.configs import ConfigSource
-from kctl.unchanged import Grows, Seen, differences
+from kctl.unchanged import Basis, Grows, differences
 
 BROKERS = {node: Broker(node, "h", node) for node in (1, 2)}
 COMMANDS = Path(kctl.__file__).parent / "commands"
@@ -49,7 +49,7 @@ def test_each_question_about_a_cluster_compares_afterwards() -> None:
             if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)):
                 continue
             words = {word.arg for word in call.keywords}
-            if call.func.attr in {"confirm", "confirm_protected"} and "target" in words and "still" not in words:
+            if call.func.attr in {"confirm", "confirm_protected"} and "target" in words and "basis" not in words:
                 without[file.name] = without.get(file.name, 0) + 1
     without.pop("invocation.py", None)
     assert without == {name: count for name, count in WITHOUT_FACTS.items() if count}
@@ -82,18 +82,18 @@ def test_differences(before: Any, now: Any, lines: list[str]) -> None:
 def test_what_is_said_of_many_changes() -> None:
     before = {f"t{n}": {"n": n} for n in range(5)}
     with pytest.raises(Refused) as caught:
-        Seen(before, dict).check()
+        Basis(before, dict).check()
     assert caught.value.message.endswith("t2 does not exist any more; and 2 more changes")
     assert len(caught.value.details["changed"]) == 5  # type: ignore[arg-type]
     assert "nothing was changed" in (caught.value.hint or "")
 
 
 def test_another_cluster() -> None:
-    def replaced() -> unchanged.Facts:
+    def replaced() -> unchanged.ObjectFacts:
         raise ClusterReplaced("h:1 belongs to cluster B now")
 
     with pytest.raises(Refused, match="cluster B"):
-        Seen({}, replaced).check()
+        Basis({}, replaced).check()
 
 
 def _topic(topic_id: str | None, *replicas: tuple[int, ...], leaders: tuple[int, ...] = ()) -> TopicState:
@@ -126,8 +126,8 @@ ANEW = "deleted and created anew"
 )
 def test_topics(monkeypatch: pytest.MonkeyPatch, before: TopicState, now: TopicState | None, says: str | None) -> None:
     monkeypatch.setattr("kctl.lag.collect.read_log_offsets", lambda *_, **__: ({}, set(), {}))
-    seen = unchanged.topics(_client(before, now), ["t"], replicas=True)
-    _expect(seen.check, says)
+    basis = unchanged.topics(_client(before, now), ["t"], replicas=True)
+    _expect(basis.check, says)
 
 
 def test_the_ids_of_a_plan_count_more_than_what_is_found() -> None:
@@ -174,8 +174,8 @@ def test_without_topic_ids_logs_only_grow(
 )
 def test_partitions_without_a_leader(now: TopicState, brokers: Any, says: str | None) -> None:
     before = ClusterState("id", 1, BROKERS, {"t": _topic("A", (2, 3), leaders=(-1,))})
-    seen = unchanged.leaderless(_client(now, now, brokers=brokers), before, [TopicPartition("t", 0)])
-    _expect(seen.check, says)
+    basis = unchanged.leaderless(_client(now, now, brokers=brokers), before, [TopicPartition("t", 0)])
+    _expect(basis.check, says)
 
 
 def _config(value: str | None, source: ConfigSource | None, name: str = "k") -> Config:
@@ -208,7 +208,7 @@ def test_config_values(monkeypatch: pytest.MonkeyPatch, now: Any, says: str | No
 def test_acls_that_are_removed(monkeypatch: pytest.MonkeyPatch, left: str, says: str | None) -> None:
     plan = plan_changes(parse_acls("allow alice read topic t"), remove=parse_acls("allow alice read topic t"))
     present = [acl for words in left.split("; ") for acl in parse_acls(words)]
-    monkeypatch.setattr("kctl.access.seen.list_acls", lambda _client: present)
+    monkeypatch.setattr("kctl.access.basis.list_acls", lambda _client: present)
     _expect(of_acls(_client(), plan).check, says)
     _expect(of_acls(_client(), plan_changes([], add=present)).check, None)
 

@@ -9,14 +9,14 @@ from kctl.configs.change import ChangedConfig
 from kctl.configs.resources import Resource
 from kctl.topics.alter import AlteredTopic
 from kctl.topics.delete import DeletedTopic
-from kctl.unchanged import Seen, topics, values
+from kctl.unchanged import Basis, topics, values
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
     from kctl.model import ClusterState
 
 
-def of_altered(client: ClusterClient, state: ClusterState, plan: Iterable[AlteredTopic]) -> Seen:
+def of_altered(client: ClusterClient, state: ClusterState, plan: Iterable[AlteredTopic]) -> Basis:
     """The topics that are altered, and the config values that are replaced. state: of before the plan."""
     todo = [row for row in plan if row.result == "would alter"]
     shown = {Resource.topic(row.topic): of_configs(row.config_changes) for row in todo if row.config_changes}
@@ -28,7 +28,7 @@ def of_configs(rows: Iterable[ChangedConfig]) -> dict[str, tuple[str | None, str
     return {row.name: (row.before, row.before_source) for row in rows if row.result != "unchanged"}
 
 
-def of_deleted(client: ClusterClient, rows: Iterable[DeletedTopic]) -> Seen:
+def of_deleted(client: ClusterClient, rows: Iterable[DeletedTopic]) -> Basis:
     """The topics that are deleted, by the ids that they had when their losses were counted."""
     ids = {row.topic: row.topic_id for row in rows}
     return topics(client, ids, ids=ids)

@@ -9,51 +9,51 @@ from kctl.access.acls import list_acls
 from kctl.access.changes import AclChange, acl_row
 from kctl.access.quotas import QuotaChange, list_quotas, plan_quotas
 from kctl.access.users import ScramUser, UserChange, list_users
-from kctl.unchanged import Facts, Seen
+from kctl.unchanged import Basis, ObjectFacts
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
 
-def of_acls(client: ClusterClient, rows: Iterable[AclChange]) -> Seen:
+def of_acls(client: ClusterClient, rows: Iterable[AclChange]) -> Basis:
     """The ACLs that are removed: an ACL is its words."""
     removed = {row.acl for row in rows if row.result == "would remove"}
 
-    def facts(present: Iterable[str]) -> Facts:
+    def facts(present: Iterable[str]) -> ObjectFacts:
         return {f"ACL {words!r}": {} for words in present if words in removed}
 
     if not removed:
-        return Seen({}, dict)
-    return Seen(facts(removed), lambda: facts(acl_row(acl).acl for acl in list_acls(client)))
+        return Basis({}, dict)
+    return Basis(facts(removed), lambda: facts(acl_row(acl).acl for acl in list_acls(client)))
 
 
-def of_users(client: ClusterClient, present: Sequence[ScramUser], rows: Iterable[UserChange]) -> Seen:
+def of_users(client: ClusterClient, present: Sequence[ScramUser], rows: Iterable[UserChange]) -> Basis:
     """The credentials of the users that are added, replaced or removed. present: those that the plan was made from.
     Of a password nobody tells whether it is another one."""
     names = sorted({row.user for row in rows})
 
-    def facts(users: Iterable[ScramUser]) -> Facts:
+    def facts(users: Iterable[ScramUser]) -> ObjectFacts:
         known = list(users)
         return {
             f"user {name}": {"credentials": tuple(f"{u.mechanism} ({u.iterations})" for u in known if u.user == name)}
             for name in names
         }
 
-    return Seen(facts(present), lambda: facts(list_users(client, names)))
+    return Basis(facts(present), lambda: facts(list_users(client, names)))
 
 
-def of_quotas(client: ClusterClient, rows: Iterable[QuotaChange]) -> Seen:
+def of_quotas(client: ClusterClient, rows: Iterable[QuotaChange]) -> Basis:
     """The quotas that are replaced."""
     shown = {(row.entity, row.key): row.before for row in rows if row.result.startswith("would ")}
     if not shown:
-        return Seen({}, dict)
+        return Basis({}, dict)
 
-    def facts(found: dict[tuple[str, str], float | None]) -> Facts:
+    def facts(found: dict[tuple[str, str], float | None]) -> ObjectFacts:
         return {f"{key} of {entity}": {"value": found.get((entity, key))} for entity, key in shown}
 
-    def look() -> Facts:
+    def look() -> ObjectFacts:
         present = list_quotas(client)
         now = plan_quotas(present, {who: {**values} for who, values in present.items()})
         return facts({(row.entity, row.key): row.before for row in now})
 
-    return Seen(facts(shown), look)
+    return Basis(facts(shown), look)

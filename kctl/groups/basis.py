@@ -15,7 +15,7 @@ from kctl.groups.model import SHARE, Group
 from kctl.groups.remove_members import RemovedMember
 from kctl.groups.reset import OffsetChange, fetch_commits
 from kctl.model import TopicPartition
-from kctl.unchanged import Facts, Seen, topics
+from kctl.unchanged import Basis, ObjectFacts, topics
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Offsets = Mapping[str, Mapping[TopicPartition, "int | None"]]
 
 
-def of_reset(client: ClusterClient, rows: Iterable[OffsetChange]) -> Seen:
+def of_reset(client: ClusterClient, rows: Iterable[OffsetChange]) -> Basis:
     """The offsets that a reset or an import replaces, and the topics whose logs the new ones lie in."""
     offsets: dict[str, dict[TopicPartition, int | None]] = {}
     for row in rows:
@@ -31,7 +31,7 @@ def of_reset(client: ClusterClient, rows: Iterable[OffsetChange]) -> Seen:
     return _offsets(client, offsets).also(topics(client, {tp.topic for known in offsets.values() for tp in known}))
 
 
-def of_deleted_offsets(client: ClusterClient, rows: Iterable[DeletedOffset]) -> Seen:
+def of_deleted_offsets(client: ClusterClient, rows: Iterable[DeletedOffset]) -> Basis:
     """The offsets that are deleted. The group may have members, which come and go."""
     offsets: dict[str, dict[TopicPartition, int | None]] = {}
     for row in rows:
@@ -39,33 +39,33 @@ def of_deleted_offsets(client: ClusterClient, rows: Iterable[DeletedOffset]) -> 
     return _offsets(client, offsets, members=False)
 
 
-def of_deleted(client: ClusterClient, rows: Iterable[DeletedGroup]) -> Seen:
+def of_deleted(client: ClusterClient, rows: Iterable[DeletedGroup]) -> Basis:
     """Groups that are deleted, with all that they have committed."""
     offsets = {r.group: {TopicPartition(o.topic, o.partition): o.committed_offset for o in r.offsets} for r in rows}
     return _offsets(client, offsets, whole=True)
 
 
-def of_members(client: ClusterClient, group: str, rows: Iterable[RemovedMember]) -> Seen:
+def of_members(client: ClusterClient, group: str, rows: Iterable[RemovedMember]) -> Basis:
     """The members that are to leave: one that joined again has another id."""
     names = {row.member_id: row.group_instance_id or row.client_id for row in rows}
 
-    def look() -> Facts:
+    def look() -> ObjectFacts:
         found = describe_groups(client, [group]).groups.get(group)
         members = {member.member_id for member in (found.members or () if found is not None else ())}
         return _present(names, members)
 
-    return Seen(_present(names, names), look)
+    return Basis(_present(names, names), look)
 
 
-def _present(names: Mapping[str, str], members: Iterable[str]) -> Facts:
+def _present(names: Mapping[str, str], members: Iterable[str]) -> ObjectFacts:
     return {f"member {names[each]} ({each})": {} for each in members if each in names}
 
 
-def _offsets(client: ClusterClient, before: Offsets, *, whole: bool = False, members: bool = True) -> Seen:
+def _offsets(client: ClusterClient, before: Offsets, *, whole: bool = False, members: bool = True) -> Basis:
     """whole: offsets that were committed for other partitions count as well. members: so do state and members."""
     described = describe_groups(client, list(before))
 
-    def look() -> Facts:
+    def look() -> ObjectFacts:
         found = describe_groups(client, list(before))
         for error in found.failed_groups.values():
             if not isinstance(error, NotFound):
@@ -79,10 +79,10 @@ def _offsets(client: ClusterClient, before: Offsets, *, whole: bool = False, mem
             offsets[name] = {tp: commit.offset for tp, commit in commits.items()}
         return _facts(found.groups, offsets, before, whole=whole, members=members)
 
-    return Seen(_facts(described.groups, before, before, whole=whole, members=members), look)
+    return Basis(_facts(described.groups, before, before, whole=whole, members=members), look)
 
 
-def _facts(groups: Mapping[str, Group], offsets: Offsets, wanted: Offsets, *, whole: bool, members: bool) -> Facts:
+def _facts(groups: Mapping[str, Group], offsets: Offsets, wanted: Offsets, *, whole: bool, members: bool) -> ObjectFacts:
     found: dict[str, dict[str, object]] = {}
     for name, partitions in wanted.items():
         group = groups.get(name)

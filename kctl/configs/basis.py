@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kctl.configs.change import Plan
-from kctl.unchanged import Seen, values
+from kctl.unchanged import Basis, values
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
 
-def of_changes(client: ClusterClient, plan: Plan) -> Seen:
+def of_changes(client: ClusterClient, plan: Plan) -> Basis:
     """The values that a plan replaces, and where they are set."""
     changed = {edit.name for edit in plan.edits}
     # A key may be written by its other name; brokers tell it by its own.
