@@ -57,7 +57,7 @@ def own_target(name: str) -> Target:
         bootstrap_servers=target.bootstrap_servers or (context.bootstrap_servers if context is not None else ()),
         protected=context is not None and context.protected,
         cluster_id=cluster_id,
-        advertised=target.bootstrap_servers,
+        advertised=target.bootstrap_servers if cluster_id is not None else (),
     )
 
 

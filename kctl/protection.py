@@ -98,13 +98,14 @@ def _same_zookeeper(one: str, other: str) -> str | None:
 
 def _unknown_match(target: Target, name: str, entry: Context) -> Protector | None:
     """The same where an id is missing: by resolved addresses, and by what the context's own servers answer."""
-    ours = _resolved((*target.bootstrap_servers, *target.advertised))
+    own_servers = _own_servers(target.cluster_id)
+    ours = _resolved((*target.bootstrap_servers, *target.advertised, *own_servers))
     theirs = _resolved(entry.bootstrap_servers)
     common = sorted(_endpoints(ours) & _endpoints(theirs))
     if common:
         return Protector(name, f"context {name} protects this cluster (it has the server {common[0]})")
-    if target.cluster_id is None and not target.advertised:
-        return None  # a cluster of this machine that has never run: no other has its ports
+    if own_servers or (target.cluster_id is None and not target.advertised):
+        return None  # a cluster that kctl set up here, with no other listeners than these; or one that has never run
     if target.cluster_id is None and entry.cluster_id is not None:
         return None  # Kafka 0.10.0 has no id, and the context's cluster has one
     if _only_here(target, ours) and not _may_be_here(theirs):
@@ -197,11 +198,39 @@ def _look_at(name: str, entry: Context) -> Look:
     known = _looks.get((name, entry))
     if known is not None and time.monotonic() - known[0] < _REMEMBERED_S:
         return known[1]
-    look = look_at(name)
+    own_id = _id_on_disk(name, entry)
+    look = look_at(name) if own_id is None else Look(own_id)
     if look.cluster_id is not None:
         remember(name, look.cluster_id)
     _looks[name, entry] = time.monotonic(), look
     return look
+
+
+def _own_servers(cluster_id: str | None) -> tuple[str, ...]:
+    """All listeners of a cluster that kctl set up on this machine; empty for another one."""
+    from kctl.deploy import store
+    from kctl.deploy.data import cluster_id_on_disk
+    from kctl.deploy.host import LocalHost
+
+    if cluster_id is None:
+        return ()
+    host = LocalHost()
+    for cluster in store.list_clusters(host):
+        with suppress(KctlError):
+            if cluster.spec is not None and cluster_id_on_disk(host, cluster.spec) == cluster_id:
+                return cluster.spec.bootstrap_servers
+    return ()
+
+
+def _id_on_disk(name: str, entry: Context) -> str | None:
+    """Of a cluster that kctl set up here, also while it is down."""
+    if entry.cluster_dir is None:
+        return None
+    from kctl.deploy.lifecycle import own_cluster_id
+
+    with suppress(KctlError):
+        return own_cluster_id(name)
+    return None
 
 
 def look_at(name: str) -> Look:

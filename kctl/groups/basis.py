@@ -82,7 +82,9 @@ def _offsets(client: ClusterClient, before: Offsets, *, whole: bool = False, mem
     return Basis(_facts(described.groups, before, before, whole=whole, members=members), look)
 
 
-def _facts(groups: Mapping[str, Group], offsets: Offsets, wanted: Offsets, *, whole: bool, members: bool) -> ObjectFacts:
+def _facts(
+    groups: Mapping[str, Group], offsets: Offsets, wanted: Offsets, *, whole: bool, members: bool
+) -> ObjectFacts:
     found: dict[str, dict[str, object]] = {}
     for name, partitions in wanted.items():
         group = groups.get(name)

@@ -20,6 +20,8 @@ HOSTS = {
     "kafka1": {"10.0.0.1"}, "kafka2": {"10.0.0.2"}, "kafka1.example.com": {"10.0.0.1"}, "dev": {"10.9.9.9"},
     "laptop": {"127.0.0.1"}, "127.0.0.1": {"127.0.0.1"}, "10.0.0.1": {"10.0.0.1"}, "10.0.0.2": {"10.0.0.2"},
 }  # fmt: skip
+HERE = "id-of-a-cluster-of-kctl"
+OWN = {HERE: ("127.0.0.1:20000", "127.0.0.1:20001")}
 Write = Callable[[dict[str, Any]], Path]
 
 
@@ -29,6 +31,7 @@ def _names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protection, "_addresses_of", lambda host: frozenset(HOSTS.get(host, ())))
     monkeypatch.setattr(protection, "_is_own", lambda ip: ip.startswith("192.168."))
     monkeypatch.setattr(protection, "_looks", {})
+    monkeypatch.setattr(protection, "_own_servers", lambda cluster_id: OWN.get(cluster_id or "", ()))
     monkeypatch.setattr(protection, "look_at", lambda name: pytest.fail(f"{name} was asked"))
     monkeypatch.delenv("KCTL_CONTEXT", raising=False)
 
@@ -113,6 +116,8 @@ UNREACHABLE = protection.Look(problem="kafka1:9092 refused the connection")
         ("bastion:1", "dev:9092", OTHER, UNREACHABLE, ["prod"]),
         ("bastion:1", "127.0.0.1:9092 dev:9092", OTHER, UNREACHABLE, ["prod"]),
         ("127.0.0.1:9093", "127.0.0.1:9093", OTHER, None, []),
+        # All listeners of a cluster that kctl made here are known.
+        ("bastion:1", "127.0.0.1:20000 dev:9092", HERE, None, []),
         ("laptop:9093", "127.0.0.1:9093 127.0.0.1:9094", OTHER, None, []),
     ],
 )
