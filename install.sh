@@ -448,7 +448,7 @@ build_and_install() { # tree
 }
 
 groups_wanted() {
-    groups="base codecs avro"
+    groups="base codecs protobuf"
     [ "$SPARK" = no ] || groups="$groups spark build"
     echo "$groups"
 }

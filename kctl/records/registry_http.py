@@ -11,9 +11,9 @@ import base64
 import io
 import socket
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPConnection, HTTPException, RemoteDisconnected
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -97,6 +97,8 @@ class RegistryHttp:
             ) from None
         except ssl.SSLError as exc:
             raise _tls_error(exc, url, self._access) from None
+        except (ConnectionResetError, RemoteDisconnected, BrokenPipeError):
+            raise _closed(url, self._access) from None
         except (OSError, HTTPException, ValueError) as exc:
             raise ConnectionFailed(
                 f"the schema registry {url} cannot be reached: {_reason(exc)}",
@@ -262,10 +264,20 @@ def _tls_error(exc: ssl.SSLError, url: str, access: RegistryAccess) -> Connectio
         return CertificateRejected(
             f"the schema registry {url} {wants}", hint="--schema-registry-cert FILE and --schema-registry-key FILE"
         )
+    if isinstance(exc, (ssl.SSLEOFError, ssl.SSLZeroReturnError)) or "EOF" in reason:
+        return _closed(url, access)
     return ConnectionFailed(
-        f"the schema registry {url}: the TLS handshake failed ({reason.lower().replace('_', ' ') or 'cut off'})",
+        f"the schema registry {url}: the TLS handshake failed ({reason.lower().replace('_', ' ')})",
         hint="is it an http:// URL?",
     )
+
+
+def _closed(url: str, access: RegistryAccess) -> ConnectionFailed:
+    """A server that wants a certificate may close the connection before its alert is read."""
+    hint = "its log says why"
+    if url.startswith("https") and not access.cert:
+        hint = "if it wants a client certificate: --schema-registry-cert FILE and --schema-registry-key FILE"
+    return ConnectionFailed(f"the schema registry {url} closed the connection", hint=hint)
 
 
 def _reason(exc: Exception) -> str:
@@ -275,8 +287,8 @@ def _reason(exc: Exception) -> str:
 
 def check_urls(text: str) -> tuple[str, ...]:
     """The URLs of a list with commas, as schema.registry.url has it. Raises UsageError."""
-    urls: Sequence[str] = [url.strip() for url in text.split(",")]
-    return tuple(dict.fromkeys(_checked(url) for url in urls if url or len(urls) == 1))
+    urls = [url.strip() for url in text.split(",") if url.strip()]
+    return tuple(dict.fromkeys(map(_checked, urls or [""])))
 
 
 def _checked(url: str) -> str:

@@ -1,0 +1,361 @@
+"""Schema registries over HTTP: ids, logins, TLS, proxies, and servers that mean no good."""
+
+from __future__ import annotations
+
+import base64
+import os
+import ssl
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from kctl.errors import (
+    CertificateRejected,
+    ConnectionFailed,
+    ConnectionTimedOut,
+    InvalidFile,
+    KctlError,
+    Refused,
+    UsageError,
+)
+from kctl.records.decoding import DecoderSettings, load, record_decoder
+from kctl.records.record import Record
+from kctl.records.registry_http import RegistryAccess, check_urls
+from kctl.records.registry_settings import RegistryOptions, decoder_settings
+from kctl.records.schema_ids import IdKind, IdSize, SchemaId, find_schema_id
+from kctl.records.schema_registry import NoSchema, SchemaRegistry
+from kctl_testing import closed_port
+from registry_server import RegistryServer, registry, serve
+
+__all__ = ["registry"]  # a fixture
+
+TLS = Path(__file__).parents[1] / "data" / "tls"
+GUID = UUID("0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f1")
+SASL_INHERIT = """basic.auth.credentials.source=SASL_INHERIT
+security.protocol=SASL_SSL
+sasl.mechanism=PLAIN
+sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username="me" password="secret";
+"""
+ID_1 = struct.pack(">bI", 0, 1)
+
+
+def _long(value: int) -> bytes:
+    return struct.pack(">q", value)
+
+
+# --- ids --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "headers", "size", "expected"),
+    [
+        (ID_1 + b"x", (), "auto", (SchemaId(1), b"x")),
+        (ID_1, (), "auto", (SchemaId(1), b"")),
+        (b"\x01" + GUID.bytes + b"x", (), "auto", (SchemaId(None, GUID), b"x")),
+        (b"\0" + _long(7) + b"x", (), "auto", (SchemaId(7, wide=True), b"x")),
+        (b"\0" + _long(7) + b"x", (), "4", (SchemaId(0), b"\0\0\0\x07x")),
+        (b"\0" + _long(1 << 33) + b"x", (), "8", (SchemaId(1 << 33, wide=True), b"x")),
+        (b"\0" + _long(1 << 33) + b"x", (), "auto", (SchemaId(2), b"\0\0\0\0x")),
+        (b"\0\0\0\0\0", (), "auto", (SchemaId(0), b"")),
+        (ID_1 + b"x", (("__value_schema_id", b"\x01" + GUID.bytes),), "auto", (SchemaId(None, GUID), ID_1 + b"x")),
+        (b"x", (("__value_schema_id", ID_1),), "auto", (SchemaId(1), b"x")),
+        (b"x", (("__value_schema_id", b"bad"), ("__value_schema_id", ID_1)), "auto", (SchemaId(1), b"x")),  # the last
+        (ID_1 + b"x", (("__value_schema_id", None),), "auto", (SchemaId(1), b"x")),
+        (ID_1 + b"x", (("__key_schema_id", b"\x01" + GUID.bytes),), "auto", (SchemaId(1), b"x")),
+        (b"x", (("apicurio.value.globalId", _long(5)),), "auto", (SchemaId(5, kind=IdKind.GLOBAL, wide=True), b"x")),
+        (b"x", (("apicurio.value.contentId", _long(5)),), "auto", (SchemaId(5, kind=IdKind.CONTENT, wide=True), b"x")),
+    ],
+)  # fmt: skip
+def test_where_the_id_of_a_schema_stands(
+    data: bytes, headers: tuple[tuple[str, bytes | None], ...], size: str, expected: tuple[SchemaId, bytes]
+) -> None:
+    assert find_schema_id(data, "value", headers, IdSize(size))[:2] == expected
+    keys = tuple((name.replace("value", "KEY").replace("key", "value").replace("KEY", "key"), v) for name, v in headers)
+    assert find_schema_id(data, "key", keys, IdSize(size))[:2] == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "headers"),
+    [
+        (b"", ()), (b"\0\0\0\0", ()), (b"\x02\0\0\0\1", ()), (b"{}", ()), (b"\x01" + b"\0" * 15, ()),
+        (ID_1, (("__value_schema_id", b""),)), (ID_1, (("__value_schema_id", b"\x02" * 17),)),
+        (ID_1, (("__value_schema_id", b"\x01\0"),)), (ID_1, (("apicurio.value.globalId", b"\0\0\0\1"),)),
+    ],
+)  # fmt: skip
+def test_data_without_an_id(data: bytes, headers: tuple[tuple[str, bytes | None], ...]) -> None:
+    with pytest.raises(ValueError, match=r"does not begin|not 8"):
+        find_schema_id(data, "value", headers, IdSize.AUTO)
+
+
+def test_a_header_decides_through_the_decoder_of_records(registry: RegistryServer) -> None:
+    registry.answers |= {f"/schemas/guids/{GUID}": {"schema": '"long"'}, "/schemas/ids/1": {"schema": '"string"'}}
+    decode = record_decoder("registry", "avro", DecoderSettings(registry.url))
+    assert decode is not None
+    headers = (("__value_schema_id", b"\x01" + GUID.bytes),)
+    shown = decode(Record("t", 0, 0, 0, ID_1 + b"\x02k", b"\x06", headers))
+    assert (shown.key, shown.value, shown.error) == ("k", 3, None)
+
+
+def test_apicurios_own_api(registry: RegistryServer) -> None:
+    reference = {"groupId": None, "artifactId": "b c", "version": "2", "name": "x.B"}
+    base = "/apis/registry/v2"
+    registry.answers |= {
+        f"{base}/ids/globalIds/5?returnArtifactType=true": b'["null","x.B"]',
+        f"{base}/ids/globalIds/5/references": [reference],
+        f"{base}/groups/default/artifacts/b%20c/versions/2": b'{"type":"fixed","name":"x.B","size":1}',
+        f"{base}/ids/contentIds/6?returnArtifactType=true": b'"string"',
+        "/apis/ccompat/v7/schemas/ids/7": {"schema": '"int"'},
+        f"{base}/ids/contentIds/8?returnArtifactType=true": b'{"$schema":"x"}',
+    }
+    decode = load("avro", DecoderSettings(registry.url + base))
+    assert decode(b"\0" + _long(5) + b"\x02\xff", "t", "value") == "/w=="
+    assert decode(b"\x02\xff", "t", "value", (("apicurio.value.globalId", _long(5)),)) == "/w=="
+    assert decode(struct.pack(">bI", 0, 6) + b"\x02a", "t", "value") == "a"
+    settings = DecoderSettings(registry.url + base, schema_id_kind="global")
+    assert load("avro", settings)(struct.pack(">bI", 0, 5) + b"\x02\xff", "t", "value") == "/w=="
+    with pytest.raises(NoSchema, match="is of type JSON"):
+        decode(struct.pack(">bI", 0, 8), "t", "value")
+    beside = load("avro", DecoderSettings(registry.url + "/apis/ccompat/v7"))
+    assert beside(b"\x02\xff", "t", "value", (("apicurio.value.globalId", _long(5)),)) == "/w=="
+    assert beside(struct.pack(">bI", 0, 7) + b"\x06", "t", "value") == 3
+    assert beside(b"\0" + _long(7) + b"\x06", "t", "value") == 3
+
+
+# --- requests ---------------------------------------------------------------------------------------------------------
+
+
+def _schema(url: str, timeout_s: float = 5.0, **access: Any) -> str:
+    return SchemaRegistry(url, access=RegistryAccess(**access), timeout_s=timeout_s).schema(SchemaId(1)).main.text
+
+
+def test_a_server_that_sends_a_byte_now_and_then(registry: RegistryServer) -> None:
+    registry.answers["/schemas/ids/1"] = {"schema": '"string"' + " " * 1000}
+    registry.drip_s = 0.1
+    started = time.monotonic()
+    with pytest.raises(ConnectionTimedOut, match=r"no answer within 0\.5 s"):
+        _schema(registry.url, 0.5)
+    assert time.monotonic() - started < 5
+
+
+def test_one_deadline_for_a_schema_and_all_that_it_refers_to(registry: RegistryServer) -> None:
+    registry.answers["/schemas/ids/1"] = {"schema": '"x"', "references": [{"subject": "s0", "version": 1}]}
+    for number in range(40):
+        inner = [{"subject": f"s{number + 1}", "version": 1}]
+        registry.answers[f"/subjects/s{number}/versions/1"] = {"schema": "{}", "references": inner}
+    registry.drip_s = 0.01
+    started = time.monotonic()
+    with pytest.raises(ConnectionTimedOut):
+        _schema(registry.url, 1.0)
+    assert time.monotonic() - started < 8
+    assert len(registry.requests) < 10
+
+
+@pytest.mark.parametrize("greeting", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 100 Continue\r\n\r\n", b"garbage\n\n"])
+def test_servers_that_say_nothing_or_nonsense(greeting: bytes) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        ended = threading.Event()
+
+        def answer() -> None:
+            peer, _ = server.accept()
+            with peer:
+                peer.sendall(greeting)
+                ended.wait(10)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(ConnectionFailed):
+            _schema(f"http://127.0.0.1:{server.getsockname()[1]}", 0.5)
+        ended.set()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (b"[" * 100_000, ConnectionFailed), (b"[]", ConnectionFailed), (b"", ConnectionFailed),
+        (b"\xff", ConnectionFailed),
+        ({"schema": None}, NoSchema), ({}, NoSchema), ({"schema": ["x"]}, NoSchema), (404, NoSchema),
+        (500, ConnectionFailed), (429, ConnectionFailed), (301, ConnectionFailed), (403, KctlError),
+        ({"schema": "x", "references": {}}, NoSchema), ({"schema": "x", "references": [7]}, NoSchema),
+        ({"schema": "x", "references": [{"subject": "s", "version": "latest"}]}, NoSchema),
+    ],
+)  # fmt: skip
+def test_answers_that_are_none(registry: RegistryServer, answer: Any, kind: type[Exception]) -> None:
+    registry.answers["/schemas/ids/1"] = answer
+    with pytest.raises(kind):
+        _schema(registry.url)
+
+
+def test_redirects_carry_nothing_elsewhere(registry: RegistryServer) -> None:
+    with serve() as other:
+        registry.answers["/schemas/ids/1"] = 302
+        registry.headers = {"Location": f"{other.url}/schemas/ids/1"}
+        with pytest.raises(ConnectionFailed, match="redirects are not followed"):
+            _schema(registry.url, user_info="me:secret")
+        assert other.requests == []
+
+
+def test_several_urls(registry: RegistryServer) -> None:
+    registry.answers["/schemas/ids/1"] = {"schema": "here"}
+    dead = f"http://127.0.0.1:{closed_port()}"
+    assert _schema(f"{dead}, {registry.url}") == "here"
+    with serve() as broken:
+        broken.answers["/schemas/ids/1"] = 503
+        assert _schema(f"{broken.url},{registry.url}") == "here"
+        with pytest.raises(ConnectionFailed, match="HTTP 503"):
+            _schema(f"{dead},{broken.url}")
+    with pytest.raises(ConnectionFailed, match="cannot be reached"):
+        _schema(f"{dead},{dead}/second")
+
+
+def test_a_subpath_and_ipv6_are_urls() -> None:
+    assert check_urls("http://h/a/b/") == ("http://h/a/b",)
+    assert check_urls("http://[::1]:8081,https://b") == ("http://[::1]:8081", "https://b")
+    assert check_urls("http://a,") == ("http://a",)
+    for url in ("", ",", "http://a,ftp://b"):
+        with pytest.raises(UsageError):
+            check_urls(url)
+
+
+# --- logins, proxies, TLS ---------------------------------------------------------------------------------------------
+
+
+def test_a_token(registry: RegistryServer) -> None:
+    registry.answers["/schemas/ids/1"] = {"schema": "x"}
+    _schema(registry.url, token="abc.def")
+    assert registry.requests[0][1]["Authorization"] == "Bearer abc.def"
+    for token in ("a b", "a\r\nX: y", "ä"):
+        with pytest.raises(UsageError, match="token has characters"):
+            _schema(registry.url, token=token)
+    with pytest.raises(UsageError, match="two logins"):
+        _schema(registry.url, token="a", user_info="u:p")
+
+
+def test_a_login_never_goes_to_a_proxy_in_clear_text(
+    registry: RegistryServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry.answers["http://registry.test:8081/schemas/ids/1"] = {"schema": "through the proxy"}
+    monkeypatch.setenv("http_proxy", registry.url.replace("http://", "http://proxy-user:p%40ss@"))
+    monkeypatch.setenv("https_proxy", registry.url)
+    assert _schema("http://registry.test:8081") == "through the proxy"
+    expected = "Basic " + base64.b64encode(b"proxy-user:p@ss").decode()
+    assert registry.requests[0][1]["Proxy-Authorization"] == expected
+    with pytest.raises(Refused, match="clear text"):
+        _schema("http://registry.test:8081", user_info="me:secret")
+    with pytest.raises(Refused, match="clear text"):
+        _schema("http://registry.test:8081", token="secret")
+    with pytest.raises(ConnectionFailed, match=r"the proxy 127\.0\.0\.1 answered HTTP 502"):
+        _schema("https://registry.test", user_info="me:secret")
+    assert "secret" not in str(registry.requests)
+    assert not any("Authorization" in headers for _, headers in registry.requests)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    registry.answers["/schemas/ids/1"] = {"schema": "directly"}
+    assert _schema(registry.url, user_info="me:secret") == "directly"
+
+
+@pytest.fixture
+def secure(registry: RegistryServer) -> Iterator[RegistryServer]:
+    """A registry that wants client certificates."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(TLS / "server.pem")
+    context.load_verify_locations(TLS / "ca.pem")
+    context.verify_mode = ssl.CERT_REQUIRED
+    with serve(context) as server:
+        server.answers["/schemas/ids/1"] = {"schema": "secret"}
+        yield server
+
+
+def test_a_private_ca_and_client_certificates(secure: RegistryServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    ca, client = str(TLS / "ca.pem"), str(TLS / "client.pem")
+    assert _schema(secure.url, ca=ca, cert=client) == "secret"
+    with pytest.raises(CertificateRejected, match="is not trusted") as caught:
+        _schema(secure.url, cert=client)
+    assert "--schema-registry-ca" in str(caught.value.hint)
+    monkeypatch.setenv("SSL_CERT_FILE", ca)
+    assert _schema(secure.url, cert=client) == "secret"
+    with pytest.raises(CertificateRejected, match="client certificate"):
+        _schema(secure.url, ca=ca)
+    with pytest.raises(ConnectionFailed, match="TLS handshake failed"), serve() as plain:
+        _schema(plain.url.replace("http:", "https:"), ca=ca)
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="schema registry: "):
+        _schema("https://h", ca=str(tmp_path / "none.pem"))
+    with pytest.raises(UsageError, match="schema registry: "):
+        _schema("https://h", cert=str(tmp_path))
+
+
+# --- options, environment, --command-config ---------------------------------------------------------------------------
+
+
+def _settings(tmp_path: Path, properties: str, **options: Any) -> DecoderSettings:
+    file = tmp_path / "client.properties"
+    file.write_text(properties)
+    return decoder_settings(RegistryOptions(**options), command_config=str(file), timeout_s=1.0)
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        ("schema.registry.url=http://a,http://b", ("http://a,http://b", None, None)),
+        ("schema.registry.url=http://me:p%40ss@a:1/x", ("http://a:1/x", "me:p@ss", None)),
+        ("basic.auth.user.info=me:secret", (None, "me:secret", None)),
+        ("basic.auth.credentials.source=USER_INFO\nschema.registry.basic.auth.user.info=me:secret",
+         (None, "me:secret", None)),
+        ("bearer.auth.token=t", (None, None, "t")),
+        ("schema.registry.bearer.auth.credentials.source=STATIC_TOKEN\nschema.registry.bearer.auth.token=t",
+         (None, None, "t")),
+        (SASL_INHERIT, (None, "me:secret", None)),
+    ],
+)  # fmt: skip
+def test_keys_of_a_properties_file(tmp_path: Path, properties: str, expected: tuple[str | None, ...]) -> None:
+    found = _settings(tmp_path, properties)
+    assert (found.schema_registry, found.registry_user_info, found.registry_token) == expected
+    assert "secret" not in repr(found)
+    assert "p@ss" not in repr(found)
+
+
+def test_stores_and_what_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("KCTL_SCHEMA_REGISTRY")]:
+        monkeypatch.delenv(name)
+    text = (
+        f"schema.registry.ssl.truststore.location={TLS / 'ca.pem'}\nschema.registry.ssl.truststore.type=PEM\n"
+        f"schema.registry.ssl.keystore.location={TLS / 'client.pem'}\nschema.registry.ssl.key.password=k\n"
+        "schema.registry.ssl.endpoint.identification.algorithm=\nschema.registry.url=http://a\nbearer.auth.token=t"
+    )
+    found = _settings(tmp_path, text)
+    assert (found.registry_ca, found.registry_cert) == (str(TLS / "ca.pem"), str(TLS / "client.pem"))
+    assert (found.registry_key_password, found.registry_check_hostname) == ("k", False)
+    login = tmp_path / "login"
+    login.write_text("me:secret\n")
+    login.chmod(0o600)
+    found = _settings(tmp_path, text, url="http://b", ca="x", user_info_file=str(login))
+    assert (found.schema_registry, found.registry_ca) == ("http://b", "x")
+    assert (found.registry_user_info, found.registry_token) == ("me:secret", None)
+    monkeypatch.setenv("KCTL_SCHEMA_REGISTRY_TOKEN", "other")
+    assert _settings(tmp_path, text).registry_token == "other"
+
+
+@pytest.mark.parametrize(
+    ("properties", "why"),
+    [
+        ("basic.auth.credentials.source=OAUTH", "credentials.source OAUTH is unknown"),
+        ("bearer.auth.credentials.source=OAUTHBEARER", "OAUTHBEARER is not supported"),
+        ("basic.auth.credentials.source=SASL_INHERIT", "there is no SASL login"),
+        ("schema.registry.ssl.truststore.location=/x.jks\nschema.registry.ssl.truststore.type=JKS", "is no PEM file"),
+        ("schema.registry.ssl.truststore.location=/dev/null", "is no PEM file"),
+        ("schema.registry.ssl.keystore.key=abc", "holds PEM text"),
+    ],
+)
+def test_keys_that_cannot_be_honored(tmp_path: Path, properties: str, why: str) -> None:
+    with pytest.raises(InvalidFile, match=why):
+        _settings(tmp_path, properties)
