@@ -10,8 +10,8 @@ from kctl.commands.topic_options import PARTITION
 
 # As help says it: the names are in modules that help does not import.
 _DECODERS = (
-    "Decode keys and values: text, json, short, int, long, float, double, hex, base64, a plug-in's; with a"
-    " schema registry: registry (whatever it says), avro, protobuf, json-schema; or one of"
+    "Decode keys and values: text, json, short, int, long, float, double, hex, base64, a plug-in's; by a"
+    " schema registry: avro, protobuf, json-schema, registry; or one of"
     " Kafka's own topics: offsets, transaction_log, share_group_state, cluster_metadata, remote_log_metadata."
 )
 
