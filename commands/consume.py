@@ -69,7 +69,8 @@ def command(
     """Read records of topics: values as text, one a line, or whole records with -o json (JSON Lines).
 
     Values go to a pipe or file as they are; on a terminal, control characters are escaped. Without --exit-eof, an
-    --until or a --max-messages it waits for more; Ctrl-C ends it.
+    --until or a --max-messages it waits for more; Ctrl-C ends it. --timeout is for silent brokers (default: 30s) and
+    schema registries (default: 10s); the wait for records is bounded by --idle-timeout.
 
     Example: kctl consume orders --from-beginning --exit-eof -o json
     """
@@ -103,6 +104,8 @@ def command(
         schema_registry, schema_registry_ca, schema_registry_cert, schema_registry_key,
         schema_registry_user_info_file, schema_registry_token_file, schema_id_bytes, schema_id_kind,
     )  # fmt: skip
+    if inv.timeout is not None and not _ends(options):
+        output.note("--timeout does not end the wait for records; --idle-timeout does, and --exit-eof does not wait")
     decode = _decoder(inv, decoder, key_decoder, value_decoder, registry)
     sink = _Sink(_writer(inv, form, key_separator, quiet=quiet))
     _run(inv, options, sink, decode, stats=stats, quiet=quiet)
@@ -145,6 +148,11 @@ def _start(offset: str | None) -> tuple[bool, int | None]:
     if offset.isascii() and offset.isdigit() and int(offset) < 2**63:
         return False, int(offset)
     raise UsageError(f"--offset {offset!r} is not an offset", hint="a number, earliest or latest")
+
+
+def _ends(options: ConsumeOptions) -> bool:
+    """Whether something else than a signal can end it where nothing is written."""
+    return options.finite or options.until_ms is not None or options.idle_ms is not None or options.max_messages == 0
 
 
 def _moment(text: str | None) -> int | None:

@@ -57,9 +57,10 @@ def check_topic(client: ClusterClient, options: ProduceOptions) -> Destination:
 def longest_line(destination: Destination, options: ProduceOptions, *, encoded: bool) -> int:
     """The most bytes that a line can have and still be a record. encoded: as JSON, hex or base64."""
     limit = destination.max_batch_bytes
+    largest = max(limit or 0, MAX_RECORD_BYTES)  # what fits without a codec fits with one
     if limit is None or options.compression != "none":
-        limit = MAX_RECORD_BYTES
-    return min(limit * _ENCODED + _LINE_BESIDE, MAX_RECORD_BYTES * 2) if encoded else limit
+        limit = largest
+    return min(limit * _ENCODED + _LINE_BESIDE, largest * 2) if encoded else limit
 
 
 def shortage(client: ClusterClient, topic: str) -> str | None:

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from kctl.records.produce_batch import ClosedBatch, OpenBatch
 from kctl.segment.batch import NO_SEQUENCE, increment_sequence
 
+_LARGE_REQUEST = 99 << 20  # bytes; brokers take 100 MiB unless told otherwise (SocketServerConfigs)
+
 
 class Lane:
     """One partition: the batch being filled, those that wait, those under way, and those to be sent again.
@@ -52,6 +54,14 @@ class Lane:
         if oldest:
             return min(batch.begun for batch in (oldest[0], *self.again[:1]))
         return self.open.begun if self.open else float("inf")
+
+    @property
+    def size_hint(self) -> str | None:
+        """What to do about a batch for which brokers close the connection; None where none is as large."""
+        largest = max((batch.wire_bytes for batch in (*self.under_way, *self.again)), default=0)
+        if largest < _LARGE_REQUEST:
+            return None
+        return f"the request has {largest:,} bytes: do the brokers' socket.request.max.bytes (100 MiB) let it pass?"
 
     def may_send(self, most_under_way: int) -> bool:
         """Whether order allows to send the next batch now; puts back what is to be sent again."""

@@ -193,7 +193,7 @@ class Sender:
         if self._leaders.trouble is None:
             return OperationFailed(why, hint="is its leader up? --timeout waits longer")
         reason = self._leaders.trouble.message.removeprefix(f"{place}: ")
-        return OperationFailed(f"{why}: {reason}", hint=self._leaders.trouble.hint)
+        return OperationFailed(f"{why}: {reason}", hint=lane.size_hint or self._leaders.trouble.hint)
 
     def _most(self, lane: Lane) -> int:
         """One at a time until a first one is acknowledged, also behind an error: a broker that knows nothing of this

@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 from kctl.errors import UsageError
 
-MAX_RANDOM = 64 << 20
+MAX_RANDOM = 128 << 20
 _PART = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]|[^{}]+")
 _PLACEHOLDER = re.compile(r"(\{(?:n|uuid|now|random:[0-9]+|int:-?[0-9]+:-?[0-9]+)\})")
 _HINT = "placeholders are {n}, {uuid}, {now}, {random:100} and {int:1:6}; {{ is a brace"

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -23,8 +24,9 @@ from kctl.records.destination import Destination, check_topic, longest_line
 from kctl.records.lost_file import LostFile
 from kctl.records.outgoing import Outgoing
 from kctl.records.produce import Producing
-from kctl.records.produce_batch import OpenBatch
+from kctl.records.produce_batch import ClosedBatch, OpenBatch
 from kctl.records.produce_input import Lines
+from kctl.records.produce_lane import Lane
 from kctl.records.produce_options import Lost, ProduceOptions, ProduceResult
 from produce_fakes import FakeBroker, FakeClient, state
 
@@ -303,3 +305,25 @@ def test_how_to_keep_what_is_lost_is_said_to_who_did_not(kept: str | None, said:
     assert failed.value.hint
     assert failed.value.hint.startswith("no line behind 2 was read")
     assert ("--failed-file" in failed.value.hint) is said
+
+
+@pytest.mark.parametrize(
+    ("limit", "codec", "encoded", "expected"),
+    [
+        (1 << 20, "none", False, 1 << 20), (1 << 20, "none", True, (6 << 20) + (64 << 10)),
+        (None, "none", False, 64 << 20), (1 << 20, "gzip", False, 64 << 20), (1 << 20, "gzip", True, 128 << 20),
+        (110_000_000, "none", False, 110_000_000), (110_000_000, "gzip", False, 110_000_000),
+        (110_000_000, "zstd", True, 220_000_000),
+    ],
+)  # fmt: skip
+def test_the_longest_line(limit: int | None, codec: str, encoded: bool, expected: int) -> None:
+    """A record that fits without a codec is not refused because of one."""
+    destination = Destination(state(1), limit)
+    assert longest_line(destination, ProduceOptions("t", compression=codec), encoded=encoded) == expected
+
+
+def test_a_request_too_large_for_the_brokers_is_explained() -> None:
+    lane = Lane(0, 1)
+    for size, said in ((1 << 20, False), (105_000_000, True)):
+        lane.under_way = [cast(ClosedBatch, SimpleNamespace(wire_bytes=size))]
+        assert ("socket.request.max.bytes" in (lane.size_hint or "")) is said
