@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from enum import Enum
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from kctl.errors import InvalidFile, UsageError
 from kctl.records.decoding import DecoderSettings
+from kctl.records.schema_ids import IdKind, IdSize
 
 _PREFIX = "schema.registry."
 _JAVA_STORES = ("JKS", "PKCS12", "BCFKS")
@@ -36,6 +38,8 @@ def decoder_settings(options: RegistryOptions, *, command_config: str | None, ti
     """What decoders may need. Raises UsageError, InvalidFile; no message has a secret in it."""
     from kctl.secrets import read_secret
 
+    _check_choice("--schema-id-bytes", options.id_bytes, IdSize)
+    _check_choice("--schema-id-kind", options.id_kind, IdKind)
     found = DecoderSettings(timeout_s=timeout_s, schema_id_bytes=options.id_bytes, schema_id_kind=options.id_kind)
     if command_config is not None:
         from kctl.command_config import read_properties
@@ -57,6 +61,12 @@ def decoder_settings(options: RegistryOptions, *, command_config: str | None, ti
         registry_key=options.key or (None if options.cert else found.registry_key),
         registry_key_password=_from_environment("KCTL_SCHEMA_REGISTRY_KEY_PASSWORD") or found.registry_key_password,
     )
+
+
+def _check_choice(option: str, value: str, choices: type[Enum]) -> None:
+    known = [str(each.value) for each in choices]
+    if value not in known:
+        raise UsageError(f"{option} {value!r} is none of its values", hint=f"use one of {', '.join(known)}")
 
 
 def _from_environment(name: str) -> str | None:

@@ -7,11 +7,11 @@ import json
 import os
 import socket
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -26,6 +26,7 @@ from kctl.records.delivery import Delivery, Stats
 from kctl.records.direct import Direct
 from kctl.records.fetcher import Fetcher
 from kctl_testing import SCRIPT, Kctl, TestCluster, eventually, within
+from registry_server import serve
 
 T0 = 1_700_000_000_000
 READ = ("--from-beginning", "--exit-eof")
@@ -188,44 +189,45 @@ def test_decoders_and_what_they_cannot_take(kctl: Kctl, cluster: TestCluster, to
     assert '"type":"OffsetCommitValue"' in commits
 
 
-class _Registry(BaseHTTPRequestHandler):
-    """A schema registry with one schema, for those who log in."""
-
-    def do_GET(self) -> None:
-        known = self.path == "/schemas/ids/42" and self.headers.get("Authorization") == "Basic bWU6cHc="
-        body = b'{"schema": "\\"long\\""}' if known else b"{}"
-        self.send_response(200 if known else 401)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None: ...
-
-
-def test_avro_with_a_registry(kctl: Kctl, cluster: TestCluster, topic: Callable[..., str]) -> None:
-    mine = topic()
+def test_schema_registries(kctl: Kctl, cluster: TestCluster, topic: Callable[..., str], tmp_path: Path) -> None:
+    """A wrong default, and a schema that the header names, not the data."""
+    mine = topic(partitions=1)
+    guid = UUID("0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f1")
+    text = {"name": "text", "type": "string", "default": None}
+    counts = {"type": "record", "name": "C", "fields": [{"name": n, "type": "int"} for n in "abcde"] + [text]}
+    note = b"\0\0\0\0\x01\x04hi"
     with connect(_target(cluster)) as client:
         producer = client.producer()
-        producer.send(mine, value=b"\0\0\0\0\x2a\x0a")  # 5 as Avro's long
+        producer.send(mine, value=note)
+        producer.send(mine, value=note, headers=[("__value_schema_id", b"\x01" + guid.bytes)])
         producer.close()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Registry)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        url = f"http://127.0.0.1:{server.server_address[1]}"
-        read = ("consume", mine, *READ, "--value-decoder", "avro", "-o", "json")
-        login = {"KCTL_SCHEMA_REGISTRY_USER_INFO": "me:pw", "no_proxy": "127.0.0.1"}
-        by_option = kctl(*read, "--schema-registry", url, env=login)
-        assert (by_option.code, _rows(by_option.out)[0]["value"]) == (0, 5), str(by_option)
-        by_environment = kctl(*read, env={**login, "KCTL_SCHEMA_REGISTRY": url})
-        assert _rows(by_environment.out)[0]["value_encoding"] == "avro"
-        refused = kctl(*read, "--schema-registry", url, env={"no_proxy": "127.0.0.1"})
+    login = tmp_path / "login"
+    login.write_text("me:pw\n")
+    login.chmod(0o600)
+    with serve() as registry:
+        registry.answers = {
+            "/schemas/ids/1": {"schema": json.dumps({"type": "record", "name": "N", "fields": [text]})},
+            f"/schemas/guids/{guid}": {"schema": json.dumps(counts)},
+        }
+        read = ("consume", mine, *READ, "--value-decoder", "registry", "-o", "json")
+        env = {"no_proxy": "127.0.0.1"}
+        access = ("--schema-registry", registry.url, "--schema-registry-user-info-file", str(login))
+        by_option = kctl(*read, *access, env=env)
+        shown = [row["value"] for row in _rows(by_option.out)]
+        assert by_option.code == 0, str(by_option)
+        assert shown == [{"text": "hi"}, {"a": 0, "b": 0, "c": 0, "d": 0, "e": -1, "text": "hi"}]
+        assert {headers["Authorization"] for _, headers in registry.requests} == {"Basic bWU6cHc="}
+        by_environment = kctl(*read, env={**env, "KCTL_SCHEMA_REGISTRY": registry.url})
+        assert _rows(by_environment.out)[0]["value_encoding"] == "registry"
+        registry.answers["/schemas/ids/1"] = 401
+        refused = kctl(*read, "--schema-registry", registry.url, env=env)
         assert (refused.code, refused.out) == (3, "")
         assert "refused the login" in refused.err
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+        registry.answers["/schemas/ids/1"] = {"schema": '"string"' + " " * 1000}
+        registry.drip_s = 0.5
+        slow = kctl(*read, "--schema-registry", registry.url, "--timeout", "2s", env=env)
+        assert (slow.code, slow.out) == (3, "")
+        assert "gave no answer within 2 s" in slow.err
 
 
 def test_every_codec_and_hostile_payloads(kctl: Kctl, cluster: TestCluster, topic: Callable[..., str]) -> None:
@@ -435,6 +437,8 @@ def empty(kctl: Kctl, cluster: TestCluster) -> str:
         (("TOPIC", "--value-decoder", "avro"), 2, "needs a schema registry"),
         (("TOPIC", "--value-decoder", "offsets"), 2, "keys and values together"),
         (("TOPIC", "--decoder", "avro", "--schema-registry", "http://u:p@h"), 2, "user or password in it"),
+        (("TOPIC", "--decoder", "avro", "--schema-id-bytes", "6"), 2, "none of its values"),
+        (("TOPIC", "--decoder", "avro", "--schema-registry", "https://h", "--schema-registry-ca", "/no"), 2, "/no"),
     ],
 )
 def test_bad_input(kctl: Kctl, empty: str, arguments: tuple[str, ...], code: int, message: str) -> None:

@@ -256,6 +256,24 @@ def test_several_files(kctl: Kctl, topic: Callable[..., str], tmp_path: Path) ->
     assert [row["value"] for row in _read(kctl, mine)] == ["1", "2", "3"] * 2
 
 
+def test_lines_as_other_systems_write_them(kctl: Kctl, topic: Callable[..., str]) -> None:
+    """CRLF, a byte order mark, a line without its separator."""
+    mine = topic(partitions=1)
+    parsed = ("produce", mine, "--key-separator", ":", "--null-marker", "NULL")
+    marked = kctl(*parsed, stdin="\ufeffk1:v1\r\nk2:NULL\rk3:\n")
+    note = "stdin begins with a byte order mark, which is not a part of its first record\n"
+    assert (marked.code, marked.err) == (0, note)
+    bare = kctl(*parsed, "--on-bad-line", "accept", "--quiet", stdin="no separator in this line\n")
+    assert (bare.code, bare.out, bare.err) == (0, "", "")
+    assert [(row["key"], row["value"]) for row in _read(kctl, mine)] == [
+        ("k1", "v1"), ("k2", None), ("k3", ""), (None, "no separator in this line"),
+    ]  # fmt: skip
+    refused = kctl(*parsed, "--quiet", stdin="k4:v4\nbroken\n")
+    assert refused.code == 5
+    assert "line 2 has no key separator" in refused.err
+    assert kctl("produce", mine, stdin="").out, "without --quiet there is a table"
+
+
 def test_many_keys_in_order(kctl: Kctl, topic: Callable[..., str]) -> None:
     """Thousands of batches over several leaders: each partition in the order of the input."""
     mine = topic(partitions=12, replication_factor=3)
