@@ -13,6 +13,9 @@ from kctl.segment.record import Record
 Decoder = Callable[[bytes], str]
 
 
+_SIZES: dict[Decoder, int] = {}  # of numbers
+
+
 def _number(layout: str) -> Decoder:
     parser = struct.Struct(layout)
 
@@ -22,6 +25,7 @@ def _number(layout: str) -> Decoder:
         (value,) = parser.unpack_from(data)
         return java_double(value) if isinstance(value, float) else str(value)
 
+    _SIZES[decode] = parser.size
     return decode
 
 
@@ -63,12 +67,18 @@ def decoder(name: str) -> Decoder:
     return DECODERS[decoder_name(name)]
 
 
+def _too_long(decode: Decoder, data: bytes | None) -> str | None:
+    size = _SIZES.get(decode)
+    return f"{len(data)} bytes, and a number has {size}" if data and size and len(data) > size else None
+
+
 def parser(key: Decoder, value: Decoder) -> Parser:
-    """Decodes both of a record; what is null is not printed."""
+    """Decodes both of a record; what is null is not printed. A number takes the first bytes, as in Java."""
 
     def parse(record: Record) -> Parsed:
-        shown = None if record.key is None else key(record.key)
-        return Parsed(shown, None if record.value is None else value(record.value))
+        parts = ((key, record.key), (value, record.value))
+        shown = (None if data is None else decode(data) for decode, data in parts)
+        return Parsed(*shown, next(filter(None, (_too_long(*part) for part in parts)), None))
 
     return parse
 

@@ -373,10 +373,10 @@ def test_metadata_of_a_log_and_of_its_snapshot_are_objects(capsys: Capture) -> N
 def test_what_no_decoder_can_read_stays_as_it_is(tmp_path: Path, capsys: Capture) -> None:
     log = str(write(tmp_path, 0, [batch(0, [Rec(b"\0\1x", b"v"), Rec(None, b"v")])]))
     for option in ("--offsets-decoder", "--transaction-log-decoder", "--share-group-state-decoder"):
-        rows = lines(capsys, option, log)
+        rows = lines(capsys, option, log, code=1)
         assert [(row["value"], bool(row["decode_error"])) for row in rows] == [("v", True), ("v", True)], option
     for option in ("--cluster-metadata-decoder", "--remote-log-metadata-decoder"):
-        assert all(row["decode_error"] for row in lines(capsys, option, log))
+        assert all(row["decode_error"] for row in lines(capsys, option, log, code=1))
 
 
 def test_remote_log_metadata_is_an_object(tmp_path: Path, capsys: Capture) -> None:
@@ -406,7 +406,7 @@ def test_decoder_classes(
     tmp_path: Path, capsys: Capture, decoder: str, data: bytes | None, value: object, encoding: str, failed: bool
 ) -> None:
     log = str(write(tmp_path, 0, [batch(0, [Rec(b"k", data)])]))
-    (row,) = lines(capsys, "--value-decoder-class", decoder, log)
+    (row,) = lines(capsys, "--value-decoder-class", decoder, log, code=1 if failed else 0)
     assert (row["value"], row["value_encoding"], bool(row["decode_error"])) == (value, encoding, failed)
     assert row["key"] == "k"
 
@@ -442,7 +442,7 @@ def share_log(tmp_path: Path) -> str:
 
 
 def test_share_groups_as_kafka_prints_them(share_log: str, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    assert main(["segment", "dump", "-o", "kafka", "--share-group-state-decoder", share_log]) == 0
+    assert main(["segment", "dump", "-o", "kafka", "--share-group-state-decoder", share_log]) == 1
     texts = [
         line.split(" key: ", 1)[1] for line in capsysbinary.readouterr().out.decode().splitlines() if " key: " in line
     ]
@@ -463,7 +463,7 @@ def test_share_groups_as_kafka_prints_them(share_log: str, capsysbinary: pytest.
 
 
 def test_share_groups_as_objects(share_log: str, capsys: Capture) -> None:
-    rows = lines(capsys, "--share-group-state-decoder", share_log)
+    rows = lines(capsys, "--share-group-state-decoder", share_log, code=1)
     assert [row["key"]["type"] if row["key_encoding"] == "json" else None for row in rows] == [
         "ShareSnapshotKey", "ShareUpdateKey", "ShareSnapshotKey", None, None,
     ]  # fmt: skip

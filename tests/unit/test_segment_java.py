@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from java_dumps import SOURCES, Dump, load
+from kctl.commands.app import main
 from kctl.segment import decoders, internal_topics
 from kctl.segment.dump import DumpOptions, DumpRun
 from kctl.segment.findings import Findings
@@ -16,10 +17,12 @@ from kctl.segment.kafka_text import KafkaText
 from kctl.segment.kafka_text_options import KafkaTextOptions
 from kctl.segment.log_selection import select_logs
 from kctl.segment.log_tally import TallyOptions, read_logs
+from kctl.segment.row_decoders import INTERNAL_TOPICS
 from kctl.segment.rows import RecordRow
 from kctl.segment.source import Source
 from kctl.segment.verify_log import LogCheck
 from kctl.segment.verify_log_facts import Companions, LogOptions
+from segment_files import Rec, batch, write
 
 DUMPS = [pytest.param(dump, id=f"{name}: {dump.form.name}") for name in SOURCES for dump in load(name)]
 
@@ -47,7 +50,47 @@ def test_text(dump: Dump, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     else:  # there Kafka's tool ended; here it goes on behind the damage
         printed = out.getvalue()
         assert printed[: len(dump.stdout)].decode(errors="replace") == dump.stdout.decode(errors="replace")
-        assert text.found_count
+        assert text.found
+
+
+# --- what a decoder does not know is never exit code 0 ----------------------------------------------------------------
+
+INTERNAL = load("internal")
+
+
+@pytest.mark.parametrize("dump", INTERNAL, ids=lambda dump: dump.form.name)
+def test_decoders_agree(dump: Dump, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(dump.form.file).write_bytes(dump.form.data)
+    text = KafkaText(_options(dump.form.arguments), io.BytesIO().write)
+    text.dump(dump.form.file)
+    complains = re.search(rb"Error at|Unknown record type|unknown::", dump.stdout) or dump.exception
+    assert not complains or text.found_count
+    (argument,) = dump.form.arguments
+    name = argument.removeprefix("--").removesuffix("-decoder").replace("-", "_")
+    run = DumpRun([Path(dump.form.file)], DumpOptions(records=True, decode=INTERNAL_TOPICS[name]))
+    errors = [row.decode_error for row in run.rows() if isinstance(row, RecordRow)]
+    assert run.undecoded == len([error for error in errors if error])
+    assert bool(run.undecoded) == bool(text.found_count)
+
+
+BROKEN = {
+    "offsets": (b"\0\x63", b"v"),
+    "transaction-log": (b"\0\x63", b"v"),
+    "cluster-metadata": (None, b"\1\x63\0"),
+    "remote-log-metadata": (None, b"\1\x63\0"),
+    "share-group-state": (b"\0\x63", b"v"),
+}
+
+
+@pytest.mark.usefixtures("one_command_tree")
+@pytest.mark.parametrize("output", ["table", "wide", "json", "csv", "kafka"])
+@pytest.mark.parametrize("name", BROKEN)
+def test_exit_code(name: str, output: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = write(tmp_path, 0, [batch(0, [Rec(*BROKEN[name]), Rec(*BROKEN[name])])])
+    arguments = ["segment", "dump", f"--{name}-decoder", "-o", output, str(log)]
+    assert main(arguments) == 1
+    assert "2 records could not be decoded" in capsys.readouterr().err
 
 
 # --- dump -o json, stats, verify and find agree with Kafka's tool about wrappers -------------------------------------
