@@ -45,16 +45,13 @@ def emit_changes(inv: Invocation, rows: Sequence[OffsetChange]) -> None:
 
 
 def _kafka_csv(rows: Sequence[OffsetChange]) -> str:
-    import csv
-    import io
-
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     several = len({row.group for row in rows}) > 1
-    for row in rows:
-        if row.new_offset is not None:
-            writer.writerow([*([row.group] if several else []), row.topic, row.partition, row.new_offset])
-    return text.getvalue().rstrip("\n")
+    lines = (
+        output.csv_line([*([row.group] if several else []), row.topic, row.partition, row.new_offset])
+        for row in rows
+        if row.new_offset is not None
+    )
+    return "".join(lines).rstrip("\n")
 
 
 def effect(rows: Sequence[OffsetChange]) -> str:

@@ -27,13 +27,13 @@ from kctl.commands.output_tables import (
     print_tables,
     write_line,
 )
-from kctl.commands.output_values import json_text, jsonable, protect_csv, stream_csv, write_csv, yaml_text
+from kctl.commands.output_values import csv_line, json_text, jsonable, protect_csv, stream_csv, write_csv, yaml_text
 from kctl.text import printable
 
 __all__ = [
-    "FORMATS", "FOR_PEOPLE", "Column", "Progress", "Table", "cell", "console", "discard", "emit", "error", "heading",
-    "jsonable", "note", "prepare_streams", "progress", "protect_csv", "raw_writer", "stream", "warn", "write_json_line",
-    "write_line", "write_text",
+    "FORMATS", "FOR_PEOPLE", "Column", "Progress", "Table", "cell", "console", "csv_line", "discard", "emit", "error",
+    "heading", "jsonable", "note", "prepare_streams", "progress", "protect_csv", "raw_writer", "stream", "warn",
+    "write_json_line", "write_line", "write_text",
 ]  # fmt: skip
 
 _STREAM_ROWS = 200

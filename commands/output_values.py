@@ -20,6 +20,7 @@ from kctl.text import ascii_json, printable, printable_json, with_escapes
 _FORMULA = frozenset("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 _NUMBER = re.compile(r"[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _protected = False  # by --csv-safe
+_QUOTED = re.compile(r'[",\r\n]')
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
@@ -84,27 +85,23 @@ def _without_formula(text: str) -> str:
     return f"'{text}" if _protected and text[:1] in _FORMULA and not _NUMBER.fullmatch(text) else text
 
 
-class _Lines:
-    """Gives csv's rows to a stream, with a newline behind each instead of its own CR LF. Before Python 3.13, csv quotes
-    a CR only when it is in the end of lines, and a spreadsheet begins a row at every one."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._write = stream.write
-
-    def write(self, row: str) -> int:
-        return self._write(f"{row[:-2]}\n")
-
-
 def write_csv(rows: Sequence[Any], row_type: type | None = None) -> None:
     """row_type: what rows are, so that there is a header without any."""
-    import csv
-
     flat = [_flatten(jsonable(row)) for row in rows]
     header = list(dict.fromkeys(key for row in flat for key in row)) or _header_of(row_type)
-    writer = csv.DictWriter(_Lines(sys.stdout), header, restval="")
     if header:
-        writer.writerow({name: _csv_cell(name) for name in header})
-    writer.writerows(flat)
+        sys.stdout.write(csv_line([_csv_cell(name) for name in header]))
+    for row in flat:
+        sys.stdout.write(csv_line([row.get(key, "") for key in header]))
+
+
+def csv_line(cells: Sequence[Any]) -> str:
+    """A line of CSV (RFC 4180). Not by the csv module: its versions differ, Python 3.10 has none for NUL, and before
+    3.13 a lone CR is not quoted."""
+    texts = ["" if cell is None else str(cell) for cell in cells]
+    if texts == [""]:
+        return '""\n'  # an empty line would be no row
+    return ",".join('"' + text.replace('"', '""') + '"' if _QUOTED.search(text) else text for text in texts) + "\n"
 
 
 def _header_of(row_type: type | None) -> list[str]:
@@ -115,12 +112,9 @@ def _header_of(row_type: type | None) -> list[str]:
 
 
 def stream_csv(rows: Iterable[Any | None], row_type: type | None) -> None:
-    import csv
-
-    writer = csv.writer(_Lines(sys.stdout))
     header = _header_of(row_type) or None
     if header is not None:
-        writer.writerow(header)
+        sys.stdout.write(csv_line([_csv_cell(name) for name in header]))
     for row in rows:
         if row is None:
             sys.stdout.flush()
@@ -128,8 +122,8 @@ def stream_csv(rows: Iterable[Any | None], row_type: type | None) -> None:
         known = jsonable(row)
         if header is None:
             header = list(known)
-            writer.writerow([_csv_cell(name) for name in header])
-        writer.writerow([_csv_cell(known.get(key)) for key in header])
+            sys.stdout.write(csv_line([_csv_cell(name) for name in header]))
+        sys.stdout.write(csv_line([_csv_cell(known.get(key)) for key in header]))
 
 
 def _csv_cell(value: Any) -> Any:
