@@ -52,6 +52,9 @@ def verify(
         int, typer.Option(min=0, help="Log between two new entries: the topic's index.interval.bytes.")
     ] = 4096,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="With --repair-index: only show it, never ask.")] = False,
+    assume_stopped: Annotated[
+        bool, typer.Option("--assume-stopped", help="Write also if other processes' open files cannot be seen.")
+    ] = False,
 ) -> None:
     """Check log files, and make wrong indexes anew.
 
@@ -59,7 +62,7 @@ def verify(
     what it means for the broker that opens the files. Exits 1 when there are errors or warnings.
 
     --repair-index writes new .index, .timeindex and .txnindex files where they are wrong or missing, as a broker's
-    recovery would. The broker must be stopped. Old files are kept as NAME.old-TIME. Without --yes, and with nobody to
+    recovery would. The broker must be stopped; a process that has the files open by any path is refused. Old files are kept as NAME.old-TIME. Without --yes, and with nobody to
     ask, nothing is written.
 
     Example: kctl segment verify --deep /var/kafka/data/orders-0
@@ -71,13 +74,17 @@ def verify(
     inv = invocation(ctx)
     if dry_run and not repair_index:
         raise UsageError("--dry-run is for --repair-index", hint="without that nothing is written anyway")
+    if assume_stopped and not repair_index:
+        raise UsageError("--assume-stopped is for --repair-index", hint="without that nothing is written anyway")
     files = [Path(path) for path in paths]
     options = _options(deep, max_findings, max_message_size)
     result = _verify(files, options)
     if not repair_index:
         _emit(inv, result)
         return
-    _repair(inv, files, options, result, interval_bytes=index_interval_bytes, dry_run=dry_run)
+    _repair(
+        inv, files, options, result, interval_bytes=index_interval_bytes, dry_run=dry_run, assume_stopped=assume_stopped
+    )
 
 
 def _options(deep: bool, max_findings: int, max_message_size: str | None) -> VerifyOptions:
@@ -194,6 +201,7 @@ def _repair(
     *,
     interval_bytes: int,
     dry_run: bool,
+    assume_stopped: bool,
 ) -> None:
     from kctl.commands.confirm import interactive
     from kctl.segment.repair_index import carry_out, plan_repair
@@ -212,7 +220,7 @@ def _repair(
         for row in plan.to_write:
             output.note(_what(row))
     inv.confirm(f"Write {counted(len(plan.to_write), 'index file')} anew?")
-    done = carry_out(plan)
+    done = carry_out(plan, assume_stopped=assume_stopped)
     after = _verify(files, options)
     _emit_repair(inv, RepairResult(False, done, after))
     _end(after)

@@ -21,10 +21,16 @@ _FLOCK = struct.Struct("hhqqi4x")  # struct flock of 64-bit Linux: type, whence,
 
 
 def log_dir_of(folder: Path) -> Path | None:
-    """The log dir that a partition's folder is in; None when what is above has nothing of one (a copy)."""
+    """The log dir that a partition's folder is in, by this path; None when what is above has nothing of one (a copy)."""
     parent = folder.absolute().parent
     names = (LOCK, META_PROPERTIES, *OFFSET_CHECKPOINTS)
     return parent if any((parent / name).exists() for name in names) else None
+
+
+def log_dirs_of(folder: Path) -> list[Path]:
+    """The log dirs that it is in: by its path, and by where links lead."""
+    found = (log_dir_of(folder), log_dir_of(folder.resolve()))
+    return list(dict.fromkeys(log_dir.resolve() for log_dir in found if log_dir is not None))
 
 
 def holder(log_dir: Path) -> str | None:

@@ -20,16 +20,20 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from kctl.durable import sync_folder
-from kctl.errors import NotAuthorized, OperationFailed, Refused
+from kctl.errors import Busy, NotAuthorized, OperationFailed, Refused
+from kctl.segment.file_users import Usage, usage_of
 from kctl.segment.findings import INDEX_CODES, Finding
 from kctl.segment.index_entries import extent
-from kctl.segment.log_dir_lock import hold, holder, log_dir_of
+from kctl.segment.log_dir_lock import hold, holder, log_dirs_of
 from kctl.segment.partition import read_partition
 from kctl.segment.producer_snapshot import BadSnapshot, parse_snapshot
 from kctl.segment.rebuild_index import ENTRY_SIZE, INDEX_INTERVAL_BYTES, Rebuilt, follow_log, rebuild
 from kctl.segment.source import Source, read_whole
 from kctl.segment.transactions import TransactionTracker
 from kctl.segment.verify_context import SNAPSHOT_BYTES
+
+
+_USED = (".log", *ENTRY_SIZE)  # what a broker has open or mapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +108,20 @@ def _mark(log: Path) -> tuple[int, int]:
 
 def _warnings(logs: Iterable[Path]) -> Iterator[str]:
     for folder in dict.fromkeys(log.parent for log in logs):
-        log_dir = log_dir_of(folder)
-        if log_dir is None:
+        log_dirs = log_dirs_of(folder)
+        if not log_dirs:
             yield f"{folder} is in no log dir: make sure that no broker uses it"
-            continue
-        who = holder(log_dir)
-        if who is not None:
-            yield f"{who} holds {log_dir / '.lock'}: stop the broker before the indexes are written"
+        for log_dir in log_dirs:
+            who = holder(log_dir)
+            if who is not None:
+                yield f"{who} holds {log_dir / '.lock'}: stop the broker before the indexes are written"
+        for user in _usage(folder).users:
+            yield f"{user}: stop it before the indexes are written"
+
+
+def _usage(folder: Path) -> Usage:
+    """Who uses the files of a partition's folder."""
+    return usage_of([folder, *(path for path in folder.iterdir() if path.suffix in _USED)])
 
 
 # --- what to write ----------------------------------------------------------------------------------------------------
@@ -150,20 +161,25 @@ def _transactions_at(folder: Path, base: int) -> tuple[TransactionTracker, str |
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 
-def carry_out(plan: RepairPlan, *, now: datetime | None = None) -> list[IndexRepair]:
-    """Write what the plan says; its rows as they are then.
+def carry_out(plan: RepairPlan, *, now: datetime | None = None, assume_stopped: bool = False) -> list[IndexRepair]:
+    """Write what the plan says; its rows as they are then. assume_stopped: also where it cannot be seen whether a
+    process uses the files.
 
-    Raises Busy when a broker holds the log dir, NotAuthorized, Refused when a log has changed since the plan was made:
-    before anything is written. Raises OperationFailed when writing fails: what was written until then is whole.
+    Raises Busy when a broker holds the log dir or a process uses the files, NotAuthorized, Refused when a log has
+    changed since the plan was made: before anything is written. Raises OperationFailed when writing fails, or when a
+    process has opened the files meanwhile: what was written until then is whole.
     """
     stamp = (now or datetime.now(timezone.utc)).strftime("%Y%m%dT%H%M%SZ")
     logs = list(dict.fromkeys(Path(row.file).with_suffix(".log") for row in plan.to_write))
+    folders = list(dict.fromkeys(log.parent for log in logs))
     with ExitStack() as held:
-        for log_dir in dict.fromkeys(log_dir_of(log.parent) for log in logs):
-            if log_dir is not None:
-                held.enter_context(hold(log_dir))
+        locked = {folder: log_dirs_of(folder) for folder in folders}
+        for log_dir in dict.fromkeys(log_dir for log_dirs in locked.values() for log_dir in log_dirs):
+            held.enter_context(hold(log_dir))
         for log in logs:
             _check(log, [Path(row.file) for row in plan.to_write], plan.logs[str(log)])
+        for folder in folders:
+            _check_unused(folder, certain=bool(locked[folder]) or assume_stopped)
         done: dict[str, IndexRepair] = {}
         for log in logs:
             rows = [row for row in plan.to_write if Path(row.file).with_suffix(".log") == log]
@@ -175,7 +191,28 @@ def carry_out(plan: RepairPlan, *, now: datetime | None = None) -> list[IndexRep
                     path, rebuilt.content(path.suffix), like=path if path.exists() else log, stamp=stamp
                 )
                 done[row.file] = replace(row, result="written", kept=None if kept is None else str(kept))
+        for folder in folders:
+            _check_still_unused(folder)
     return [done.get(row.file, row) for row in plan.indexes]
+
+
+def _check_unused(folder: Path, *, certain: bool) -> None:
+    """certain: a broker's lock is held, or it was said that none runs."""
+    usage = _usage(folder)
+    if usage.users:
+        hint = "stop the broker first, or repair a real copy; nothing was changed"
+        raise Busy(str(usage.users[0]), hint=hint)
+    if usage.unseen is not None and not certain:
+        raise Refused(
+            f"it cannot be seen whether a process uses {folder}: {usage.unseen}",
+            hint="run kctl as root, or with --assume-stopped when no broker runs; nothing was changed",
+        )
+
+
+def _check_still_unused(folder: Path) -> None:
+    """After writing: a broker that was started meanwhile, through a path without a lock, may have an old index."""
+    for user in _usage(folder).users:
+        raise OperationFailed(f"{user}, which it opened while indexes were written", hint="restart it")
 
 
 def _check(log: Path, files: Sequence[Path], mark: tuple[int, int]) -> None:
@@ -187,6 +224,8 @@ def _check(log: Path, files: Sequence[Path], mark: tuple[int, int]) -> None:
             continue
         if path.is_symlink() or (path.exists() and not path.is_file()):
             raise Refused(f"{path} is not a plain file", hint="nothing was changed")
+        if os.statvfs(path.parent).f_flag & os.ST_RDONLY:
+            raise Refused(f"{path.parent} is on a read-only file system", hint="nothing was changed")
         owner = (path if path.exists() else log).stat().st_uid
         if not os.access(path.parent, os.W_OK | os.X_OK) or os.geteuid() not in {0, owner}:
             raise NotAuthorized(f"{path} cannot be replaced", hint="run kctl as the broker's user; nothing was changed")

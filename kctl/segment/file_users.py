@@ -1,0 +1,143 @@
+"""Which processes use files, by device and inode: whatever the path is, through a link, a bind mount or a container.
+
+Linux shows open files in /proc/PID/fd and mapped ones in /proc/PID/maps. A broker keeps every .log open and maps the
+indexes. What cannot be seen: processes of other users (without root's rights), of other PID namespaces, of other hosts.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+PROC = Path("/proc")
+_BROKERS = (b"java", b"kafka")  # in the command line of a broker, the native one's too
+
+
+class Identity(NamedTuple):
+    """A file, whatever its path."""
+
+    device: int
+    inode: int
+
+
+class Look(NamedTuple):
+    """What an overlay of a container leaves as it is: another device, but the same inode, size and time."""
+
+    inode: int
+    size: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A process that has a file open, or mapped. name: of its program."""
+
+    pid: int
+    name: str
+    file: Path
+
+    def __str__(self) -> str:
+        return f"process {self.pid} ({self.name}) uses {self.file}"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """users: who has one of the files open. unseen: why it is not sure that there are no others; None: it is."""
+
+    users: tuple[User, ...]
+    unseen: str | None = None
+
+
+def usage_of(files: Iterable[Path], *, proc: Path = PROC) -> Usage:
+    """Who uses the files, besides this process. Files that are not there are left out."""
+    search = _Search(files)
+    if not (proc / "self").exists():
+        return Usage((), f"{proc} does not show which processes use files")
+    unseen = None if (proc / "1").exists() else "processes of other users are hidden"
+    users: list[User] = []
+    for process in _processes(proc):
+        try:
+            users += search.in_process(process)
+        except PermissionError:
+            if unseen is None and search.may_be_user(process):
+                unseen = f"the files of process {process.name} ({_name(process)}) cannot be seen"
+        except OSError:  # it has just ended
+            continue
+    return Usage(tuple(users), unseen)
+
+
+def _processes(proc: Path) -> Iterator[Path]:
+    own = os.getpid()
+    for entry in sorted(proc.iterdir(), key=lambda path: path.name):
+        if entry.name.isdecimal() and int(entry.name) != own:
+            yield entry
+
+
+class _Search:
+    def __init__(self, files: Iterable[Path]) -> None:
+        self._files: dict[Identity, Path] = {}
+        self._looks: dict[Look, Path] = {}
+        self._owners: set[int] = set()
+        for file in files:
+            try:
+                status = file.stat()
+            except OSError:
+                continue
+            self._files[Identity(status.st_dev, status.st_ino)] = file
+            if status.st_size:
+                self._looks[_look(status)] = file
+            self._owners.add(status.st_uid)
+
+    def in_process(self, process: Path) -> list[User]:
+        """At most one file for each process: the first. Raises PermissionError, OSError."""
+        name = _name(process)
+        file = self._open(process) or self._mapped(process)
+        return [] if file is None else [User(int(process.name), name, file)]
+
+    def _open(self, process: Path) -> Path | None:
+        for fd in (process / "fd").iterdir():
+            try:
+                status = fd.stat()
+            except FileNotFoundError:
+                continue
+            found = self._files.get(Identity(status.st_dev, status.st_ino)) or self._looks.get(_look(status))
+            if found is not None:
+                return found
+        return None
+
+    def _mapped(self, process: Path) -> Path | None:
+        with (process / "maps").open("rb") as maps:
+            for line in maps:
+                fields = line.split(None, 5)  # address, permissions, offset, device, inode, path
+                if len(fields) < 5 or fields[4] == b"0":
+                    continue
+                major, minor = fields[3].split(b":")
+                identity = Identity(os.makedev(int(major, 16), int(minor, 16)), int(fields[4]))
+                if identity in self._files:
+                    return self._files[identity]
+        return None
+
+    def may_be_user(self, process: Path) -> bool:
+        """Whether a process whose files cannot be seen may be a broker that writes these: by its owner and program."""
+        try:
+            owner = process.stat().st_uid
+            command = (process / "cmdline").read_bytes()
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
+        return owner in {0, *self._owners} and bool(command) and any(each in command.lower() for each in _BROKERS)
+
+
+def _look(status: os.stat_result) -> Look:
+    return Look(status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+def _name(process: Path) -> str:
+    try:
+        return (process / "comm").read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return "?"
