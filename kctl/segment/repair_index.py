@@ -115,8 +115,11 @@ def _warnings(logs: Iterable[Path]) -> Iterator[str]:
             who = holder(log_dir)
             if who is not None:
                 yield f"{who} holds {log_dir / '.lock'}: stop the broker before the indexes are written"
-        for user in _usage(folder).users:
+        usage = _usage(folder)
+        for user in usage.users:
             yield f"{user}: stop it before the indexes are written"
+        if usage.unseen is not None and not log_dirs:
+            yield f"it cannot be seen whether a process uses {folder}: {usage.unseen}"
 
 
 def _usage(folder: Path) -> Usage:
