@@ -14,12 +14,12 @@ from kctl.commands import output
 from kctl.commands.complete import cluster_names
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.errors import NotHealthy, UsageError
-from kctl.text import printable
+from kctl.errors import NotHealthy, OperationFailed, UsageError
+from kctl.text import counted, printable
 from kctl.units import format_duration, format_size
 
 if TYPE_CHECKING:
-    from kctl.deploy.logs import LogEntry
+    from kctl.deploy.logs import LogEntry, Reading
     from kctl.deploy.status import ClusterStatus
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The cluster's name.", autocompletion=cluster_names)]
@@ -181,28 +181,34 @@ def logs(
     """
     from kctl.deploy import lifecycle
     from kctl.deploy.host import LocalHost
-    from kctl.deploy.logs import Follower, compile_pattern, merged
+    from kctl.deploy.logs import Follower, Reading, compile_pattern, merged
 
     inv = invocation(ctx)
     if inv.output in {"yaml", "csv"}:
         raise UsageError(f"-o {inv.output} is not a format of kctl cluster logs", hint="use table (text) or json")
-    host, spec = LocalHost(), lifecycle.load_cluster(name)
+    spec = lifecycle.load_cluster(name)
     only = lifecycle.node_names(spec, nodes)
     chosen = [node for node in spec.nodes if only is None or node.name in only]
     wanted, limit = compile_pattern(grep), _tail(tail)
     prefix = max(len(node.name) for node in chosen) if len(chosen) > 1 else 0
-    follower = Follower(host, spec, chosen) if follow else None
-    shown = set()
-    for entry in merged(host, spec, chosen, wanted=wanted, tail=limit):
-        _show([entry], inv.output, prefix)
-        if follow:
-            shown.add((entry.node, entry.text))
+    reading = Reading(LocalHost(), spec)
+    follower = Follower(reading, chosen) if follow else None
+    _show(merged(reading, chosen, wanted=wanted, tail=limit, follower=follower), inv.output, prefix)
+    warned = _warn(reading, 0)
     while follower is not None:
-        # What was written between the first look and the reading of the end is in both.
-        _show((e for e in follower.poll() if wanted(e) and (e.node, e.text) not in shown), inv.output, prefix)
-        shown.clear()
+        _show((entry for entry in follower.poll() if wanted(entry)), inv.output, prefix)
         sys.stdout.flush()
+        warned = _warn(reading, warned)
         time.sleep(_POLL_S)
+    if warned:
+        raise OperationFailed(f"{counted(warned, 'file')} could not be read", hint="the other logs are complete")
+
+
+def _warn(reading: Reading, warned: int) -> int:
+    """What could not be read, besides the first `warned`; all of it."""
+    for problem in reading.unreadable[warned:]:
+        output.warn(problem)
+    return len(reading.unreadable)
 
 
 def _tail(text: str) -> int | None:

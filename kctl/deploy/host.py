@@ -7,9 +7,11 @@ a file that is not there is `None` where that is an answer.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import signal
+import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -93,6 +95,15 @@ def _naming(action: str, path: Path) -> Iterator[None]:
         raise OperationFailed(f"cannot {action} {path}: {exc.strerror or exc}") from exc
 
 
+def _regular(name: str, flags: int) -> int:
+    """Open a regular file; what else has its name must neither block nor have no end."""
+    fd = os.open(name, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    return fd
+
+
 class LocalHost:
     """This machine."""
 
@@ -102,7 +113,7 @@ class LocalHost:
     def read_file(self, path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> bytes | None:
         with _naming("read", path):
             try:
-                with path.open("rb") as file:
+                with open(path, "rb", opener=_regular) as file:
                     data = file.read(max_bytes + 1)
             except (FileNotFoundError, NotADirectoryError):
                 return None
@@ -113,7 +124,7 @@ class LocalHost:
     def read_from(self, path: Path, offset: int, max_bytes: int) -> bytes:
         with _naming("read", path):
             try:
-                with path.open("rb") as file:
+                with open(path, "rb", opener=_regular) as file:
                     size = file.seek(0, os.SEEK_END)
                     file.seek(max(size + offset, 0) if offset < 0 else min(offset, size))
                     return file.read(max_bytes)

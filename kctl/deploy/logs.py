@@ -16,7 +16,7 @@ from pathlib import Path
 
 from kctl.deploy.host import Host
 from kctl.deploy.layout import ClusterSpec, Node
-from kctl.errors import UsageError
+from kctl.errors import OperationFailed, UsageError
 
 _BLOCK_BYTES = 1 << 20
 _MAX_EXCERPT_BYTES = 256 << 10
@@ -24,6 +24,8 @@ _EXCERPT_LINES = 15
 _EXCERPT_WIDTH = 300
 _MAX_LINE = 8192
 _MAX_ENTRY_LINES = 400
+_MAX_ENTRY = 64 << 10  # characters, behind the first line
+_POLL_BYTES = 8 << 20  # of one log at once, however fast it grows
 _ENTRY = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] ([A-Z]+) (.*)")
 _ROLLED = re.compile(r"\.(\d{1,3})")
 
@@ -43,19 +45,27 @@ class LogEntry:
 
 
 def parse_entries(node: str, lines: Iterable[str]) -> Iterator[LogEntry]:
-    """Lines of one log as entries, in their order."""
+    """Lines of one log as entries, in their order. What is cut off is said."""
     pending: list[str] = []
+    left_out = room = 0
     for line in lines:
         if _ENTRY.match(line) and pending:
-            yield _entry(node, pending)
-            pending = []
-        if len(pending) < _MAX_ENTRY_LINES:
-            pending.append(line[:_MAX_LINE])
+            yield _entry(node, pending, left_out)
+            pending, left_out = [], 0
+        room = room - len(line) if pending else _MAX_ENTRY - len(line)
+        if len(pending) < _MAX_ENTRY_LINES and (room >= 0 or not pending):
+            pending.append(_cut(line))
+        else:
+            left_out += 1
     if pending:
-        yield _entry(node, pending)
+        yield _entry(node, pending, left_out)
 
 
-def _entry(node: str, lines: Sequence[str]) -> LogEntry:
+def _cut(line: str) -> str:
+    return line if len(line) <= _MAX_LINE else f"{line[:_MAX_LINE]} ... ({len(line) - _MAX_LINE} more characters)"
+
+
+def _entry(node: str, lines: Sequence[str], left_out: int) -> LogEntry:
     match = _ENTRY.match(lines[0])
     when = None
     if match:
@@ -63,6 +73,8 @@ def _entry(node: str, lines: Sequence[str]) -> LogEntry:
             when = datetime.strptime(match.group(1), "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=timezone.utc)
         except ValueError:  # the 99th of a month
             when = None
+    if left_out:
+        lines = [*lines, f"... ({left_out} more lines)"]
     return LogEntry(when, node, match.group(2) if match else None, "\n".join(lines))
 
 
@@ -77,16 +89,46 @@ def compile_pattern(pattern: str | None) -> Callable[[LogEntry], bool]:
     return lambda entry: found.search(entry.text) is not None
 
 
+class Reading:
+    """Reads logs. unreadable: what could not be read, and why; each once."""
+
+    def __init__(self, host: Host, spec: ClusterSpec) -> None:
+        self.host, self.spec = host, spec
+        self.unreadable: list[str] = []
+
+    def read(self, path: Path, offset: int, max_bytes: int) -> bytes:
+        """As Host.read_from; what cannot be read is empty."""
+        try:
+            return self.host.read_from(path, offset, max_bytes)
+        except OperationFailed as exc:
+            if exc.message not in self.unreadable:
+                self.unreadable.append(exc.message)
+            return b""
+
+    def files(self, path: Path) -> list[Path]:
+        """The log and its rolled predecessors (server.log.2, server.log.1, server.log), oldest first."""
+        rolled = []
+        for name in self.host.list_folder(path.parent):
+            match = _ROLLED.fullmatch(name.removeprefix(path.name)) if name.startswith(path.name) else None
+            if match:
+                rolled.append((int(match.group(1)), path.with_name(name)))
+        return [*(p for _, p in sorted(rolled, reverse=True)), path]
+
+
 def merged(
-    host: Host,
-    spec: ClusterSpec,
+    reading: Reading,
     nodes: Sequence[Node],
     *,
     wanted: Callable[[LogEntry], bool],
     tail: int | None,
+    follower: Follower | None = None,
 ) -> Iterator[LogEntry]:
-    """Entries of these nodes, oldest first; tail: only the last so many of them all."""
-    streams = [(e for e in parse_entries(n.name, _lines(host, spec.log_path(n))) if wanted(e)) for n in nodes]
+    """Entries of these nodes, oldest first; tail: only the last so many of them all. They end where the logs end now,
+    or where the follower begins."""
+    streams = [
+        (entry for entry in parse_entries(node.name, _lines(reading, node, follower)) if wanted(entry))
+        for node in nodes
+    ]
     if tail is None:
         return heapq.merge(*streams, key=lambda e: e.sort_key)
     last = [deque(stream, maxlen=max(tail, 0)) for stream in streams]
@@ -94,24 +136,21 @@ def merged(
     return iter(newest)
 
 
-def _files(host: Host, path: Path) -> list[Path]:
-    """The log and its rolled predecessors (server.log.2, server.log.1, server.log), oldest first."""
-    rolled = []
-    for name in host.list_folder(path.parent):
-        match = _ROLLED.fullmatch(name.removeprefix(path.name)) if name.startswith(path.name) else None
-        if match:
-            rolled.append((int(match.group(1)), path.with_name(name)))
-    return [*(p for _, p in sorted(rolled, reverse=True)), path]
-
-
-def _lines(host: Host, path: Path) -> Iterator[str]:
-    for file in _files(host, path):
+def _lines(reading: Reading, node: Node, follower: Follower | None) -> Iterator[str]:
+    file_id, begin = follower.begins[node.name] if follower is not None else (None, 0)
+    for file in reading.files(reading.spec.log_path(node)):
+        last = file_id is not None and reading.host.file_id(file) == file_id
+        end = begin if last else reading.host.size(file) or 0  # it may grow faster than it is read
+        if not end:
+            reading.read(file, 0, 0)  # a FIFO or a device is reported
         splitter = _LineSplitter()
         offset = 0
-        while block := host.read_from(file, offset, _BLOCK_BYTES):
+        while offset < end and (block := reading.read(file, offset, min(_BLOCK_BYTES, end - offset))):
             offset += len(block)
             yield from splitter.feed(block)
         yield from splitter.rest()
+        if last:
+            return
 
 
 class _LineSplitter:
@@ -133,11 +172,14 @@ class _LineSplitter:
 
 
 class Follower:
-    """What is added to the logs from now on; `poll` again and again. A roll loses nothing."""
+    """What is added to the logs from now on; `poll` again and again. Rolls lose nothing, and repeat nothing.
 
-    def __init__(self, host: Host, spec: ClusterSpec, nodes: Sequence[Node]) -> None:
-        self._host = host
-        self._logs = [_Followed(host, node.name, spec.log_path(node)) for node in nodes]
+    begins: by node, the file that is the log now (None: there is none), and its size.
+    """
+
+    def __init__(self, reading: Reading, nodes: Sequence[Node]) -> None:
+        self._logs = [_Followed(reading, node.name, reading.spec.log_path(node)) for node in nodes]
+        self.begins = {log.node: (log.file_id, log.offset) for log in self._logs}
 
     def poll(self) -> list[LogEntry]:
         """New entries of all logs, by time."""
@@ -145,24 +187,49 @@ class Follower:
 
 
 class _Followed:
-    def __init__(self, host: Host, node: str, path: Path) -> None:
-        self._host, self._node, self._path = host, node, path
-        self._offset = host.size(path) or 0
-        self._file_id = host.file_id(path)
+    def __init__(self, reading: Reading, node: str, path: Path) -> None:
+        self._reading, self.node, self._path = reading, node, path
+        self.offset = reading.host.size(path) or 0
+        self.file_id = reading.host.file_id(path)
         self._splitter = _LineSplitter()
         self._last: datetime | None = None
 
     def poll(self) -> list[LogEntry]:
         lines: list[str] = []
-        file_id = self._host.file_id(self._path)
-        if file_id != self._file_id:
-            # It was rolled: what was added to the old one before that is in server.log.1 now.
-            old = self._path.with_name(self._path.name + ".1")
-            if self._file_id is not None and self._host.file_id(old) == self._file_id:
-                lines += self._read(old)
-            self._file_id, self._offset = file_id, 0
-        lines += self._read(self._path)
-        return [self._timed(entry) for entry in parse_entries(self._node, lines)]
+        left = _POLL_BYTES
+        while left > 0:
+            file = self._current()
+            if file is None:
+                break
+            block = self._reading.read(file, self.offset, min(_BLOCK_BYTES, left))
+            self.offset += len(block)
+            left -= len(block)
+            lines += self._splitter.feed(block)
+            if not block and not self._next(file):
+                break
+        return [self._timed(entry) for entry in parse_entries(self.node, lines)]
+
+    def _current(self) -> Path | None:
+        """The file that is read now, whatever its name is; from its start if it was cut."""
+        files, host = self._reading.files(self._path), self._reading.host
+        found = next((file for file in files if self.file_id is not None and host.file_id(file) == self.file_id), None)
+        if found is None:  # it is gone, or was never there
+            found, self.offset = self._path, 0
+            self.file_id = host.file_id(found)
+        elif (host.size(found) or 0) < self.offset:
+            self.offset = 0
+        return found if self.file_id is not None else None
+
+    def _next(self, file: Path) -> bool:
+        """Go on in the file that was begun when this one was rolled."""
+        if file == self._path:
+            return False
+        files = self._reading.files(self._path)
+        if file not in files or self._reading.host.file_id(file) != self.file_id:
+            return True  # rolled once more meanwhile: it has another name
+        following = files[files.index(file) + 1]
+        self.file_id, self.offset = self._reading.host.file_id(following), 0
+        return self.file_id is not None
 
     def _timed(self, entry: LogEntry) -> LogEntry:
         """The rest of an entry that was seen half written gets its time, so that it follows it."""
@@ -171,23 +238,17 @@ class _Followed:
         self._last = entry.time
         return entry
 
-    def _read(self, path: Path) -> list[str]:
-        lines: list[str] = []
-        while block := self._host.read_from(path, self._offset, _BLOCK_BYTES):
-            self._offset += len(block)
-            lines += self._splitter.feed(block)
-        return lines
-
 
 def log_excerpt(host: Host, spec: ClusterSpec, node: Node, *, since: int = 0) -> list[str]:
     """Why a process ended: from the first error after byte `since` on, or the last lines; Java's own words too."""
     path = spec.log_path(node)
     size = host.size(path) or 0
     begin = since if since <= size else 0  # it was rolled meanwhile
-    data = host.read_from(path, max(begin, size - _MAX_EXCERPT_BYTES), _MAX_EXCERPT_BYTES)
+    reading = Reading(host, spec)
+    data = reading.read(path, max(begin, size - _MAX_EXCERPT_BYTES), _MAX_EXCERPT_BYTES)
     lines = data.decode("utf-8", "replace").splitlines()
     errors = [i for i, line in enumerate(lines) if (m := _ENTRY.match(line)) and m.group(2) in {"ERROR", "FATAL"}]
     first = errors[0] if errors else max(len(lines) - _EXCERPT_LINES, 0)
-    console = host.read_from(spec.console_path(node), -8192, 8192).decode("utf-8", "replace").splitlines()
+    console = reading.read(spec.console_path(node), -8192, 8192).decode("utf-8", "replace").splitlines()
     own_words = [line for line in console if not line.startswith("log4j:")][-5:]
     return [line[:_EXCERPT_WIDTH] for line in (*lines[first : first + _EXCERPT_LINES], *own_words)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from kctl.commands.cluster_view import _show
 from kctl.deploy.host import LocalHost
 from kctl.deploy.layout import ClusterSpec, LayoutRequest, build_spec
-from kctl.deploy.logs import Follower, compile_pattern, log_excerpt, merged, parse_entries
+from kctl.deploy.logs import Follower, Reading, compile_pattern, log_excerpt, merged, parse_entries
 from kctl.errors import UsageError
 
 HOST = LocalHost()
@@ -32,7 +33,7 @@ def line(second: int, text: str, level: str = "INFO") -> str:
 
 
 def texts(spec: ClusterSpec, *, tail: int | None = None, grep: str | None = None) -> list[str]:
-    found = merged(HOST, spec, spec.nodes, wanted=compile_pattern(grep), tail=tail)
+    found = merged(Reading(HOST, spec), spec.nodes, wanted=compile_pattern(grep), tail=tail)
     return [f"{e.node}:{e.text.split('] ')[-1].split(' (')[0]}" for e in found]
 
 
@@ -77,7 +78,7 @@ def test_following_loses_nothing_when_the_log_rolls(spec: ClusterSpec) -> None:
     broker = spec.brokers[0]
     log = spec.log_path(broker)
     log.write_text(line(1, "before"))
-    follower = Follower(HOST, spec, [broker])
+    follower = Follower(Reading(HOST, spec), [broker])
 
     def new() -> list[str]:
         return [e.text.split("INFO ")[-1].split(" (")[0] for e in follower.poll()]
@@ -95,7 +96,7 @@ def test_following_loses_nothing_when_the_log_rolls(spec: ClusterSpec) -> None:
 
 
 def test_following_a_log_that_does_not_exist_yet(spec: ClusterSpec) -> None:
-    follower = Follower(HOST, spec, [spec.brokers[0]])
+    follower = Follower(Reading(HOST, spec), [spec.brokers[0]])
     assert follower.poll() == []
     spec.log_path(spec.brokers[0]).write_text(line(1, "first"))
     assert len(follower.poll()) == 1
@@ -119,3 +120,129 @@ def test_tabs_of_stack_traces_are_spaces(capsys: pytest.CaptureFixture[str]) -> 
     """Elsewhere a tab is escaped: a cell of a table is one line."""
     _show(parse_entries("broker-3", [line(1, "one").rstrip(), "\tat z\x1b"]), None, 10)
     assert capsys.readouterr().out.splitlines()[1] == "broker-3            at z\\x1b"
+
+
+# --- hostile logs -----------------------------------------------------------------------------------------------------
+
+
+def test_what_is_no_regular_file_is_named(spec: ClusterSpec, tmp_path: Path) -> None:
+    broker = spec.brokers[0]
+    log = spec.log_path(broker)
+    log.write_text(line(1, "one"))
+    os.mkfifo(log.with_name("server.log.1"))
+    log.with_name("server.log.2").symlink_to("/dev/zero")
+    log.with_name("server.log.3").mkdir()
+    log.with_name("server.log.4").symlink_to("server.log.4")
+    log.with_name("server.log.5").symlink_to(tmp_path / "nowhere")
+    reading = Reading(HOST, spec)
+    found = list(merged(reading, [broker], wanted=compile_pattern(None), tail=None))
+    assert [entry.text for entry in found] == [line(1, "one").rstrip()]
+    named = {text.split(":")[0].split("/")[-1] for text in reading.unreadable}
+    assert named == {"server.log.1", "server.log.2", "server.log.3", "server.log.4"}
+
+
+def test_a_log_that_is_a_fifo(spec: ClusterSpec) -> None:
+    broker = spec.brokers[0]
+    os.mkfifo(spec.log_path(broker))
+    os.mkfifo(spec.console_path(broker))
+    assert log_excerpt(HOST, spec, broker) == []
+    follower = Follower(Reading(HOST, spec), [broker])
+    assert follower.poll() == []
+
+
+def test_a_log_that_grows_faster_than_it_is_read(spec: ClusterSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends where it ended at first; following reads so much at once."""
+    broker = spec.brokers[0]
+    log = spec.log_path(broker)
+    log.write_text(line(1, "first"))
+    reading = Reading(HOST, spec)
+    follower = Follower(reading, [broker])
+    read = LocalHost.read_from
+    grown = 0
+
+    def growing(host: LocalHost, path: Path, offset: int, max_bytes: int) -> bytes:
+        nonlocal grown
+        grown += 1
+        assert grown < 100
+        with log.open("a") as file:
+            file.write(line(2, "x" * 2000) * 1000)
+        return read(host, path, offset, max_bytes)
+
+    monkeypatch.setattr(LocalHost, "read_from", growing)
+    shown = list(merged(reading, [broker], wanted=compile_pattern(None), tail=None, follower=follower))
+    assert len(shown) == 1
+    assert 0 < len(follower.poll()) < 10_000
+
+
+def test_nothing_is_shown_twice_when_following(spec: ClusterSpec) -> None:
+    broker = spec.brokers[0]
+    log = spec.log_path(broker)
+    log.write_text(line(1, "a"))
+    reading = Reading(HOST, spec)
+    follower = Follower(reading, [broker])
+    with log.open("a") as file:
+        file.write(line(2, "b"))
+    log.rename(log.with_name("server.log.1"))
+    log.write_text(line(3, "c"))
+    before = merged(reading, [broker], wanted=compile_pattern(None), tail=None, follower=follower)
+    texts = [entry.text for entry in (*before, *follower.poll())]
+    assert texts == [line(1, "a").rstrip(), line(2, "b").rstrip(), line(3, "c").rstrip()]
+
+
+def test_two_rolls_between_two_looks(spec: ClusterSpec) -> None:
+    broker = spec.brokers[0]
+    log = spec.log_path(broker)
+    log.write_text(line(1, "a"))
+    follower = Follower(Reading(HOST, spec), [broker])
+    with log.open("a") as file:
+        file.write(line(2, "b"))
+    log.rename(log.with_name("server.log.2"))
+    log.with_name("server.log.1").write_text(line(3, "c"))
+    log.write_text(line(4, "d"))
+    assert len(follower.poll()) == 3
+    assert follower.poll() == []
+    log.write_text(line(5, "e"))  # cut, and written anew
+    log.unlink()
+    assert follower.poll() == []
+    log.write_text(line(6, "f"))
+    assert len(follower.poll()) == 1
+
+
+def test_a_log_that_is_cut(spec: ClusterSpec) -> None:
+    broker = spec.brokers[0]
+    log = spec.log_path(broker)
+    log.write_text(line(1, "a") * 10)
+    follower = Follower(Reading(HOST, spec), [broker])
+    os.truncate(log, 0)
+    with log.open("a") as file:
+        file.write(line(2, "b"))
+    assert [entry.text for entry in follower.poll()] == [line(2, "b").rstrip()]
+
+
+def test_what_is_cut_off_is_said() -> None:
+    (entry,) = parse_entries("n", [line(1, "x" * 20_000).rstrip()])
+    assert entry.text.endswith("... (11849 more characters)")
+    (entry,) = parse_entries("n", [line(1, "one").rstrip(), *["at x"] * 1000])
+    assert entry.text.endswith("\n... (601 more lines)")
+    (entry,) = parse_entries("n", [line(1, "one").rstrip(), *["y" * 8000] * 1000])
+    assert len(entry.text) < 100_000
+    assert "more lines)" in entry.text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\x1b]0;title\x07", "\x1b[2J", "\x9b31m", "\r overwritten", "\x00\x08", "\u202e"],
+)
+def test_terminals_are_safe(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _show(parse_entries("broker-3", [line(1, f"a{text}b").rstrip()]), None, 0)
+    shown = capsys.readouterr().out
+    assert not any(character in shown.rstrip("\n") for character in text if not character.isprintable())
+
+
+def test_binary(spec: ClusterSpec, capsys: pytest.CaptureFixture[str]) -> None:
+    log = spec.log_path(spec.brokers[0])
+    log.write_bytes(bytes(range(256)) * 5000 + b"\n" + line(1, "good").encode())
+    found = list(merged(Reading(HOST, spec), spec.nodes, wanted=compile_pattern(None), tail=None))
+    assert found[-1].text == line(1, "good").rstrip()
+    _show(found, None, 0)
+    assert "\x1b" not in capsys.readouterr().out
