@@ -62,8 +62,8 @@ def verify(
     what it means for the broker that opens the files. Exits 1 when there are errors or warnings.
 
     --repair-index writes new .index, .timeindex and .txnindex files where they are wrong or missing, as a broker's
-    recovery would. The broker must be stopped; a process that has the files open by any path is refused. Old files are kept as NAME.old-TIME. Without --yes, and with nobody to
-    ask, nothing is written.
+    recovery would. The broker must be stopped: while a process uses the files, by any path, it is refused. Old files
+    are kept as NAME.old-TIME. Without --yes, and with nobody to ask, nothing is written.
 
     Example: kctl segment verify --deep /var/kafka/data/orders-0
 

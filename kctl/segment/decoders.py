@@ -76,9 +76,10 @@ def parser(key: Decoder, value: Decoder) -> Parser:
     """Decodes both of a record; what is null is not printed. A number takes the first bytes, as in Java."""
 
     def parse(record: Record) -> Parsed:
-        parts = ((key, record.key), (value, record.value))
-        shown = (None if data is None else decode(data) for decode, data in parts)
-        return Parsed(*shown, next(filter(None, (_too_long(*part) for part in parts)), None))
+        first, second = (
+            None if data is None else decode(data) for decode, data in ((key, record.key), (value, record.value))
+        )
+        return Parsed(first, second, _too_long(key, record.key) or _too_long(value, record.value))
 
     return parse
 

@@ -104,8 +104,8 @@ def row_types(paths: Sequence[Path], *, records: bool) -> list[type]:
 
 
 class DumpRun:
-    """damaged: how many places with damage the rows have shown so far; undecoded: how many records that the decoder does
-    not know."""
+    """damaged: how many places with damage the rows have shown so far; undecoded: how many records could not be
+    decoded."""
 
     def __init__(self, paths: Sequence[Path], options: DumpOptions) -> None:
         self._paths, self._options = paths, options

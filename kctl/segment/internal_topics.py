@@ -25,7 +25,6 @@ from kctl.segment.messages import BadMessage, Message, json_text, uuid_text
 from kctl.segment.record import Record
 from kctl.segment.scala_order import mutable_set_order
 
-
 # --- __consumer_offsets, __share_group_state ------------------------------------------------------------------------
 
 

@@ -21,7 +21,7 @@ _FLOCK = struct.Struct("hhqqi4x")  # struct flock of 64-bit Linux: type, whence,
 
 
 def log_dir_of(folder: Path) -> Path | None:
-    """The log dir that a partition's folder is in, by this path; None when what is above has nothing of one (a copy)."""
+    """The log dir that a partition's folder is in, by this path; None when nothing of one is above it (a copy)."""
     parent = folder.absolute().parent
     names = (LOCK, META_PROPERTIES, *OFFSET_CHECKPOINTS)
     return parent if any((parent / name).exists() for name in names) else None

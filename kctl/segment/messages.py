@@ -233,17 +233,18 @@ def _value(field: Field, reader: Reader, version: int, *, flexible: bool, in_tag
         return reader.take(_UUID_BYTES)
     if kind in {"string", "bytes"}:
         return _text_or_bytes(field, reader, version, flexible=flexible)
-    if _in(version, field.nullable):
-        # The generator marks a struct that is there with 1, as a varint in a tag, else as a byte.
-        if in_tag:
-            absent = not 0 < reader.unsigned_varint() <= _LARGEST_INT
-        else:
-            absent = reader.number("int8") < 0
-        if absent:
-            return None
+    if _in(version, field.nullable) and _is_null(reader, in_tag=in_tag):
+        return None
     if reader.later_version is not None:
         raise BadMessage(f"Can't read version {reader.later_version} of {kind}")
     return _struct(field.fields, reader, version, flexible=flexible)
+
+
+def _is_null(reader: Reader, *, in_tag: bool) -> bool:
+    """A struct's marker: the generator writes an unsigned varint in a tag, 0 for null, else a byte, −1 for null."""
+    if in_tag:
+        return not 0 < reader.unsigned_varint() <= _LARGEST_INT
+    return bool(reader.number("int8") < 0)
 
 
 def _array(field: Field, reader: Reader, version: int, *, flexible: bool) -> list[Any] | None:

@@ -32,7 +32,6 @@ from kctl.segment.source import Source, read_whole
 from kctl.segment.transactions import TransactionTracker
 from kctl.segment.verify_context import SNAPSHOT_BYTES
 
-
 _USED = (".log", *ENTRY_SIZE)  # what a broker has open or mapped
 
 

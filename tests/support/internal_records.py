@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,7 +47,7 @@ def forms(kafka_home: Path) -> list[Form]:
     """All of them, by name."""
     messages, numbers = written(kafka_home), api_keys(kafka_home)
     found = [
-        *_coordinators(messages, "offsets", lambda name: name not in {"TransactionLog"}),
+        *_coordinators(messages, "offsets", lambda name: name != "TransactionLog"),
         *_coordinators(messages, "transaction-log", lambda name: name == "TransactionLog"),
         *_framed([each for each in messages if each.name in numbers], numbers),
     ]
@@ -77,8 +77,7 @@ def form(name: str, key: bytes | None, value: bytes | None, decoder: str) -> For
 # --- keys and values with a version in front --------------------------------------------------------------------------
 
 
-def _coordinators(messages: list[Written], decoder: str, wanted: object) -> Iterator[Form]:
-    assert callable(wanted)
+def _coordinators(messages: list[Written], decoder: str, wanted: Callable[[str], bool]) -> Iterator[Form]:
     names = sorted({each.name.removesuffix("Key") for each in messages if each.name.endswith("Key")})
     for name in filter(wanted, names):
         keys = [short(each.version) + each.data for each in messages if each.name == f"{name}Key"]

@@ -2,7 +2,7 @@
 
     python tests/support/java_dumps.py KAFKA_HOME [NAME…]
 
-runs Kafka's tool over the forms of old_wrappers.py, txn_indexes.py and internal_records.py, and writes tests/data/java_dumps.
+runs Kafka's tool over the forms of the modules in SOURCES, and writes tests/data/java_dumps.
 """
 
 from __future__ import annotations
@@ -102,7 +102,8 @@ def main() -> None:
     for name in names:
         dumps = run(home, importlib.import_module(SOURCES[name]).forms(home))
         save(name, dumps)
-        print(f"{name}: {len(dumps)} forms, {sum(dump.exception is not None for dump in dumps)} exceptions")
+        failed = sum(dump.exception is not None for dump in dumps)
+        sys.stdout.write(f"{name}: {len(dumps)} forms, {failed} exceptions\n")
 
 
 if __name__ == "__main__":

@@ -14,8 +14,9 @@ import pytest
 
 from kctl.errors import Busy, OperationFailed, Refused
 from kctl.segment import repair_index
-from kctl.segment.file_users import User, usage_of
+from kctl.segment.file_users import Usage, User, usage_of
 from kctl.segment.findings import Finding
+from kctl.segment.log_dir_lock import log_dirs_of
 from kctl.segment.repair_index import carry_out, plan_repair
 from kctl.segment.verify import verify
 from segment_files import batch, offset_index, write
@@ -107,11 +108,11 @@ def test_a_log_dir_behind_a_link(folder: Path, monkeypatch: pytest.MonkeyPatch) 
     link = folder.parent / "elsewhere" / "orders-0"
     link.parent.mkdir()
     link.symlink_to(data / "orders-0")
-    assert repair_index.log_dirs_of(link) == [data.resolve()]
+    assert log_dirs_of(link) == [data.resolve()]
     (link.parent / "meta.properties").touch()
-    assert repair_index.log_dirs_of(link) == [link.parent.resolve(), data.resolve()]
+    assert log_dirs_of(link) == [link.parent.resolve(), data.resolve()]
     monkeypatch.chdir(data / "orders-0")
-    assert repair_index.log_dirs_of(Path()) == [data.resolve()]
+    assert log_dirs_of(Path()) == [data.resolve()]
 
 
 def fake_process(proc: Path, pid: int, *, command: bytes, maps: str = "", mode: int = 0o755) -> Path:
@@ -193,7 +194,7 @@ def test_a_proc_that_shows_too_little(missing: str, folder: Path, proc: Path) ->
 
 
 def test_nothing_is_guessed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repair_index, "usage_of", lambda _: repair_index.Usage((), "processes are hidden"))
+    monkeypatch.setattr(repair_index, "usage_of", lambda _: Usage((), "processes are hidden"))
     plan = plan_repair(verify([folder]).findings)
     with pytest.raises(Refused, match="processes are hidden"):
         carry_out(plan)
@@ -201,7 +202,7 @@ def test_nothing_is_guessed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_lock_is_enough(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repair_index, "usage_of", lambda _: repair_index.Usage((), "processes are hidden"))
+    monkeypatch.setattr(repair_index, "usage_of", lambda _: Usage((), "processes are hidden"))
     (folder.parent / "meta.properties").touch()
     assert carry_out(plan_repair(verify([folder]).findings))[0].result == "written"
 
@@ -209,7 +210,7 @@ def test_a_lock_is_enough(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_opened_while_it_was_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looks = iter([(), (User(4711, "java", folder / f"{NAME}.index"),)])
     plan = plan_repair(verify([folder]).findings)
-    monkeypatch.setattr(repair_index, "usage_of", lambda _: repair_index.Usage(next(looks)))
+    monkeypatch.setattr(repair_index, "usage_of", lambda _: Usage(next(looks)))
     with pytest.raises(OperationFailed, match="process 4711"):
         carry_out(plan)
 
