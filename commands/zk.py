@@ -18,8 +18,7 @@ from kctl.errors import NotHealthy, UsageError
 from kctl.text import counted
 
 if TYPE_CHECKING:
-    from kazoo.client import KazooClient
-
+    from kctl.zk.client import ZooKeeper
     from kctl.zk.ensemble import Ensemble
     from kctl.zk.nodes import ChildNode
     from kctl.zk.watch import Change
@@ -43,10 +42,13 @@ def _address(inv: Invocation) -> str:
 
 
 @contextmanager
-def _session(inv: Invocation) -> Iterator[KazooClient]:
+def _session(inv: Invocation, *, lasting: bool = False) -> Iterator[ZooKeeper]:
+    """lasting: --timeout is the longest single wait, and not that of the whole command."""
     from kctl.zk.session import zookeeper
 
-    with zookeeper(_address(inv), security=inv.target().zookeeper_security, timeout_s=inv.timeout_s(10)) as client:
+    security, limit_s = inv.target().zookeeper_security, inv.timeout_s(10)
+    in_all = inv.timeout is not None and not lasting
+    with zookeeper(_address(inv), security=security, timeout_s=limit_s, in_all=in_all) as client:
         yield client
 
 
@@ -272,7 +274,7 @@ def watch(
         Column("children", align="right"),
         Column("value", show=_compact),
     ]
-    with _session(inv) as client:
+    with _session(inv, lasting=True) as client:
         seen = watch_node(client, asked, limit_s=limit_s, lost_after_s=inv.timeout_s(10), show_secrets=show_secrets)
         output.stream(_until(seen, max_changes), columns, inv.output)
 

@@ -1,4 +1,4 @@
-"""The only place where a client of brokers is made: connections, kafka-python's clients. kctl.zk.session makes kazoo's.
+"""The only place where a client of brokers is made: connections, kafka-python's clients.
 
 `connect` runs the preflight and gives a ClusterClient, which speaks to brokers over connections of its own
 (kctl.connection) with kafka-python's request and response classes. kafka-python's own clients (admin, producer,

@@ -15,6 +15,7 @@ from kctl.connection import Connection, Dialer
 from kctl.context_rights import Right, principal_of, read_rights
 from kctl.deadline import Deadline
 from kctl.errors import KctlError, UsageError
+from kctl.zk.client import NoNode
 from kctl.zk.cluster_id import CLUSTER_ID, parse_cluster_id
 from kctl.zk.session import zookeeper
 
@@ -118,13 +119,11 @@ def _judged(role: str, server: str, outcome: Connection | KctlError, cluster_id:
 
 
 def _zookeeper(connect_string: str, security: Security, cluster_id: str | None, timeout_s: float) -> ServerCheck:
-    from kazoo.exceptions import NoNodeError
-
     try:
         with zookeeper(connect_string, security=security, timeout_s=timeout_s) as client:
             try:
                 data, _ = client.get(CLUSTER_ID)
-            except NoNodeError:
+            except NoNode:
                 problem = "no Kafka cluster is registered at this path: is the chroot right?"
                 return ServerCheck("zookeeper", connect_string, None, problem)
     except KctlError as exc:

@@ -31,11 +31,6 @@ def quiet_kafka() -> None:
     _quiet("kafka")
 
 
-def quiet_kazoo() -> None:
-    """The same for kazoo."""
-    _quiet("kazoo")
-
-
 def _quiet(name: str) -> None:
     logger = logging.getLogger(name)
     logger.propagate = False

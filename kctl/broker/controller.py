@@ -17,10 +17,9 @@ from kctl.errors import KctlError, OperationFailed
 from kctl.model import ClusterState
 
 if TYPE_CHECKING:
-    from kazoo.client import KazooClient
-
     from kctl.client import ClusterClient
     from kctl.context import Security
+    from kctl.zk.client import ZooKeeper
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +155,7 @@ def read_epoch(zookeeper: str, security: Security) -> Epoch:
         return epoch_in(zk)
 
 
-def epoch_in(zk: KazooClient) -> Epoch:
+def epoch_in(zk: ZooKeeper) -> Epoch:
     """`read_epoch` over a connection that is there: its paths are relative to the chroot."""
     found, made_ms = _controller_znode(zk)
     counted = _read(zk, "/controller_epoch")
@@ -164,7 +163,7 @@ def epoch_in(zk: KazooClient) -> Epoch:
     return Epoch(found, int(text) if text.isdigit() else None, _time(made_ms))
 
 
-def _controller_znode(zk: KazooClient) -> tuple[int | None, int | None]:
+def _controller_znode(zk: ZooKeeper) -> tuple[int | None, int | None]:
     """The broker's id, and when the znode was made, by ZooKeeper's clock (ms)."""
     found = _read(zk, "/controller")
     if found is None:
@@ -176,14 +175,13 @@ def _controller_znode(zk: KazooClient) -> tuple[int | None, int | None]:
         raise OperationFailed("/controller in ZooKeeper is not what a broker writes") from None
 
 
-def _read(zk: KazooClient, path: str) -> tuple[bytes, Any] | None:
-    from kazoo.exceptions import NoNodeError
+def _read(zk: ZooKeeper, path: str) -> tuple[bytes, Any] | None:
+    from kctl.zk.client import NoNode
 
     try:
-        data, stat = zk.get(path)
-    except NoNodeError:
+        return zk.get(path)
+    except NoNode:
         return None
-    return data or b"", stat
 
 
 def _time(ms: int | None) -> datetime | None:

@@ -14,16 +14,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kctl.deploy.interrupts import deferred_interrupts
 from kctl.deploy.layout import LOOPBACK, ClusterSpec
-from kctl.errors import ConnectionFailed, KctlError
+from kctl.errors import KctlError
 from kctl.zk.cluster_id import CLUSTER_ID
 
 if TYPE_CHECKING:
     from kctl.context import Target
+    from kctl.zk.client import ZooKeeper
 
 _PROBE_TIMEOUT_S = 1.0
-_ZOOKEEPER_S = 5.0
 _MAX_ANSWER_BYTES = 64 << 10
 _MODE = re.compile(r"^Mode: (\w[\w-]*)$", re.MULTILINE)
 
@@ -64,7 +63,7 @@ def ensemble_serves(modes: Mapping[int, str | None]) -> bool:
 class Registry:
     """What brokers keep in ZooKeeper. Reads only."""
 
-    _zookeeper: Any
+    _zookeeper: ZooKeeper
     _chroot: str
 
     def broker_ids(self) -> set[int]:
@@ -86,42 +85,23 @@ class Registry:
         return set(self._children("/brokers/topics")).difference(self._children("/admin/delete_topics"))
 
     def _children(self, path: str) -> list[str]:
-        from kazoo.exceptions import NoNodeError
+        from kctl.zk.client import NoNode
 
-        with _kazoo_errors():
-            try:
-                return list(self._zookeeper.get_children_async(self._chroot + path).get(timeout=_ZOOKEEPER_S))
-            except NoNodeError:
-                return []
+        try:
+            return self._zookeeper.get_children(self._chroot + path)
+        except NoNode:
+            return []
 
     def _json(self, path: str) -> dict[str, Any]:
         import json
 
-        from kazoo.exceptions import NoNodeError
+        from kctl.zk.client import NoNode
 
-        with _kazoo_errors():
-            try:
-                data, _ = self._zookeeper.get_async(self._chroot + path).get(timeout=_ZOOKEEPER_S)
-                value = json.loads(data)
-            except (NoNodeError, ValueError):
-                return {}
-        return value if isinstance(value, dict) else {}
-
-
-@contextmanager
-def _kazoo_errors() -> Iterator[None]:
-    """A lost connection as ConnectionFailed: whoever polls tries again.
-
-    A bare `except` in KazooClient._call takes a KeyboardInterrupt for a lost connection: so it is kept for later.
-    """
-    from kazoo.exceptions import KazooException
-    from kazoo.handlers.threading import KazooTimeoutError
-
-    with deferred_interrupts():
         try:
-            yield
-        except (KazooException, KazooTimeoutError) as exc:
-            raise ConnectionFailed(f"ZooKeeper: {type(exc).__name__}") from exc
+            value = json.loads(self._zookeeper.get(self._chroot + path)[0])
+        except (NoNode, ValueError):
+            return {}
+        return value if isinstance(value, dict) else {}
 
 
 @contextmanager

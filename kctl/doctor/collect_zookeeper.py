@@ -16,7 +16,7 @@ from kctl.zk.nodes import Grant, child_path, list_children, read_acl, read_data
 from kctl.zk.session import zookeeper
 
 if TYPE_CHECKING:
-    from kazoo.client import KazooClient
+    from kctl.zk.client import ZooKeeper
 
 _USERS_READ = 100  # users whose nodes are looked at one by one
 
@@ -46,7 +46,7 @@ def read_zookeeper(
     return ZooKeeperFacts(ensemble.servers, grants, users, tuple(unread))
 
 
-def not_its_own(client: KazooClient, connect: str, cluster_id: str | None) -> str | None:
+def not_its_own(client: ZooKeeper, connect: str, cluster_id: str | None) -> str | None:
     """Without the chroot, or in another cluster's, nothing would be found, and nothing be wrong. None: it is, or nobody
     can tell (no id before 0.10.1; a node that not everybody may read)."""
     if cluster_id is None:
@@ -62,7 +62,7 @@ def not_its_own(client: KazooClient, connect: str, cluster_id: str | None) -> st
     return f"ZooKeeper {connect} is that of cluster {found}, not of {cluster_id}"
 
 
-def _look(client: KazooClient, path: str, grants: dict[str, Sequence[Grant] | None]) -> None:
+def _look(client: ZooKeeper, path: str, grants: dict[str, Sequence[Grant] | None]) -> None:
     """kctl does not log in to ZooKeeper: what it may not see, not everybody may."""
     try:
         grants[path] = read_acl(client, path)
@@ -72,7 +72,7 @@ def _look(client: KazooClient, path: str, grants: dict[str, Sequence[Grant] | No
         pass
 
 
-def _scram_users(client: KazooClient, grants: dict[str, Sequence[Grant] | None]) -> int | None:
+def _scram_users(client: ZooKeeper, grants: dict[str, Sequence[Grant] | None]) -> int | None:
     """How many have credentials; None when not everybody may know. Quotas are kept in these nodes as well."""
     try:
         rows, _ = list_children(client, USERS, limit=_USERS_READ)

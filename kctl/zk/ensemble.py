@@ -63,13 +63,11 @@ def find_members(servers: Iterable[Server], deadline: Deadline, security: Securi
     serving = [each.server for each in servers if each.healthy and each.mode != "standalone"]
     if not serving:
         return []
-    from kazoo.exceptions import KazooException
-
     try:
         with zookeeper(",".join(serving), security=security, timeout_s=max(deadline.left_s, 0.1)) as client:
             data, _ = client.get(_CONFIG)
-            return members_of((data or b"").decode("utf-8", "replace"))
-    except (KctlError, KazooException):
+            return members_of(data.decode("utf-8", "replace"))
+    except KctlError:
         return []
 
 

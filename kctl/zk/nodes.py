@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from kctl.errors import NotAuthorized, NotFound, Refused, UsageError
 from kctl.suggestions import closest
+from kctl.zk.client import Children, NoAuth, NoNode
 from kctl.zk.decode import HIDDEN, decode, meaning
 
 if TYPE_CHECKING:
-    from kazoo.client import KazooClient
-    from kazoo.protocol.states import ZnodeStat
+    from kctl.zk.client import ZooKeeper
+    from kctl.zk.wire import Stat
 
 # org.apache.zookeeper.common.PathUtils.validatePath
 _NOT_IN_PATHS = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
+_MAX_COMPARED = 10_000  # names, for a hint
 _AT_ONCE = 500  # requests that wait for their answers
 _GRANTS = ((1, "read"), (2, "write"), (4, "create"), (8, "delete"), (16, "admin"))
 
@@ -107,37 +109,34 @@ def child_path(path: str, name: str) -> str:
 
 
 @contextmanager
-def reading(client: KazooClient, path: str) -> Iterator[None]:
-    """Turns kazoo's errors about a node into NotFound, with what is there instead, and NotAuthorized."""
-    from kazoo.exceptions import NoAuthError, NoNodeError
-
+def reading(client: ZooKeeper, path: str) -> Iterator[None]:
+    """Turns errors about a node into NotFound, with what is there instead, and NotAuthorized with a hint."""
     try:
         yield
-    except NoNodeError:
+    except NoNode:
         raise NotFound(f"ZooKeeper has no node {path}{_below(client)}", hint=_nearby(client, path)) from None
-    except NoAuthError:
+    except NoAuth:
         raise NotAuthorized(
             f"not authorized to read the node {path}", hint="kctl zk acl shows who may, where that may be read"
         ) from None
 
 
-def _below(client: KazooClient) -> str:
+def _below(client: ZooKeeper) -> str:
     return f" below the chroot {client.chroot}" if client.chroot else ""
 
 
-def _nearby(client: KazooClient, path: str) -> str | None:
+def _nearby(client: ZooKeeper, path: str) -> str | None:
     """What the deepest parent that exists has instead."""
-    from kazoo.exceptions import NoAuthError, NoNodeError
-
     while path != "/":
         path, _, name = path.rpartition("/")
         path = path or "/"
         try:
             names = client.get_children(path)
-        except NoNodeError:
+        except NoNode:
             continue
-        except NoAuthError:
+        except NoAuth:
             return None
+        names = names[:_MAX_COMPARED]
         meant = [child_path(path, each) for each in closest(name, names)]
         if meant:
             return f"did you mean {' or '.join(meant)}?"
@@ -145,25 +144,23 @@ def _nearby(client: KazooClient, path: str) -> str | None:
     return None
 
 
-def read_stat(client: KazooClient, path: str) -> NodeStat:
+def read_stat(client: ZooKeeper, path: str) -> NodeStat:
     """What ZooKeeper keeps about a node. Raises NotFound."""
-    from kazoo.exceptions import NoNodeError
-
     with reading(client, path):
         stat = client.exists(path)
         if stat is None:
-            raise NoNodeError
+            raise NoNode(path)
     return _stat(path, stat)
 
 
-def read_node(client: KazooClient, path: str, *, show_secrets: bool = False) -> Node:
+def read_node(client: ZooKeeper, path: str, *, show_secrets: bool = False) -> Node:
     """A node with its decoded content. Raises NotFound, NotAuthorized."""
     with reading(client, path):
         data, stat = client.get(path)
     return node_of(path, data, stat, show_secrets=show_secrets, chroot=client.chroot)
 
 
-def node_of(path: str, data: bytes | None, stat: ZnodeStat, *, show_secrets: bool, chroot: str = "") -> Node:
+def node_of(path: str, data: bytes | None, stat: Stat, *, show_secrets: bool, chroot: str = "") -> Node:
     """A node from what ZooKeeper gave. chroot: what the path is below; it may be any node. Pure."""
     data = data or b""
     content = decode(chroot + path, data, show_secrets=show_secrets)
@@ -177,7 +174,7 @@ def node_of(path: str, data: bytes | None, stat: ZnodeStat, *, show_secrets: boo
     return Node(path, meaning(path), content.value, content.hidden, text, encoded, _stat(path, stat))
 
 
-def _stat(path: str, stat: ZnodeStat) -> NodeStat:
+def _stat(path: str, stat: Stat) -> NodeStat:
     return NodeStat(
         path,
         meaning(path),
@@ -206,16 +203,16 @@ def _hex(number: int) -> str:
     return f"0x{number & (2**64 - 1):x}"
 
 
-def read_data(client: KazooClient, path: str, *, show_secrets: bool = False) -> bytes:
+def read_data(client: ZooKeeper, path: str, *, show_secrets: bool = False) -> bytes:
     """A node's bytes as they are. Raises NotFound, NotAuthorized; Refused when they hold a secret to be hidden."""
     with reading(client, path):
-        data = client.get(path)[0] or b""
+        data, _ = client.get(path)
     if decode(client.chroot + path, data, show_secrets=show_secrets).hidden:
         raise Refused(f"{path} holds a secret", hint="give --show-secrets as well")
     return data
 
 
-def list_children(client: KazooClient, path: str, *, limit: int) -> tuple[list[ChildNode], int]:
+def list_children(client: ZooKeeper, path: str, *, limit: int) -> tuple[list[ChildNode], int]:
     """The children of a node by name, `limit` at most, and how many there are. Raises NotFound, NotAuthorized."""
     with reading(client, path):
         names = sorted(client.get_children(path), key=_natural)
@@ -229,7 +226,7 @@ def _natural(name: str) -> tuple[tuple[bool, int, str], ...]:
     return tuple((not part[0].isdigit(), int(part) if part.isascii() and part.isdigit() else 0, part) for part in parts)
 
 
-def walk(client: KazooClient, path: str, *, depth: int, limit: int) -> tuple[list[ChildNode], bool]:
+def walk(client: ZooKeeper, path: str, *, depth: int, limit: int) -> tuple[list[ChildNode], bool]:
     """The nodes below one, parents first, and whether `limit` of them ended it. Raises NotFound, NotAuthorized.
 
     Level by level, with many requests on their way at once. Of each level the first `limit` are enough.
@@ -263,27 +260,17 @@ def _parents_first(path: str, below: Mapping[str, Sequence[ChildNode]]) -> Itera
         pending += reversed(below.get(row.path, ()))
 
 
-def _ask_each(client: KazooClient, paths: Sequence[str], depth: int) -> list[tuple[ChildNode, list[str]]]:
+def _ask_each(client: ZooKeeper, paths: Sequence[str], depth: int) -> list[tuple[ChildNode, list[str]]]:
     """Nodes with the names of their children, many requests on their way at once. One that went away is left out."""
-    from kazoo.exceptions import NoAuthError, NoNodeError
-
     found: list[tuple[ChildNode, list[str]]] = []
     for start in range(0, len(paths), _AT_ONCE):
         chunk = paths[start : start + _AT_ONCE]
-        for path, answer in zip(chunk, _all(client.get_children_async, chunk), strict=True):
-            try:
-                names, stat = answer()
-            except NoNodeError:
-                continue
-            except NoAuthError:
+        for path, answer in zip(chunk, client.children_of_each(chunk), strict=True):
+            if isinstance(answer, NoAuth):
                 found.append((_closed(path, depth), []))
-                continue
-            found.append((_child(path, depth, stat), names))
+            elif isinstance(answer, Children):
+                found.append((_child(path, depth, answer.stat), answer.names))
     return found
-
-
-def _all(ask: Callable[..., Any], paths: Sequence[str]) -> list[Callable[[], tuple[list[str], ZnodeStat]]]:
-    return [ask(path, include_data=True).get for path in paths]
 
 
 def _closed(path: str, depth: int) -> ChildNode:
@@ -292,7 +279,7 @@ def _closed(path: str, depth: int) -> ChildNode:
     return ChildNode(name, path, depth, meaning(path), False, None, None, None, None, None, None)
 
 
-def _child(path: str, depth: int, stat: ZnodeStat) -> ChildNode:
+def _child(path: str, depth: int, stat: Stat) -> ChildNode:
     return ChildNode(
         path.rpartition("/")[2],
         path,
@@ -308,11 +295,11 @@ def _child(path: str, depth: int, stat: ZnodeStat) -> ChildNode:
     )
 
 
-def read_acl(client: KazooClient, path: str, *, show_secrets: bool = False) -> list[Grant]:
+def read_acl(client: ZooKeeper, path: str, *, show_secrets: bool = False) -> list[Grant]:
     """Who may do what with a node. Raises NotFound, NotAuthorized."""
     with reading(client, path):
-        entries, _ = client.get_acls(path)
-    return [grant_of(e.id.scheme, e.id.id, e.perms, show_secrets=show_secrets) for e in entries]
+        entries = client.get_acl(path)
+    return [grant_of(each.scheme, each.id, each.permissions, show_secrets=show_secrets) for each in entries]
 
 
 def grant_of(scheme: str, id_: str, permissions: int, *, show_secrets: bool) -> Grant:

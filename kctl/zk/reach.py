@@ -26,7 +26,7 @@ from kctl.preflight import speaks_tls
 from kctl.tls import handshake_error, make_context
 
 if TYPE_CHECKING:
-    from kazoo.client import KazooClient
+    from kctl.zk.client import ZooKeeper
 
 # A server without a quorum says the third.
 _SAYS_ZOOKEEPER = (b"Zookeeper version", b"srvr is not executed", b"This ZooKeeper instance")
@@ -143,7 +143,7 @@ def _not_zookeeper(server: Address, deadline: Deadline) -> NotZooKeeper:
     )
 
 
-def find_chroots(client: KazooClient) -> list[str]:
+def find_chroots(client: ZooKeeper) -> list[str]:
     """The paths, down to the second level, that hold a Kafka cluster (they have brokers/ids)."""
     found = ["/"] if client.exists("/brokers/ids") else []
     for first in client.get_children("/")[:_MAX_CHILDREN]:

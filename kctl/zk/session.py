@@ -2,51 +2,41 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
 
 from kctl import preflight
 from kctl.address import parse_zookeeper
 from kctl.context import Security
 from kctl.deadline import Deadline
-from kctl.errors import ConnectionFailed, ConnectionTimedOut, NotFound, OperationFailed
+from kctl.errors import ConnectionFailed, ConnectionTimedOut, NotFound, NotZooKeeper
+from kctl.tls import make_context
+from kctl.zk.client import ZooKeeper
 from kctl.zk.reach import find_chroots, reach
 
-if TYPE_CHECKING:
-    from kazoo.client import KazooClient
-
-
 _IN_THE_CLEAR = Security()
+_AGAIN_S = 0.25
 
 
 @contextmanager
-def zookeeper(connect: str, *, security: Security = _IN_THE_CLEAR, timeout_s: float = 10.0) -> Iterator[KazooClient]:
-    """A kazoo client of «host:port,…/chroot», for reading; its paths are relative to the chroot.
+def zookeeper(
+    connect: str, *, security: Security = _IN_THE_CLEAR, timeout_s: float = 10.0, in_all: bool = False
+) -> Iterator[ZooKeeper]:
+    """A client of «host:port,…/chroot», for reading; its paths are relative to the chroot.
 
-    Raises NotFound for a chroot that does not exist, ConnectionFailed's subclasses within 5 s when no server can be
-    reached, ConnectionTimedOut when they can but serve nobody (no quorum) within timeout_s.
+    timeout_s: of each call; with in_all, of everything until the block ends. Raises NotFound for a chroot that does not
+    exist, ConnectionFailed's subclasses within 5 s when no server can be reached, ConnectionTimedOut when they can but
+    serve nobody (no quorum) within timeout_s.
     """
-    from kctl.logs import quiet_kazoo
-
     path = parse_zookeeper(connect)
+    whole = Deadline(timeout_s) if in_all else None
     servers = reach(path.servers, Deadline(min(timeout_s, preflight.LIMIT_S)), security)
-    quiet_kazoo()
-    from kazoo.client import KazooClient
-    from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, KazooException, SessionExpiredError
-
-    # Without a limit to its retries, a call waits for ever when ZooKeeper goes away.
-    retry = {"max_tries": -1, "deadline": timeout_s}
-    hosts = ",".join(map(str, servers))
-    client = KazooClient(hosts=hosts, timeout=timeout_s, read_only=True, connection_retry=retry, **_tls(security))
+    tls = make_context(security) if security.tls else None
+    client = ZooKeeper(servers, tls, timeout_s=timeout_s, deadline=whole)
     try:
-        client.start(timeout=timeout_s)
-    except client.handler.timeout_exception:
-        raise ConnectionTimedOut(
-            f"ZooKeeper {connect} gave no session within {timeout_s:g} s", hint="has the ensemble a quorum?"
-        ) from None
-    try:
-        if path.chroot and not client.exists(path.chroot):
+        _begin(client, connect, timeout_s)
+        if path.chroot and client.exists(path.chroot) is None:
             known = find_chroots(client)
             raise NotFound(
                 f"ZooKeeper {','.join(map(str, path.servers))} has no chroot {path.chroot}",
@@ -54,27 +44,27 @@ def zookeeper(connect: str, *, security: Security = _IN_THE_CLEAR, timeout_s: fl
             )
         client.chroot = path.chroot
         yield client
-    except (ConnectionClosedError, ConnectionLoss, SessionExpiredError):
-        raise ConnectionFailed(
-            f"the connection to ZooKeeper {connect} was lost", hint="is a quorum of its servers up?"
-        ) from None
-    except KazooException as exc:
-        raise OperationFailed(f"ZooKeeper {connect}: {type(exc).__name__}") from None
     finally:
-        client.stop()
         client.close()
 
 
-def _tls(security: Security) -> dict[str, Any]:
-    """TLS as kazoo takes it; `reach` has verified the files and the servers."""
-    if not security.tls:
-        return {}
-    return {
-        "use_ssl": True,
-        "ca": security.ssl_cafile,
-        "certfile": security.ssl_certfile,
-        "keyfile": security.ssl_keyfile or security.ssl_certfile,
-        "keyfile_password": security.ssl_key_password,
-        "verify_certs": True,
-        "check_hostname": security.ssl_check_hostname,
-    }
+def _begin(client: ZooKeeper, connect: str, timeout_s: float) -> None:
+    """Open the session, again and again: a server without a quorum closes the connection at once."""
+    deadline = Deadline(timeout_s)
+    while True:
+        try:
+            client.open()
+        except ConnectionTimedOut:
+            raise ConnectionTimedOut(
+                f"ZooKeeper {connect} gave no session within {timeout_s:g} s", hint="has the ensemble a quorum?"
+            ) from None
+        except NotZooKeeper:
+            raise
+        except ConnectionFailed:
+            if deadline.left_s <= _AGAIN_S:
+                raise ConnectionTimedOut(
+                    f"ZooKeeper {connect} gave no session within {timeout_s:g} s", hint="has the ensemble a quorum?"
+                ) from None
+            time.sleep(_AGAIN_S)
+        else:
+            return

@@ -7,17 +7,17 @@ Two changes shortly one after the other can so be seen as one; the state that is
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from threading import Event
 from typing import TYPE_CHECKING, Any, Literal
 
 from kctl.errors import ConnectionFailed
+from kctl.zk.client import NoNode
 from kctl.zk.nodes import Node, child_path, node_of, reading
 
 if TYPE_CHECKING:
-    from kazoo.client import KazooClient
+    from kctl.zk.client import ZooKeeper
 
 ChangeEvent = Literal["is", "absent", "created", "changed", "deleted", "child added", "child removed"]
 _LOOK_S = 0.5  # how soon Ctrl-C is noticed
@@ -43,54 +43,48 @@ class _Seen:
 
 
 def watch(
-    client: KazooClient, path: str, *, limit_s: float | None, lost_after_s: float, show_secrets: bool = False
+    client: ZooKeeper, path: str, *, limit_s: float | None, lost_after_s: float, show_secrets: bool = False
 ) -> Iterator[Change]:
     """First what is there («is» or «absent»), then each change until limit_s is over. A node may come and go.
 
     Raises NotAuthorized, and ConnectionFailed when there was no connection for lost_after_s.
     """
-    woken = Event()
-
-    def wake(_what: object) -> None:
-        woken.set()
-
-    client.add_listener(wake)
     until = None if limit_s is None else time.monotonic() + limit_s
-    before = _look(client, path, wake, show_secrets)
+    before = _look(client, path, show_secrets)
     yield _change("is" if before.node is not None else "absent", path, before)
     while until is None or time.monotonic() < until:
-        if not woken.wait(_LOOK_S if until is None else max(0.0, min(_LOOK_S, until - time.monotonic()))):
+        if not client.wait_for_event(_LOOK_S if until is None else max(0.0, min(_LOOK_S, until - time.monotonic()))):
             continue
-        woken.clear()  # before reading: what happens meanwhile wakes again
-        _await_connection(client, lost_after_s)
-        after = _look(client, path, wake, show_secrets)
+        after = _look_again(client, path, lost_after_s, show_secrets)
         yield from changes(path, before, after)
         before = after
 
 
-def _await_connection(client: KazooClient, lost_after_s: float) -> None:
+def _look_again(client: ZooKeeper, path: str, lost_after_s: float, show_secrets: bool) -> _Seen:
+    """`_look`, over a new connection where the one before was lost."""
     lost = time.monotonic() + lost_after_s
-    while not client.connected:
-        if time.monotonic() > lost:
-            raise ConnectionFailed(
-                "the connection to ZooKeeper was lost", hint="is a quorum of its servers up? --timeout waits longer"
-            )
+    while True:
+        try:
+            return _look(client, path, show_secrets)
+        except ConnectionFailed:
+            if time.monotonic() > lost:
+                raise ConnectionFailed(
+                    "the connection to ZooKeeper was lost", hint="is a quorum of its servers up? --timeout waits longer"
+                ) from None
         time.sleep(_RECONNECT_POLL_S)
 
 
-def _look(client: KazooClient, path: str, wake: Callable[[object], None], show_secrets: bool) -> _Seen:
-    """The node as it is now, with watches left that wake on the next change."""
-    from kazoo.exceptions import NoNodeError
-
+def _look(client: ZooKeeper, path: str, show_secrets: bool) -> _Seen:
+    """The node as it is now, with watches left that are events on the next change."""
     with reading(client, path):
-        if client.exists(path, watch=wake) is not None:
+        if client.exists(path, watch=True) is not None:
             try:
                 data, stat = client.get(path)
-                names = client.get_children(path, watch=wake)
+                names = client.get_children(path, watch=True)
                 return _Seen(
                     node_of(path, data, stat, show_secrets=show_secrets, chroot=client.chroot), frozenset(names)
                 )
-            except NoNodeError:  # gone meanwhile
+            except NoNode:  # gone meanwhile
                 pass
     return _Seen(None, frozenset())
 

@@ -137,7 +137,6 @@ def _import_everything() -> None:
 
     import jinja2
     import kafka
-    import kazoo.client  # noqa: F401
     import rich.console
     import rich.table  # noqa: F401
     import yaml  # noqa: F401

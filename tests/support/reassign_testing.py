@@ -22,10 +22,10 @@ from typing import Any
 from kctl.client import ClusterClient, connect
 from kctl.context import Target
 from kctl.deploy.java import find_java
-from kctl.zk.session import zookeeper
 from kctl_forks import KILLED_AT
 from kctl_testing import Kctl, Result, eventually
 from reassign_traffic import Traffic
+from zookeeper_writer import zookeeper_writer
 
 _FULL_DISKS = Path(__file__).with_name("kctl_full_disks.py")
 _RECORD_BYTES = 20_000
@@ -525,7 +525,7 @@ def reassign_cluster(kctl: Kctl, name: str) -> Iterator[tuple[str, Any, Path]]:
     context = kctl.json("context", "show", name)
     folder = kctl.home / ".local/share/kctl/clusters" / name
     try:
-        with zookeeper(context["zookeeper"]) as zk:
+        with zookeeper_writer(context["zookeeper"]) as zk:
             yield ",".join(context["bootstrap_servers"]), zk, folder
     finally:
         destroyed = kctl("cluster", "destroy", name, "--yes", "--confirm-cluster", name, timeout=180)

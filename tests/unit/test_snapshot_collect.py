@@ -17,6 +17,7 @@ from kctl.client import ClusterClient
 from kctl.errors import ConnectionRefused, ConnectionTimedOut, NotAuthorized
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
 from kctl.protocol_errors import error_for
+from kctl.silence import Silence
 from kctl.snapshots import collect as collecting
 from kctl.snapshots import schema
 from kctl.snapshots.collect import CONFIGS_EVERY_MS, AnotherCluster, Collector, Pass
@@ -234,7 +235,7 @@ class _Sluggish:
 def test_a_silent_broker_is_waited_for_once() -> None:
     client = ClusterClient.__new__(ClusterClient)
     brokers = _Sluggish()
-    client.timeout_s, client._brokers, client._silent, client._last = 1.0, cast("Any", brokers), None, None
+    client.timeout_s, client._brokers, client._silence, client._last = 1.0, cast("Any", brokers), Silence(), None
     with client.asking_silent_brokers_once():
         for _ in range(3):
             answers = client.send_each({1: "?", 2: "?"})

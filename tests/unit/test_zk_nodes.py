@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kazoo.protocol.states import ZnodeStat
 
 from kctl.errors import UsageError
 from kctl.zk import nodes
@@ -16,6 +15,7 @@ from kctl.zk.decode import HIDDEN, decode, meaning
 from kctl.zk.nodes import _natural, grant_of, node_of, parse_path, walk
 from kctl.zk.servers import Server, monitor_of, problems, server_of, with_monitor
 from kctl.zk.watch import _Seen, changes
+from kctl.zk.wire import Stat
 
 SCRAM = "salt=MXk,stored_key=c3Q=,server_key=c2s=,iterations=4096"
 
@@ -127,9 +127,9 @@ def test_what_is_no_path(text: str) -> None:
         parse_path(text)
 
 
-def stat(**changed: int) -> ZnodeStat:
-    zeros = dict.fromkeys(ZnodeStat._fields, 0) | {"czxid": 1, "mzxid": 1}
-    return ZnodeStat(**(zeros | changed))
+def stat(**changed: int) -> Stat:
+    zeros = dict.fromkeys(Stat._fields, 0) | {"czxid": 1, "mzxid": 1}
+    return Stat(**(zeros | changed))
 
 
 def test_a_node() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kctl.zk.session import zookeeper
 from kctl_testing import Kctl, TestCluster
 from reassign_testing import Arena, reassign_cluster
+from zookeeper_writer import zookeeper_writer
 
 NAME = "reassign"
 
@@ -40,7 +40,7 @@ def arena(four_brokers: tuple[Kctl, str, Any, Path], tmp_path: Path) -> Iterator
 @pytest.fixture
 def small_arena(kctl: Kctl, cluster: TestCluster, tmp_path: Path) -> Iterator[Arena]:
     """The session's cluster: three brokers that other tests use as well."""
-    with zookeeper(cluster.zookeeper) as zk:
+    with zookeeper_writer(cluster.zookeeper) as zk:
         own = kctl.with_environment(XDG_STATE_HOME=str(tmp_path / "state"))
         found = Arena(own, cluster.name, cluster.bootstrap, zk, None, tmp_path)
         yield found

@@ -1,0 +1,134 @@
+"""Reading ZooKeeper: what a server cannot do to kctl, by stage and behavior."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from hostile_zookeeper import BEHAVIORS, CONNECT, EXISTS, GET_ACL, GET_CHILDREN, GET_DATA, hostile_zookeeper
+from kctl.errors import ConnectionFailed, ConnectionTimedOut, KctlError, NotFound, NotZooKeeper
+from kctl.zk import client as zk_client
+from kctl.zk import wire
+from kctl.zk.client import ZooKeeper
+from kctl.zk.nodes import list_children, read_acl, read_node, read_stat, walk
+from kctl.zk.session import zookeeper
+from kctl.zk.watch import watch
+
+LIMIT_S = 1.0
+SLACK_S = 3.0  # a busy machine; the bound that matters is that of the class, seconds and not minutes
+ACTS: dict[int, list[Callable[[ZooKeeper], object]]] = {
+    CONNECT: [lambda client: client.get("/")],
+    EXISTS: [lambda client: read_stat(client, "/brokers")],
+    GET_DATA: [lambda client: read_node(client, "/brokers")],
+    GET_ACL: [lambda client: read_acl(client, "/brokers")],
+    GET_CHILDREN: [
+        lambda client: list_children(client, "/", limit=10),
+        lambda client: walk(client, "/", depth=2, limit=10),
+    ],
+}
+
+
+def _outcome(case: tuple[int, str, Callable[[ZooKeeper], object]]) -> tuple[float, KctlError | None]:
+    stage, behavior, act = case
+    began = time.monotonic()
+    with hostile_zookeeper(stage, behavior) as server:
+        try:
+            with zookeeper(server.address, timeout_s=LIMIT_S, in_all=True) as client:
+                act(client)
+        except KctlError as exc:
+            return time.monotonic() - began, exc
+    return time.monotonic() - began, None
+
+
+def test_no_server_keeps_a_command_beyond_its_limit() -> None:
+    cases = [(stage, behavior, act) for stage, acts in ACTS.items() for behavior in BEHAVIORS for act in acts]
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with ThreadPoolExecutor(8) as pool:
+        outcomes = list(pool.map(_outcome, cases))
+    for (stage, behavior, _), (seconds, error) in zip(cases, outcomes, strict=True):
+        where = f"{behavior} at {stage}"
+        assert seconds < LIMIT_S + SLACK_S, f"{where}: {seconds:.1f} s"
+        if behavior == "garbage":  # 0xff is an error code, a null buffer or a stat as well
+            assert error is None or isinstance(error, KctlError), where
+            continue
+        assert isinstance(error, ConnectionFailed), f"{where}: {error!r}"
+        if behavior in {"silent", "drip", "fast drip", "events"}:
+            assert isinstance(error, (ConnectionTimedOut, NotZooKeeper)), f"{where}: {error!r}"
+        if "length" in behavior:
+            assert isinstance(error, NotZooKeeper), f"{where}: {error!r}"
+    grown_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown_kb < 300_000
+
+
+def test_many_children_need_little_memory() -> None:
+    with hostile_zookeeper() as server, zookeeper(server.address, timeout_s=20) as client:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        rows, total = list_children(client, "/many", limit=3)
+        assert [row.name for row in rows] == ["n0000000", "n0000001", "n0000002"]
+        assert total == 300_000
+        with pytest.raises(NotFound) as caught:
+            read_node(client, "/many2")
+        assert caught.value.hint == "did you mean /many?"
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # kB
+
+
+def test_an_answer_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zk_client, "MAX_ANSWER_BYTES", 1_000_000)
+    with (
+        hostile_zookeeper() as server,
+        zookeeper(server.address, timeout_s=5) as client,
+        pytest.raises(NotZooKeeper, match=r"announced an answer of 3,600,088 bytes; kctl reads up to 1,000,000"),
+    ):
+        client.get_children("/many")
+
+
+def test_a_connection_that_broke_is_opened_again() -> None:
+    with hostile_zookeeper(GET_ACL, "close") as server, zookeeper(server.address, timeout_s=5) as client:
+        with pytest.raises(ConnectionFailed, match="was lost"):
+            client.get_acl("/brokers")
+        assert client.get_children("/brokers") == ["ids"]
+
+
+def test_paths_and_errors() -> None:
+    with hostile_zookeeper() as server, zookeeper(f"{server.address}/brokers", timeout_s=5) as client:
+        assert client.get_children("/") == ["ids"]
+        assert client.get("/ids/1")[0] == b"data"
+        assert client.exists("/nowhere") is None
+        found = client.children_of_each(["/ids", "/nowhere", "/ids/1"])
+        assert [getattr(each, "names", type(each).__name__) for each in found] == [["1"], "NoNode", []]
+    with (
+        hostile_zookeeper() as server,
+        pytest.raises(NotFound, match="no chroot /x") as caught,
+        zookeeper(f"{server.address}/x", timeout_s=5),
+    ):
+        pass
+    assert "/" in (caught.value.hint or "")
+
+
+def test_a_watch_of_a_silent_server_ends() -> None:
+    def seen() -> Iterator[str]:
+        with hostile_zookeeper() as server, zookeeper(server.address, timeout_s=5) as client:
+            for change in watch(client, "/brokers", limit_s=0.5, lost_after_s=1):
+                yield change.event
+
+    assert list(seen()) == ["is"]
+
+
+@pytest.mark.parametrize("data", [b"", b"\0" * 15, b"\0\0\0\1" * 3])
+def test_short_answers(data: bytes) -> None:
+    with pytest.raises(wire.BadAnswer):
+        wire.answer(data)
+
+
+@pytest.mark.parametrize("count", [-1, 0, 1, 2**31 - 1])
+def test_counts(count: int) -> None:
+    reader = wire.Reader(count.to_bytes(4, "big", signed=True) + b"\0\0\0\0")
+    if count > 1:
+        with pytest.raises(wire.BadAnswer):
+            reader.names()
+    else:
+        assert reader.names() == [""] * max(0, count)
