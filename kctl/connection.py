@@ -36,6 +36,8 @@ MAX_RESPONSE_BYTES = 256 * 1024 * 1024
 MAX_FIRST_RESPONSE_BYTES = 1024 * 1024  # before the login is done; Kafka 4.4 lists its APIs in less than 1 kB
 _CHUNK = 256 * 1024
 _LATE_READS = 64
+# What kafka-python raises for bytes that follow no layout.
+UNREADABLE = (ValueError, IndexError, KeyError, TypeError, ArithmeticError, struct.error)
 
 
 class PeerClosed(ConnectionFailed):
@@ -253,7 +255,7 @@ class Connection:
         start = self._body(payload, pending.correlation_id, flexible=flexible).position
         try:
             return pending.answer.decode(memoryview(payload)[start:], version=pending.version)
-        except (ValueError, IndexError, KeyError, TypeError, ArithmeticError, struct.error) as exc:
+        except UNREADABLE as exc:
             self.close()
             raise ConnectionFailed(
                 f"{self.address} gave an answer to {pending.name} that cannot be read ({type(exc).__name__})"

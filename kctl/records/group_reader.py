@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kctl.connection import UNREADABLE
 from kctl.errors import ConnectionFailed, KctlError, OperationFailed
 from kctl.lag.collect import LogOffsets, read_log_offsets
 from kctl.model import TopicPartition
@@ -34,6 +35,7 @@ from kctl.records.consumer import (
 from kctl.records.delivery import Delivery, Sink
 from kctl.records.direct import moved_into
 from kctl.records.fetcher import Fetched, Fetcher
+from kctl.records.joining import Joining
 from kctl.records.options import EARLIEST, LATEST, ConsumeOptions
 
 if TYPE_CHECKING:
@@ -82,6 +84,7 @@ class GroupReader:
         self._cut: dict[TopicPartition, int] = {}  # positions that are not in the log any more
         self._places = Question(options, follow=not options.finite)
         self._waiting_told = False
+        self._joining = Joining(client, options.group or "", options.timeout_s)
 
     def run(self) -> str:
         """Read until it ends: why it did; then commit what was delivered, and leave the group."""
@@ -137,6 +140,10 @@ class GroupReader:
             self._first_offsets([ours(tp) for tp in exc.args[0]])
         except KafkaError as exc:
             raise failure(exc, self._options) from None
+        except UNREADABLE as exc:
+            raise ConnectionFailed(
+                f"group {self._options.group}: an answer of its coordinator cannot be read ({type(exc).__name__})"
+            ) from None
 
     def _hand_over(self) -> None:
         """Let the consumer know what was delivered."""
@@ -181,6 +188,7 @@ class GroupReader:
 
     def _round(self) -> None:
         self._serve()
+        self._joining.check(is_member=settled(self._consumer))
         came = False
         for fetched in self._fetcher.poll(_POLL_S):
             position = self._positions.get(fetched.tp)

@@ -19,6 +19,7 @@ LIST_OFFSETS, METADATA, OFFSET_FETCH, FIND_COORDINATOR = 2, 3, 9, 10
 DESCRIBE_GROUPS, LIST_GROUPS, API_VERSIONS = 15, 16, 18
 TOPIC_ID = UUID("00000000-0000-0000-0000-00000000002a")
 _DRIP_S = 0.02
+_EARLIEST = (-2).to_bytes(8, "big", signed=True)  # in a request of ListOffsets
 
 # What to do with a request: the socket, the whole right answer (None where the broker has none), its correlation id.
 Behavior = Callable[["HostileBroker", socket.socket, bytes], None]
@@ -153,17 +154,17 @@ class HostileBroker:
             request = _exactly(peer, size)
             key, version, correlation = struct.unpack_from(">hhi", request)
             self.asked.append(key)
-            answer = self._answer(key, version, correlation)
+            answer = self._answer(key, version, correlation, earliest=_EARLIEST in request)
             if key == self.stage:
                 self.behavior(self, peer, answer)
                 continue
             peer.sendall(answer)
 
-    def _answer(self, key: int, version: int, correlation: int) -> bytes:
+    def _answer(self, key: int, version: int, correlation: int, *, earliest: bool) -> bytes:
         low, high = self.api_versions_range
         if key == API_VERSIONS and not low <= version <= high:
             return _frame(correlation, struct.pack(">hihhh", 35, 1, API_VERSIONS, low, high))
-        response = _response(self, key)
+        response = _response(self, key, end=0 if earliest else 5)
         if response is None:
             return _frame(correlation, bytes(16))
         flexible = response.flexible_version_q(version) and key != API_VERSIONS
@@ -184,7 +185,7 @@ def _response_classes() -> dict[int, Any]:
     return {each.API_KEY: each for each in found if getattr(each, "name", "").endswith("Response")}
 
 
-def _response(broker: HostileBroker, key: int) -> Any:
+def _response(broker: HostileBroker, key: int, *, end: int) -> Any:
     """What a broker with one topic and one group answers; an empty answer to all else. None: no such API."""
     cls = _response_classes().get(key)
     if cls is None:
@@ -214,9 +215,9 @@ def _response(broker: HostileBroker, key: int) -> Any:
         return cls(throttle_time_ms=0, error_code=0, topics=[], groups=[group(group_id="g", topics=rows, error_code=0)])
     if key == LIST_OFFSETS:
         topic = cls.ListOffsetsTopicResponse
-        end = topic.ListOffsetsPartitionResponse(partition_index=0, error_code=0, timestamp=-1, offset=5,
+        row = topic.ListOffsetsPartitionResponse(partition_index=0, error_code=0, timestamp=-1, offset=end,
                                                  leader_epoch=0)  # fmt: skip
-        return cls(throttle_time_ms=0, topics=[topic(name="t", partitions=[end])])
+        return cls(throttle_time_ms=0, topics=[topic(name="t", partitions=[row])])
     return cls()
 
 
@@ -227,11 +228,11 @@ def _metadata(broker: HostileBroker, cls: Any) -> Any:
     )  # fmt: skip
     topic = cls.MetadataResponseTopic(
         error_code=0, name="t", topic_id=TOPIC_ID, is_internal=False, partitions=[partition],
-        authorized_operations=set(),
+        authorized_operations={3, 4, 5, 6, 7, 8, 10, 11},
     )  # fmt: skip
     place = cls.MetadataResponseBroker(node_id=1, host="127.0.0.1", port=broker.port, rack=None)
     return cls(throttle_time_ms=0, brokers=[place], cluster_id="hostile", controller_id=1, topics=[topic],
-               authorized_operations=set(), error_code=0)  # fmt: skip
+               authorized_operations={3, 4, 5, 6, 7, 8, 10, 11}, error_code=0)  # fmt: skip
 
 
 def _frame(correlation: int, body: bytes) -> bytes:
