@@ -122,5 +122,7 @@ def _source(inv: Invocation, file: str, file_format: str | None, name: str | Non
     if chosen == "properties":
         if name is None:
             raise UsageError("client.properties has no name for its cluster", hint="give --name NAME")
-        return context_import.read_properties_source(file, name=name, bootstrap_server=inv.bootstrap_server, ignore_unknown=inv.ignore_unknown)
+        return context_import.read_properties_source(
+            file, name=name, bootstrap_server=inv.bootstrap_server, ignore_unknown=inv.ignore_unknown
+        )
     return context_import.read_kafkactl_source(file, only=only)

@@ -16,13 +16,19 @@ if TYPE_CHECKING:
     from kctl.context import Security
 
 # OpenSSL's reasons for a certificate that its security level does not allow
-_TOO_WEAK = {
+_TOO_SMALL = {
     "EE_KEY_TOO_SMALL": "the key of its certificate is too small",
     "CA_KEY_TOO_SMALL": "the key of a CA in it is too small",
-    "CA_MD_TOO_WEAK": "a certificate in it is signed with SHA-1 or MD5",
-    "MD_TOO_WEAK": "a certificate in it is signed with SHA-1 or MD5",
 }
-_MISMATCH = ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH")
+_WEAK_DIGEST = ("CA_MD_TOO_WEAK", "MD_TOO_WEAK")
+LESS_STRICT = "ask OpenSSL for less: ssl_ciphers (ssl.cipher.suites in client properties) DEFAULT@SECLEVEL=0"
+# Object identifiers of signatures, in DER (RFC 3279)
+_DIGESTS = {
+    bytes.fromhex("06092a864886f70d010104"): "MD5",
+    bytes.fromhex("06092a864886f70d010105"): "SHA-1",
+    bytes.fromhex("06072a8648ce3d0401"): "SHA-1",
+}
+_MISMATCH = ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_CERTIFICATE_ASSIGNED")
 
 
 def read_certificates(setting: str, path: str) -> bytes:
@@ -40,7 +46,9 @@ def certificates_of(text: str, where: str) -> bytes:
     certificates = [block for block in blocks if block.is_certificate]
     if not certificates:
         has = f"; it has {', '.join(sorted({block.label for block in blocks}))}" if blocks else ""
-        raise UsageError(f"{where} has no certificate{has}", hint="the CA's certificate begins with -----BEGIN CERTIFICATE")
+        raise UsageError(
+            f"{where} has no certificate{has}", hint="the CA's certificate begins with -----BEGIN CERTIFICATE"
+        )
     found = []
     for number, block in enumerate(certificates, start=1):
         try:
@@ -48,7 +56,9 @@ def certificates_of(text: str, where: str) -> bytes:
             ssl.create_default_context(cadata=der)
         except (ValueError, ssl.SSLError):
             one = f"certificate {number} of {len(certificates)}" if len(certificates) > 1 else "the certificate"
-            raise UsageError(f"{where}: {one} is damaged", hint="copy the file again, whole lines and all of them") from None
+            raise UsageError(
+                f"{where}: {one} is damaged", hint="copy the file again, whole lines and all of them"
+            ) from None
         found.append(der)
     return b"".join(found)
 
@@ -57,7 +67,7 @@ def load_client_certificate(context: ssl.SSLContext, security: Security) -> None
     """Raises UsageError, for each cause with a message of its own. Nobody is asked for a password."""
     if security.ssl_client_pem is not None:
         with _pem_file(security.ssl_client_pem) as path:
-            _load(context, path, None, security.ssl_key_password, "the client certificate in the client properties")
+            _load(context, path, None, security.ssl_key_password, "the client properties")
         return
     assert security.ssl_certfile is not None
     where = f"ssl_certfile {security.ssl_certfile}"
@@ -72,7 +82,9 @@ def _load(context: ssl.SSLContext, certfile: str, keyfile: str | None, password:
     key = next((block for block in blocks if block.is_key), None)
     place = f"ssl_keyfile {keyfile}" if keyfile else where
     if key is None:
-        raise UsageError(f"{place} has no private key", hint="give the key that belongs to the certificate as ssl_keyfile")
+        raise UsageError(
+            f"{place} has no private key", hint="give the key that belongs to the certificate as ssl_keyfile"
+        )
     if key.encrypted and not password:
         raise UsageError(
             f"the key in {place} is encrypted, and no password is given",
@@ -92,10 +104,10 @@ def _unusable(exc: Exception, where: str, place: str, key: PemBlock, chain: list
             f"the key in {place} does not belong to the certificate in {where}",
             hint=f"give the ssl_keyfile that belongs to it{first}",
         )
-    if reason in _TOO_WEAK:
+    if reason in _TOO_SMALL or reason in _WEAK_DIGEST:
+        why = _TOO_SMALL.get(reason) or f"a certificate in it is signed with {_weak_digest(chain)}"
         return UsageError(
-            f"{where} is too weak for OpenSSL: {_TOO_WEAK[reason]}",
-            hint="have a new certificate made, or ask for less: ssl_ciphers: DEFAULT@SECLEVEL=0",
+            f"{where} is too weak for OpenSSL: {why}", hint=f"have a new certificate made; until then {LESS_STRICT}"
         )
     for number, block in enumerate((each for each in chain if each.is_certificate), start=1):
         try:
@@ -109,6 +121,17 @@ def _unusable(exc: Exception, where: str, place: str, key: PemBlock, chain: list
         )
     detail = f" ({reason.lower().replace('_', ' ')})" if reason else ""
     return UsageError(f"the key in {place} is damaged or of an unknown kind{detail}", hint="make it anew: openssl pkey")
+
+
+def _weak_digest(chain: list[PemBlock]) -> str:
+    """The digest of the first weak signature, by the identifiers in it."""
+    for block in chain:
+        if block.is_certificate:
+            data = der_of(block)
+            for identifier, digest in _DIGESTS.items():
+                if identifier in data:
+                    return digest
+    return "a weak digest"
 
 
 def _is_whole(key: PemBlock) -> bool:

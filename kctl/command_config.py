@@ -139,7 +139,9 @@ def _security(keys: StoreKeys) -> Security:
         try:
             check(value)
         except ValueError as exc:
-            raise InvalidFile(f"{keys.source}: {keys.name(key)}: {exc}", hint="leave it out for the usual ones") from None
+            raise InvalidFile(
+                f"{keys.source}: {keys.name(key)}: {exc}", hint="leave it out for the usual ones"
+            ) from None
     return security
 
 
@@ -205,5 +207,3 @@ def _checks_hostname(keys: StoreKeys, written: str | None) -> bool:
             hint="https checks the host name; an empty value (or none, as librdkafka has it) does not",
         )
     return algorithm == "https"
-
-

@@ -102,9 +102,7 @@ def read_properties_source(
         )
     if found.security.sasl_password == "":
         raise InvalidFile(f"{file}: the password is empty, which a context cannot have", hint="use --command-config")
-    cluster = FoundCluster(
-        name, servers, found.security, found.left_out, found.password_from, found.key_password_from
-    )
+    cluster = FoundCluster(name, servers, found.security, found.left_out, found.password_from, found.key_password_from)
     return Source((cluster,), {})
 
 

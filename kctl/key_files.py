@@ -104,7 +104,12 @@ def kind_of(data: bytes) -> Kind:
         return Kind.OPENSSH
     if b"-----BEGIN " in data:
         return Kind.PEM
-    magic = {b"\xfe\xed\xfe\xed": Kind.JKS, b"\xce\xce\xce\xce": Kind.JCEKS, b"\0\0\0\1": Kind.BKS, b"\0\0\0\2": Kind.BKS}
+    magic = {
+        b"\xfe\xed\xfe\xed": Kind.JKS,
+        b"\xce\xce\xce\xce": Kind.JCEKS,
+        b"\0\0\0\1": Kind.BKS,
+        b"\0\0\0\2": Kind.BKS,
+    }
     return magic.get(data[:4]) or _kind_of_der(data)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from typing import TYPE_CHECKING
 
-from kctl.certificates import certificates_of, load_client_certificate, read_certificates
+from kctl.certificates import LESS_STRICT, certificates_of, load_client_certificate, read_certificates
 from kctl.errors import CertificateRejected, ConnectionFailed, TlsMismatch, UsageError
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ _UNKNOWN_CA = (
     "its certificate's CA is not trusted",
     "give the CA that signed it as ssl_cafile; if it is there, the broker does not send the CAs in between",
 )
-_RENEW = "the broker needs a new certificate; until then ask OpenSSL for less: ssl_ciphers: DEFAULT@SECLEVEL=0"
+_RENEW = f"the broker needs a new certificate; until then {LESS_STRICT}"
 # OpenSSL's X509_V_ERR_* (x509_vfy.h) → what it means, what to do
 _VERIFY: dict[int, tuple[str, str]] = {
     2: _UNKNOWN_CA,
@@ -27,10 +27,9 @@ _VERIFY: dict[int, tuple[str, str]] = {
     20: _UNKNOWN_CA,
     21: _UNKNOWN_CA,
     23: ("its certificate is revoked", "renew the broker's certificate"),
-    24: ("it is signed by a certificate that is not a CA's", "the CA's basicConstraints must have CA:TRUE"),
     25: ("its chain is longer than a CA allows (pathlen)", "the CA's basicConstraints says how many CAs may follow"),
     26: ("its certificate is not made for servers", "its extendedKeyUsage must have serverAuth"),
-    32: ("its CA's certificate is not made for signing", "the CA's keyUsage must have keyCertSign"),
+    34: ("its certificate has a critical extension that is unknown", "have it made anew without that extension"),
     62: ("its certificate is for another host name", "use a name of the certificate as the bootstrap server"),
     64: (
         "its certificate does not name this IP address",
@@ -38,6 +37,10 @@ _VERIFY: dict[int, tuple[str, str]] = {
     ),
     66: ("the key of its certificate is too small", _RENEW),
     67: ("the key of its CA is too small", _RENEW),
+    79: (
+        "a certificate of its chain may sign no certificates",
+        "a CA's basicConstraints must have CA:TRUE, and its keyUsage keyCertSign",
+    ),
     68: ("its certificate is signed with SHA-1 or MD5", _RENEW),
 }
 

@@ -44,12 +44,14 @@ def cipher_list(text: str | None) -> Ciphers:
     if not _OPENSSL_LIST.fullmatch(text):
         raise ValueError("it is not a list of cipher suites")
     given = [each for each in re.split(r"[:, ]+", text) if each]
+    if not any(each.startswith(("TLS_", "SSL_")) for each in given):
+        return Ciphers(_known_to_openssl(given), USABLE)  # OpenSSL's lists say nothing about TLS 1.3
     newer = {each for each in given if each in _TLS_1_3}
     older = [_openssl_name(each) for each in given if each not in newer]
     if not older and newer != _TLS_1_3:
-        raise ValueError(f"the suites of TLS 1.3 cannot be chosen one by one: name all of {', '.join(sorted(_TLS_1_3))}")
-    if not newer:
-        return Ciphers(_known_to_openssl(older), ("TLSv1.2",))
+        raise ValueError(
+            f"the suites of TLS 1.3 cannot be chosen one by one: name all of {', '.join(sorted(_TLS_1_3))}"
+        )
     if not older:
         return Ciphers("", ("TLSv1.3",))
     return Ciphers(_known_to_openssl(older), USABLE if newer == _TLS_1_3 else ("TLSv1.2",))

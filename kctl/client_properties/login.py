@@ -27,7 +27,9 @@ def read_login(keys: StoreKeys, mechanism: str) -> tuple[str, str]:
         )
     if not username or password is None:
         missing = names.PASSWORD if username else names.USERNAME
-        raise InvalidFile(f"{keys.source}: {missing} is missing", hint=f"{names.USERNAME} and {missing} belong together")
+        raise InvalidFile(
+            f"{keys.source}: {missing} is missing", hint=f"{names.USERNAME} and {missing} belong together"
+        )
     return username, password
 
 

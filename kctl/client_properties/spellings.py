@@ -167,7 +167,4 @@ def _check_protocol(source: str, values: Mapping[str, str], chosen: Mapping[str,
     if login or tls:
         written = chosen[(login or tls)[0]].written_as
         right = "SASL_SSL (or SASL_PLAINTEXT)" if login else "SSL"
-        raise InvalidFile(
-            f"{source}: {written} has no effect without {PROTOCOL}", hint=f"add {PROTOCOL}={right}"
-        )
-
+        raise InvalidFile(f"{source}: {written} has no effect without {PROTOCOL}", hint=f"add {PROTOCOL}={right}")

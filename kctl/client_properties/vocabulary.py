@@ -12,7 +12,7 @@ BOOTSTRAP = "bootstrap.servers"
 PROTOCOL = "security.protocol"
 MECHANISM = "sasl.mechanism"
 JAAS = "sasl.jaas.config"
-USERNAME, PASSWORD = "sasl.username", "sasl.password"  # noqa: S105 - names
+USERNAME, PASSWORD = "sasl.username", "sasl.password"
 KEY_PASSWORD = "ssl.key.password"  # noqa: S105 - a name
 CHECK_HOSTNAME = "ssl.endpoint.identification.algorithm"
 VERIFICATION = "enable.ssl.certificate.verification"
@@ -82,7 +82,9 @@ MISTAKEN = {
     "sasl.plain.password": PASSWORD,
 }
 
-_SECURITY_WORD = re.compile(r"ssl|sasl|security|jaas|truststore|keystore|trust.store|key.store|(?:^|[._-])tls(?:[._-]|$)")
+_SECURITY_WORD = re.compile(
+    r"ssl|sasl|security|jaas|truststore|keystore|trust.store|key.store|(?:^|[._-])tls(?:[._-]|$)"
+)
 
 
 def is_known(key: str) -> bool:

@@ -28,29 +28,45 @@ def jaas_forms() -> list[str]:
 def _jaas_forms() -> Iterator[str]:
     good = f'{PLAIN} required username="u" password="p";'
     yield good
-    for flag in ("REQUIRED", "Required", "requisite", "Sufficient", "OPTIONAL", "needed", '"required"', "'optional'", ""):
+    for flag in (
+        "REQUIRED",
+        "Required",
+        "requisite",
+        "Sufficient",
+        "OPTIONAL",
+        "needed",
+        '"required"',
+        "'optional'",
+        "",
+    ):
         yield f'{PLAIN} {flag} username="u" password="p";'
     for module in (
-        SCRAM, f"kafkashaded.{PLAIN}", f"org.example.shaded.{SCRAM}", f'"{PLAIN}"', f"'{SCRAM}'", "a-b.C_d$e", "Modul\u00e9",
-        "1.Module", "-Module", ".Module", "org/apache/Module", '""', "\u00a0Module", "M\u20ac", "M\U0001f600", "a:b", "",
+        SCRAM, f"kafkashaded.{PLAIN}", f"org.example.shaded.{SCRAM}", f'"{PLAIN}"', f"'{SCRAM}'", "a-b.C_d$e",
+        "Modul\u00e9",
+        "1.Module", "-Module", ".Module", "org/apache/Module", '""', "\u00a0Module", "M\u20ac", "M\U0001f600", "a:b",
+        "",
     ):  # fmt: skip
         yield f'{module} required username="u" password="p";'
     for value in (
-        "pw", "p-w", "p_w", "p$w", "$pw", "p.w", "p1", "1p", "123", "-1", "-", "--", ".5", "1.5", "1.2.3", "-x", "_x", "p;w",
-        "p=w", "p w", "p\\nw", "p/w", "p//w", "p/*w*/x", "p@w", "p#w", "p!w", "p:w", "p,w", "p+w", "p%w", "p{w}", "p\u00e9",
+        "pw", "p-w", "p_w", "p$w", "$pw", "p.w", "p1", "1p", "123", "-1", "-", "--", ".5", "1.5", "1.2.3", "-x",
+        "_x", "p;w",
+        "p=w", "p w", "p\\nw", "p/w", "p//w", "p/*w*/x", "p@w", "p#w", "p!w", "p:w", "p,w", "p+w", "p%w", "p{w}",
+        "p\u00e9",
         "\u00e9", "\u20ac", "\u0080x", "\u009fx", "x\u0085y", "\u00a0", "\x7fx", "p'w", 'p"w', "'", '"', "",
     ):  # fmt: skip
         yield f"{PLAIN} required username=u password={value};"
         yield f"{PLAIN} required username=u password={value} ;"
     for quoted in (
-        "", "p w", "p;w", "p=w", "p//w", "p/*w*/", "p'w", r"p\"w", r"p\'w", r"p\\w", r"p\\", r"\a\b\f\n\r\t\v", r"\q\z\:",
+        "", "p w", "p;w", "p=w", "p//w", "p/*w*/", "p'w", r"p\"w", r"p\'w", r"p\\w", r"p\\", r"\a\b\f\n\r\t\v",
+        r"\q\z\:",
         r"\0", r"\7", r"\12", r"\101", r"\377", r"\400", r"\477", r"\8", r"\18", r"\128", r"\1234", r"\u0041", r"\x41",
         "p\u00e9", "\u20ac", "\U0001f600", "p\tw", "p{w}", "${x}", "p\\\nw", "p\nw", "p\rw", "#", "// no", "a\\",
     ):  # fmt: skip
         yield f'{PLAIN} required username="u" password="{quoted}";'
         yield f"{PLAIN} required username='u' password='{quoted}';"
     for comment in (
-        "// c\n", "// c", "/* c */", "/* c\n d */", "/**/", "/*/", "/* c", "/ c\n", "/\nc\n", "# c\n", "/* ; */", "// ;\n",
+        "// c\n", "// c", "/* c */", "/* c\n d */", "/**/", "/*/", "/* c", "/ c\n", "/\nc\n", "# c\n", "/* ; */",
+        "// ;\n",
         "/*\r\n*/", "/* * / */", "/***/", "//\r", "/*//*/", "//*\n",
     ):  # fmt: skip
         yield f'{comment}{PLAIN} required username="u" password="p";'
@@ -62,15 +78,19 @@ def _jaas_forms() -> Iterator[str]:
         'username="u"', 'username="u" password', 'username="u" password=', '"username"="u" "password"="p"',
         "'username'='u' 'password'='p'", 'username = "u" password = "p"', 'username="u"password="p"',
         'username="u",password="p"', 'username="u" ; password="p"', 'username="u" username="v" password="p"',
-        'Username="u" Password="p"', '1="x" username="u" password="p"', '-="x" username="u"', '="x"', '{}="x" username="u"',
-        'tokenauth="true" username="u" password="p"', 'tokenauth=true username="u" password="p"', 'a.b="c" username="u"',
+        'Username="u" Password="p"', '1="x" username="u" password="p"', '-="x" username="u"', '="x"',
+        '{}="x" username="u"',
+        'tokenauth="true" username="u" password="p"', 'tokenauth=true username="u" password="p"',
+        'a.b="c" username="u"',
         'a-b="c"', 'a_b="c"', '$a="c"', 'username=="u"', 'username="u" password="p" extra', '"" ="x"', 'user name="u"',
-        'username="u\npassword="p"', 'username="u\npassword="p"\n', "username=u\r\npassword=p", "username=u\tpassword=p",
+        'username="u\npassword="p"', 'username="u\npassword="p"\n', "username=u\r\npassword=p",
+        "username=u\tpassword=p",
         'serviceName="kafka" useKeyTab=true keyTab="/etc/k" principal="a/b@C"', "username=\x00u\x01 password=\x1fp",
     ):  # fmt: skip
         yield f"{PLAIN} required {options};"
     yield from (
-        "", " ", ";", ";;", good[:-1], f"{good};", f"{good} {good}", f"{good}\n", f"  {good}  ", f"{good} ;", f"{PLAIN};",
+        "", " ", ";", ";;", good[:-1], f"{good};", f"{good} {good}", f"{good}\n", f"  {good}  ", f"{good} ;",
+        f"{PLAIN};",
         f"{PLAIN} required;", f"{PLAIN} required ;", PLAIN, f"{PLAIN} required", f"required {PLAIN};", f'"{good}"',
         f"'{good}'", f"KafkaClient {{ {good} }};", f"KafkaClient {{\n  {good}\n}};\n", f"KafkaClient {{ {good} }}",
         f"{{ {good} }};", f"KafkaServer {{ {good} }};", good.replace('"', '\\"'), '"' + good.replace('"', '\\"') + '"',
@@ -103,19 +123,35 @@ def _properties_forms() -> Iterator[bytes]:
         yield b"a=1" + b"\\" * slashes + b"\nb=2\n"
         yield b"a" + b"\\" * slashes + b"=1\n"
         yield b"a=1" + b"\\" * slashes
-    for escape in (r"\t", r"\n", r"\r", r"\f", r"\\", r"\:", r"\=", r"\ ", r"\#", r"\!", r"\a", r"\0", r"\"", r"\'", r"\u0041",
+    for escape in (r"\t", r"\n", r"\r", r"\f", r"\\", r"\:", r"\=", r"\ ", r"\#", r"\!", r"\a", r"\0", r"\"", r"\'",
+        r"\u0041",
                    r"\u00e9", r"\u20AC", r"\ud83d\ude00", r"\ud83d", r"\uuu0041", r"\u12", r"\u", r"\uXYZW", r"\U0041",
                    r"\u004", r"\u0041B", "\\\u00e9"):  # fmt: skip
         yield f"a{escape}b=1\n".encode("latin-1")
         yield f"a=x{escape}y\n".encode("latin-1")
         yield f"a={escape}\n".encode("latin-1")
         yield f"{escape}=1\n".encode("latin-1")
-    for comment in ("# c", "! c", "  # c", "\t! c", "\f# c", "a=1 # c", "a=1 ! c", "a#b=1", "#a=1", "!a=1", "\\#a=1", "\u00a0#a=1"):
+    for comment in (
+        "# c",
+        "! c",
+        "  # c",
+        "\t! c",
+        "\f# c",
+        "a=1 # c",
+        "a=1 ! c",
+        "a#b=1",
+        "#a=1",
+        "!a=1",
+        "\\#a=1",
+        "\u00a0#a=1",
+    ):
         yield f"{comment}\nb=2\n".encode("latin-1")
     yield from (
         b"", b"\n", b"   \n", b"a", b"a\n", b"=", b"=v\n", b":v\n", b" = v\n", b"\x0b=v\n", b"a\x0b=v\n", b"\x1ca=1\n",
-        b"a=\x85b\n", b"a=1\x0cb=2\n", b"a=1\x1eb=2\n", b"a=\xe9\n", b"a=\xff\xfe\n", b"\xe9=1\n", b"a=\xa0b\n", b"\xa0a=1\n",
-        b"\\", b"\\\n", b"a=1\n\\", b"a=1\n\\\n", b"  \\\n  \nb=2\n", b"a=1\x1a\n", b"a=\x01\x02\n", b"long=" + b"x" * 9000 + b"\n", b"k" * 9000 + b"=v\n", b"a = 1 \\\n  , 2 \\\n  , 3\n",
+        b"a=\x85b\n", b"a=1\x0cb=2\n", b"a=1\x1eb=2\n", b"a=\xe9\n", b"a=\xff\xfe\n", b"\xe9=1\n", b"a=\xa0b\n",
+        b"\xa0a=1\n",
+        b"\\", b"\\\n", b"a=1\n\\", b"a=1\n\\\n", b"  \\\n  \nb=2\n", b"a=1\x1a\n", b"a=\x01\x02\n",
+        b"long=" + b"x" * 9000 + b"\n", b"k" * 9000 + b"=v\n", b"a = 1 \\\n  , 2 \\\n  , 3\n",
     )  # fmt: skip
 
 
@@ -126,7 +162,9 @@ def ask_java(libs: str, kind: str, forms: list[bytes]) -> list[list[str] | None]
     done = subprocess.run(argv, input=lines, capture_output=True, text=True, check=True)
     answers = done.stdout.splitlines()
     assert len(answers) == len(forms), done.stderr
-    return [None if each == "refused" else [_text(part) for part in each.split(" ") if part != "ok"] for each in answers]
+    return [
+        None if each == "refused" else [_text(part) for part in each.split(" ") if part != "ok"] for each in answers
+    ]
 
 
 def _text(part: str) -> str:

@@ -17,8 +17,11 @@ PLAIN = Security("SASL_PLAINTEXT", "PLAIN", "ops", SECRET)
 OVER_TLS = Security("SASL_SSL", "PLAIN", "ops", SECRET, "/ca.pem")
 KAFKA = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.jaas.config": JAAS}
 RDKAFKA = {
-    "security.protocol": "sasl_plaintext", "sasl.mechanisms": "PLAIN", "sasl.username": "ops", "sasl.password": SECRET,
-}  # fmt: skip
+    "security.protocol": "sasl_plaintext",
+    "sasl.mechanisms": "PLAIN",
+    "sasl.username": "ops",
+    "sasl.password": SECRET,
+}
 TLS = {"security.protocol": "ssl"}
 
 
@@ -38,14 +41,20 @@ UNDERSTOOD = {
     "librdkafka, its alias": ({**RDKAFKA, "sasl.mechanism": "plain"}, PLAIN),
     "both, with the same values": ({**KAFKA, **RDKAFKA}, PLAIN),
     "an empty password": ({**RDKAFKA, "sasl.password": ""}, Security("SASL_PLAINTEXT", "PLAIN", "ops", "")),
-    "blanks around": ({"security.protocol": " SSL ", "ssl.ca.location": " /ca.pem "}, Security("SSL", ssl_cafile="/ca.pem")),
+    "blanks around": (
+        {"security.protocol": " SSL ", "ssl.ca.location": " /ca.pem "},
+        Security("SSL", ssl_cafile="/ca.pem"),
+    ),
     "librdkafka's CA": ({**TLS, "ssl.ca.location": "/ca.pem"}, Security("SSL", ssl_cafile="/ca.pem")),
     "the system's CAs": ({**TLS, "ssl.ca.location": "probe"}, Security("SSL")),
     "librdkafka's certificate": (
         {**TLS, "ssl.certificate.location": "/c.pem", "ssl.key.location": "/k.pem", "ssl.key.password": "kp"},
         Security("SSL", ssl_certfile="/c.pem", ssl_keyfile="/k.pem", ssl_key_password="kp"),
     ),
-    "a certificate with its key": ({**TLS, "ssl.certificate.location": "/c.pem"}, Security("SSL", ssl_certfile="/c.pem")),
+    "a certificate with its key": (
+        {**TLS, "ssl.certificate.location": "/c.pem"},
+        Security("SSL", ssl_certfile="/c.pem"),
+    ),
     "PEM by the name of the file alone": (
         {**TLS, "ssl.truststore.location": "/ca.pem", "ssl.keystore.location": "/me.pem"},
         Security("SSL", ssl_cafile="/ca.pem", ssl_certfile="/me.pem"),
@@ -54,17 +63,29 @@ UNDERSTOOD = {
         {**TLS, "ssl.truststore.location": str(CERTIFICATES / "ca.pem")},
         Security("SSL", ssl_cafile=str(CERTIFICATES / "ca.pem")),
     ),
-    "no host name, Kafka": ({**TLS, "ssl.endpoint.identification.algorithm": ""}, Security("SSL", ssl_check_hostname=False)),
+    "no host name, Kafka": (
+        {**TLS, "ssl.endpoint.identification.algorithm": ""},
+        Security("SSL", ssl_check_hostname=False),
+    ),
     "no host name, librdkafka": (
-        {**TLS, "ssl.endpoint.identification.algorithm": "none"}, Security("SSL", ssl_check_hostname=False),
+        {**TLS, "ssl.endpoint.identification.algorithm": "none"},
+        Security("SSL", ssl_check_hostname=False),
     ),
     "the host name": ({**TLS, "ssl.endpoint.identification.algorithm": "HTTPS"}, Security("SSL")),
     "verified": ({**TLS, "enable.ssl.certificate.verification": "true"}, Security("SSL")),
     "versions": ({**TLS, "ssl.enabled.protocols": "TLSv1.3"}, Security("SSL", ssl_protocols="TLSv1.3")),
     "Java's other settings": (
-        {**TLS, "ssl.protocol": "TLSv1.3", "ssl.trustmanager.algorithm": "PKIX", "ssl.truststore.password": SECRET,
-         "sasl.kerberos.service.name": "kafka", "sasl.login.refresh.window.factor": "0.8", "ssl.provider": "",
-         "sasl.oauthbearer.token.endpoint.url": "https://idp"}, Security("SSL"),
+        {
+            **TLS,
+            "ssl.protocol": "TLSv1.3",
+            "ssl.trustmanager.algorithm": "PKIX",
+            "ssl.truststore.password": SECRET,
+            "sasl.kerberos.service.name": "kafka",
+            "sasl.login.refresh.window.factor": "0.8",
+            "ssl.provider": "",
+            "sasl.oauthbearer.token.endpoint.url": "https://idp",
+        },
+        Security("SSL"),
     ),
     "PLAINTEXT is said": ({**KAFKA, "security.protocol": "PLAINTEXT", "ssl.ca.location": "/x"}, Security()),
     "TLS without the login": ({**KAFKA, "security.protocol": "SSL"}, Security("SSL")),
@@ -72,31 +93,48 @@ UNDERSTOOD = {
     "Spring's map": (prefixed("spring.kafka.properties.", KAFKA), PLAIN),
     "Spring's map in brackets": ({f"spring.kafka.properties[{key}]": value for key, value in KAFKA.items()}, PLAIN),
     "Spring": (
-        {"spring.kafka.security.protocol": "SASL_SSL", "spring.kafka.properties.sasl.mechanism": "PLAIN",
-         "spring.kafka.properties.sasl.jaas.config": JAAS, "spring.kafka.ssl.trust-store-location": "file:/ca.pem",
-         "spring.kafka.ssl.trust-store-type": "PEM", "spring.kafka.ssl.trust-store-password": "x"}, OVER_TLS,
+        {
+            "spring.kafka.security.protocol": "SASL_SSL",
+            "spring.kafka.properties.sasl.mechanism": "PLAIN",
+            "spring.kafka.properties.sasl.jaas.config": JAAS,
+            "spring.kafka.ssl.trust-store-location": "file:/ca.pem",
+            "spring.kafka.ssl.trust-store-type": "PEM",
+            "spring.kafka.ssl.trust-store-password": "x",
+        },
+        OVER_TLS,
     ),
     "Spring in other words": (
-        {"spring.kafka.security.protocol": "SSL", "spring.kafka.ssl.keyStoreLocation": "file:///me.pem",
-         "spring.kafka.ssl.key_store_type": "PEM", "spring.kafka.ssl.key-password": "kp"},
+        {
+            "spring.kafka.security.protocol": "SSL",
+            "spring.kafka.ssl.keyStoreLocation": "file:///me.pem",
+            "spring.kafka.ssl.key_store_type": "PEM",
+            "spring.kafka.ssl.key-password": "kp",
+        },
         Security("SSL", ssl_certfile="/me.pem", ssl_key_password="kp"),
     ),
     "Spring's admin clients": (
-        {**prefixed("spring.kafka.admin.properties.", KAFKA), "spring.kafka.security.protocol": "SSL"}, PLAIN,
+        {**prefixed("spring.kafka.admin.properties.", KAFKA), "spring.kafka.security.protocol": "SSL"},
+        PLAIN,
     ),
     "Spring's consumers": (prefixed("spring.kafka.consumer.properties.", KAFKA), PLAIN),
     "Spring Cloud Stream": (prefixed("spring.cloud.stream.kafka.binder.configuration.", KAFKA), PLAIN),
     "a Connect worker": (
-        {**KAFKA, **prefixed("producer.", {"sasl.jaas.config": JAAS.replace("ops", "p"), "security.protocol": "SSL"})}, PLAIN,
+        {**KAFKA, **prefixed("producer.", {"sasl.jaas.config": JAAS.replace("ops", "p"), "security.protocol": "SSL"})},
+        PLAIN,
     ),
     "producers and consumers that agree": ({**prefixed("producer.", KAFKA), **prefixed("consumer.", KAFKA)}, PLAIN),
     "consumers alone": (prefixed("consumer.", RDKAFKA), PLAIN),
     "admin clients first": ({**prefixed("admin.", KAFKA), **KAFKA, "security.protocol": "SSL"}, PLAIN),
     "of other programs": (
-        {**KAFKA, "schema.registry.ssl.truststore.location": "/x.jks", "key.converter.schema.registry.ssl.key.password": "y",
-         "confluent.monitoring.interceptor.sasl.mechanism": "GSSAPI"}, PLAIN,
+        {
+            **KAFKA,
+            "schema.registry.ssl.truststore.location": "/x.jks",
+            "key.converter.schema.registry.ssl.key.password": "y",
+            "confluent.monitoring.interceptor.sasl.mechanism": "GSSAPI",
+        },
+        PLAIN,
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", UNDERSTOOD)
@@ -107,12 +145,26 @@ def test_understood(name: str) -> None:
 
 REFUSED: list[tuple[dict[str, str], str, str]] = [
     # spellings that other programs have: a login must not go out in the clear for them
-    *(({key: "SASL_SSL", **{"sasl.mechanism": "PLAIN", "sasl.jaas.config": JAAS}}, key, "security.protocol") for key in (
-        "security_protocol", "security-protocol", "securityProtocol", "SECURITY.PROTOCOL", "Security.Protocol",
-        "securityprotocol", "kafka.security.protocol", "KAFKA_SECURITY_PROTOCOL", "client.security.protocol",
-        "source.security.protocol", "security.protokol", "security.inter.broker.protocol", "spring.kafka.securityprotocol",
-        "spring.kafka.consumer.security_protocol", "mp.messaging.connector.smallrye-kafka.security.protocol",
-    )),
+    *(
+        ({key: "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.jaas.config": JAAS}, key, "security.protocol")
+        for key in (
+            "security_protocol",
+            "security-protocol",
+            "securityProtocol",
+            "SECURITY.PROTOCOL",
+            "Security.Protocol",
+            "securityprotocol",
+            "kafka.security.protocol",
+            "KAFKA_SECURITY_PROTOCOL",
+            "client.security.protocol",
+            "source.security.protocol",
+            "security.protokol",
+            "security.inter.broker.protocol",
+            "spring.kafka.securityprotocol",
+            "spring.kafka.consumer.security_protocol",
+            "mp.messaging.connector.smallrye-kafka.security.protocol",
+        )
+    ),
     ({**KAFKA, "sasl_mechanism": "PLAIN"}, "sasl_mechanism", "sasl.mechanism"),
     ({**KAFKA, "sasl.plain.username": "x"}, "sasl.plain.username", "sasl.username"),
     ({**KAFKA, "sasl_plain_password": SECRET}, "sasl_plain_password", "sasl.password"),
@@ -125,10 +177,19 @@ REFUSED: list[tuple[dict[str, str], str, str]] = [
     ({**TLS, "spring.kafka.ssl.bundle": "x"}, "spring.kafka.ssl.bundle", "spring.kafka.properties"),
     ({**TLS, "spring.kafka.jaas.enabled": "true"}, "spring.kafka.jaas.enabled", "spring.kafka.properties"),
     # without security.protocol nothing of this has an effect
-    *(({key: "/x"}, f"{key} has no effect without security.protocol", "SSL") for key in (
-        "ssl.ca.location", "ssl.truststore.location", "ssl.keystore.location", "ssl.certificate.location", "ssl.ca.pem",
-        "sasl.username", "sasl.jaas.config", "sasl.mechanisms",
-    )),
+    *(
+        ({key: "/x"}, f"{key} has no effect without security.protocol", "SSL")
+        for key in (
+            "ssl.ca.location",
+            "ssl.truststore.location",
+            "ssl.keystore.location",
+            "ssl.certificate.location",
+            "ssl.ca.pem",
+            "sasl.username",
+            "sasl.jaas.config",
+            "sasl.mechanisms",
+        )
+    ),
     # two names, two values
     ({**RDKAFKA, "sasl.mechanism": "SCRAM-SHA-256"}, "sasl.mechanisms and sasl.mechanism are one setting", "leave one"),
     ({**KAFKA, "sasl.username": "other"}, "sasl.jaas.config and sasl.username have different values", "leave one"),
@@ -136,18 +197,36 @@ REFUSED: list[tuple[dict[str, str], str, str]] = [
     ({"bootstrap.servers": "a:1", "metadata.broker.list": "b:1"}, "metadata.broker.list are one setting", "leave one"),
     ({**TLS, "ssl.ca.location": "/a", "ssl.truststore.location": "/b"}, "exclude each other", "leave one"),
     ({**TLS, "ssl.keystore.location": "/a.pem", "ssl.certificate.location": "/b"}, "exclude each other", "leave one"),
-    ({"producer.security.protocol": "SSL", "consumer.security.protocol": "PLAINTEXT"}, "producer.security.protocol", "leave"),
-    ({"spring.kafka.security.protocol": "SSL", "security.protocol": "PLAINTEXT"}, "spring.kafka.security.protocol", "leave"),
+    (
+        {"producer.security.protocol": "SSL", "consumer.security.protocol": "PLAINTEXT"},
+        "producer.security.protocol",
+        "leave",
+    ),
+    (
+        {"spring.kafka.security.protocol": "SSL", "security.protocol": "PLAINTEXT"},
+        "spring.kafka.security.protocol",
+        "leave",
+    ),
     # what kctl does not do
     ({**RDKAFKA, "sasl.mechanisms": "OAUTHBEARER"}, "sasl.mechanisms OAUTHBEARER is not supported", "SCRAM-SHA-512"),
     ({"security.protocol": "SASL_SSL", "sasl.jaas.config": JAAS}, "sasl.mechanism is missing, and GSSAPI", "PLAIN"),
     ({**TLS, "enable.ssl.certificate.verification": "false"}, "verification=false turns all checks off", "ca.location"),
     ({**TLS, "ssl.endpoint.identification.algorithm": "off"}, "'off' is unknown", "https"),
-    *(({**TLS, key: "x"}, f"{key} is not supported", "--ignore-unknown") for key in (
-        "ssl.engine.factory.class", "ssl.provider", "security.providers", "ssl.crl.location", "ssl.curves.list",
-        "ssl.sigalgs.list", "ssl.engine.location", "sasl.login.callback.handler.class", "sasl.login.class",
-        "spring.kafka.properties.ssl.engine.factory.class",
-    )),
+    *(
+        ({**TLS, key: "x"}, f"{key} is not supported", "--ignore-unknown")
+        for key in (
+            "ssl.engine.factory.class",
+            "ssl.provider",
+            "security.providers",
+            "ssl.crl.location",
+            "ssl.curves.list",
+            "ssl.sigalgs.list",
+            "ssl.engine.location",
+            "sasl.login.callback.handler.class",
+            "sasl.login.class",
+            "spring.kafka.properties.ssl.engine.factory.class",
+        )
+    ),
     ({**TLS, "ssl.enabled.protocols": "TLSv1,SSLv3"}, "ssl.enabled.protocols", "leave it out"),
     ({**TLS, "ssl.enabled.protocols": "TLS1.2"}, "'TLS1.2' is not a version", "leave it out"),
     ({**TLS, "ssl.cipher.suites": "TLS_AES_128_GCM_SHA256"}, "cannot be chosen one by one", "leave it out"),
@@ -155,32 +234,81 @@ REFUSED: list[tuple[dict[str, str], str, str]] = [
     ({**RDKAFKA, "sasl.username": ""}, "sasl.username is missing", "belong together"),
     ({k: v for k, v in RDKAFKA.items() if k != "sasl.password"}, "sasl.password is missing", "belong together"),
     # stores
-    ({**TLS, "ssl.key.location": "/k"}, "ssl.key.location is a key without its certificate", "ssl.certificate.location"),
+    (
+        {**TLS, "ssl.key.location": "/k"},
+        "ssl.key.location is a key without its certificate",
+        "ssl.certificate.location",
+    ),
     ({**TLS, "ssl.key.pem": "-----BEGIN X-----"}, "ssl.key.pem is a key without", "ssl.certificate.pem"),
     ({**TLS, "ssl.certificate.pem": "-----BEGIN X-----"}, "is a certificate without its key", "ssl.key.pem"),
     ({**TLS, "ssl.ca.pem": "/etc/ca.pem"}, "ssl.ca.pem is not PEM text", "-----BEGIN"),
     ({**TLS, "ssl.truststore.location": "classpath:ca.pem"}, "is not a file", "write a path"),
-    ({**TLS, "ssl.truststore.location": str(CERTIFICATES / "ca.pem"), "ssl.truststore.type": "JKS"}, "is a PEM file", "=PEM"),
+    (
+        {**TLS, "ssl.truststore.location": str(CERTIFICATES / "ca.pem"), "ssl.truststore.type": "JKS"},
+        "is a PEM file",
+        "=PEM",
+    ),
     ({**TLS, "ssl.keystore.location": "/k.p12"}, "ssl.keystore.location is a Java keystore", "keytool"),
-    ({**TLS, "spring.kafka.ssl.trust-store-location": "/t.jks"}, "spring.kafka.ssl.trust-store-location is a Java", "keytool"),
+    (
+        {**TLS, "spring.kafka.ssl.trust-store-location": "/t.jks"},
+        "spring.kafka.ssl.trust-store-location is a Java",
+        "keytool",
+    ),
     # placeholders that nobody has replaced
-    *(({**RDKAFKA, "sasl.password": value}, "sasl.password has", "goes into a file or a variable") for value in (
-        "${PASSWORD}", "$PASSWORD", "{{ password }}", "{{password}}", "x{{ password }}y", "$(PASSWORD)", "%PASSWORD%", "${}",
-        "<%= password %>", "#{password}", "{% p %}", "@PASSWORD@", "a${PASSWORD}b", " $PASSWORD ", "__PASSWORD__",
-    )),
-    *(({**KAFKA, "sasl.jaas.config": JAAS.replace(SECRET, value)}, "sasl.jaas.config has", "goes into a file") for value in (
-        "${PASSWORD}", "$PASSWORD", "{{ password }}", "$(PASSWORD)", "%PASSWORD%",
-    )),
-    *(({**TLS, "ssl.ca.location": value}, "ssl.ca.location has", "goes into a file") for value in (
-        "$HOME/ca.pem", "/etc/$ENV/ca.pem", "${HOME}/ca.pem", "{{ dir }}/ca.pem",
-    )),
+    *(
+        ({**RDKAFKA, "sasl.password": value}, "sasl.password has", "goes into a file or a variable")
+        for value in (
+            "${PASSWORD}",
+            "$PASSWORD",
+            "{{ password }}",
+            "{{password}}",
+            "x{{ password }}y",
+            "$(PASSWORD)",
+            "%PASSWORD%",
+            "${}",
+            "<%= password %>",
+            "#{password}",
+            "{% p %}",
+            "@PASSWORD@",
+            "a${PASSWORD}b",
+            " $PASSWORD ",
+            "__PASSWORD__",
+        )
+    ),
+    *(
+        ({**KAFKA, "sasl.jaas.config": JAAS.replace(SECRET, value)}, "sasl.jaas.config has", "goes into a file")
+        for value in (
+            "${PASSWORD}",
+            "$PASSWORD",
+            "{{ password }}",
+            "$(PASSWORD)",
+            "%PASSWORD%",
+        )
+    ),
+    *(
+        ({**TLS, "ssl.ca.location": value}, "ssl.ca.location has", "goes into a file")
+        for value in (
+            "$HOME/ca.pem",
+            "/etc/$ENV/ca.pem",
+            "${HOME}/ca.pem",
+            "{{ dir }}/ca.pem",
+        )
+    ),
     ({"bootstrap.servers": "${KAFKA}:9092"}, "bootstrap.servers has ${KAFKA}", "goes into"),
     ({"bootstrap.servers": "$KAFKA:9092"}, "bootstrap.servers has $KAFKA", "goes into"),
     ({"security.protocol": "${PROTOCOL}"}, "security.protocol has ${PROTOCOL}", "goes into"),
     ({**RDKAFKA, "sasl.username": "$USER"}, "sasl.username has $USER", "goes into"),
-    ({**RDKAFKA, "sasl.password": "${KAFKA_PASSWORD:changeit}"}, "'KAFKA_PASSWORD' is no config provider", "${env:NAME}"),
-    ({**RDKAFKA, "sasl.password": "${vault:secret/kafka:password}"}, "'vault' is no config provider", "config.providers"),
-]  # fmt: skip
+    (
+        {**RDKAFKA, "sasl.password": "${KAFKA_PASSWORD:changeit}"},
+        "'KAFKA_PASSWORD' is no config provider",
+        "${env:NAME}",
+    ),
+    (
+        {**RDKAFKA, "sasl.password": "${vault:secret/kafka:password}"},
+        "'vault' is no config provider",
+        "config.providers",
+    ),
+]
 
 
 @pytest.mark.parametrize(("properties", "says", "hint"), REFUSED)
@@ -199,7 +327,9 @@ def test_a_dollar_within_a_password_means_nothing() -> None:
         assert security(jaas).sasl_password == password
 
 
-@pytest.mark.parametrize("key", ["security_protocol", "ssl.foo", "my.sasl.thing", "sasl.login.class", "ssl.crl.location"])
+@pytest.mark.parametrize(
+    "key", ["security_protocol", "ssl.foo", "my.sasl.thing", "sasl.login.class", "ssl.crl.location"]
+)
 def test_unknown_ones_are_left_out_on_request(key: str) -> None:
     assert security({**KAFKA, key: "x"}, ignore_unknown=True) == PLAIN
     assert key in client_config({**KAFKA, key: "x"}, source="f", ignore_unknown=True).left_out

@@ -66,12 +66,17 @@ DECLARED = {"config__providers": "f, e,d"} | {
         ("${file:DIR/ops.properties:other}", "$LITERAL", {}),  # what a provider returns is not looked at
         ("${file:DIR/ops.properties:place}", "${x}", {}),
         ("${file:DIR/ops.properties:password}", SECRET, {"config__providers__file__param__allowed__paths": "DIR"}),
-        ("${s:KAFKA_PASSWORD}", SECRET, {
-            "config__providers": "s", "config__providers__s__class": f"shaded.{PACKAGE}.EnvVarConfigProvider",
-            "config__providers__s__param__allowlist__pattern": "KAFKA_.*",
-        }),
+        (
+            "${s:KAFKA_PASSWORD}",
+            SECRET,
+            {
+                "config__providers": "s",
+                "config__providers__s__class": f"shaded.{PACKAGE}.EnvVarConfigProvider",
+                "config__providers__s__param__allowlist__pattern": "KAFKA_.*",
+            },
+        ),
     ],
-)  # fmt: skip
+)
 def test_resolved(reference: str, expected: str, more: dict[str, str], secrets: Path) -> None:
     more = {key: value.replace("DIR", str(secrets)) for key, value in more.items()}
     assert password_of(reference, secrets, **more) == expected
@@ -94,23 +99,43 @@ def test_resolved(reference: str, expected: str, more: dict[str, str], secrets: 
         ("${File:DIR/ops.properties:password}", "'File' is no config provider", {}),
         ("${vault:DIR/ops.properties:password}", "'vault' is no config provider", {}),
         ("${env:KAFKA_PASSWORD", "nobody has replaced", {}),
-        ("${file:DIR/ops.properties:password}", "allowed.paths does not allow", {
-            "config__providers": "file", "config__providers__file__class": f"{PACKAGE}.FileConfigProvider",
-            "config__providers__file__param__allowed__paths": "DIR/mounted",
-        }),
-        ("${env:KAFKA_PASSWORD}", "allowlist.pattern does not allow", {
-            "config__providers": "env", "config__providers__env__class": f"{PACKAGE}.EnvVarConfigProvider",
-            "config__providers__env__param__allowlist__pattern": "OTHER_.*",
-        }),
-        ("x", "config.providers.v.class is com.example.Vault, which kctl cannot load", {
-            "config__providers": "v", "config__providers__v__class": "com.example.Vault",
-        }),
+        (
+            "${file:DIR/ops.properties:password}",
+            "allowed.paths does not allow",
+            {
+                "config__providers": "file",
+                "config__providers__file__class": f"{PACKAGE}.FileConfigProvider",
+                "config__providers__file__param__allowed__paths": "DIR/mounted",
+            },
+        ),
+        (
+            "${env:KAFKA_PASSWORD}",
+            "allowlist.pattern does not allow",
+            {
+                "config__providers": "env",
+                "config__providers__env__class": f"{PACKAGE}.EnvVarConfigProvider",
+                "config__providers__env__param__allowlist__pattern": "OTHER_.*",
+            },
+        ),
+        (
+            "x",
+            "config.providers.v.class is com.example.Vault, which kctl cannot load",
+            {
+                "config__providers": "v",
+                "config__providers__v__class": "com.example.Vault",
+            },
+        ),
         ("x", "config.providers.v.class is missing", {"config__providers": "v"}),
-        ("x", "config.providers.v.class is com.example.FileConfigProvider", {
-            "config__providers": "v", "config__providers__v__class": "com.example.FileConfigProvider",
-        }),
+        (
+            "x",
+            "config.providers.v.class is com.example.FileConfigProvider",
+            {
+                "config__providers": "v",
+                "config__providers__v__class": "com.example.FileConfigProvider",
+            },
+        ),
     ],
-)  # fmt: skip
+)
 def test_refused(reference: str, says: str, more: dict[str, str], secrets: Path) -> None:
     more = {key: value.replace("DIR", str(secrets)) for key, value in more.items()}
     with pytest.raises(InvalidFile) as caught:

@@ -108,7 +108,9 @@ def test_a_config_providers_mounted_file_stays_one(tmp_path: Path, config_file: 
     mounted.mkdir()
     (mounted / "password").write_text(PASSWORD)
     (mounted / "password").chmod(0o600)
-    source = context_import.read_properties_source(with_password(tmp_path, f"${{directory:{mounted}:password}}"), name="p")
+    source = context_import.read_properties_source(
+        with_password(tmp_path, f"${{directory:{mounted}:password}}"), name="p"
+    )
     (done,) = context_import.apply_import(context_import.plan_import(source))
     assert done.entry.security.sasl_password_file == str(mounted / "password")
     context.remove_context("p")
