@@ -34,9 +34,10 @@ _MISMATCH = ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_CERTIFICATE_ASSIGNE
 def read_certificates(setting: str, path: str) -> bytes:
     """The certificates of a PEM file, or of a folder of such files, one after the other in DER. Raises UsageError."""
     if Path(path).is_dir():
-        names = sorted(each for each in Path(path).iterdir() if each.is_file())
-        texts = [_text(setting, str(each)) for each in names]
-        return certificates_of("\n".join(texts), f"the folder {setting} {path}")
+        # The folders of OpenSSL have each certificate twice, and once more under its hash.
+        files = {each.resolve() for each in Path(path).iterdir() if each.is_file()}
+        blocks = {block.text for each in sorted(files) for block in pem_blocks(_text(setting, str(each)))}
+        return certificates_of("\n".join(sorted(blocks)), f"the folder {setting} {path}")
     return certificates_of(_pem_text(setting, path, "truststore"), f"{setting} {path}")
 
 
@@ -50,10 +51,11 @@ def certificates_of(text: str, where: str) -> bytes:
             f"{where} has no certificate{has}", hint="the CA's certificate begins with -----BEGIN CERTIFICATE"
         )
     found = []
+    trial = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     for number, block in enumerate(certificates, start=1):
         try:
             der = der_of(block)
-            ssl.create_default_context(cadata=der)
+            trial.load_verify_locations(cadata=der)
         except (ValueError, ssl.SSLError):
             one = f"certificate {number} of {len(certificates)}" if len(certificates) > 1 else "the certificate"
             raise UsageError(
@@ -111,7 +113,7 @@ def _unusable(exc: Exception, where: str, place: str, key: PemBlock, chain: list
         )
     for number, block in enumerate((each for each in chain if each.is_certificate), start=1):
         try:
-            ssl.create_default_context(cadata=der_of(block))
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=der_of(block))
         except (ValueError, ssl.SSLError):
             return UsageError(f"{where}: certificate {number} is damaged", hint="copy the file again, all of its lines")
     if key.encrypted and _is_whole(key):

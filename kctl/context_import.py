@@ -44,8 +44,8 @@ class Source:
 class ImportedContext:
     """A context that is (or would be) written. action: add, replace or unchanged.
 
-    secret_files: where its passwords are; left_out: settings of the file that a context does not have; copied_from: files
-    of config providers whose secrets were copied; before: the entry that it replaces.
+    secret_files: where its passwords are; left_out: settings of the file that a context does not have; copied_from:
+    files of config providers whose secrets were copied; before: the entry that it replaces.
     """
 
     name: str

@@ -87,7 +87,7 @@ def read_bytes(path: str) -> bytes:
 
 
 def kind_of_file(path: str) -> Kind | None:
-    """By content; None for what is not there, is a folder or cannot be read. A pipe is not read: it can be only once."""
+    """By content; None for what is not there, is a folder or cannot be read. A pipe is not read: it is needed later."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 - a path as the user wrote it
             return None

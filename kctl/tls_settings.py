@@ -1,4 +1,4 @@
-"""Which versions of TLS and which cipher suites a connection may use, as ssl.enabled.protocols and ssl.cipher.suites say.
+"""Which versions of TLS and which cipher suites a connection may use: ssl.enabled.protocols and ssl.cipher.suites.
 
 Cipher suites are named as Java does (TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, with commas) or as OpenSSL does, which is
 what librdkafka takes (ECDHE-RSA-AES256-GCM-SHA384, with colons).
@@ -24,7 +24,7 @@ class Ciphers(NamedTuple):
 
 
 def tls_versions(text: str | None) -> tuple[str, ...]:
-    """The usable versions of a list. Older ones beside them are left out, as Java's own settings do. Raises ValueError."""
+    """The usable versions of a list. Older ones beside them are left out, as Java's settings do. Raises ValueError."""
     if not text:
         return USABLE
     given = [each.strip() for each in text.split(",") if each.strip()]
@@ -38,7 +38,7 @@ def tls_versions(text: str | None) -> tuple[str, ...]:
 
 
 def cipher_list(text: str | None) -> Ciphers:
-    """Raises ValueError for names that are unknown, and for a choice among those of TLS 1.3, which Python cannot make."""
+    """Raises ValueError for names that are unknown, and for a choice among TLS 1.3's, which Python cannot make."""
     if not text:
         return Ciphers("", USABLE)
     if not _OPENSSL_LIST.fullmatch(text):

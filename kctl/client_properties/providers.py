@@ -3,8 +3,8 @@
 `${file:PATH:KEY}`, `${env:NAME}` and `${directory:PATH:FILE}` are resolved as Kafka's FileConfigProvider,
 EnvVarConfigProvider and DirectoryConfigProvider do, with the names and limits of config.providers. Unlike Kafka's
 clients, which send a reference that nobody resolves as it stands, kctl refuses it. So it does with placeholders that a
-template engine or a shell should have replaced. A literal value that looks like one goes into a file or a variable: what
-a provider returns is not looked at.
+template engine or a shell should have replaced. A literal value that looks like one goes into a file or a variable:
+what a provider returns is not looked at.
 """
 
 from __future__ import annotations

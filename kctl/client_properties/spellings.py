@@ -2,8 +2,8 @@
 `admin.`, `producer.` and `consumer.` of Connect and MirrorMaker.
 
 What is meant for every client, or for admin clients, counts. What only producers and consumers have counts when they
-agree. Nothing that may decide about security is passed over: a name that nobody knows is refused, and so are two names of
-one setting with different values.
+agree. Nothing that may decide about security is passed over: a name that nobody knows is refused, and so are two names
+of one setting with different values.
 """
 
 from __future__ import annotations

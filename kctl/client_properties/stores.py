@@ -104,7 +104,9 @@ def _file(keys: StoreKeys, key: str, type_key: str | None = None) -> str:
     written = keys.value(key) or ""
     if written.startswith(("classpath:", "http:", "https:")):
         raise InvalidFile(f"{keys.source}: {keys.name(key)} is not a file", hint="write a path")
-    path = full_path(written.removeprefix("file://") if written.startswith("file:///") else written.removeprefix("file:")) or ""  # fmt: skip
+    # Spring's locations may be URLs.
+    location = written[len("file://") :] if written.startswith("file:///") else written.removeprefix("file:")
+    path = full_path(location) or ""
     given = (keys.value(type_key) or "").upper() if type_key else "PEM"
     type_name = f"{keys.name(type_key)}" if type_key else ""
     kind = kind_of_file(path)

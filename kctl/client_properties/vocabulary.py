@@ -21,6 +21,19 @@ PROTOCOLS, CIPHERS = "ssl.enabled.protocols", "ssl.cipher.suites"
 # Two names of one setting.
 SYNONYMS = {"metadata.broker.list": BOOTSTRAP, "sasl.mechanisms": MECHANISM}
 
+# librdkafka's names of what Kafka's clients have under another name.
+IN_KAFKA = {
+    **SYNONYMS,
+    USERNAME: JAAS,
+    PASSWORD: JAAS,
+    "ssl.ca.location": "ssl.truststore.location",
+    "ssl.ca.pem": "ssl.truststore.certificates",
+    "ssl.certificate.location": "ssl.keystore.location",
+    "ssl.certificate.pem": "ssl.keystore.certificate.chain",
+    "ssl.key.location": "ssl.keystore.location",
+    "ssl.key.pem": "ssl.keystore.key",
+}
+
 # Without security.protocol, Kafka's clients pass over these and connect in the clear.
 SASL_KEYS = frozenset({MECHANISM, JAAS, USERNAME, PASSWORD})
 STORE_KEYS = frozenset(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
+from kctl.client_properties.vocabulary import IN_KAFKA
 from kctl.command_config import read_properties
 from kctl.deploy.broker_settings import Setting, base_name, known_settings, problem_of, settings_in
 from kctl.doctor.defaults import default_of
@@ -20,6 +21,7 @@ from kctl.suggestions import closest
 
 _OF_NO_SETTING = "${"  # a config provider's variable (KIP-297): what it stands for is not known here
 _BY_DURATION = "by_duration:"  # of auto.offset.reset since 4.0 (KIP-1106)
+_CONFIG_PROVIDERS = "config.providers"  # every client knows them, and no ConfigDef names them
 STDIN = "-"
 # What nobody meant as a name may be a part of a secret: a line of a key in PEM, or of sasl.jaas.config, behind one that
 # lacks the backslash with which a value goes on.
@@ -103,7 +105,7 @@ def read_client_file(file: str, releases: Releases | None = None) -> PropertiesF
     roles = roles_of(file, values)
     for role in roles:
         known |= kinds[role]
-    unknown = [key for key in values if key not in known]
+    unknown = [key for key in values if key not in known and not key.startswith(_CONFIG_PROVIDERS)]
     defaults = {name: setting for role in roles for name, setting in kinds[role].items()} or kinds["admin"]
     facts = _facts(file, values, unknown, known, releases, broker=False)
     return PropertiesFile(_settings(facts.path, values, defaults, releases, roles), facts, roles)
@@ -169,7 +171,9 @@ def _facts(
             wrong[name] = f"{name}: {shown} is not {problem}"
     return FileFacts(
         path="stdin" if file == STDIN else file,
-        unknown={name: closest(name, known) for name in names if name not in gone},
+        unknown={
+            name: [IN_KAFKA[name]] if name in IN_KAFKA else closest(name, known) for name in names if name not in gone
+        },
         stray_lines=len(unknown) - len(names),
         wrong=wrong,
         outdated=tuple(gone.values()),

@@ -34,8 +34,8 @@ class TlsFiles:
         return path
 
     def certificate(
-        self, name: str, issuer: str | None = None, *, extensions: str | None = None, days: tuple[str, str] | None = None,
-        digest: str = "sha256", rsa: int = 0, subject: str | None = None,
+        self, name: str, issuer: str | None = None, *, extensions: str | None = None,
+        days: tuple[str, str] | None = None, digest: str = "sha256", rsa: int = 0, subject: str | None = None,
     ) -> Path:  # fmt: skip
         """issuer: None signs itself; days: from and until, as openssl ca has them; extensions: "" for a version 1."""
         path = self.path(f"{name}.pem")
@@ -50,8 +50,9 @@ class TlsFiles:
         )
         start, end = days or ("20200101000000Z", "21200101000000Z")
         if days is None:
-            openssl("x509", "-req", "-in", request, *sign, "-days", "3650", f"-{digest}", "-out", path, "-set_serial", "77",
-                    *(["-extfile", config, "-extensions", "x"] if extensions != "" else []))  # fmt: skip
+            extended = ["-extfile", config, "-extensions", "x"] if extensions != "" else []
+            validity = ["-days", "3650", "-set_serial", "77", f"-{digest}"]
+            openssl("x509", "-req", "-in", request, *sign, *validity, *extended, "-out", path)
             return path
         database = self.path("ca.cnf")
         self.path("index").write_text("")

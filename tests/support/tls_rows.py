@@ -145,7 +145,8 @@ def main(libs: str) -> None:
         tempfile.TemporaryDirectory() as folder,
         subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as java,
     ):
-        assert java.stdin and java.stdout
+        assert java.stdin
+        assert java.stdout
         files = TlsFiles(Path(folder))
         make_authorities(files)
         answers = {}

@@ -337,7 +337,8 @@ def test_unknown_ones_are_left_out_on_request(key: str) -> None:
 
 def test_a_brokers_own_file_serves_for_zookeeper() -> None:
     properties = {
-        "zookeeper.connect": "zk:2281", "zookeeper.ssl.client.enable": "true", "zookeeper.ssl.truststore.location": "/z.pem",
+        "zookeeper.connect": "zk:2281", "zookeeper.ssl.client.enable": "true",
+        "zookeeper.ssl.truststore.location": "/z.pem",
         "listener.name.internal.scram-sha-512.sasl.jaas.config": JAAS, "security.inter.broker.protocol": "SASL_SSL",
         "ssl.keystore.location": "/k.jks", "ssl.keystore.password": SECRET,
     }  # fmt: skip

@@ -149,6 +149,7 @@ def test_versions_and_ciphers_are_taken_over(tmp_path: Path) -> None:
     (done,) = context_import.apply_import(context_import.plan_import(source))
     assert done.left_out == ("client.id", "my.sasl.thing")
     assert context.get_context("prod").security.ssl_protocols == "TLSv1.3"
+    assert context.get_context("prod").security.resolve().ssl_protocols == "TLSv1.3"
 
 
 def test_again_is_harmless_and_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
