@@ -12,7 +12,7 @@ from kctl.commands import output
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.views import told_if_incomplete
-from kctl.errors import NotHealthy, UsageError
+from kctl.errors import NotFound, NotHealthy, UsageError
 from kctl.text import counted
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def command(
     Example: kctl doctor --fail-on never
     """
     from kctl.doctor.report import choose, rule_rows
-    from kctl.health.examine import Finding
+    from kctl.health.examine import Finding, Outcome
 
     inv = invocation(ctx)
     chosen = choose(rule or (), ignore or (), about or ())
@@ -84,6 +84,11 @@ def command(
         found = _of_files(chosen, config_file or [], client_config or [], kafka_version)
     else:
         found = _of_cluster(inv, chosen, watch_for)
+    if all(each.outcome is Outcome.SKIPPED for each in found.rules) and not found.unknown:
+        raise NotFound(
+            "none of the rules that were chosen has anything to look at",
+            hint="`kctl doctor --rules -o wide` says what each is about, and for which releases",
+        )
     inv.emit(found, lambda: _tables(found), lambda: found.findings, Finding)
     for line in found.notes:
         output.note(line)

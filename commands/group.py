@@ -59,10 +59,11 @@ def list_(
                 lambda seen: Shown(seen[0], [_list_table(seen[0])], seen[1]),
                 hidden(client, groups=True),
             )
-        groups, failures = summaries(client, states=state, types=type_, match=match or ())
         unseen = hidden(client, groups=True)
-    if match and not groups and not failures and not state and not type_:
-        raise NotFound(f"no group matches {' or '.join(match)}", hint=unseen[0] if unseen else None)
+        try:
+            groups, failures = summaries(client, states=state, types=type_, match=match or ())
+        except NotFound as exc:
+            raise NotFound(exc.message, hint=unseen[0] if unseen else exc.hint) from None
     inv.emit(groups, lambda: [_list_table(groups)], row_type=GroupSummary)
     for line in unseen:
         output.warn(line)

@@ -10,16 +10,12 @@ import typer
 from kctl.commands import output
 from kctl.commands.group_choice import MATCH, TYPE
 from kctl.commands.invocation import invocation
-from kctl.commands.views import By, judge, lag_table, remarks, row_type, rows_of, told_if_incomplete
+from kctl.commands.views import MAX_LAG_HELP, By, judge, lag_table, remarks, require_known, row_type, rows_of, told_if_incomplete
 from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
     from kctl.lag.collect import LagReport
-
-MAX_LAG_HELP = (
-    "Exit 1 when a row has more unread messages, or a commit beyond the end of the log; 4 when there is none."
-)
 
 
 def command(
@@ -77,7 +73,9 @@ def command(
         output.warn(line)
     remarks(report)
     with told_if_incomplete(failures_of(report)):
-        judge(rows, by, max_lag, named=groups or ())
+        judge(rows, by, max_lag)
+        if max_lag is not None:
+            require_known(rows, by, groups or ())
 
 
 def _check_topics(client: ClusterClient, topics: Sequence[str] | None, report: LagReport) -> None:

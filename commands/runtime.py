@@ -9,6 +9,7 @@ import typer
 
 from kctl.commands import output
 from kctl.commands.invocation import CommandGroup, invocation
+from kctl.errors import NotFound, NotHealthy
 from kctl.commands.output import Column, Table
 
 app = CommandGroup(help="Provision Kafka itself: the jars that clusters on this machine run from.")
@@ -110,6 +111,8 @@ def verify(
     from kctl.deploy.runtime import list_runtimes, verify_runtime
 
     versions = [kafka_version] if kafka_version else [r.version for r in list_runtimes()]
+    if not versions:
+        raise NotFound("no Kafka is provisioned: there is nothing to verify", hint="`kctl runtime install` downloads one")
     with output.progress("hashing the jars"):
         results = [verify_runtime(version) for version in versions]
 
@@ -117,19 +120,13 @@ def verify(
         summary = [{**output.jsonable(r), "state": "ok" if r.healthy else "damaged"} for r in results]
         problems = [{"version": r.version, **output.jsonable(p)} for r in results for p in r.problems]
         return [
-            Table(
-                [Column("version"), Column("state"), Column("jars", align="right"), Column("path")],
-                summary,
-                empty="No Kafka is provisioned yet: kctl runtime install",
-            ),
+            Table([Column("version"), Column("state"), Column("jars", align="right"), Column("path")], summary),
             Table([Column("version"), Column("problem"), Column("jar")], problems),
         ]
 
     invocation(ctx).emit(results, tables)
     damaged = [r.version for r in results if not r.healthy]
     if damaged:
-        from kctl.errors import NotHealthy
-
         raise NotHealthy(
             f"Kafka {', '.join(damaged)} is not as it was installed",
             hint=f"repair it with kctl runtime install --kafka-version {damaged[0]} --force",

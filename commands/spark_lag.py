@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kctl.commands import output
+from kctl.commands.group_choice import MATCH
 from kctl.commands.invocation import Invocation, invocation
+from kctl.commands.spark_lag_view import require_match, share_groups_left_out
 from kctl.commands.spark_run import (
     REQUEST_TIMEOUT_S,
     Conf,
@@ -24,7 +26,7 @@ from kctl.commands.spark_run import (
     settings_of,
     span_of,
 )
-from kctl.commands.views import By, judge, row_name, told_if_incomplete
+from kctl.commands.views import MAX_LAG_HELP, By, beyond_end, judge, require_known, row_name, told_if_incomplete
 from kctl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ Globs = "repeatable; * and ? stand for what you like, and !NAME leaves out"
 def lag(
     ctx: typer.Context,
     group: Annotated[list[str] | None, typer.Option(help=f"Only groups of this name; {Globs}.")] = None,
+    match: Annotated[list[str] | None, MATCH] = None,
     topic: Annotated[list[str] | None, typer.Option(help=f"Only topics of this name; {Globs}.")] = None,
     state: Annotated[list[str] | None, typer.Option(help="Only groups in this state; repeatable.")] = None,
     by: Annotated[By, typer.Option(help="What a row adds up.")] = By.PARTITION,
@@ -89,7 +92,7 @@ def lag(
             help="Exit 1 when a row is over it: WARN, ERR, 'lag>N', 'time-lag>5m', 'loss<1h' …; repeatable.",
         ),
     ] = None,
-    max_lag: Annotated[int | None, typer.Option(min=0, help="Exit 1 when the lag of any row is more.")] = None,
+    max_lag: Annotated[int | None, typer.Option(min=0, help=MAX_LAG_HELP)] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Tell how the figures of each row came about.")] = False,
     parquet: Parquet = None,
     overwrite: Overwrite = False,
@@ -110,7 +113,7 @@ def lag(
     from kctl.lag.status import StandingRules
     from kctl.units import parse_duration_ms
 
-    inv = invocation(ctx)
+    inv, groups = invocation(ctx), names_of(group, match)
     when = _when(store, now=now, last=last, from_=from_, to=to, at=at)
     limits = _limits(fail_on, by)
     if explain and by is not By.PARTITION:
@@ -127,7 +130,7 @@ def lag(
         from kctl.spark.lag_planning import Wanted
 
         wanted = Wanted(
-            groups=names_of(group),
+            groups=groups,
             topics=names_of(topic),
             states=None if states is None else frozenset(states),
             by=by.value,
@@ -152,8 +155,14 @@ def lag(
         rules = plan.question.rules if explain else None
         run.emit(inv, _result(shown, rules), lambda: _tables(shown, by, rules, wide=inv.output == "wide"))
     _remarks(plan, rows, limits, shown)
-    with told_if_incomplete(plan.lacking(errors)):
+    gate = bool(limits) or max_lag is not None
+    lacking = [*plan.lacking(errors), *share_groups_left_out(plan.share, alarming=gate or not groups.everything)]
+    with told_if_incomplete(lacking):
         _judge(rows, by, max_lag, limits)
+        if not rows and not plan.silent:
+            require_match(groups, names_of(topic))
+        if gate:
+            require_known(rows, by, groups.exact)
 
 
 # --- options --------------------------------------------------------------------------------------------------------
@@ -276,6 +285,8 @@ def _remarks(plan: LagPlan, rows: list[Any], limits: Sequence[Limit], shown: lis
         output.note(f"nothing committed and no members: {', '.join(plan.silent)}")
     elif plan.silent:
         output.note(f"{len(plan.silent)} groups have committed nothing and have no members")
+    for text in beyond_end(rows):
+        output.warn(text)
     if len(shown) < len(rows):
         output.note(f"{len(shown)} of {len(rows)} rows are shown")
     count = unknown(rows, limits)

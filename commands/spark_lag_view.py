@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from kctl.commands import output
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.spark_run import show_duration
 from kctl.commands.views import By, row_name
 from kctl.units import format_due
 
 if TYPE_CHECKING:
+    from kctl.lag.selection import Names
     from kctl.lag.window import WindowRules
 
 _STYLES = {"WARN": "yellow", "ERR": "red", "STOP": "red", "STALL": "red", "REWIND": "red"}
@@ -39,6 +41,26 @@ def explanations(rows: Sequence[Any], rules: WindowRules) -> list[Table]:
     ]  # fmt: skip
 
 
+def require_match(groups: Names, topics: Names) -> None:
+    """Raise NotFound where names or patterns chose nothing; for results without rows."""
+    if not groups.everything:
+        raise groups.nothing("group")
+    if not topics.everything:
+        raise topics.nothing("topic")
+
+
+def share_groups_left_out(names: Sequence[str], *, alarming: bool) -> list[str]:
+    """Why a result without share groups is not complete, a line each; where nobody asked for them, a note instead."""
+    if not names:
+        return []
+    if alarming:
+        return [f"the lag of share group {name} is not read here: `kctl lag` shows it" for name in names]
+    some = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else "")
+    output.note(f"share groups are left out, `kctl lag` shows them: {some}")
+    return []
+
+
+_NAMED = 5
 _WIDE = frozenset({
     "committed_offset", "log_end_offset", "shown_before", "max_lag", "undecided", "control_records", "consumed_per_s",
     "produced_per_s", "deletion_ms", "last_commit", "client_id", "host",

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kctl.commands import output
+from kctl.commands.group_choice import MATCH
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.out_file import HTML_REPORT, ask_to_replace, write_whole
+from kctl.commands.spark_lag_view import require_match, share_groups_left_out
 from kctl.commands.spark_run import Conf, Memory, Store, running, settings_of, span_of
 from kctl.commands.views import incomplete
 from kctl.errors import OperationFailed, UsageError
@@ -36,6 +38,7 @@ def report(
     ] = None,
     to: Annotated[str | None, typer.Option(metavar="TIME", help="Until then; until now when not given.")] = None,
     group: Annotated[list[str] | None, typer.Option(help=f"Only groups of this name; {_GLOBS}.")] = None,
+    match: Annotated[list[str] | None, MATCH] = None,
     topic: Annotated[list[str] | None, typer.Option(help=f"Only topics of this name; {_GLOBS}.")] = None,
     window: Annotated[int, typer.Option(min=2, max=1000, help="Readings that a status is made of.")] = 10,
     allowed_lag: Annotated[int, typer.Option(min=0, help="As many messages behind is not behind.")] = 0,
@@ -68,12 +71,14 @@ def report(
     need_packages()
     if master is None and (conf or driver_memory != "1g"):
         raise UsageError("--conf and --driver-memory are Spark's: they need --master")
-    wanted = _wanted(group, topic, window, allowed_lag)
+    wanted = _wanted(group, match, topic, window, allowed_lag)
     if master is None:
         with output.progress("reading snapshots"):
             found = _report(store, from_ms, to_ms, wanted)
     else:
         found = _by_spark(inv, store, from_ms, to_ms, wanted, settings_of(master, conf, driver_memory))
+    if not found.lacking and not found.overview.group_count and not (wanted.groups.everything and found.topics):
+        require_match(wanted.groups, wanted.topics)
     if html is not None:
         from kctl.report.html_page import html_page
 
@@ -112,9 +117,11 @@ def _report(store: Path, from_ms: int, to_ms: int, wanted: Wanted, read_groups: 
     try:
         plan = plan_span(store, from_ms, to_ms, wanted)
         now = datetime.now(timezone.utc)
-        return report_of(plan, made_at=now, until_ms=to_ms, read_groups=read_groups or read_here)
+        found = report_of(plan, made_at=now, until_ms=to_ms, read_groups=read_groups or read_here)
     except (BadRows, NotSorted) as exc:
         raise OperationFailed(f"{store}: {exc}", hint="were files of the store put there by hand?") from exc
+    left_out = share_groups_left_out(plan.share, alarming=not wanted.groups.everything)
+    return dataclasses.replace(found, lacking=[*found.lacking, *left_out])
 
 
 def _span(last: str | None, from_: str | None, to: str | None) -> tuple[int, int]:
@@ -128,8 +135,10 @@ def _span(last: str | None, from_: str | None, to: str | None) -> tuple[int, int
     return span_of(time.time_ns() // 1_000_000, last=last, from_=from_, to=to)
 
 
-def _wanted(group: list[str] | None, topic: list[str] | None, window: int, allowed_lag: int) -> Wanted:
+def _wanted(
+    group: list[str] | None, match: list[str] | None, topic: list[str] | None, window: int, allowed_lag: int
+) -> Wanted:
     from kctl.lag.selection import names_of
     from kctl.spark.lag_planning import Wanted
 
-    return Wanted(groups=names_of(group), topics=names_of(topic), observations=window, allowed_lag=allowed_lag)
+    return Wanted(groups=names_of(group, match), topics=names_of(topic), observations=window, allowed_lag=allowed_lag)

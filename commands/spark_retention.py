@@ -24,11 +24,13 @@ from kctl.commands.spark_run import (
     running,
     settings_of,
 )
+from kctl.commands.topic_options import MATCH
 from kctl.commands.views import incomplete, told_if_incomplete
 from kctl.errors import UsageError
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
+    from kctl.lag.selection import Names
 
 _GLOBS = "repeatable; * and ? stand for what you like, and !NAME leaves out"
 _LAST = "24h"
@@ -58,6 +60,7 @@ class Show(str, Enum):
 def retention(
     ctx: typer.Context,
     topic: Annotated[list[str] | None, typer.Option(help=f"Only topics of this name; {_GLOBS}.")] = None,
+    match: Annotated[list[str] | None, MATCH] = None,
     by: Annotated[RetentionBy, typer.Option(help="What a row is; replica needs --store.")] = RetentionBy.TOPIC,
     show: Annotated[Show, typer.Option(help="Which report.")] = Show.USAGE,
     store: StoreIfAny = None,
@@ -106,7 +109,7 @@ def retention(
     Example: kctl spark retention --store ./snapshots --what-if retention.ms=3d --topic 'logs-*'
     """
     inv = invocation(ctx)
-    _check_names(topic)
+    topics = _names(topic, match)
     _check(show, what_if, store, log_dir, by, full_within=full_within, explain=explain, to=to, from_=from_)
     if count_keys and show is not Show.CLEANER:
         raise UsageError("--count-keys is for --show cleaner")
@@ -114,19 +117,19 @@ def retention(
         from kctl.commands.spark_retention_files import files_report
 
         files_report(
-            inv, show.value, log_dir or [], topic, store, keys=count_keys, dedupe_buffer=dedupe_buffer,
+            inv, show.value, log_dir or [], topics, store, keys=count_keys, dedupe_buffer=dedupe_buffer,
             parquet=parquet, overwrite=overwrite,
         )  # fmt: skip
         return
     settings = settings_of(master, conf, driver_memory)
     if store is None:
         with running(inv, settings, parquet, overwrite=overwrite) as run:
-            failures = _live(inv, run, topic, by.value, settings.parallelism)
+            failures = _live(inv, run, topics, by.value, settings.parallelism)
         if failures:
             raise incomplete(failures)
     else:
         asked = over_store.asked_of(
-            store, topic, by.value, show.value, what_if, last=last, from_=from_, to=to, full_within=full_within,
+            store, topics, by.value, show.value, what_if, last=last, from_=from_, to=to, full_within=full_within,
             explain=explain, wide=inv.output == "wide",
         )  # fmt: skip
         with running(inv, settings, parquet, overwrite=overwrite, cluster=False) as run:
@@ -171,21 +174,23 @@ def _check(
         raise UsageError("--what-if is a report of its own: leave --show out")
 
 
-def _check_names(topic: list[str] | None) -> None:
-    """Names that are written out can be topics'. Raises UsageError."""
+def _names(topic: list[str] | None, match: list[str] | None) -> Names:
+    """The topics that are asked for. Raises UsageError for names that are written out and cannot be topics'."""
     from kctl.lag.selection import names_of
     from kctl.topics.names import check_name
 
-    for name in names_of(topic).exact:
+    topics = names_of(topic, match)
+    for name in topics.exact:
         check_name(name)
+    return topics
 
 
-def _live(inv: Invocation, run: Run, topic: list[str] | None, by: str, parallelism: int) -> list[str]:
+def _live(inv: Invocation, run: Run, topics: Names, by: str, parallelism: int) -> list[str]:
     """The report of the cluster as it is; what could not be read."""
     from kctl.spark.planning import plan_retention
 
     with inv.connect(timeout_s=REQUEST_TIMEOUT_S) as client:
-        plan = plan_retention(client, topics=_topics(client, topic), parallelism=parallelism)
+        plan = plan_retention(client, topics=_topics(client, topics), parallelism=parallelism)
         target = client.target
     spark = run.driver.session()
     from kctl.spark.retention_job import retention_job
@@ -200,13 +205,16 @@ def _live(inv: Invocation, run: Run, topic: list[str] | None, by: str, paralleli
     return failures
 
 
-def _topics(client: ClusterClient, globs: list[str] | None) -> list[str] | None:
-    """The topics of those names; None: all. One that is written out must exist: plan_retention says so."""
-    from kctl.lag.selection import names_of
+def _topics(client: ClusterClient, names: Names) -> list[str] | None:
+    """The topics of those names; None: all. One that is written out must exist: plan_retention says so.
 
-    names = names_of(globs)
+    Raises NotFound when none is chosen.
+    """
     if names.everything:
         return None
-    if len(names.exact) == len(names.patterns):
+    if not names.regexes and len(names.exact) == len(names.patterns):
         return names.exact
-    return sorted({*names.exact, *(name for name in client.metadata().topics if name in names)})
+    chosen = sorted({*names.exact, *(name for name in client.metadata().topics if name in names)})
+    if not chosen:
+        raise names.nothing("topic")
+    return chosen

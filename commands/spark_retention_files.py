@@ -18,6 +18,7 @@ from kctl.text import counted
 if TYPE_CHECKING:
     from kctl.lag.log_config import LogConfig
     from kctl.lag.segment_usage import FilesReport
+    from kctl.lag.selection import Names
 
 _WHY = {
     "log_start_offset": "before the log start",
@@ -33,7 +34,7 @@ def files_report(
     inv: Invocation,
     show: str,
     log_dirs: Sequence[Path],
-    topic: Sequence[str] | None,
+    topics: Names,
     store: Path | None,
     *,
     keys: bool,
@@ -43,18 +44,16 @@ def files_report(
 ) -> None:
     """Look into the log dirs' segments; configs are those of the store's newest snapshot, or of the cluster."""
     from kctl.lag.segment_usage import CleanerRow, FilesAsked, SegmentRow, log_folders, look_into, topics_of
-    from kctl.lag.selection import names_of
     from kctl.units import parse_size
 
     buffer_bytes = parse_size(dedupe_buffer)
     check_parquet(parquet, overwrite=overwrite, embedded=True)
-    chosen = names_of(topic)
     folders = log_folders(log_dirs)
-    wanted = {name for name in topics_of(folders) if name in chosen}
+    wanted = {name for name in topics_of(folders) if name in topics}
+    if not wanted and not topics.everything:
+        raise topics.nothing("topic")
     if not wanted:
-        raise UsageError(
-            "no log of such a topic is there", hint="give a broker's log dir: it has a folder for each log"
-        )
+        raise UsageError("no log is there", hint="give a broker's log dir: it has a folder for each log")
     configs, lacking = _configs(inv, wanted, store)
     asked = FilesAsked(
         configs, time.time_ns() // 1_000_000, cleaner=show == "cleaner", keys=keys, buffer_bytes=buffer_bytes

@@ -12,7 +12,7 @@ from kctl.commands import output
 from kctl.commands.invocation import Invocation
 from kctl.commands.output import Table, jsonable
 from kctl.commands.spark_run import Run, check_span, show_duration
-from kctl.errors import NotFound, NotHealthy, UsageError
+from kctl.errors import NotFound, NotHealthy, Refused, UsageError
 
 if TYPE_CHECKING:
     from kctl.lag.explain import Line
@@ -52,7 +52,7 @@ class Result:
 
 def asked_of(
     store: Path,
-    topic: Sequence[str] | None,
+    topics: Names,
     by: str,
     show: str,
     what_if: Sequence[str] | None,
@@ -65,7 +65,6 @@ def asked_of(
     wide: bool = False,
 ) -> Asked:
     """Check the options, and look for the newest snapshot. Raises UsageError, NotFound, and what open_store does."""
-    from kctl.lag.selection import names_of
     from kctl.lag.what_if import parse_change
     from kctl.moments import parse_moment
     from kctl.snapshots.passes import iso, latest_ms, newest_ms
@@ -90,7 +89,7 @@ def asked_of(
     if from_ms >= to_ms:
         raise NotFound(f"{store} has no snapshot since then", hint=f"its newest one is of {iso(newest)}")
     old_ms = None if to is not None else now_ms - newest
-    return Asked(store, names_of(topic), by, show, change, from_ms, to_ms, old_ms, within, explain, wide)
+    return Asked(store, topics, by, show, change, from_ms, to_ms, old_ms, within, explain, wide)
 
 
 def report(inv: Invocation, run: Run, asked: Asked, parallelism: int, *, keep: bool) -> Result:
@@ -139,6 +138,7 @@ def report_of(asked: Asked, job: OutlookJob, outlook: Outlook) -> Shown:
     from kctl.lag.outlook import SkewRow
     from kctl.lag.reader_losses import DiskLoss, TombstoneRow, disk_losses, tombstones
 
+    _check_topics(asked.topics, outlook)
     if asked.change is not None:
         return _what_if(asked, asked.change, job, outlook)
     if asked.show == "losses":
@@ -165,6 +165,18 @@ def report_of(asked: Asked, job: OutlookJob, outlook: Outlook) -> Shown:
         row_type,
         lambda: [view.usage_table(rows, asked.by, outlook=True, wide=asked.wide), *view.explanations(lines)],
     )
+
+
+def _check_topics(topics: Names, outlook: Outlook) -> None:
+    """Raise NotFound for a topic that was written out and is not there, and where patterns choose none."""
+    if topics.everything:
+        return
+    known = {*outlook.disks.configs, *(row.topic for row in outlook.disks.replicas)}
+    missing = sorted(set(topics.exact) - known)
+    if missing:
+        raise NotFound(f"topic {missing[0]!r} is not in the snapshots", hint="`kctl topic list` shows the topics")
+    if not any(name in topics for name in known):
+        raise topics.nothing("topic")
 
 
 def _usage(outlook: Outlook, by: str) -> tuple[Sequence[Any], type[Any]]:
@@ -197,9 +209,6 @@ def _what_if(asked: Asked, change: Change, job: OutlookJob, outlook: Outlook) ->
     moments = [] if change.retention_ms is None or change.retention_ms < 0 else [outlook.now_ms - change.retention_ms]
     ends = job.ends_near(moments, outlook.now_ms)
     found = what_if(outlook, change, asked.topics, job.readers(outlook, chosen=asked.topics), ends)
-    missing = [name for name in asked.topics.exact if name not in outlook.disks.configs]
-    if missing:
-        raise NotFound(f"topic {missing[0]!r} is not in the snapshots", hint="`kctl topic list` shows the topics")
     return Shown(found, found.topics, TopicWhatIf, lambda: what_if_tables(found))
 
 
@@ -215,6 +224,11 @@ def judge(asked: Asked, result: Result) -> None:
                 f" whether within {within} is not known, as {show_duration(row.observed_ms or 0)} of snapshots are too"
                 " little for that"
             )
+    if not any(row.full_ms is not None or row.growth_bytes_per_hour is not None for row in result.log_dirs):
+        raise Refused(
+            "no log dir's growth is known: whether one is full in that time cannot be told",
+            hint="growth takes two snapshots of it: `kctl spark snapshot` collects them",
+        )
     soon = [row for row in result.log_dirs if row.full_ms is not None and row.full_ms < asked.full_within_ms]
     if not soon:
         return

@@ -11,6 +11,7 @@ import typer
 
 from kctl.commands import output
 from kctl.commands.interrupts import undone_when_terminated
+from kctl.commands.group_choice import MATCH
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table
 from kctl.commands.spark_run import (
@@ -24,6 +25,7 @@ from kctl.commands.spark_run import (
     settings_of,
     show_size,
 )
+from kctl.commands.spark_lag_view import require_match
 from kctl.commands.sparkline import sparkline
 from kctl.commands.views import incomplete
 from kctl.errors import UsageError
@@ -64,6 +66,7 @@ def trends(
     ] = None,
     last: Annotated[str, typer.Option(metavar="DURATION", help="So far back.")] = "7d",
     group: Annotated[list[str] | None, typer.Option(help=f"Only groups of this name; {_GLOBS}.")] = None,
+    match: Annotated[list[str] | None, MATCH] = None,
     topic: Annotated[list[str] | None, typer.Option(help=f"Only topics of this name; {_GLOBS}.")] = None,
     top: Annotated[int | None, typer.Option(min=1, help="Show so many, those that changed most.")] = None,
     master: Annotated[
@@ -88,8 +91,8 @@ def trends(
     from kctl.units import parse_duration_ms
 
     inv = invocation(ctx)
-    if group and of is not Of.GROUPS:
-        raise UsageError(f"--group has no meaning for {of.value}")
+    if (group or match) and of is not Of.GROUPS:
+        raise UsageError(f"{'--group' if group else '--match'} has no meaning for {of.value}")
     if topic and of is Of.LOG_DIRS:
         raise UsageError("--topic has no meaning for log dirs: a roll-up has no topics there")
     span_ms = parse_duration_ms(last)
@@ -103,7 +106,8 @@ def trends(
     made = _catch_up(inv, found, master, conf, driver_memory)
     # A table needs few columns of what can be a million rows.
     whole = parquet is not None or inv.output not in output.FOR_PEOPLE
-    rows, errors = _rows(found, of, every, span_ms, names_of(group), names_of(topic), whole=whole)
+    groups, topics = names_of(group, match), names_of(topic)
+    rows, errors = _rows(found, of, every, span_ms, groups, topics, whole=whole)
     _emit(inv, of, every, rows, top, parquet)
     if made.hours:
         days = f" and {counted(made.days, 'day')}" if made.days else ""
@@ -112,6 +116,8 @@ def trends(
     failures = [*made.errors, *errors]
     if failures:
         raise incomplete(failures)
+    if not rows:
+        require_match(groups, topics)
 
 
 def _catch_up(

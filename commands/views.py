@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 
 NONE_CURRENT = "no context is current any more; choose one with `kctl context use NAME`"
+MAX_LAG_HELP = (
+    "Exit 1 when a row has more unread messages, or commits beyond the end of the log; 4 when no lag is known."
+)
 _NAMED = 5
 
 _Key = TypeVar("_Key")
@@ -48,6 +51,9 @@ def told_if_incomplete(failures: Sequence[str]) -> Iterator[None]:
         for line in failures:
             output.warn(f"the result is not complete: {line}")
         raise
+    except NotFound:
+        if not failures:
+            raise  # else it may be in what could not be read
     if failures:
         raise incomplete(failures)
 
@@ -189,18 +195,15 @@ def beyond_end(rows: Sequence[Any]) -> list[str]:
     return lines
 
 
-def judge(rows: Sequence[Any], by: By, max_lag: int | None, *, named: Collection[str] = ()) -> None:
-    """Hold each row to `max_lag`, in messages. named: groups each of which must have a known lag.
+def judge(rows: Sequence[Any], by: By, max_lag: int | None) -> None:
+    """Hold each row to `max_lag`, in messages.
 
-    Raises NotHealthy when a row is over the limit or its commit is beyond the end of the log, and for a group of
-    `named` of which no lag is known; NotFound when there is no row at all.
+    Raises NotHealthy when a row is over the limit, or its commit is beyond the end of the log.
     """
     if max_lag is None:
         return
     over = [row for row in rows if row.lag is not None and row.messages > max_lag]
     beyond = [row for row in rows if row.ahead]
-    known = {row.group for row in rows if row.lag is not None}
-    unknown = [name for name in dict.fromkeys(named) if name not in known]
     if over:
         worst = max(over, key=lambda row: row.messages)
         what = by.value if len(over) == 1 else f"{by.value}s"
@@ -215,11 +218,21 @@ def judge(rows: Sequence[Any], by: By, max_lag: int | None, *, named: Collection
             hint="its consumers start over as auto.offset.reset says; `kctl group reset-offsets` sets the offset",
             details={"over_limit": 0, "max_lag": max_lag, "beyond_end": len(beyond)},
         )
+
+
+def require_known(rows: Sequence[Any], by: By, named: Collection[str] = ()) -> None:
+    """A gate must not pass because there was nothing to check. named: groups that were written out.
+
+    Raises NotHealthy for a group of `named` of which no lag is known, NotFound when none is known at all; warns of rows
+    that were not checked.
+    """
+    known = {row.group for row in rows if row.lag is not None}
+    unknown = [name for name in dict.fromkeys(named) if name not in known]
     if unknown:
         raise NotHealthy(
             f"no lag is known of group {', '.join(unknown[:_NAMED])}, so that none was checked",
             hint="it has committed nothing: `kctl group describe` shows it",
-            details={"over_limit": 0, "max_lag": max_lag, "unknown": unknown},
+            details={"unknown": unknown},
         )
     if not known:
         raise NotFound(

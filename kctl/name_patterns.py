@@ -19,7 +19,7 @@ def parse_patterns(option: str, patterns: Iterable[str]) -> list[re.Pattern[str]
             found.append(re.compile(pattern, re.DOTALL))
         except (re.error, OverflowError, RecursionError) as exc:
             raise UsageError(
-                f"{option} {pattern!r} is no regular expression: {exc}", hint=_meant_as_glob(pattern)
+                f"{option} {pattern!r} is no regular expression: {exc}", hint=meant_as_glob(pattern)
             ) from None
     return found
 
@@ -53,12 +53,12 @@ def select(
     if not chosen:
         raise NotFound(
             f"no {noun} matches {' or '.join(pattern.pattern for pattern in patterns)}",
-            hint=next((hint for hint in (_meant_as_glob(each.pattern) for each in patterns) if hint), None),
+            hint=next((hint for hint in (meant_as_glob(each.pattern) for each in patterns) if hint), None),
         )
     return sorted(chosen)
 
 
-def _meant_as_glob(pattern: str) -> str | None:
+def meant_as_glob(pattern: str) -> str | None:
     """What to say of «ord*», which as a regular expression is «or» and any number of «d»."""
     regex = as_regex(pattern)
     return f"it is a regular expression for the whole name: did you mean {regex!r}?" if regex else None
@@ -94,7 +94,7 @@ def meant_as_pattern(name: str) -> str | None:
     regex = as_regex(name) or (name if _is_regex(name) else None)
     if regex is None:
         return None
-    return f"names are exact; a regular expression for whole names goes with --match {regex!r}"
+    return f"names are exact; a pattern is --match {regex!r}, where the command has it"
 
 
 def _is_regex(text: str) -> bool:

@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kctl.errors import KctlError, NotFound, Refused
+from kctl.groups.model import SHARE
 from kctl.lag import log_times
 from kctl.lag.control_records import MOST_LAG, fetch_markers
 from kctl.lag.log_times import fetch_points
@@ -65,6 +66,7 @@ class Wanted:
 @dataclass(frozen=True)
 class LagPlan:
     """failures: why the report is not complete. notes: what is to be known of it. silent: groups that have no rows.
+    share: share groups that are asked for, whose lag snapshots do not have.
 
     root: the store's place as it was given; the question has it as tasks need it.
     """
@@ -74,6 +76,7 @@ class LagPlan:
     failures: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     silent: tuple[str, ...] = ()
+    share: tuple[str, ...] = ()
     root: Path | None = None
 
     def lacking(self, errors: Iterable[str]) -> list[str]:
@@ -184,7 +187,10 @@ def _live_plan(store: Store | None, live: tuple[LivePass, ...], found: Pass, wan
     rows = [(row[0], 1) for row in found.rows.get(schema.COMMITS, ())]
     ranges = tuple(split(rows, _tasks(len(rows), wanted))) if rows else (EVERY_GROUP,)
     told = (*live[-1].failures, *map(str, dict.fromkeys(damaged)))
-    return LagPlan(question, ranges, told, tuple(notes), _silent(found, wanted), None if store is None else store.root)
+    asked_for = [row for row in found.rows.get(schema.GROUPS, ()) if _is_asked_for(row[0], row[1], wanted)]
+    silent = _silent(found, asked_for)
+    share = tuple(sorted(row[0] for row in asked_for if row[2] == SHARE))
+    return LagPlan(question, ranges, told, tuple(notes), silent, share, None if store is None else store.root)
 
 
 def _windows(before: list[PassInfo], wanted: Wanted) -> tuple[WindowRules, int]:
@@ -244,19 +250,14 @@ def _check(noun: str, missing: set[str], hint: str) -> None:
         raise NotFound(f"{noun}s {', '.join(map(repr, sorted(missing)))} do not exist", hint=hint)
 
 
-def _silent(found: Pass, wanted: Wanted) -> tuple[str, ...]:
+def _is_asked_for(group: str, state: str, wanted: Wanted) -> bool:
+    return group in wanted.groups and (wanted.states is None or state.lower() in wanted.states)
+
+
+def _silent(found: Pass, asked_for: Iterable[tuple[Any, ...]]) -> tuple[str, ...]:
     """Groups that are asked for, and have committed nothing and been given nothing."""
     with_rows = {row[0] for row in found.rows.get(schema.COMMITS, ())}
-    return tuple(
-        sorted(
-            name
-            for name, state, kind, *_ in found.rows.get(schema.GROUPS, ())
-            if name in wanted.groups
-            and name not in with_rows
-            and kind != "share"
-            and (wanted.states is None or state.lower() in wanted.states)
-        )
-    )
+    return tuple(sorted(row[0] for row in asked_for if row[0] not in with_rows and row[2] != SHARE))
 
 
 # --- over a store ---------------------------------------------------------------------------------------------------
@@ -337,7 +338,19 @@ def _plan(
     thin = sum(not each.complete for each in inside[:-1])
     notes = [f"{thin} of {len(inside)} snapshots are not complete"] if thin else []
     told = (*failures, *map(str, dict.fromkeys(damaged)))
-    return LagPlan(question, tuple(ranges), told, tuple(notes), root=store.root)
+    share = _stored_share_groups(store, last.at_ms, wanted)
+    return LagPlan(question, tuple(ranges), told, tuple(notes), share=share, root=store.root)
+
+
+def _stored_share_groups(store: Store, at_ms: int, wanted: Wanted) -> tuple[str, ...]:
+    """What is damaged is among the failures of the plan already."""
+    batches = read_table(
+        store, schema.GROUPS, at_ms, at_ms + 1, damaged=lambda _: None, columns=["group", "state", "type"]
+    )
+    rows = (tuple(row.values()) for batch in batches for row in batch.to_pylist())
+    return tuple(
+        sorted(group for group, state, kind in rows if kind == SHARE and _is_asked_for(group, state, wanted))
+    )
 
 
 def _nothing_there(store: Store, from_ms: int, to_ms: int) -> NotFound:

@@ -15,7 +15,7 @@ from kctl.groups.streams import StreamsMember, Topology
 from kctl.lag.collect import LagReport, collect
 from kctl.lag.rules import LagRow
 from kctl.model import TopicPartition
-from kctl.name_patterns import matches, parse_patterns
+from kctl.name_patterns import matches, parse_patterns, select
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -111,11 +111,14 @@ def summaries(
 ) -> tuple[list[GroupSummary], list[str]]:
     """All groups by name, or those in `states`, of `types`, whose id matches; and what could not be read, a line each.
 
-    Brokers before 3.8 do not tell types: what they have is classic.
+    Raises NotFound when no id matches, whatever the states and types. Brokers before 3.8 do not tell types: what they
+    have is classic.
     """
     wanted_states, wanted_types = known_states(states), known_types(types)
     patterns = parse_patterns("--match", match)
     listed = list_groups(client)
+    if patterns and not listed.unlisted:
+        select(listed.groups, patterns=patterns, noun="group")
     chosen = {
         name: group
         for name, group in listed.groups.items()
@@ -145,7 +148,7 @@ def _summary(group: Group) -> GroupSummary:
 
 def describe(client: ClusterClient, names: Sequence[str]) -> tuple[list[GroupDescription], list[str]]:
     """The groups named, in that order; and what could not be read. Raises NotFound for a group that is not there."""
-    report = collect(client, names)
+    report = collect(client, names, control_records=True)
     rows: dict[str, list[LagRow]] = {}
     for row in report.rows:
         rows.setdefault(row.group, []).append(row)

@@ -1,7 +1,8 @@
-"""Which groups and topics are asked for: names and globs, as people write them. Pure.
+"""Which groups and topics are asked for: names, globs and regular expressions, as people write them. Pure.
 
-A glob has «*» (anything), «?» (one character) and «[abc]», as a shell has them; capitals count. A name that has such
-characters itself is written with them in brackets: «a[*]b». «!» in front leaves out.
+A regular expression (`--match`, as in every command) is for the whole name. A glob has «*» (anything), «?» (one
+character) and «[abc]», as a shell has them; capitals count. A name that has such characters itself is written with them
+in brackets: «a[*]b». «!» in front leaves out.
 """
 
 from __future__ import annotations
@@ -12,25 +13,36 @@ from dataclasses import dataclass
 from fnmatch import translate
 from functools import cached_property
 
+from kctl.errors import NotFound
+from kctl.name_patterns import matches, meant_as_glob, parse_patterns
+
 _GLOB = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True)
 class Names:
-    """Patterns of names; none at all: every name. A name is chosen by any of them, and by none of the «!» ones."""
+    """Patterns of names; none at all: every name. A name is chosen by any of them, and by none of the «!» ones.
+
+    patterns: globs. regexes: regular expressions for whole names.
+    """
 
     patterns: tuple[str, ...] = ()
+    regexes: tuple[str, ...] = ()
 
     def __contains__(self, name: object) -> bool:
         if not isinstance(name, str):
             return False
-        wanted, unwanted = self._compiled
-        return (wanted is None or wanted.match(name) is not None) and (unwanted is None or not unwanted.match(name))
+        globs, unwanted, regexes = self._compiled
+        if unwanted is not None and unwanted.match(name):
+            return False
+        if globs is None and not regexes:
+            return True
+        return (globs is not None and globs.match(name) is not None) or matches(name, regexes)
 
     @property
     def everything(self) -> bool:
         """Whether every name is chosen."""
-        return not self.patterns
+        return not self.patterns and not self.regexes
 
     @property
     def exact(self) -> list[str]:
@@ -41,24 +53,35 @@ class Names:
     def bounds(self) -> tuple[str | None, str | None]:
         """lower ≤ name < upper for all that are chosen; None: no bound."""
         starts = [_prefix(text) for text in self.patterns if not text.startswith("!")]
-        if not starts or "" in starts:
+        if self.regexes or not starts or "" in starts:
             return None, None
         uppers = [_after(text) for text in starts]
         return min(starts), None if None in uppers else max(text for text in uppers if text is not None)
 
     @cached_property
-    def _compiled(self) -> tuple[re.Pattern[str] | None, re.Pattern[str] | None]:
+    def _compiled(self) -> tuple[re.Pattern[str] | None, re.Pattern[str] | None, list[re.Pattern[str]]]:
         wanted = [text for text in self.patterns if not text.startswith("!")]
         unwanted = [text[1:] for text in self.patterns if text.startswith("!")]
-        return _any_of(wanted), _any_of(unwanted)
+        return _any_of(wanted), _any_of(unwanted), parse_patterns("--match", self.regexes)
+
+    def nothing(self, noun: str) -> NotFound:
+        """The error where these choose no `noun` that there is."""
+        if self.everything:
+            return NotFound(f"there is no {noun}")
+        first = (*self.patterns, *self.regexes)[0]
+        hint = meant_as_glob(first) if self.regexes else None
+        if self.patterns and ".*" in first:
+            hint = f"--{noun} takes names, and * and ? as a shell does; a regular expression is --match {first!r}"
+        return NotFound(f"no {noun} matches {' or '.join((*self.patterns, *self.regexes))}", hint=hint)
 
 
 EVERY = Names()
 
 
-def names_of(patterns: Sequence[str] | None) -> Names:
-    """The names that options give."""
-    return Names(tuple(patterns or ()))
+def names_of(patterns: Sequence[str] | None, match: Sequence[str] | None = None) -> Names:
+    """The names that options give. match: regular expressions. Raises UsageError for what is none."""
+    parse_patterns("--match", match or ())
+    return Names(tuple(patterns or ()), tuple(match or ()))
 
 
 def _any_of(globs: Sequence[str]) -> re.Pattern[str] | None:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 
 from kctl.errors import UsageError
-from kctl.name_patterns import as_regex
+from kctl.name_patterns import meant_as_pattern
 
 MAX_NAME_LENGTH = 249
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
@@ -35,9 +35,8 @@ def check_name(name: str) -> str:
     fault = fault_of(name)
     if fault:
         shown = name if len(name) <= 60 else name[:57] + "…"
-        regex = as_regex(name)
-        pattern = f"a pattern is --match {regex!r}, where the command has it; " if regex else ""
-        hint = f"{pattern}for example orders, or billing.orders-v2"
+        pattern = meant_as_pattern(name)
+        hint = f"{pattern}; for example orders" if pattern else "for example orders, or billing.orders-v2"
         raise UsageError(f"{shown!r} is not a topic name: {fault}", hint=hint)
     return name
 

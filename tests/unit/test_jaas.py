@@ -1,4 +1,4 @@
-"""sasl.jaas.config: what Java reads in each form of tests/data/jaas_forms.json (tests/support/client_config_forms.py)."""
+"""sasl.jaas.config: what Java reads in each form of tests/data/jaas_forms.json (by client_config_forms.py)."""
 
 from __future__ import annotations
 

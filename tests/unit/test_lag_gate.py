@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from kctl.commands.views import By, judge
+from kctl.commands.views import By, judge, require_known
 from kctl.errors import KctlError, NotFound, NotHealthy
 from kctl.lag.rules import LagRow, by_group, by_topic
+
+
+def _gate(rows: list[LagRow], by: By, limit: int | None, named: list[str]) -> None:
+    judge(rows, by, limit)
+    if limit is not None:
+        require_known(rows, by, named)
 
 
 def _row(committed: int | None, end: int | None, group: str = "g", control: int | None = None) -> LagRow:
@@ -56,16 +62,16 @@ def test_verdict(
         if by is not By.PARTITION and len({row.group for row in rows}) < len(rows):
             continue  # added up, it is another row
         if error is None:
-            judge(rows_of(rows), by, limit, named=named)
+            _gate(rows_of(rows), by, limit, named)
             continue
         with pytest.raises(error) as caught:
-            judge(rows_of(rows), by, limit, named=named)
+            _gate(rows_of(rows), by, limit, named)
         if by is By.PARTITION:
             assert text in caught.value.message
 
 
 def test_what_was_not_checked_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    judge([THERE, NO_COMMIT], By.PARTITION, 0, named=["g"])
+    _gate([THERE, NO_COMMIT], By.PARTITION, 0, ["g"])
     assert (
         "the lag of 1 partition is not known, and was not checked: group g, t, partition 0" in capsys.readouterr().err
     )

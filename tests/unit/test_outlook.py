@@ -381,7 +381,8 @@ def asked(store: Store, by: str = "topic", show: str = "usage", **more: Any) -> 
         "topic": None, "what_if": None, "last": "3h", "from_": None, "to": None, "full_within": None, "explain": False,
         **more,
     }  # fmt: skip
-    return over_store.asked_of(store.root, by=by, show=show, **settings)
+    topics = names_of(settings.pop("topic"))
+    return over_store.asked_of(store.root, topics, by=by, show=show, **settings)
 
 
 @pytest.mark.parametrize(("by", "show"), KEYS)

@@ -131,8 +131,8 @@ def test_one_verdict(figures: dict[str, Any], status: str | None) -> None:
             group(State.ERR, lag=9, ahead=3),
             "STALL",
             (
-                "commits, but its offset stands still, its committed offset lies beyond the end of the log by 3 offsets,"
-                " 9 messages behind"
+                "commits, but its offset stands still,"
+                " its committed offset lies beyond the end of the log by 3 offsets, 9 messages behind"
             ),
         ),
     ],
