@@ -93,6 +93,13 @@ def elect(
         bool,
         typer.Option("--unclean", help="Any live replica, for partitions without a leader. LOSES RECORDS."),
     ] = False,
+    ignore_eligible: Annotated[
+        bool,
+        typer.Option(
+            "--ignore-eligible",
+            help="With --unclean, also where eligible leader replicas are down: what only they have is lost.",
+        ),
+    ] = False,
     topic: Topics = None,
     partition: Annotated[list[str] | None, PARTITION] = None,
     dry_run: DryRun = False,
@@ -101,7 +108,8 @@ def elect(
 
     Clients of a partition wait for a moment while its leader changes. A partition whose preferred replica is not in
     sync is named and left alone: exit 1. An unclean election has to be confirmed with the cluster's name, also
-    where --yes is given: what only the replicas that are down have is lost.
+    where --yes is given: what only the replicas that are down have is lost. Where a partition has eligible leader
+    replicas (KIP-966), none is held: start them, and the controller elects one that has every committed record.
 
     Example: kctl leader elect --preferred --topic orders
     """
@@ -111,6 +119,8 @@ def elect(
 
     if preferred == unclean:
         raise UsageError("either --preferred or --unclean", hint="--preferred is the harmless one")
+    if ignore_eligible and not unclean:
+        raise UsageError("--ignore-eligible goes with --unclean")
     if partition and not topic:
         raise UsageError("--partition says which partition, not of which topic", hint="add --topic NAME")
     inv, numbers = invocation(ctx), parse_each(partition)
@@ -119,7 +129,9 @@ def elect(
         if unclean:
             from kctl.commands.leader_unclean import elect_unclean
 
-            elect_unclean(inv, client, state, chosen, named=bool(partition), dry_run=dry_run)
+            elect_unclean(
+                inv, client, state, chosen, named=bool(partition), dry_run=dry_run, ignore_eligible=ignore_eligible
+            )
             return
         plan = plan_preferred(state, chosen)
         basis = unchanged.topics(client, {row.topic for row in plan}, state=state, replicas=True)

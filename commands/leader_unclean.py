@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kctl.commands import output
@@ -15,8 +15,9 @@ from kctl.text import counted
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
     from kctl.leader.election import Election
+    from kctl.leader.eligible import Eligible
     from kctl.leader.losses import Loss
-    from kctl.model import ClusterState, PartitionState
+    from kctl.model import ClusterState, PartitionState, TopicPartition
 
 
 def elect_unclean(
@@ -27,14 +28,17 @@ def elect_unclean(
     *,
     named: bool,
     dry_run: bool,
+    ignore_eligible: bool = False,
 ) -> None:
     """Plan, tell what would be lost, confirm, elect, look. Raises as `kctl leader elect` does."""
     from kctl import unchanged
     from kctl.leader.election import carry_out, plan_unclean
+    from kctl.leader.eligible import read_eligible
     from kctl.leader.losses import find_losses
 
-    plan = plan_unclean(state, chosen, named=named)
-    losses = find_losses(client, state, plan)
+    eligible = read_eligible(client, [p.tp for p in chosen if p.offline])
+    plan = plan_unclean(state, chosen, named=named, eligible=eligible, ignore_eligible=ignore_eligible)
+    losses = find_losses(client, state, plan, eligible)
     if not plan:
         output.note(f"{counted(len(chosen), 'partition')} looked at, and all have a leader")
     elif not dry_run and losses:
@@ -54,7 +58,7 @@ def elect_unclean(
         basis.check()
         with output.progress("electing") as bar:
             plan = carry_out(client, plan, unclean=True, timeout_s=inv.timeout_s(30), told=bar.update)
-    rows = _rows(plan, losses)
+    rows = _rows(plan, losses, eligible)
     inv.emit(rows, lambda: [Table(_COLUMNS, rows, empty="no election is needed")])
     judge_elections(plan)
 
@@ -71,11 +75,21 @@ _COLUMNS = [
     Column("loss.elected_end_offset", "FROM OFFSET", align="right"),
     Column("loss.known_lost", "KNOWN LOST", align="right"),
     Column("loss.unreachable", "CANNOT ASK"),
+    Column("eligible"),
     Column("result"),
     Column("reason", show=str),
 ]
 
 
-def _rows(plan: Sequence[Election], losses: Sequence[Loss]) -> list[dict[str, Any]]:
+def _rows(
+    plan: Sequence[Election], losses: Sequence[Loss], eligible: Mapping[TopicPartition, Eligible]
+) -> list[dict[str, Any]]:
     found = {(loss.topic, loss.partition): {**jsonable(loss), "known_lost": loss.known_lost} for loss in losses}
-    return [{**jsonable(row), "loss": found.get((row.topic, row.partition))} for row in plan]
+    return [
+        {
+            **jsonable(row),
+            "loss": found.get((row.topic, row.partition)),
+            "eligible": list(eligible[row.tp].replicas) if row.tp in eligible else [],
+        }
+        for row in plan
+    ]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kctl.deadline import Deadline
 from kctl.errors import KctlError, OutcomeUnknown, Refused
 from kctl.leader.elect import elect_leaders
+from kctl.leader.eligible import NONE_ELIGIBLE, Eligible
 from kctl.leader.status import not_preferred
 from kctl.model import ClusterState, PartitionState, TopicPartition
 from kctl.partition_requests import PER_REQUEST
@@ -75,12 +76,20 @@ def plan_preferred(state: ClusterState, partitions: Collection[PartitionState]) 
     return plan
 
 
-def plan_unclean(state: ClusterState, partitions: Collection[PartitionState], *, named: bool = False) -> list[Election]:
+def plan_unclean(
+    state: ClusterState,
+    partitions: Collection[PartitionState],
+    *,
+    named: bool = False,
+    eligible: Mapping[TopicPartition, Eligible] | None = None,
+    ignore_eligible: bool = False,
+) -> list[Election]:
     """An election for each partition without a leader, whoever is alive. Pure.
 
     The controller takes the first live replica in the order of the assignment, in sync or not
     (PartitionLeaderElectionAlgorithms.offlinePartitionLeaderElection). named: partitions were asked for one by one;
-    then Refused is raised for one that has a leader.
+    then Refused is raised for one that has a leader. eligible: replicas that can lead without a loss; where there are
+    some, no other is proposed. ignore_eligible: unless they are down, and are not waited for.
     """
     plan = []
     for p in partitions:
@@ -94,11 +103,27 @@ def plan_unclean(state: ClusterState, partitions: Collection[PartitionState], *,
         alive = [node for node in p.replicas if node in state.brokers]
         in_sync = [node for node in alive if node in p.isr]
         candidate = next(iter(in_sync or alive), None)
-        down = ", ".join(map(str, p.replicas))
-        reason = None if alive else f"all its replicas are on brokers that are down: {down}"
-        result = "would elect" if alive else "skipped"
-        plan.append(Election(p.topic, p.partition, None, candidate, result, reason))
+        reason = _against_unclean(state, p, alive, (eligible or {}).get(p.tp, NONE_ELIGIBLE), ignore_eligible)
+        result = "skipped" if reason else "would elect"
+        plan.append(Election(p.topic, p.partition, None, candidate if alive else None, result, reason))
     return plan
+
+
+def _against_unclean(
+    state: ClusterState, p: PartitionState, alive: Sequence[int], eligible: Eligible, ignore_eligible: bool
+) -> str | None:
+    """Why no unclean election is to be held."""
+    if not alive:
+        return f"all its replicas are on brokers that are down: {', '.join(map(str, p.replicas))}"
+    up = [node for node in eligible.replicas if node in state.brokers]
+    if up:
+        return f"broker {up[0]} is an eligible leader replica and up: the controller elects it by itself"
+    if eligible.replicas and not ignore_eligible:
+        down = ", ".join(map(str, eligible.replicas))
+        if len(eligible.replicas) == 1:
+            return f"broker {down} is an eligible leader replica, which has every committed record: start it first"
+        return f"brokers {down} are eligible leader replicas, which have every committed record: start them first"
+    return None
 
 
 def carry_out(

@@ -2,7 +2,9 @@
 
 Records that only replicas on dead brokers have cannot be counted: nobody is left to ask. What is known: where the log
 of the replica that would lead ends (everything behind it is lost), where the logs of the other live replicas end
-(they will be cut to the new leader's), and what groups have committed: an offset behind the new end was there.
+(they will be cut to the new leader's), and what groups have committed: an offset behind the new end was there. Where
+eligible leader replicas (KIP-966) are down, they have every committed record: that nothing more is known to be lost
+does not mean that nothing is.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING
 from kctl.errors import KctlError
 from kctl.lag.offsets import fetch_replica_ends
 from kctl.leader.election import Election
+from kctl.leader.eligible import NONE_ELIGIBLE, Eligible
 from kctl.model import ClusterState, TopicPartition
 
 if TYPE_CHECKING:
@@ -27,7 +30,8 @@ class Loss:
     ends: broker → log end offset of each live replica, None where it did not tell. unreachable: brokers with a replica
     that are down: what they have beyond cannot be known. committed: the largest offset that a group has committed,
     None when there is none or it could not be read. known_end_offset: the largest offset that is known to have
-    been reached: what lies between elected_end_offset and it is lost.
+    been reached: what lies between elected_end_offset and it is lost. eligible: eligible leader replicas that are down.
+    last_known_eligible: the last ones, where there are none any more.
     """
 
     topic: str
@@ -38,13 +42,21 @@ class Loss:
     ends: Mapping[int, int | None]
     unreachable: tuple[int, ...]
     committed: int | None
+    eligible: tuple[int, ...] = ()
+    last_known_eligible: tuple[int, ...] = ()
 
     @property
     def known_lost(self) -> int | None:
-        """Offsets that were there and are lost; None when the new leader's end is not known."""
+        """Offsets that were there and are lost. None when the new leader's end is not known, and where none are known
+        and replicas that are down have all committed records."""
         if self.elected_end_offset is None or self.known_end_offset is None:
             return None
-        return max(0, self.known_end_offset - self.elected_end_offset)
+        lost = max(0, self.known_end_offset - self.elected_end_offset)
+        return None if not lost and (self.eligible or self._last_known_is_down) else lost
+
+    @property
+    def _last_known_is_down(self) -> bool:
+        return any(node in self.unreachable for node in self.last_known_eligible)
 
     def __str__(self) -> str:
         tp = TopicPartition(self.topic, self.partition)
@@ -59,6 +71,10 @@ class Loss:
             nodes = ", ".join(map(str, self.unreachable))
             word = "broker" if len(self.unreachable) == 1 else "brokers"
             begin += f"; what {word} {nodes} had beyond is lost too, and cannot be counted"
+        if self.eligible:
+            one = len(self.eligible) == 1
+            nodes = ", ".join(map(str, self.eligible))
+            begin += f"; {'broker' if one else 'brokers'} {nodes} {'has' if one else 'have'} every committed record"
         return begin
 
     def _witness(self) -> str:
@@ -68,7 +84,12 @@ class Loss:
         return "a group has committed them"
 
 
-def find_losses(client: ClusterClient, state: ClusterState, plan: Collection[Election]) -> list[Loss]:
+def find_losses(
+    client: ClusterClient,
+    state: ClusterState,
+    plan: Collection[Election],
+    eligible: Mapping[TopicPartition, Eligible] | None = None,
+) -> list[Loss]:
     """For each election that would be held. What could not be read is None, never an error."""
     todo = [row for row in plan if row.result == "would elect" and row.elected is not None]
     states = {p.tp: p for topic in state.topics.values() for p in topic.partitions}
@@ -83,11 +104,15 @@ def find_losses(client: ClusterClient, state: ClusterState, plan: Collection[Ele
     for row in todo:
         replicas = states[row.tp].replicas
         found = {node: _offset(ends, node, row.tp) for node in replicas if node in state.brokers}
-        losses.append(_loss(row, found, [n for n in replicas if n not in state.brokers], committed.get(row.tp)))
+        down = [node for node in replicas if node not in state.brokers]
+        known = (eligible or {}).get(row.tp, NONE_ELIGIBLE)
+        losses.append(_loss(row, found, down, committed.get(row.tp), known))
     return losses
 
 
-def _loss(row: Election, ends: Mapping[int, int | None], down: Collection[int], committed: int | None) -> Loss:
+def _loss(
+    row: Election, ends: Mapping[int, int | None], down: Collection[int], committed: int | None, eligible: Eligible
+) -> Loss:
     assert row.elected is not None
     reached = [end for end in (*ends.values(), committed) if end is not None]
     return Loss(
@@ -99,6 +124,8 @@ def _loss(row: Election, ends: Mapping[int, int | None], down: Collection[int], 
         ends=dict(ends),
         unreachable=tuple(down),
         committed=committed,
+        eligible=eligible.replicas,
+        last_known_eligible=eligible.last_known,
     )
 
 

@@ -39,7 +39,7 @@ class KraftProcess:
         return self.folder / "broker.log"
 
     def start(self) -> subprocess.Popen[bytes]:
-        """Format its folder, start it, wait until it answers. The caller kills it."""
+        """Format its folder, if it is new; start it, wait until it answers. The caller kills it."""
         config = self.folder / "server.properties"
         config.write_text("".join(f"{key}={value}\n" for key, value in self.settings.items()))
         logging = self._logging()
@@ -47,7 +47,7 @@ class KraftProcess:
         users = [word for user in self.scram for word in ("--add-scram", user)]
         done = subprocess.run(
             [str(self.java), *logging, *flags, "kafka.tools.StorageTool", "format", "-t", "3Db5QLSqSZieL3rJBUUegA",
-             "-c", str(config), *users],
+             "--ignore-formatted", "-c", str(config), *users],
             capture_output=True, text=True, timeout=START_S, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr

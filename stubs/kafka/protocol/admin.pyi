@@ -207,6 +207,24 @@ class DescribeTransactionsRequest(ApiMessage):
         max_version: int | None = ...,
     ) -> None: ...
 
+class DescribeTopicPartitionsRequest(ApiMessage):
+    class TopicRequest(DataContainer):
+        def __init__(self, *, name: str = ...) -> None: ...
+
+    class Cursor(DataContainer):
+        def __init__(self, *, topic_name: str = ..., partition_index: int = ...) -> None: ...
+
+    def __init__(
+        self,
+        *,
+        topics: Sequence[DescribeTopicPartitionsRequest.TopicRequest] = ...,
+        response_partition_limit: int = ...,
+        cursor: DescribeTopicPartitionsRequest.Cursor | None = ...,
+        version: int | None = ...,
+        min_version: int | None = ...,
+        max_version: int | None = ...,
+    ) -> None: ...
+
 class DescribeProducersRequest(ApiMessage):
     class TopicRequest(DataContainer):
         def __init__(self, *, name: str = ..., partition_indexes: Sequence[int] = ...) -> None: ...

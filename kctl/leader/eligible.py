@@ -1,0 +1,81 @@
+"""Eligible leader replicas (KIP-966): which brokers can lead a partition without losing a committed record.
+
+In KRaft with eligible.leader.replicas.version ≥ 1, a replica that leaves the ISR while it has fewer members than
+min.insync.replicas stays eligible: it has every committed record. When one comes back, the controller elects it, and no
+record is lost. Metadata does not tell them, DescribeTopicPartitions does (brokers since 3.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kctl.errors import KctlError, NotSupported, OperationFailed
+from kctl.model import TopicPartition
+
+if TYPE_CHECKING:
+    from kctl.client import ClusterClient
+
+_PER_PAGE = 2000  # what brokers allow at most: max.request.partition.size.limit
+_TOPICS_PER_REQUEST = 200
+
+
+class Eligible(NamedTuple):
+    """Broker ids. replicas: eligible now. last_known: were the last ones, and restarted without a clean shutdown."""
+
+    replicas: tuple[int, ...] = ()
+    last_known: tuple[int, ...] = ()
+
+
+NONE_ELIGIBLE = Eligible()
+
+
+def read_eligible(client: ClusterClient, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Eligible]:
+    """The eligible leader replicas of each of the partitions; empty where brokers do not know of any.
+
+    Raises the error of a topic that cannot be described: to elect without them may lose records.
+    """
+    topics = sorted({tp.topic for tp in partitions})
+    found: dict[TopicPartition, Eligible] = {}
+    for start in range(0, len(topics), _TOPICS_PER_REQUEST):
+        try:
+            found |= _read_pages(client, topics[start : start + _TOPICS_PER_REQUEST])
+        except NotSupported:
+            return {}  # ZooKeeper, or a release that has no eligible leader replicas
+    return {tp: found.get(tp, NONE_ELIGIBLE) for tp in partitions}
+
+
+def _read_pages(client: ClusterClient, topics: list[str]) -> dict[TopicPartition, Eligible]:
+    from kafka.protocol.admin import DescribeTopicPartitionsRequest as Request
+
+    found: dict[TopicPartition, Eligible] = {}
+    cursor: tuple[str, int] | None = None
+    while True:
+        answer = client.send(
+            Request(
+                topics=[Request.TopicRequest(name=name) for name in topics if cursor is None or name >= cursor[0]],
+                response_partition_limit=_PER_PAGE,
+                cursor=None if cursor is None else Request.Cursor(topic_name=cursor[0], partition_index=cursor[1]),
+            )
+        )
+        for topic in answer.topics:
+            _take(topic, found)
+        following = answer.next_cursor
+        if following is None:
+            return found
+        place = (following.topic_name, following.partition_index)
+        if cursor is not None and place <= cursor:
+            raise OperationFailed("a broker describes the same partitions again and again", hint="ask another broker")
+        cursor = place
+
+
+def _take(topic: Any, found: dict[TopicPartition, Eligible]) -> None:
+    from kctl.client import error_for
+
+    if topic.error_code:
+        error: KctlError = error_for(topic.error_code, None, subject=f"eligible leader replicas of topic {topic.name}")
+        raise error
+    for row in topic.partitions:
+        found[TopicPartition(topic.name, row.partition_index)] = Eligible(
+            tuple(row.eligible_leader_replicas or ()), tuple(row.last_known_elr or ())
+        )

@@ -1,0 +1,145 @@
+"""Eligible leader replicas (KIP-966): read page by page, and what an unclean election is in their presence.
+
+A fake client, because a cluster with eligible leader replicas takes four brokers, two of which have died: that is in
+tests/integration/kraft/test_eligible_leaders.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from types import SimpleNamespace as Answer
+from typing import Any, cast
+
+import pytest
+
+from kctl.client import ClusterClient
+from kctl.errors import KctlError, NotAuthorized, NotSupported, OperationFailed
+from kctl.leader.election import plan_unclean
+from kctl.leader.eligible import Eligible, read_eligible
+from kctl.leader.losses import Loss
+from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
+
+T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
+ROWS: dict[TopicPartition, tuple[list[int] | None, list[int] | None]] = {
+    T0: ([2, 3], None), T1: (None, [4]), U0: ([], []),
+}  # fmt: skip
+FOUND = {T0: Eligible((2, 3)), T1: Eligible((), (4,)), U0: Eligible()}
+
+
+class Pages:
+    """Answers with `page` partitions at a time, from the cursor on."""
+
+    def __init__(self, page: int, *, error: KctlError | None = None, code: int = 0, stuck: bool = False) -> None:
+        self.page, self.error, self.code, self.stuck = page, error, code, stuck
+        self.asked: list[tuple[list[str], tuple[str, int] | None]] = []
+
+    def send(self, request: Any) -> Any:
+        if self.error is not None:
+            raise self.error
+        cursor = request.cursor and (request.cursor.topic_name, request.cursor.partition_index)
+        names = [topic.name for topic in request.topics]
+        self.asked.append((names, cursor))
+        every = sorted((tp.topic, tp.partition) for tp in ROWS if tp.topic in names)
+        rest = [place for place in every if cursor is None or place >= cursor]
+        following = rest[self.page] if len(rest) > self.page else None
+        if self.stuck and cursor is not None:
+            following = cursor
+        topics = [
+            Answer(
+                error_code=self.code, name=name, partitions=[self._row(n, p) for n, p in rest[: self.page] if n == name]
+            )
+            for name in dict.fromkeys(name for name, _ in rest[: self.page])
+        ]
+        next_cursor = following and Answer(topic_name=following[0], partition_index=following[1])
+        return Answer(topics=topics, next_cursor=next_cursor)
+
+    def _row(self, topic: str, number: int) -> Any:
+        eligible, last = ROWS[TopicPartition(topic, number)]
+        return Answer(partition_index=number, eligible_leader_replicas=eligible, last_known_elr=last)
+
+
+def _read(pages: Pages, partitions: Collection[TopicPartition] = (T0, T1, U0)) -> Mapping[TopicPartition, Eligible]:
+    return read_eligible(cast(ClusterClient, pages), partitions)
+
+
+@pytest.mark.parametrize("page", [1, 2, 3, 2000])
+def test_read_in_pages(page: int) -> None:
+    pages = Pages(page)
+    assert _read(pages) == FOUND
+    assert len(pages.asked) == -(-3 // page)
+    assert pages.asked[0] == (["t", "u"], None)
+    assert all(cursor is None or cursor[0] in names for names, cursor in pages.asked)
+
+
+def test_only_what_was_asked_for() -> None:
+    pages = Pages(2000)
+    assert _read(pages, [T1, TopicPartition("t", 9)]) == {T1: FOUND[T1], TopicPartition("t", 9): Eligible()}
+    assert pages.asked == [(["t"], None)]
+    assert _read(pages, []) == {}
+    assert len(pages.asked) == 1, "an empty list would mean all topics"
+
+
+@pytest.mark.parametrize(
+    ("pages", "error"),
+    [
+        (Pages(1, code=29), NotAuthorized),
+        (Pages(1, stuck=True), OperationFailed),
+        (Pages(1, error=OperationFailed("no")), OperationFailed),
+    ],
+)
+def test_what_cannot_be_read_is_no_reason_to_elect(pages: Pages, error: type[KctlError]) -> None:
+    with pytest.raises(error):
+        _read(pages)
+
+
+def test_brokers_without_them_have_none() -> None:
+    assert _read(Pages(1, error=NotSupported("too old"))) == {}
+
+
+@pytest.mark.parametrize(
+    ("up", "eligible", "ignore", "elected", "reason"),
+    [
+        ((4,), (), False, 4, None),
+        ((3, 4), (), False, 3, None),
+        ((4,), (2,), False, None, "broker 2 is an eligible leader replica, which has every committed record: start it"),
+        ((4,), (2, 3), False, None, "brokers 2, 3 are eligible leader replicas, which have every committed record"),
+        ((4,), (2, 3), True, 4, None),
+        # One that is up: the controller elects it without being asked.
+        ((3, 4), (2, 3), False, None, "broker 3 is an eligible leader replica and up: the controller elects it"),
+        ((3, 4), (2, 3), True, None, "broker 3 is an eligible leader replica and up"),
+        ((), (2,), False, None, "all its replicas are on brokers that are down: 2, 3, 4"),
+        ((), (2,), True, None, "all its replicas are on brokers that are down"),
+    ],
+)
+def test_no_other_replica_is_proposed(
+    up: tuple[int, ...], eligible: tuple[int, ...], ignore: bool, elected: int | None, reason: str | None
+) -> None:
+    partition = PartitionState("t", 0, -1, 0, (2, 3, 4), ())
+    brokers = {node: Broker(node, "h", 9092) for node in up}
+    state = ClusterState("c", 1, brokers, {"t": TopicState("t", False, None, (partition,))})
+    (row,) = plan_unclean(state, [partition], eligible={T0: Eligible(eligible)}, ignore_eligible=ignore)
+    if reason is None:
+        assert (row.result, row.elected, row.reason) == ("would elect", elected, None)
+    else:
+        assert row.result == "skipped"
+        assert reason in (row.reason or "")
+
+
+@pytest.mark.parametrize(
+    ("end", "known", "eligible", "last_known", "lost"),
+    [
+        (50, 50, (), (), 0),
+        (50, 70, (), (), 20),
+        (50, 50, (2, 3), (), None),  # they have more, nobody knows how much
+        (50, 70, (2, 3), (), 20),
+        (50, 50, (), (2,), None),
+        (50, 50, (), (4,), 0),  # it is up, and has no more
+        (None, 50, (), (), None),
+    ],
+)
+def test_losses_are_counted_by_them(
+    end: int | None, known: int, eligible: tuple[int, ...], last_known: tuple[int, ...], lost: int | None
+) -> None:
+    loss = Loss("t", 0, 4, end, known, {4: end}, (2, 3), None, eligible, last_known)
+    assert loss.known_lost == lost
+    assert ("brokers 2, 3 have every committed record" in str(loss)) == bool(eligible)
