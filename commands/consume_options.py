@@ -38,6 +38,13 @@ OffsetReset = Annotated[
     str | None,
     typer.Option(metavar="earliest|latest", help="For a group without an offset, or whose offset is gone."),
 ]
+AsClassicMember = Annotated[
+    bool,
+    typer.Option(
+        "--as-classic-member",
+        help="Also join a group of the consumer protocol (KIP-848); one without members becomes a classic group.",
+    ),
+]
 Key = Annotated[str | None, typer.Option(metavar="REGEX", help="Only records whose key has this.")]
 Value = Annotated[str | None, typer.Option(metavar="REGEX", help="Only records whose value has this.")]
 Header = Annotated[

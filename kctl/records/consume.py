@@ -34,8 +34,9 @@ def consume(
     """Read records into `sink` until a limit is reached or Ctrl-C (which is a result, `ended` «interrupted»).
 
     stats: tell the sink each second how fast it goes. Raises NotFound for an unknown topic or partition, Refused for a
-    start outside the log, NotAuthorized, OperationFailed when a topic goes away or a batch is damaged, NotSupported for
-    records whose codec is not installed, ConnectionFailed when no broker answers for timeout_s.
+    start outside the log and for a group that a classic member would change, NotAuthorized, OperationFailed when a
+    topic goes away or a batch is damaged, NotSupported for records whose codec is not installed, ConnectionFailed when
+    no broker answers for timeout_s.
     """
     check_options(options)
     found = plan(client, options)
@@ -84,8 +85,13 @@ def _read_alone(
 def _read_as_member(
     client: ClusterClient, options: ConsumeOptions, found: Plan, delivery: Delivery, sink: Sink, result: ConsumeResult
 ) -> None:
+    from kctl.records.group_check import check_group
     from kctl.records.group_reader import GroupReader
 
+    assert options.group is not None
+    warning = check_group(client, options.group, as_classic_member=options.as_classic_member)
+    if warning:
+        sink.warn(warning)
     reader = GroupReader(client, options, found, delivery, sink)
     result.ended = reader.run()
     result.skipped = reader.skipped

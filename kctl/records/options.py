@@ -21,7 +21,8 @@ class ConsumeOptions:
     gone; None: at the end or with from_beginning at the beginning, and behind deleted records at the log's first.
     End: exit_eof (the end that the log has at the start), until_offset and until_ms (both left out themselves),
     idle_ms without a record, max_messages that were shown. merge: all partitions in the order of their timestamps.
-    read_committed: leave out aborted transactions, and stop before open ones.
+    read_committed: leave out aborted transactions, and stop before open ones. as_classic_member: join a group of the
+    consumer protocol (KIP-848) too.
     """
 
     topics: tuple[str, ...]
@@ -33,6 +34,7 @@ class ConsumeOptions:
     from_beginning: bool = False
     group: str | None = None
     offset_reset: str | None = None
+    as_classic_member: bool = False
     max_messages: int | None = None
     exit_eof: bool = False
     until_offset: int | None = None
@@ -65,6 +67,8 @@ def check_options(options: ConsumeOptions) -> None:
     if options.group is None:
         if options.offset_reset is not None:
             raise UsageError("--offset-reset is a group's rule, and there is no --group")
+        if options.as_classic_member:
+            raise UsageError("--as-classic-member is for members of a group, and there is no --group")
         return
     if not options.group:
         raise UsageError("--group is empty")

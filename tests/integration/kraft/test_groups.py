@@ -139,9 +139,32 @@ def test_a_share_group_described(groups: Groups) -> None:
     assert groups.kctl("group", "export", groups.share).code == 4
     removal = groups.kctl("group", "remove-member", groups.share, "--all", "--yes")
     assert (removal.code, "brokers remove no members of it" in removal.err) == (4, True)
-    lag = groups.kctl("lag", groups.share)
-    assert lag.code == 0
-    assert f"a share group has no committed offsets: {groups.share}" in lag.err
+
+
+def test_the_lag_of_a_share_group(groups: Groups) -> None:
+    (described,) = groups.json("describe", groups.share)
+    rows = groups.kctl.json("lag", groups.share)
+    assert [(row["partition"], row["committed_offset"], row["lag"]) for row in rows] == [
+        (row["partition"], row["start_offset"], row["lag"]) for row in described["start_offsets"]
+    ]
+    every = {(row["group"], row["partition"]): row["lag"] for row in groups.kctl.json("lag")}
+    assert {key: lag for key, lag in every.items() if key[0] == groups.share} == {
+        (groups.share, row["partition"]): row["lag"] for row in rows
+    }
+    lags = [row["lag"] for row in rows]
+    healthy = None not in lags and max(lags) == 0
+    judged = groups.kctl("lag", groups.share, "--max-lag", "0")
+    assert judged.code == (0 if healthy else 1), str(judged)
+    refused = groups.kctl("lag", "--match", f"{groups.share}.*nope", "--max-lag", "0")
+    assert (refused.code, "no group matches" in refused.err) == (4, True)
+
+
+def test_a_classic_member_does_not_join_unasked(groups: Groups) -> None:
+    for name, text in ((groups.new, "uses the consumer protocol"), (groups.share, "is a share group")):
+        refused = groups.kctl("consume", groups.topic, "--group", name, "--exit-eof")
+        assert (refused.code, refused.out, text in refused.err) == (4, "", True), str(refused)
+    (member,) = groups.json("members", groups.new)
+    assert member["type"] == "consumer"
 
 
 def test_changes_are_refused_while_it_is_read(groups: Groups) -> None:
