@@ -38,7 +38,9 @@ def test_the_document(kctl: Kctl, cluster: TestCluster, topic: Callable[..., str
 def test_to_a_file(kctl: Kctl, cluster: TestCluster, tmp_path: Path) -> None:
     out = tmp_path / "state.json"
     out.write_text("old")
-    result = kctl.ok("cluster", "export", "--out", str(out))
+    refused = kctl("cluster", "export", "--out", str(out))
+    assert (refused.code, out.read_text()) == (4, "old"), str(refused)
+    result = kctl.ok("cluster", "export", "--out", str(out), "--yes")
     assert result.out == ""
     assert "3 brokers" in result.err
     assert len(json.loads(out.read_text())["brokers"]) == 3
