@@ -41,7 +41,14 @@ class Wanted:
 def restart_rolling(inv: Invocation, wanted: Wanted, *, dry_run: bool) -> None:
     """Begin, or go on with what has not ended."""
     from kctl.restart.journals import begin_or_go_on
-    from kctl.restart.plan import choose, make_plan, read_unfinished, refuse_blocked, unfinished_run
+    from kctl.restart.plan import (
+        choose,
+        make_plan,
+        read_unfinished,
+        refuse_blocked,
+        refuse_without_election,
+        unfinished_run,
+    )
     from kctl.restart.running import RealClock, Run, Silent
 
     hooks, target = _hooks(wanted), _target(inv, wanted)
@@ -63,6 +70,7 @@ def restart_rolling(inv: Invocation, wanted: Wanted, *, dry_run: bool) -> None:
         if dry_run:
             inv.emit(plan, lambda: plan_tables(plan))
             output.note("nothing was changed (--dry-run)")
+        refuse_without_election(cluster, wanted.options, state)
         refuse_blocked(plan)
         if dry_run:
             return

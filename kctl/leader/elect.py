@@ -1,4 +1,4 @@
-"""Asking the controller to elect leaders (ElectLeaders, KIP-460, brokers ≥ 2.4)."""
+"""Asking the controller to elect leaders: preferred ones since 2.2 (KIP-183), unclean ones since 2.4 (KIP-460)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ if TYPE_CHECKING:
 
 PREFERRED, UNCLEAN = 0, 1
 ELECTION_NOT_NEEDED = 84
+_ELECT_LEADERS = 43  # the request's key
 _TIMEOUT_MS = 15_000  # of the controller; it answers as soon as it has elected
+
+
+def why_no_election(client: ClusterClient) -> str | None:
+    """Why preferred leaders cannot be elected on request; None when they can."""
+    return None if client.api_version(_ELECT_LEADERS) is not None else "brokers before 2.2 elect no leaders on request"
 
 
 def elect_leaders(
@@ -40,7 +46,7 @@ def elect_leaders(
                 for topic, numbers in numbers_by_topic(chunk).items()
             ],
             timeout_ms=_TIMEOUT_MS,
-            min_version=1,
+            min_version=1 if unclean else 0,
         )
 
     if partitions is None:

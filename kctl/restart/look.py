@@ -81,6 +81,9 @@ class Cluster(Protocol):
     def elect(self) -> Elected:
         """Preferred leaders, where another leads."""
 
+    def why_no_election(self) -> str | None:
+        """Why `elect` cannot be asked for; None when it can."""
+
     def watch(self, brokers: Collection[int]) -> Watch:
         """Begin to watch what these host: it has seen it once when this returns."""
 
@@ -205,6 +208,11 @@ class LiveCluster:
         rows = carry_out(client, plan_preferred(state, chosen))
         left = [f"{row.tp}: {row.reason}" for row in rows if row.result != "elected"]
         return Elected(sum(row.result == "elected" for row in rows), tuple(left))
+
+    def why_no_election(self) -> str | None:
+        from kctl.leader.elect import why_no_election
+
+        return why_no_election(self.client())
 
     def watch(self, brokers: Collection[int]) -> Watch:
         return LiveWatch(self._target, brokers)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kctl import journal
 from kctl.cluster_rights import NEED_ALL_TOPICS
-from kctl.errors import ConnectionFailed, NotAuthorized, NotFound, OperationFailed, Refused
+from kctl.errors import ConnectionFailed, NotAuthorized, NotFound, NotSupported, OperationFailed, Refused
 from kctl.health.partitions import partitions_of
 from kctl.model import Broker
 from kctl.restart import journals
@@ -236,6 +236,19 @@ def _plan(
 def _way_out(found: Sequence[Blocker]) -> str:
     without = any(isinstance(each, NoZookeeper) for each in found)
     return _ASK_ZOOKEEPER if without else _ASK_BROKERS
+
+
+def refuse_without_election(cluster: Cluster, options: Options, state: RestartState | None) -> None:
+    """Raise NotSupported before the first stop where brokers cannot elect leaders at the end. state: of a run that is
+    gone on with, which is not left with brokers down for that."""
+    if not options.elect or state is not None:
+        return
+    why_not = cluster.why_no_election()
+    if why_not is not None:
+        raise NotSupported(
+            f"the preferred leaders cannot be elected at the end: {why_not}",
+            hint="nothing was stopped; --no-election restarts them all the same, and leaves leaders to the brokers",
+        )
 
 
 def refuse_blocked(plan: RestartPlan) -> None:

@@ -31,20 +31,24 @@ _NAMED = 3
 @dataclass(frozen=True)
 class Bystanders:
     """controller: None when there is none, or it is no matter. at_risk: by pair of brokers, the topics that have all
-    replicas of a partition there and elect unclean leaders, or may: nobody told."""
+    replicas of a partition there and elect unclean leaders, or may: nobody told. no_election: why preferred leaders
+    cannot be elected."""
 
     brokers: tuple[int, ...]
     controller: int | None
     at_risk: Mapping[frozenset[int], Sequence[str]] = field(default_factory=dict)
+    no_election: str | None = None
 
     @classmethod
-    def read(cls, client: ClusterClient, state: ClusterState, controller: int | None) -> Bystanders:
+    def read(
+        cls, client: ClusterClient, state: ClusterState, controller: int | None, no_election: str | None = None
+    ) -> Bystanders:
         """Raises ConnectionFailed's subclasses."""
         brokers = tuple(sorted(state.brokers))
         topics = {topic for found in on_two(state).values() for topic in found}
         configs = fetch_topic_configs(client, topics, brokers, names=[UNCLEAN])
         unclean = {topic for topic in topics if elects_unclean(configs.get(topic))}
-        return cls(brokers, controller, risks(state, unclean))
+        return cls(brokers, controller, risks(state, unclean), no_election)
 
     def pair(self) -> Pair | None:
         """The leader and the follower of an unclean election; None where each pair has a topic at risk, or there is

@@ -11,6 +11,7 @@ from kctl.context import Target
 from kctl.deadline import Deadline
 from kctl.errors import ConnectionFailed, NotSupported, OperationFailed, Refused, UsageError
 from kctl.health.partitions import partitions_of
+from kctl.leader.elect import why_no_election
 from kctl.model import ClusterState
 from kctl.restart.gate import Unprotected, unprotected
 from kctl.restart.look import LiveCluster, Seen
@@ -90,12 +91,13 @@ def make_plan(
     if state.cluster_id is None:
         raise OperationFailed("the cluster does not tell its id")
     refuse_others(client, state.cluster_id)
-    around = Bystanders(tuple(sorted(state.brokers)), controller)
+    no_election = why_no_election(client)
+    around = Bystanders(tuple(sorted(state.brokers)), controller, no_election=no_election)
     rows = _plan_all(chosen, around, means, wishes)
     seen = _look(client.target, state)
     suffering = unprotected(seen.state, seen.min_isr, around.brokers)
     if any(each.unclean for each in chosen):
-        around = Bystanders.read(client, seen.state, controller)
+        around = Bystanders.read(client, seen.state, controller, no_election)
         rows = _plan_all(chosen, around, means, wishes)
         suffering += _without_two(rows, seen)
     return Plan(client.target.name, state.cluster_id, around.brokers, means.told, rows, tuple(suffering))
@@ -179,6 +181,8 @@ def _impossible(scenario: Scenario, around: Bystanders, means: Means, least: int
         return f"with {counted(factor, 'replica')} and min.insync.replicas={least} no broker may be missing"
     if scenario.unclean and around.pair() is None:
         return around.why_none()
+    if scenario.name == "leader-election" and around.no_election is not None:
+        return around.no_election
     if scenario.name == "controller-election" and around.controller not in {None, *around.brokers}:
         return "the controller is no broker"
     return None

@@ -90,7 +90,8 @@ def rolling_restart(stage: Stage) -> None:
             Step.BEGIN.value,
             **begin_entry(stage.client.target.name, state.cluster_id or "", list(state.brokers.values())),
         )
-        options = Options(stable_interval_s=1.0, broker_timeout_s=stage.wait_s)
+        elect = cluster.why_no_election() is None
+        options = Options(stable_interval_s=1.0, broker_timeout_s=stage.wait_s, elect=elect)
         run_state = replay(held.entries, name=str(held.path))
         carry_out(Run(cluster, stage.breaker, held, run_state, options, _Teller(stage), RealClock()))
     stage.recovered()

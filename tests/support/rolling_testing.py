@@ -48,6 +48,7 @@ class Simulated:
     later: dict[int, Callable[[], object]] = field(default_factory=dict)
     overlooked: frozenset[int] = frozenset()
     topics_hidden: bool = False
+    no_election: str | None = None
     quorum: KctlError | None = None
     acts: Collection[Act] = ("stop", "start")
 
@@ -84,6 +85,9 @@ class Simulated:
 
     def controller(self) -> int | None:
         return self.who_controls
+
+    def why_no_election(self) -> str | None:
+        return self.no_election
 
     def elect(self) -> Elected:
         self.elections += 1

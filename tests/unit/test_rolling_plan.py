@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from kctl.commands.cluster_rolling_tables import said_before
-from kctl.errors import KctlError, NotAuthorized, Refused
+from kctl.errors import KctlError, NotAuthorized, NotSupported, Refused
+from kctl.leader.elect import why_no_election
 from kctl.restart import journals
-from kctl.restart.plan import make_plan, read_unfinished, refuse_blocked
+from kctl.restart.plan import make_plan, read_unfinished, refuse_blocked, refuse_without_election
+from kctl.restart.running import Options
 from rolling_testing import BROKERS, QUICK, Simulated, restart
 
 
@@ -102,3 +105,31 @@ def test_what_this_user_may_not_see_is_told(
     lines = said_before(plan, 1)
     assert len(lines) == len(said)
     assert all(line.startswith(start) and "ACL for Describe" in line for line, start in zip(lines, said, strict=True))
+
+
+NO_ELECTION = "brokers before 2.2 elect no leaders on request"
+
+
+def test_brokers_that_cannot_elect_are_refused_before_the_first_stop() -> None:
+    cluster = Simulated(no_election=NO_ELECTION)
+    with pytest.raises(NotSupported, match=NO_ELECTION) as caught:
+        refuse_without_election(cluster, Options(), None)
+    assert "--no-election" in (caught.value.hint or "")
+    refuse_without_election(cluster, Options(elect=False), None)
+    refuse_without_election(Simulated(), Options(), None)
+    path = _restarted(1)
+    refuse_without_election(cluster, Options(), read_unfinished(path, None))  # its brokers may be down
+
+
+def test_a_run_that_was_begun_all_the_same_comes_to_its_end() -> None:
+    """The same command again: of an older kctl, or with the brokers replaced by older ones meanwhile."""
+    cluster = Simulated(no_election=NO_ELECTION)
+    run = restart(cluster)
+    assert (run.state.outcome, cluster.elections, run.elected_count) == ("done", 0, None)
+    assert any(NO_ELECTION in note for note in cluster.notes), cluster.notes
+
+
+@pytest.mark.parametrize(("highest", "why"), [(None, NO_ELECTION), (0, None), (2, None)])
+def test_who_can_elect(highest: int | None, why: str | None) -> None:
+    client = SimpleNamespace(api_version=lambda key: highest if key == 43 else 9)
+    assert why_no_election(client) == why  # type: ignore[arg-type]

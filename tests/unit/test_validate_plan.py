@@ -104,6 +104,16 @@ def test_idempotence_needs_acks_all() -> None:
     assert not Wishes(acks="1", idempotent=False).idempotent
 
 
+def test_brokers_that_cannot_elect() -> None:
+    around = Bystanders((1, 2, 3), 1, no_election="brokers before 2.2 elect no leaders on request")
+    impossible = {
+        each.name
+        for each in SCENARIOS
+        if plan_scenario(each, around, means(), Wishes()).impossible == around.no_election
+    }
+    assert impossible == {"leader-election"}, "the others elect nothing, or can do without"
+
+
 # --- before anything begins -----------------------------------------------------------------------------------------
 
 
