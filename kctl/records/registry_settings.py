@@ -13,11 +13,11 @@ from enum import Enum
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from kctl.errors import InvalidFile, UsageError
+from kctl.key_files import Kind, conversion, kind_of_file
 from kctl.records.decoding import DecoderSettings
 from kctl.records.schema_ids import IdKind, IdSize
 
 _PREFIX = "schema.registry."
-_JAVA_STORES = ("JKS", "PKCS12", "BCFKS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,17 +149,7 @@ def _store(properties: Mapping[str, str], store: str, source: str) -> str | None
             raise InvalidFile(f"{source}: {name}.{inline} holds PEM text", hint=f"name a file in {name}.location")
     if not location:
         return None
-    kind = properties.get(f"{name}.type", "").strip().upper()
-    if kind in _JAVA_STORES or (not kind and _is_no_pem(location)):
-        from kctl.tls import convert_hint
-
-        raise InvalidFile(f"{source}: {name}.location is no PEM file", hint=convert_hint(location))
+    kind = kind_of_file(location)
+    if kind is not None and kind is not Kind.PEM:
+        raise InvalidFile(f"{source}: {name}.location is {kind.value}", hint=conversion(location, kind, store))
     return location
-
-
-def _is_no_pem(location: str) -> bool:
-    try:
-        with open(location, "rb") as file:  # noqa: PTH123 - a path as the user wrote it
-            return b"-----BEGIN" not in file.read(1 << 20)
-    except OSError as exc:
-        raise UsageError(f"cannot read {location}: {exc.strerror}", hint="check the path and who may read it") from None

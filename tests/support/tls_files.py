@@ -45,12 +45,12 @@ class TlsFiles:
         config.write_text("[x]\n" + (extensions if extensions is not None else _LEAF if issuer else _ROOT))
         self.key(name, rsa=rsa)
         openssl("req", "-new", "-key", self.key(name), "-subj", subject or f"/CN={name}", "-out", request)
-        sign = (
+        sign: list[str | Path] = (
             ["-CA", self.path(f"{issuer}.pem"), "-CAkey", self.key(issuer)] if issuer else ["-signkey", self.key(name)]
         )
         start, end = days or ("20200101000000Z", "21200101000000Z")
         if days is None:
-            extended = ["-extfile", config, "-extensions", "x"] if extensions != "" else []
+            extended: list[str | Path] = ["-extfile", config, "-extensions", "x"] if extensions != "" else []
             validity = ["-days", "3650", "-set_serial", "77", f"-{digest}"]
             openssl("x509", "-req", "-in", request, *sign, *validity, *extended, "-out", path)
             return path

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.tls_files import TlsFiles, tls_server
+from tls_files import TlsFiles, tls_server
 
 ANSWERS = Path(__file__).parent.parent / "data" / "tls_trusted_by_java.json"
 _NAMES = "subjectAltName=DNS:localhost,IP:127.0.0.1\n"

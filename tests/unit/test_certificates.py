@@ -12,8 +12,8 @@ import pytest
 from kctl.context import Security
 from kctl.errors import CertificateRejected, UsageError
 from kctl.tls import handshake_error, make_context
-from tests.support.tls_files import KEY_PASSWORD, TlsFiles, openssl, tls_server
-from tests.support.tls_rows import make_authorities
+from tls_files import KEY_PASSWORD, TlsFiles, openssl, tls_server
+from tls_rows import make_authorities
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +46,12 @@ def written(files: TlsFiles, name: str, data: bytes | str) -> str:
 
 def root(files: TlsFiles) -> str:
     return files.path("root.pem").read_text()
+
+
+def _empty_folder(files: TlsFiles) -> str:
+    path = files.path("void")
+    path.mkdir(exist_ok=True)
+    return str(path)
 
 
 def keytool(*argv: str) -> None:
@@ -150,7 +156,7 @@ AUTHORITIES: dict[str, tuple[Callable[[TlsFiles], str], str, str]] = {
     ),
     "OpenSSH": (lambda f: written(f, "ssh.pub", "ssh-ed25519 AAAA me"), "OpenSSH", "ssh-keygen"),
     "an empty folder": (
-        lambda f: f.path("void").mkdir(exist_ok=True) or str(f.path("void")),
+        lambda f: _empty_folder(f),
         "has no certificate",
         "CERT",
     ),

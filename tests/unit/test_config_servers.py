@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,7 +64,7 @@ def _file(tmp_path: Path, servers: str | None) -> str:
     ],
 )
 def test_which_cluster(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, servers: str | None, given: dict[str, str], variable: str | None,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, servers: str | None, given: dict[str, Any], variable: str | None,
     name: str,
 ) -> None:  # fmt: skip
     if variable:
@@ -89,7 +90,7 @@ def test_which_cluster(
     ],
 )
 def test_two_clusters_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, servers: str, given: dict[str, str], variable: str | None,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, servers: str, given: dict[str, Any], variable: str | None,
     says: str,
 ) -> None:  # fmt: skip
     if variable:

@@ -96,7 +96,7 @@ def test_what_to_type_for_what_is_left(found: Verification, begun: bool, ways: l
     assert all(part in line for part, line in zip(ways, said, strict=True)), said
 
 
-RUN = RunOverview("apply", "running", True, 7, "j", "p.json", "T0", "T1", 3, 1, 4, 1, 2, 1, 0, None, "…", [])
+RUN = RunOverview("apply", "running", True, 7, "j", "p.json", "T0", "T1", 3, 1, 4, 1, 2, 1, 0, None, "…", [], [])
 STATE = RunState(PLAN, "T0", "T1", 7, 500)
 
 

@@ -15,8 +15,8 @@ from kctl.context import Security
 from kctl.deadline import Deadline
 from kctl.errors import CertificateRejected, UsageError
 from kctl.tls import handshake_error, make_context
-from tests.support.tls_files import TlsFiles, tls_server
-from tests.support.tls_rows import ANSWERS, ROWS, TlsRow, make_authorities
+from tls_files import TlsFiles, tls_server
+from tls_rows import ANSWERS, ROWS, TlsRow, make_authorities
 
 TRUSTED_BY_JAVA = json.loads(ANSWERS.read_text())
 # OpenSSL's security level, and its checks of the trusted certificate itself, which Java leaves out.
