@@ -60,10 +60,11 @@ class TlsFiles:
             f"[ca]\ndefault_ca=d\n[d]\ndatabase={self.path('index')}\nrand_serial=yes\nnew_certs_dir={self.folder}\npolicy=p\n"
             f"default_md={digest}\nunique_subject=no\nemail_in_dn=no\n[p]\ncommonName=supplied\n"
         )
+        signer: list[str | Path] = ["-selfsign", "-keyfile", self.key(name)]
+        if issuer:
+            signer = ["-cert", self.path(f"{issuer}.pem"), "-keyfile", self.key(issuer)]
         openssl("ca", "-batch", "-notext", "-config", database, "-startdate", start, "-enddate", end, "-in", request,
-                "-out", path, "-extfile", config, "-extensions", "x", "-md", digest,
-                *(["-cert", self.path(f"{issuer}.pem"), "-keyfile", self.key(issuer)] if issuer
-                  else ["-selfsign", "-keyfile", self.key(name)]))  # fmt: skip
+                "-out", path, "-extfile", config, "-extensions", "x", "-md", digest, *signer)  # fmt: skip
         return path
 
     def joined(self, name: str, *parts: Path) -> Path:
