@@ -18,11 +18,15 @@ def main() -> int:
 
 def run(argv: list[str]) -> int:
     """Run kctl; the exit code. `kctl --version` is answered before Typer is imported."""
-    if argv == ["--version"]:
+    if argv == ["--version"] and sys.stdout is not None:
         from kctl import __version__
 
-        sys.stdout.write(f"kctl {__version__}\n")
-        return 0
+        try:
+            sys.stdout.write(f"kctl {__version__}\n")
+            sys.stdout.flush()
+            return 0
+        except OSError:  # a full disk, a closed pipe: told as every command tells it
+            pass
     try:
         from kctl.commands.app import main as run_command
 

@@ -38,7 +38,10 @@ def read_path(path: Path, *, max_bytes: int, hint: str | None = None) -> bytes:
     # A FIFO without a writer must not keep us; a device has no end.
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     with os.fdopen(fd, "rb") as file:
-        mode = os.fstat(fd).st_mode
+        status = os.fstat(fd)
+        mode = status.st_mode
+        if stat.S_ISCHR(mode) and status.st_rdev == os.stat(os.devnull).st_rdev:  # noqa: PTH116 - an empty file
+            return b""
         if stat.S_ISFIFO(mode):
             return _of_pipe(file, path, max_bytes)
         if not stat.S_ISREG(mode):

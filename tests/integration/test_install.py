@@ -145,10 +145,16 @@ def test_lines_that_name_foreign_files_remove_none(installer: Installer) -> None
         installer, "tree {venv}\nfile {home}/precious/file\nlink {home}/precious/link\ndir {home}/precious\n"
     )
     (file.parent / "link").symlink_to("file")
+    completion = installer.home / ".local/share/bash-completion/completions/kctl"
+    completion.parent.mkdir(parents=True)
+    completion.touch()
+    with (installer.prefix / "install/made").open("a") as made:
+        made.write(f"file {completion}\ndir {completion.parent}\n")
     said = installer.ok("--uninstall")
     assert "it is left alone" in said
     assert file.read_text() == "mine"
     assert (file.parent / "link").is_symlink()
+    assert not completion.parent.exists()
     assert not (installer.prefix / "venv").exists()
 
 

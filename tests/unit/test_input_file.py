@@ -67,8 +67,11 @@ def test_what_a_pipe_holds(pipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(InvalidFile, match="is not a file"):
-        read_input(Path("/dev/null"), max_bytes=10)
+    assert read_input(Path("/dev/null"), max_bytes=10)[0] == b"", "an empty file"
+    assert read_settings((), Path("/dev/null")) == {}
+    for device in ("/dev/zero", "/dev/full"):
+        with pytest.raises(InvalidFile, match="is not a file"):
+            read_input(Path(device), max_bytes=10)
     with pytest.raises(InvalidFile, match="Is a directory"):
         read_input(tmp_path, max_bytes=10)
     with pytest.raises(NotFound, match="there is no file"):

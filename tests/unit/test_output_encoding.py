@@ -162,9 +162,11 @@ def test_a_real_locale(tmp_path: Path) -> None:
     assert b"HOST:PORT," in done.stdout
 
 
-def test_a_closed_stdout() -> None:
-    done = subprocess.run(
-        ["sh", "-c", 'exec "$0" -m kctl zk ls --help >&-', sys.executable], capture_output=True, check=False
-    )
+@pytest.mark.parametrize("command", ["zk ls --help", "--version", "playbook list"])
+@pytest.mark.parametrize(("target", "said"), [("&-", b"standard output is closed"), ("/dev/full", b"No space left")])
+def test_a_stdout_that_takes_nothing(command: str, target: str, said: bytes) -> None:
+    line = f'exec "$0" -m kctl {command} >{target}'
+    done = subprocess.run(["sh", "-c", line, sys.executable], capture_output=True, check=False)
     assert done.returncode == 5
-    assert b"standard output is closed" in done.stderr
+    assert said in done.stderr
+    assert b"Traceback" not in done.stderr
