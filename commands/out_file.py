@@ -34,7 +34,7 @@ def ask_to_replace(
     if out is None:
         return
     if str(out) == "-":
-        raise UsageError(f"{option} writes to a file, and «-» is none", hint="-o json writes to stdout")
+        raise UsageError(f'{option} takes a file, not "-"', hint="-o json writes to stdout, and so does /dev/stdout")
     target = check_output_path(out)
     if not target.has_content or (like is not None and _has(target.path, like)):
         return

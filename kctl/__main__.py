@@ -31,6 +31,12 @@ def run(argv: list[str]) -> int:
         from kctl.commands.app import main as run_command
 
         return run_command(argv)
+    except ModuleNotFoundError as exc:  # of an import of kctl's own: app.main tells what comes later
+        sys.stderr.write(
+            f"error: {exc.name} is not installed in kctl's own environment ({sys.prefix})\n"
+            "  install kctl with its requirements; PYTHONPATH and the user's site-packages are not searched\n"
+        )
+        return 5
     except KeyboardInterrupt:  # while importing, before app.main could say so
         sys.stderr.write("\ninterrupted\n")
         return 130

@@ -128,3 +128,15 @@ def test_spark_starts_with_its_own_packages(foreign: Path, monkeypatch: pytest.M
     assert "SPARK_HOME" not in embedded_environment(environ)
     kept = submit_environment({**environ, "PYSPARK_PYTHON": "/other/python"}, Path("/java"))
     assert kept["PYTHONPATH"].endswith(str(foreign)), "the executors' Python is its operator's"
+
+
+def test_a_package_that_is_only_elsewhere_is_named(foreign: Path, tmp_path: Path) -> None:
+    """As where all packages come by PYTHONPATH: kctl says that it does not look there."""
+    code = (
+        "import sys; sys.modules['typer'] = None; sys.argv = ['kctl', 'topic']\n"
+        "from kctl.__main__ import main; sys.exit(main())"
+    )
+    done = run(["-c", code], tmp_path, script=Path(sys.executable))
+    assert done.returncode == 5
+    assert "typer is not installed in kctl's own environment" in done.stderr
+    assert "PYTHONPATH" in done.stderr
