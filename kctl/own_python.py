@@ -10,7 +10,10 @@ from __future__ import annotations
 import os
 import site
 import sys
-from collections.abc import Mapping
+
+TYPE_CHECKING = False  # as typing's, which would be searched for where others have put modules
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 # What Python reads at its start, and what the Pythons that kctl starts must not get.
 _FOREIGN = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONPLATLIBDIR", "PYTHONOPTIMIZE")
@@ -18,13 +21,15 @@ _FOREIGN = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONINSPECT", "PYTHO
 
 def isolate() -> None:
     """Take what is not kctl's own out of the path that modules are searched in."""
-    foreign = {_real(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep)} - _own_folders()
-    if site.ENABLE_USER_SITE and site.USER_SITE and _real(site.USER_SITE) not in _own_folders():
-        foreign.add(_real(site.USER_SITE))
-    first = sys.path[0] if sys.path else ""
-    if _real(first) in {_real(""), _real(os.path.dirname(sys.argv[0]))} - _own_folders():  # noqa: PTH120
-        foreign.add(_real(first))
-    sys.path[:] = [entry for entry in sys.path if _real(entry) not in foreign]
+    suspects = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    if site.ENABLE_USER_SITE and site.USER_SITE in sys.path:
+        suspects.append(site.USER_SITE)
+    first = _real(sys.path[0]) if sys.path else ""
+    if first in {_real(""), _real(os.path.dirname(sys.argv[0]))}:  # noqa: PTH120
+        suspects.append(first)
+    foreign = {_real(entry) for entry in suspects} - _own_folders() if suspects else set()
+    if foreign:
+        sys.path[:] = [entry for entry in sys.path if _real(entry) not in foreign]
 
 
 def child_environment(environ: Mapping[str, str]) -> dict[str, str]:

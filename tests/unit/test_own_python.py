@@ -17,7 +17,7 @@ from kctl_testing import SCRIPT
 # What a Spark of another version, a data scientist's folder or a foreign Python would bring.
 NAMES = (
     "numpy", "yaml", "py4j", "pyspark", "pyarrow", "typer", "rich", "click", "kafka", "kazoo", "json", "csv", "ssl",
-    "tempfile", "select", "secrets", "dataclasses", "typing", "kctl_plugin",
+    "tempfile", "select", "secrets", "dataclasses", "typing", "collections", "kctl_plugin",
 )  # fmt: skip
 
 
@@ -66,7 +66,7 @@ def test_the_current_folder(argv: list[str], foreign: Path, tmp_path: Path) -> N
 
 
 def test_as_a_module_in_a_foreign_folder(foreign: Path, tmp_path: Path) -> None:
-    for name in ("json", "csv", "ssl", "tempfile", "select", "secrets", "dataclasses", "typing"):
+    for name in ("json", "csv", "ssl", "tempfile", "select", "secrets", "dataclasses", "typing", "collections"):
         (foreign / f"{name}.py").unlink()  # runpy imports some of them before kctl runs
     done = run(["-m", "kctl", "context", "list", "-o", "yaml"], tmp_path, cwd=foreign, script=Path(sys.executable))
     assert (done.returncode, done.stderr) == (0, "")
