@@ -250,7 +250,7 @@ def _must_stay(target: OutputTarget) -> bool:
 
 def _new_file(path: Path, mode: int) -> tuple[int, str]:
     """An empty file beside `path`; what of its mode is kept, the umask and default ACLs say."""
-    name = str(path.with_name(f".{path.name[:200]}.{secrets.token_hex(6)}"))
+    name = str(path.with_name(f".kctl-{secrets.token_hex(8)}.tmp"))
     return os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), name
 
 

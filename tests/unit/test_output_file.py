@@ -82,6 +82,15 @@ def test_mode_and_owner_stay(make: Callable[[Path], Path], mode: int, tmp_path: 
     assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
 
 
+@pytest.mark.parametrize("name", ["文" * 85, "x" * 255, "\udcff\udce9.json", "a\nb", "-", "~", "*"])
+def test_names_that_a_file_may_have(name: str, tmp_path: Path) -> None:
+    """Up to 255 bytes, also what is not UTF-8."""
+    for content in (b"one", b"two"):
+        write_output(tmp_path / name, content)
+        assert (tmp_path / name).read_bytes() == content
+    assert [each.name for each in tmp_path.iterdir()] == [name]
+
+
 def test_a_new_file_has_the_mode_of_the_umask(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
