@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from kctl.errors import InvalidFile, KctlError, UsageError
+from kctl.errors import InvalidFile, KctlError, Refused, UsageError
 from kctl.playbook.expressions import is_expression
 from kctl.playbook.model import Step
 from kctl.playbook.problems import Problems
@@ -124,7 +124,7 @@ def _topics_file(problems: Problems, step: Step) -> None:
         return
     try:
         read_specs(Path(file))
-    except InvalidFile as exc:
+    except (InvalidFile, Refused) as exc:
         problems.value(step.arguments, "file", exc.message, exc.hint, warning=True)
     except KctlError:
         return

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from kctl.configs.known_types import type_fault
-from kctl.errors import InvalidFile
+from kctl.errors import InvalidFile, Refused
 from kctl.input_file import read_input
 from kctl.strict_yaml import YamlList, YamlMap, load
 from kctl.topics.names import fault_of
@@ -46,7 +46,10 @@ def read_specs(path: Path) -> list[TopicSpec]:
 
 
 def parse_specs(data: bytes, source: str) -> list[TopicSpec]:
-    """The topics in the bytes of a file. source: its name, for messages. Raises InvalidFile with file and line."""
+    """The topics in the bytes of a file. source: its name, for messages.
+
+    Raises InvalidFile with file and line, and Refused for a value that its config cannot have.
+    """
     document = load(data, source=source, max_bytes=MAX_BYTES)
     if not isinstance(document, YamlMap) or not isinstance(document.get("topics"), YamlList):
         raise InvalidFile(f"{source}: it has no list `topics`", hint=_HINT)
@@ -127,5 +130,5 @@ def _config_value(configs: YamlMap, key: str) -> str:
     text = ",".join(texts)
     fault = type_fault("topic", key, text)
     if fault is not None:
-        raise InvalidFile(f"{configs.where(key)}: {fault[0]}", hint=fault[1])
+        raise Refused(f"{configs.where(key)}: {fault[0]}", hint=fault[1])
     return text

@@ -186,6 +186,29 @@ def test_apply_and_export(kctl: Kctl, prefix: str, tmp_path: Path) -> None:
     assert [row["topic"] for row in kctl.json("topic", "list", "--match", f"{prefix}.*")] == names[:2]
 
 
+def test_values_that_brokers_write_otherwise(kctl: Kctl, prefix: str, tmp_path: Path) -> None:
+    """What was asked for is there, however it is written: set once, and nothing differs then."""
+    name, file = f"{prefix}.written", tmp_path / "topics.yaml"
+    kctl.ok("topic", "create", name, "--partitions", "1", "--replication-factor", "1")
+    file.write_text(
+        f"topics:\n- name: {name}\n  configs: {{cleanup.policy: 'compact, delete', min.cleanable.dirty.ratio: '0.250', "
+        "preallocate: 'FALSE', retention.ms: '+3600000', segment.bytes: '02097152', compression.type: ' lz4 '}\n"
+    )
+    assert [row["result"] for row in kctl.json("topic", "apply", "-f", str(file), "--yes")] == ["altered"]
+    shown = {
+        "cleanup.policy": "compact,delete", "min.cleanable.dirty.ratio": "0.25", "preallocate": "false",
+        "retention.ms": "3600000", "segment.bytes": "2097152", "compression.type": "lz4",
+    }  # fmt: skip
+    assert _own_configs(kctl, name) == shown
+    assert [row["result"] for row in kctl.json("topic", "apply", "-f", str(file), "--dry-run")] == ["unchanged"]
+    (row,) = kctl.json("config", "set", f"topic/{name}", "cleanup.policy=delete , compact")
+    assert (row["result"], row["after"]) == ("set", "delete,compact")
+    (row,) = kctl.json("topic", "alter", name, "--config", "min.cleanable.dirty.ratio=5e-1", "--yes")
+    assert row["result"] == "altered"
+    (row,) = kctl.json("config", "set", f"topic/{name}", "min.cleanable.dirty.ratio=.5")
+    assert row["result"] == "unchanged"
+
+
 @pytest.mark.parametrize(
     ("change", "code", "message"),
     [

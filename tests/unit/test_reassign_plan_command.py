@@ -80,17 +80,17 @@ def test_fewer_replicas_are_said(plan: Callable[..., tuple[int, str, str]]) -> N
     assert (code, "6 replicas are removed\n" in out) == (0, True), out + err
 
 
-_REFUSED = "min.insync.replicas=2: while one broker of them is down, acks=all is refused"
+_ONE_DOWN = "while one broker of them is down, acks=all is refused"
+_REFUSED = f"min.insync.replicas=2: {_ONE_DOWN}"
+_COUNTS = ", which counts as {} since Kafka 3.7; before, acks=all is always refused"
 
 
 @pytest.mark.parametrize(
     ("replicas", "least", "said"),
     [
         (2, 2, [f"t will have 2 replicas and {_REFUSED}"]),
-        (1, 2, ["t will have 1 replica and min.insync.replicas=2, which counts as 1 since Kafka 3.7; before, acks=all is "
-                "always refused"]),
-        (2, 3, ["t will have 2 replicas and min.insync.replicas=3, which counts as 2 since Kafka 3.7; before, acks=all "
-                "is always refused; while one broker of them is down, acks=all is refused"]),
+        (1, 2, [f"t will have 1 replica and min.insync.replicas=2{_COUNTS.format(1)}"]),
+        (2, 3, [f"t will have 2 replicas and min.insync.replicas=3{_COUNTS.format(2)}; {_ONE_DOWN}"]),
         (2, 1, []),
         (1, 1, []),
         (2, NotAuthorized("no"),
@@ -238,7 +238,9 @@ def test_moves_that_a_lower_factor_does_not_need_are_explained(plan: Callable[..
     assert "warning: fewer replicas need no copy: 1 move only to even out the brokers; --exclude-broker 4, or a" in err
     code, out, err = plan("--replication-factor", "1", "--topic", "t", "--exclude-broker", "4", "-o", "json")
     assert (code, json.loads(out)["moves"]) == (0, 0)
-    assert err.startswith("warning: t will have 1 replica: while its broker is down a partition cannot be written or read")
+    assert err.startswith(
+        "warning: t will have 1 replica: while its broker is down a partition cannot be written or read"
+    )
     assert "need no copy" not in plan("--replication-factor", "3", "--topic", "t")[2]
 
 

@@ -162,7 +162,10 @@ def test_offset_file() -> None:
         ('{"partitions": [{"topic": "t", "partition": 0, "offset": 1.5}]}', "1.5 is no offset"),
         ('{"partitions": [{"topic": "t", "partition": 0, "offset": true}]}', "true is no offset"),
         ('{"partitions": [{"topic": "t", "partition": 0, "offset": 9223372036854775808}]}', "is no offset"),
-        ('{"partitions": [{"topic": "t", "topic": "u", "partition": 0, "offset": 1}]}', "the key 'topic' is there twice"),
+        (
+            '{"partitions": [{"topic": "t", "topic": "u", "partition": 0, "offset": 1}]}',
+            "the key 'topic' is there twice",
+        ),
         ("[" * 100_000, "nested too deep"),
         (
             '{"partitions": [' + ", ".join(['{"topic": "t", "partition": 0, "offset": 1}'] * 2) + "]}",
