@@ -157,7 +157,7 @@ def open_own(path: Path, flags: int) -> int:
         if not stat.S_ISREG(status.st_mode):
             raise InvalidFile(f"{path} is {_kind(status.st_mode)}, not a file", hint=_MOVE_AWAY)
         _check_own(f"the journal {path}", path, status)
-        _check_own(f"the folder {path.parent}", path.parent, path.parent.stat())
+        check_folder(path.parent)
     except OSError as exc:
         os.close(fd)
         raise _unreadable(path, exc) from exc
@@ -165,6 +165,11 @@ def open_own(path: Path, flags: int) -> int:
         os.close(fd)
         raise
     return fd
+
+
+def check_folder(path: Path) -> None:
+    """Raise Refused for a folder in which somebody else can put files in the place of kctl's; OSError."""
+    _check_own(f"the folder {path}", path, path.stat())
 
 
 def _check_own(what: str, path: Path, status: os.stat_result) -> None:

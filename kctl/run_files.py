@@ -65,9 +65,13 @@ def new_name(where: Path) -> str:
 
 @contextmanager
 def one_at_a_time(where: Path) -> Iterator[None]:
-    """Two that begin at the same moment must not both find that nobody has begun."""
+    """Two that begin at the same moment must not both find that nobody has begun.
+
+    Raises OperationFailed; Refused for a folder that others can write: what is begun there could not be gone on with.
+    """
     try:
         where.mkdir(parents=True, exist_ok=True, mode=0o700)
+        journal.check_folder(where)
         fd = os.open(where / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     except OSError as exc:
         raise OperationFailed(f"cannot write into {where}: {exc.strerror}") from exc

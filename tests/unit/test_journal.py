@@ -286,3 +286,12 @@ def test_a_new_run_comes_last_whatever_the_clock_says(tmp_path: Path, there: str
     assert name > there
     (tmp_path / name).touch()
     assert run_files.new_name(tmp_path) > name
+
+
+def test_nothing_is_begun_where_others_can_write(tmp_path: Path) -> None:
+    where = tmp_path / "runs"
+    with run_files.one_at_a_time(where):
+        assert where.stat().st_mode & 0o777 == 0o700
+    where.chmod(0o777)
+    with pytest.raises(Refused, match="others can write into the folder"), run_files.one_at_a_time(where):
+        raise AssertionError
