@@ -92,7 +92,10 @@ def resolve(goals: Goals, cluster: PlanCluster) -> Roles:
         leaving = set(goals.remove_brokers)
     hosts = hosts - leaving - dead - cordoned - goals.exclude_brokers
     if not hosts:
-        raise Refused("no broker is left that could hold a replica", hint="name fewer brokers to remove or exclude")
+        hint = "name fewer brokers to remove or exclude"
+        if cordoned:
+            hint += f"; {_brokers(cordoned)} cordoned in all log dirs ({CORDONED})"
+        raise Refused("no broker is left that could hold a replica", hint=hint)
     if goals.moves_data:
         _check_factor(goals, cluster, len(hosts), {index[n] for n in index.keys() - hosts - leaving})
     if goals.fix_racks:

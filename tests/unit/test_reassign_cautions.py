@@ -156,6 +156,9 @@ def test_a_cordoned_broker_can_be_emptied_and_not_be_named_to_receive() -> None:
     with pytest.raises(Refused, match="broker 2 is cordoned in all log dirs") as caught:
         planned(export([OPEN], [CORDONED]), Goals(add_brokers=frozenset({2})))
     assert "kctl config unset broker/2 cordoned.log.dirs" in (caught.value.hint or "")
+    with pytest.raises(Refused, match="no broker is left") as caught:
+        planned(export([CORDONED]), Goals(balance=frozenset({Balance.REPLICAS})))
+    assert "broker 1 is cordoned in all log dirs" in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize(
