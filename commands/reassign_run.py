@@ -182,6 +182,7 @@ def begin_and_carry_out(
     """Check a plan, show it, ask, carry it out, and show what came of it. Raises NotHealthy when it is not complete."""
     from kctl import unchanged
     from kctl.reassign import journals
+    from kctl.reassign.cautions import about_one_replica, lowered_by
     from kctl.reassign.prepare import prepare, preview
     from kctl.reassign.run import carry_out
     from kctl.reassign.run_status import with_what_was_left
@@ -192,6 +193,9 @@ def begin_and_carry_out(
         output.warn(doubt)
     for line in (*file.warnings[:_MOST_WARNINGS], *file.unmet[:_MOST_WARNINGS]):
         output.warn(f"the plan: {line}")
+    if not file.warnings:  # of Kafka's tool, or a way back: nobody has said it yet
+        for line in about_one_replica(lowered_by(prepared.todo)):
+            output.warn(line)
     if not file.complete and not file.unmet:
         output.warn("the plan does not reach its goals")
     shown = preview(prepared)

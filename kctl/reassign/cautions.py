@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from kctl.errors import KctlError, Refused
+from kctl.reassign.assignment import Reassignment
 from kctl.reassign.cluster import NONE, PlanCluster
 from kctl.reassign.goals import Goals, Roles
 from kctl.reassign.loads import BrokerLoad, Change
@@ -180,6 +181,15 @@ def lowered_topics(topics: Sequence[str], topic_of: Sequence[int], changes: Sequ
         if change.fewer:
             name = topics[topic_of[change.partition]]
             found[name] = min(len(change.after), found.get(name, len(change.after)))
+    return found
+
+
+def lowered_by(rows: Iterable[Reassignment]) -> dict[str, int]:
+    """The same of a plan's file."""
+    found: dict[str, int] = {}
+    for r in rows:
+        if r.before is not None and len(r.after) < len(r.before):
+            found[r.topic] = min(len(r.after), found.get(r.topic, len(r.after)))
     return found
 
 

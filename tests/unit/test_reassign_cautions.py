@@ -9,6 +9,8 @@ import pytest
 from kctl.configs.diff import OF_ONE_BROKER
 from kctl.errors import Refused
 from kctl.log_dirs import LogDir, LogDirReplica, is_cordoned
+from kctl.reassign.assignment import Reassignment
+from kctl.reassign.cautions import about_one_replica, lowered_by
 from kctl.reassign.cluster import PlanCluster, from_export
 from kctl.reassign.disks import log_dirs_of_export
 from kctl.reassign.goals import Balance, Goals
@@ -206,3 +208,15 @@ def test_the_file_tells_apply_what_the_plan_warned_of() -> None:
     file = parse_plan(text, "p.json")
     assert (file.warnings, file.unmet) == (("a", "b"), ("c",))
     assert (reversed_plan(file).warnings, reversed_plan(file).unmet) == ((), ())
+
+
+def test_a_file_without_warnings_is_looked_through() -> None:
+    rows = [
+        Reassignment("a", 0, after=(1,), before=(1, 2)),
+        Reassignment("b", 0, after=(1, 2), before=(1, 2, 3)),
+        Reassignment("c", 0, after=(2,), before=(1,)),
+        Reassignment("d", 0, after=(2,), before=None),
+    ]
+    assert lowered_by(rows) == {"a": 1, "b": 2}
+    (line,) = about_one_replica(lowered_by(rows))
+    assert line.startswith("a will have 1 replica")
