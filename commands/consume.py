@@ -187,14 +187,14 @@ def _selection(
 def _decoder(
     inv: Invocation, both: str | None, key: str | None, value: str | None, registry: RegistryOptions
 ) -> RecordDecoder | None:
-    from kctl.records.decoding import record_decoder
+    from kctl.records.decoding import DecoderSettings, may_need_registry, record_decoder
     from kctl.records.registry_settings import decoder_settings
 
     if both is not None and (key is not None or value is not None):
         raise UsageError("--decoder is for keys and values: leave out --key-decoder and --value-decoder")
     key, value = both or key, both or value
-    if key is None and value is None:
-        return None  # nothing of the registry is looked at: it may be a password that is not needed
+    if not (may_need_registry(key) or may_need_registry(value)):
+        return record_decoder(key, value, DecoderSettings())  # no login is read that is not needed
     settings = decoder_settings(registry, command_config=inv.command_config, timeout_s=inv.timeout_s(10))
     return record_decoder(key, value, settings)
 

@@ -25,6 +25,7 @@ from kctl.segment.rows import Shown, encoded
 
 GROUP = "kctl.decoders"  # of entry points
 UTF8 = "utf-8"
+REGISTRY_DECODERS = ("avro", "protobuf", "json-schema", "registry")
 _LONGEST_REASON = 200
 
 ValueDecoder = Callable[..., Any]  # data, topic, part; see above
@@ -108,8 +109,13 @@ BUILT_IN: dict[str, Factory] = {
     "long": _number("long", ">q"),
     "float": _number("float", ">f"),
     "double": _number("double", ">d"),
-    **{name: _registry(name) for name in ("avro", "protobuf", "json-schema", "registry")},
+    **{name: _registry(name) for name in REGISTRY_DECODERS},
 }
+
+
+def may_need_registry(name: str | None) -> bool:
+    """Whether a decoder of this name asks a schema registry, or may (a plug-in's)."""
+    return name is not None and (name in REGISTRY_DECODERS or name not in {*BUILT_IN, *INTERNAL_TOPICS})
 
 
 def record_decoder(key: str | None, value: str | None, settings: DecoderSettings) -> RecordDecoder | None:

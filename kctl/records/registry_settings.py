@@ -7,9 +7,11 @@ basic.auth.* and bearer.auth.*, these with and without schema.registry. in front
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from kctl.errors import InvalidFile, UsageError
@@ -18,6 +20,8 @@ from kctl.records.decoding import DecoderSettings
 from kctl.records.schema_ids import IdKind, IdSize
 
 _PREFIX = "schema.registry."
+_PREFIXES = (_PREFIX, "basic.auth.", "bearer.auth.")
+_REFERENCE = re.compile(r"\$\{|\{\{|^\$\w+$")  # of config providers, templates and shells: never sent as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,8 @@ def decoder_settings(options: RegistryOptions, *, command_config: str | None, ti
     _check_choice("--schema-id-bytes", options.id_bytes, IdSize)
     _check_choice("--schema-id-kind", options.id_kind, IdKind)
     found = DecoderSettings(timeout_s=timeout_s, schema_id_bytes=options.id_bytes, schema_id_kind=options.id_kind)
-    if command_config is not None:
+    if command_config is not None and Path(command_config).expanduser().is_file():
+        # A pipe can be read once, and the connection to the brokers needs it.
         from kctl.command_config import read_properties
 
         found = _from_properties(found, read_properties(command_config), command_config)
@@ -74,6 +79,12 @@ def _from_environment(name: str) -> str | None:
 
 
 def _from_properties(found: DecoderSettings, properties: Mapping[str, str], source: str) -> DecoderSettings:
+    for key, value in properties.items():
+        if key.startswith(_PREFIXES) and _REFERENCE.search(value):
+            raise InvalidFile(
+                f"{source}: {key} refers to another value, which kctl does not resolve for schema registries",
+                hint="give the value itself, or a file: --schema-registry-user-info-file, --schema-registry-token-file",
+            )
     urls, in_url = _urls(properties.get(f"{_PREFIX}url", ""))
     algorithm = properties.get(f"{_PREFIX}ssl.endpoint.identification.algorithm", "https").strip()
     user_info = _user_info(properties, in_url, source)

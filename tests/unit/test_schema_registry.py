@@ -355,8 +355,23 @@ def test_stores_and_what_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ("schema.registry.ssl.truststore.location=/x.jks\nschema.registry.ssl.truststore.type=JKS", "is no PEM file"),
         ("schema.registry.ssl.truststore.location=/dev/null", "is no PEM file"),
         ("schema.registry.ssl.keystore.key=abc", "holds PEM text"),
+        ("basic.auth.user.info=${file:/run/secrets/sr:login}", "basic.auth.user.info refers to another value"),
+        ("schema.registry.basic.auth.user.info=$SR_LOGIN", "refers to another value"),
+        ("bearer.auth.token={{ token }}", "refers to another value"),
     ],
 )
 def test_keys_that_cannot_be_honored(tmp_path: Path, properties: str, why: str) -> None:
     with pytest.raises(InvalidFile, match=why):
         _settings(tmp_path, properties)
+
+
+def test_a_pipe_is_left_to_the_connection(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    found = decoder_settings(RegistryOptions(url="http://h"), command_config=str(tmp_path / "pipe"), timeout_s=1.0)
+    assert found.schema_registry == "http://h"
+
+
+@pytest.mark.parametrize(("option", "value"), [("id_bytes", "6"), ("id_kind", "both"), ("id_bytes", "")])
+def test_options_with_other_values(option: str, value: str) -> None:
+    with pytest.raises(UsageError, match="none of its values"):
+        decoder_settings(RegistryOptions(**{option: value}), command_config=None, timeout_s=1.0)
