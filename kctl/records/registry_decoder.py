@@ -88,6 +88,8 @@ def _avro(schema: Schema, schema_id: SchemaId) -> Read:
         raise NoSchema(f"schema {schema_id} is no Avro schema: {exc}") from None
 
     def decode(framed: Framed) -> Any:
+        if framed.json_encoded:
+            return parse_json(framed.data)  # Avro's JSON encoding, which names the types of unions
         value, left = read_value(read, framed.data)
         if left:
             raise ValueError(f"{left} bytes are left behind the value of schema {schema_id}")

@@ -11,6 +11,7 @@ import base64
 import io
 import socket
 import ssl
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, RemoteDisconnected
@@ -165,7 +166,7 @@ def _left(deadline: Deadline) -> float:
 def _connect(parts: SplitResult, deadline: Deadline) -> socket.socket:
     """A TCP connection to the first address of the host that takes one. Raises OSError."""
     port = parts.port or _PORTS[parts.scheme]
-    addresses = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
+    addresses = _resolve(str(parts.hostname), port, deadline)
     failure: OSError | None = None
     for index, (family, kind, protocol, _, address) in enumerate(addresses):
         sock = socket.socket(family, kind, protocol)
@@ -178,6 +179,27 @@ def _connect(parts: SplitResult, deadline: Deadline) -> socket.socket:
         else:
             return sock
     raise failure or OSError("the host name has no address")
+
+
+def _resolve(host: str, port: int, deadline: Deadline) -> list[Any]:
+    """The addresses of a host. A resolver has timeouts of its own, so that it works beside. Raises OSError."""
+    found: list[Any] = []
+    failures: list[Exception] = []
+
+    def look_up() -> None:
+        try:
+            found.extend(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except (OSError, UnicodeError) as exc:
+            failures.append(exc)
+
+    thread = threading.Thread(target=look_up, daemon=True)
+    thread.start()
+    thread.join(_left(deadline))
+    if thread.is_alive():
+        raise TimeoutError
+    if failures:
+        raise OSError(_reason(failures[0]))
+    return found
 
 
 def _get(

@@ -4,7 +4,7 @@
                 0, id (8 bytes)         Apicurio's before 3, and its Legacy8ByteIdHandler
                 1, GUID (16 bytes)      Confluent's, when told so
     headers     __key_schema_id, __value_schema_id        either of the first and the last (Confluent 8)
-                apicurio.value.globalId, .contentId (8 bytes), apicurio.key. …
+                apicurio.value.globalId, .contentId (8 bytes), .encoding, apicurio.key. …
 
 With Protobuf, Confluent's id is followed by the indexes of the message, wherever the id stands.
 """
@@ -63,12 +63,13 @@ class SchemaId(NamedTuple):
 
 class Framed(NamedTuple):
     """Data without its id. header_rest: what follows the id where it stands in Confluent's header (the indexes of a
-    Protobuf message). apicurio: the id stands in one of Apicurio's headers."""
+    Protobuf message). apicurio: the id stands in one of Apicurio's headers. json_encoded: Avro is JSON text."""
 
     schema_id: SchemaId
     data: bytes
     header_rest: bytes | None = None
     apicurio: bool = False
+    json_encoded: bool = False
 
 
 def find_schema_id(data: bytes, part: str, headers: Headers, size: IdSize, kind: IdKind = IdKind.AUTO) -> Framed:
@@ -83,9 +84,16 @@ def find_schema_id(data: bytes, part: str, headers: Headers, size: IdSize, kind:
             if len(value) != 8:
                 raise ValueError(f"the header {name.format(part=part)} has {len(value)} bytes, not 8")
             number = int.from_bytes(value, "big", signed=True)
-            return Framed(SchemaId(number, kind=header_kind, wide=True), data, apicurio=True)
+            schema_id, as_json = SchemaId(number, kind=header_kind, wide=True), _is_json(headers, part)
+            return Framed(schema_id, data, apicurio=True, json_encoded=as_json)
     schema_id, rest = _leading_id(data, size, "it")
-    return Framed(schema_id._replace(kind=kind) if schema_id.guid is None else schema_id, rest)
+    schema_id = schema_id._replace(kind=kind) if schema_id.guid is None else schema_id
+    return Framed(schema_id, rest, json_encoded=_is_json(headers, part))
+
+
+def _is_json(headers: Headers, part: str) -> bool:
+    """Apicurio's AvroSerdeHeaders: JSON or BINARY."""
+    return (_last(headers, f"apicurio.{part}.encoding") or b"").upper() == b"JSON"
 
 
 def _last(headers: Headers, name: str) -> bytes | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import socket
 import ssl
 import struct
 import threading
@@ -119,6 +120,8 @@ def test_apicurios_own_api(registry: RegistryServer) -> None:
     assert decode(struct.pack(">bI", 0, 6) + b"\x02a", "t", "value") == "a"
     settings = DecoderSettings(registry.url + base, schema_id_kind="global")
     assert load("avro", settings)(struct.pack(">bI", 0, 5) + b"\x02\xff", "t", "value") == "/w=="
+    as_json = (("apicurio.value.encoding", b"JSON"),)
+    assert decode(struct.pack(">bI", 0, 6) + b'{"a":1}', "t", "value", as_json) == {"a": 1}
     with pytest.raises(NoSchema, match="is of type JSON"):
         decode(struct.pack(">bI", 0, 8), "t", "value")
     beside = load("avro", DecoderSettings(registry.url + "/apis/ccompat/v7"))
@@ -157,9 +160,8 @@ def test_one_deadline_for_a_schema_and_all_that_it_refers_to(registry: RegistryS
 
 
 @pytest.mark.parametrize("greeting", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 100 Continue\r\n\r\n", b"garbage\n\n"])
-def test_servers_that_say_nothing_or_nonsense(greeting: bytes) -> None:
-    import socket
-
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_servers_that_say_nothing_or_nonsense(scheme: str, greeting: bytes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         ended = threading.Event()
 
@@ -172,7 +174,7 @@ def test_servers_that_say_nothing_or_nonsense(greeting: bytes) -> None:
         thread = threading.Thread(target=answer)
         thread.start()
         with pytest.raises(ConnectionFailed):
-            _schema(f"http://127.0.0.1:{server.getsockname()[1]}", 0.5)
+            _schema(f"{scheme}://127.0.0.1:{server.getsockname()[1]}", 0.5)
         ended.set()
         thread.join()
 
@@ -192,6 +194,21 @@ def test_answers_that_are_none(registry: RegistryServer, answer: Any, kind: type
     registry.answers["/schemas/ids/1"] = answer
     with pytest.raises(kind):
         _schema(registry.url)
+
+
+def test_a_resolver_that_takes_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A resolver cannot be made slow on demand."""
+    ended = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [ended.wait(10)][:0])
+    with pytest.raises(ConnectionTimedOut):
+        _schema("http://registry.test", 0.2)
+    ended.set()
+
+
+@pytest.mark.parametrize("url", ["http://registry.invalid", "http://a..b", "http://" + "x" * 300])
+def test_hosts_that_are_not_there(url: str) -> None:
+    with pytest.raises(ConnectionFailed, match="cannot be reached"):
+        _schema(url)
 
 
 def test_redirects_carry_nothing_elsewhere(registry: RegistryServer) -> None:
