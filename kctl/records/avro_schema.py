@@ -19,7 +19,7 @@ Read = Callable[["Cursor"], Any]
 
 _DEEPEST = 200  # levels of a value, and of a schema
 _MOST_VALUES = 10_000_000
-_VALUES_BESIDE = 100_000  # that need no bytes
+_VALUES_BESIDE = 10_000  # that need no bytes
 _VALUES_PER_BYTE = 4
 _INT_MAX = 1 << 31
 _LONG_BYTES = 10

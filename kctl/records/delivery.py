@@ -13,6 +13,7 @@ from kctl.records.decoding import RecordDecoder
 from kctl.records.options import ConsumeOptions
 
 _STATS_EVERY_S = 1.0
+_DECODED_AT_ONCE = 1000  # records
 
 
 class Sink(Protocol):
@@ -100,8 +101,20 @@ class Delivery:
 
     def take(self, chunk: Chunk) -> int:
         """Write what is to be seen of the chunk; how many of its records were dealt with, fewer than it has when
-        max_messages was reached. `flush` after it."""
+        max_messages was reached. `flush` after it.
+
+        Decoded values may be many times larger than their bytes: only so many are there at once."""
         self._taken = True
+        dealt, step = 0, chunk.size if self._decoder is None else _DECODED_AT_ONCE
+        for begin in range(0, chunk.size, max(1, step)):
+            piece = chunk.part(begin, begin + step)
+            count = self._take(piece)
+            dealt += count
+            if count < piece.size:
+                break
+        return dealt
+
+    def _take(self, chunk: Chunk) -> int:
         if self.full:
             return 0
         end = self.ends.get(chunk.tp)

@@ -38,9 +38,7 @@ def registry_decoder(name: str, settings: DecoderSettings) -> RegistryDecoder:
         check_hostname=settings.registry_check_hostname,
     )
     registry = SchemaRegistry(settings.schema_registry, access=access, timeout_s=settings.timeout_s)
-    return RegistryDecoder(
-        registry, DECODERS[name], IdSize(settings.schema_id_bytes), IdKind(settings.schema_id_kind)
-    )
+    return RegistryDecoder(registry, DECODERS[name], IdSize(settings.schema_id_bytes), IdKind(settings.schema_id_kind))
 
 
 class RegistryDecoder:
@@ -96,4 +94,3 @@ def _avro(schema: Schema, schema_id: SchemaId) -> Read:
         return value
 
     return decode
-

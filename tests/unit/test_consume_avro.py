@@ -18,8 +18,12 @@ import fastavro
 import pytest
 
 from kctl.errors import AuthenticationFailed, ConnectionFailed, ConnectionTimedOut, KctlError, UsageError
+from kctl.model import TopicPartition
 from kctl.records import registry_http, schema_registry
-from kctl.records.decoding import DecoderSettings, load
+from kctl.records.chunk import Chunk
+from kctl.records.decoding import DecoderSettings, load, record_decoder
+from kctl.records.delivery import Delivery, Stats
+from kctl.records.options import ConsumeOptions
 from kctl.records.schema_ids import SchemaId
 from kctl.records.schema_registry import SchemaRegistry
 from kctl_testing import closed_port
@@ -209,3 +213,36 @@ def test_no_url(url: str, why: str) -> None:
 def test_without_a_registry() -> None:
     with pytest.raises(UsageError, match="needs a schema registry"):
         load("avro", DecoderSettings())
+
+
+class _Sink:
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+        self.offsets: list[int] = []
+
+    def write(self, chunk: Chunk) -> None:
+        self.sizes.append(chunk.size)
+        self.offsets += chunk.offsets
+
+    def flush(self) -> None: ...
+
+    def warn(self, text: str) -> None: ...
+
+    def stats(self, stats: Stats) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("size", "most", "end", "shown"),
+    [
+        (2500, None, None, 2500), (1000, None, None, 1000), (0, None, None, 0), (2500, 1000, None, 1000),
+        (2500, 1700, None, 1700), (2500, 5000, None, 2500), (2500, None, 2000, 2000), (2500, None, 1500, 1500),
+    ],
+)  # fmt: skip
+def test_many_records_are_decoded_in_pieces(size: int, most: int | None, end: int | None, shown: int) -> None:
+    """A value may be thousands of times larger than its bytes: only so many are there at once."""
+    tp, sink = TopicPartition("t", 0), _Sink()
+    decoder = record_decoder(None, "text", DecoderSettings())
+    delivery = Delivery(ConsumeOptions(("t",), max_messages=most), sink, {} if end is None else {tp: end}, decoder)
+    assert delivery.take(Chunk(tp, range(size), [0] * size, [None] * size, [b"v"] * size, {})) == shown
+    assert (sink.offsets, delivery.records) == (list(range(shown)), shown)
+    assert max(sink.sizes, default=0) <= 1000

@@ -256,9 +256,7 @@ def test_a_token(registry: RegistryServer) -> None:
         _schema(registry.url, token="a", user_info="u:p")
 
 
-def test_a_login_never_goes_to_a_proxy_in_clear_text(
-    registry: RegistryServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_login_never_goes_to_a_proxy_in_clear_text(registry: RegistryServer, monkeypatch: pytest.MonkeyPatch) -> None:
     registry.answers["http://registry.test:8081/schemas/ids/1"] = {"schema": "through the proxy"}
     monkeypatch.setenv("http_proxy", registry.url.replace("http://", "http://proxy-user:p%40ss@"))
     monkeypatch.setenv("https_proxy", registry.url)
