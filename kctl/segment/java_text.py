@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import codecs
 import math
+import re
 
 
-def _malformed(exc: UnicodeError) -> tuple[str, int]:
-    """One U+FFFD where Java's decoder has one: a surrogate in UTF-8 is three bytes, or what there is of them."""
-    assert isinstance(exc, UnicodeDecodeError)
-    data, start, end = exc.object, exc.start, exc.end
-    if data[start] == 0xED and start + 1 < len(data) and 0xA0 <= data[start + 1] <= 0xBF:
-        third = start + 2 < len(data) and 0x80 <= data[start + 2] <= 0xBF
-        end = start + (3 if third else 2)
-    return "\ufffd", end
-
-
-codecs.register_error("kctl-java", _malformed)
+# A surrogate in UTF-8, or what there is of it: Java's decoder makes one U+FFFD of it, Python's one of each byte.
+_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 
 
 def java_utf8(data: bytes) -> str:
     """Text as new String(data, UTF_8) has it."""
-    return data.decode("utf-8", "kctl-java")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return _SURROGATE.sub(b"\xff", data).decode("utf-8", "replace")
 
 
 def java_double(value: float) -> str:

@@ -122,21 +122,19 @@ def _filled(data: bytes, position: int, need: int, pieces: Iterable[bytes]) -> t
 def _record(batch: Batch, offset: int, message: memoryview, *, lenient: bool) -> Record:
     """A message as a record. batch: itself, or its wrapper."""
     crc, magic, _ = _HEAD.unpack_from(message)
-    spans = _fields(message)
-    key, value = (_field(message, span) for span in spans)
-    problem = next(
-        (
-            _too_long(name, length, len(message) - start)
-            for name, (start, length) in zip(("key", "value"), spans, strict=True)
-            if start + length > len(message)
-        ),
-        None,
-    )
+    (key_at, key_length), (value_at, value_length) = _fields(message)
+    size, problem = len(message), None
+    if key_at + key_length > size:
+        problem = _too_long("key", key_length, size - key_at)
+    elif value_at + value_length > size:
+        problem = _too_long("value", value_length, size - value_at)
     if problem and not lenient:
         raise BadRecords(problem)
+    key = None if key_length < 0 or problem else bytes(message[key_at : key_at + key_length])
+    value = None if value_length < 0 or problem else bytes(message[value_at : value_at + value_length])
     return Record(
         offset, _timestamp(batch, magic, message), NO_SEQUENCE, key, value, (), crc, zlib.crc32(message[4:]) == crc,
-        (spans[0][1], spans[1][1]), problem,
+        (key_length, value_length), problem,
     )  # fmt: skip
 
 
@@ -162,11 +160,6 @@ def _length(message: memoryview, end: int) -> int:
         raise BadRecords("a message ends too early")
     length: int = _LENGTH.unpack_from(message, end - _LENGTH.size)[0]
     return length
-
-
-def _field(message: memoryview, span: tuple[int, int]) -> bytes | None:
-    start, length = span
-    return None if length < 0 or start + length > len(message) else bytes(message[start : start + length])
 
 
 def _too_long(name: str, length: int, left: int) -> str:

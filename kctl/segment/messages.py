@@ -171,6 +171,14 @@ class Reader:
         self.position += layout.size
         return value
 
+    def numbers(self, kind: str, count: int) -> list[Any]:
+        """Many of them."""
+        layout = struct.Struct(f">{count}{_NUMBERS[kind].format[-1]}")
+        if layout.size > self.left:
+            raise BadMessage(None)
+        self.position += layout.size
+        return list(layout.unpack_from(self.data, self.position - layout.size))
+
     def unsigned_varint(self) -> int:
         """At most five bytes."""
         value = shift = 0
@@ -256,7 +264,10 @@ def _array(field: Field, reader: Reader, version: int, *, flexible: bool) -> lis
         raise BadMessage(
             f"Tried to allocate a collection of size {length}, but there are only {reader.left} bytes remaining."
         )
-    inner = field._replace(type=field.type[2:], nullable=None)
+    kind = field.type[2:]
+    if kind in _NUMBERS:
+        return reader.numbers(kind, length)
+    inner = field._replace(type=kind, nullable=None)
     return [_value(inner, reader, version, flexible=flexible) for _ in range(length)]
 
 
