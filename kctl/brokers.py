@@ -283,7 +283,8 @@ def negotiate(request: Any, pinned: int | None, connection: Connection) -> int:
     name = request.name.removesuffix("Request")
     needed = version_needed(request.API_KEY, wanted_low) if high < wanted_low else None
     if high < 0:
-        what = f"{connection.address} does not have the API {name}"
+        since = f" (Kafka {needed} or newer has it)" if needed else ""  # also where hints are not shown
+        what = f"{connection.address} does not have the API {name}{since}"
     else:
         wanted = f"version {wanted_low} or newer is needed" if high < wanted_low else f"at most {wanted_high} is known"
         what = f"{connection.address} has {name} in versions {low} to {high}, and {wanted}"

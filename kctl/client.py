@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from kctl import preflight, wire
 from kctl.address import Address
-from kctl.brokers import Brokers
+from kctl.brokers import Brokers, version_needed
 from kctl.connection import Connection, Dialer, PeerClosed
 from kctl.deadline import Deadline
 from kctl.errors import (
@@ -24,6 +24,7 @@ from kctl.errors import (
     ConnectionTimedOut,
     KctlError,
     NotFound,
+    NotSupported,
     OperationFailed,
     OutcomeUnknown,
     UsageError,
@@ -145,6 +146,14 @@ class ClusterClient:
         """The highest version of an API that the broker which answered has; None when it lacks it."""
         found = self._brokers.api_versions.get(api_key)
         return found[1] if found else None
+
+    def require(self, api_key: int, version: int, what: str) -> None:
+        """Raise NotSupported with the Kafka version that is needed for `what`, before anything is begun, where the broker
+        that answered lacks an API or a version of it."""
+        found = self.api_version(api_key)
+        if found is None or found < version:
+            needed = version_needed(api_key, version) or "a later release"
+            raise NotSupported(f"{self.reached} is too old for {what}", hint=f"Kafka {needed} or newer is needed")
 
     # --- requests -------------------------------------------------------------------------------------------------
 

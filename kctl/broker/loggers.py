@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 LEVELS = ("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")  # org.apache.kafka.common.config.LogLevelConfig
 _LOGGER_RESOURCE = 8
+_OFFSET_DELETE = 47
 _SET = 0
 
 Levels = dict[str, str]
@@ -64,9 +65,10 @@ def parse_levels(texts: Sequence[str]) -> Levels:
 
 
 def fetch_loggers(client: ClusterClient, brokers: Collection[int]) -> dict[int, Levels | KctlError]:
-    """Every logger that each broker has, with its level."""
+    """Every logger that each broker has, with its level. Raises NotSupported for brokers before 2.4."""
     from kafka.protocol.admin import DescribeConfigsRequest
 
+    client.require(_OFFSET_DELETE, 0, "the log levels of brokers")  # of the same release as KIP-412
     resource = DescribeConfigsRequest.DescribeConfigsResource
     answers = client.send_each(
         {

@@ -11,7 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from kctl.configs.describe import OWN_SOURCE, Config, by_name, describe, describe_brokers_on_each, describe_each
+from kctl.configs.describe import (
+    OWN_SOURCE,
+    UNKNOWN_TYPE,
+    Config,
+    by_name,
+    describe,
+    describe_brokers_on_each,
+    describe_each,
+)
 from kctl.configs.keys import find_key, unknown
 from kctl.configs.known_types import meant_by
 from kctl.configs.other_units import values_behind
@@ -19,7 +27,7 @@ from kctl.configs.resources import Resource
 from kctl.configs.values import fault_of, items, same
 from kctl.deadline import Deadline
 from kctl.dynamic_configs import Items, alter_dynamic
-from kctl.errors import KctlError, OutcomeUnknown, Refused, UsageError
+from kctl.errors import KctlError, NotSupported, OutcomeUnknown, Refused, UsageError
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -29,6 +37,11 @@ _SETTLE_S = 3.0
 _POLL_S = 0.1
 
 Operation = Literal["set", "unset", "append", "subtract"]
+_INCREMENTAL_ALTER_CONFIGS, _OFFSET_DELETE = 44, 47
+# Brokers before 2.6 tell no types; these are lists in all releases.
+_LISTS = frozenset(
+    {"cleanup.policy", "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"}
+)
 _DONE: dict[Operation, str] = {"set": "set", "unset": "unset", "append": "appended", "subtract": "subtracted"}
 
 
@@ -83,8 +96,11 @@ def plan_changes(
     """
     known = by_name(describe(client, resource))
     edits = make_edits(known)
+    if any(edit.operation in {"append", "subtract"} for edit in edits):
+        client.require(_INCREMENTAL_ALTER_CONFIGS, 0, "--append and --subtract")
     check(resource, edits, known)
     before = {edit.name: find_key(known, edit.name) or _leftover(edit.name) for edit in edits}
+    _check_appended(client, edits, before, resource)
     before |= _with_brokers_values(client, resource, edits, before)
     todo = [edit for edit in edits if not _holds(resource, edit, before[edit.name])]
     rows = [_planned(resource, edit, before[edit.name], changes=edit in todo) for edit in edits]
@@ -93,6 +109,19 @@ def plan_changes(
         for error in failed.values():
             raise _without_secrets(error, todo, before)
     return Plan(resource, rows, todo, before)
+
+
+def _check_appended(
+    client: ClusterClient, edits: Sequence[Edit], before: Mapping[str, Config], resource: Resource
+) -> None:
+    """Raise NotSupported where the controller would fail: 2.3 appends only to a list that has a value of its own."""
+    for edit in edits:
+        bare = edit.operation in {"append", "subtract"} and before[edit.name].own(resource.kind) is None
+        if bare and client.api_version(_OFFSET_DELETE) is None:  # of 2.4
+            raise NotSupported(
+                f"{resource.path} has no {edit.name} of its own, and brokers before 2.4 do not {edit.operation} then",
+                hint=f"kctl config set {resource.path} {edit.name}=VALUE sets the whole list",
+            )
 
 
 def _with_brokers_values(
@@ -137,7 +166,12 @@ def check(resource: Resource, edits: Sequence[Edit], known: Mapping[str, Config]
 
 def _check_value(name: str, operation: Operation, value: str, config: Config) -> None:
     if operation in ("append", "subtract"):
-        if config.type != "list":
+        if config.type == UNKNOWN_TYPE and name not in _LISTS:
+            raise NotSupported(
+                f"{name}: whether it is a list is not known, for the brokers do not tell types",
+                hint=f"Kafka 2.6 or newer is needed; kctl config set with {name}=VALUE replaces it",
+            )
+        if config.type not in {"list", UNKNOWN_TYPE}:
             raise Refused(f"{name} is no list ({config.type})", hint=f"kctl config set with {name}=VALUE replaces it")
         if not items(value):
             raise UsageError(f"there is nothing to {operation} to {name}")

@@ -20,6 +20,8 @@ from kctl.records.options import ConsumeOptions, check_options
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
+_FETCH, _BATCHES = 1, 4  # the API, and its first version with batches of magic 2
+
 __all__ = ["ConsumeOptions", "ConsumeResult", "Sink", "check_options", "consume"]
 
 
@@ -39,6 +41,7 @@ def consume(
     no broker answers for timeout_s.
     """
     check_options(options)
+    client.require(_FETCH, _BATCHES, "kctl consume")  # a member that reads nothing would leave a group with commits
     found = plan(client, options)
     _check_rights(client, options, found)
     delivery = Delivery(options, sink, found.ends, decoder, stats=stats)
