@@ -10,7 +10,17 @@ import typer
 from kctl.commands import output
 from kctl.commands.group_choice import MATCH, TYPE
 from kctl.commands.invocation import invocation
-from kctl.commands.views import MAX_LAG_HELP, By, judge, lag_table, remarks, require_known, row_type, rows_of, told_if_incomplete
+from kctl.commands.views import (
+    MAX_LAG_HELP,
+    By,
+    judge,
+    lag_table,
+    remarks,
+    require_known,
+    row_type,
+    rows_of,
+    told_if_incomplete,
+)
 from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
 
 if TYPE_CHECKING:

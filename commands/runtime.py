@@ -9,8 +9,8 @@ import typer
 
 from kctl.commands import output
 from kctl.commands.invocation import CommandGroup, invocation
-from kctl.errors import NotFound, NotHealthy
 from kctl.commands.output import Column, Table
+from kctl.errors import NotFound, NotHealthy
 
 app = CommandGroup(help="Provision Kafka itself: the jars that clusters on this machine run from.")
 
@@ -112,7 +112,8 @@ def verify(
 
     versions = [kafka_version] if kafka_version else [r.version for r in list_runtimes()]
     if not versions:
-        raise NotFound("no Kafka is provisioned: there is nothing to verify", hint="`kctl runtime install` downloads one")
+        hint = "`kctl runtime install` downloads one"
+        raise NotFound("no Kafka is provisioned: there is nothing to verify", hint=hint)
     with output.progress("hashing the jars"):
         results = [verify_runtime(version) for version in versions]
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kctl.commands import output
-from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.group_choice import MATCH
+from kctl.commands.interrupts import undone_when_terminated
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table
+from kctl.commands.spark_lag_view import require_match
 from kctl.commands.spark_run import (
     Conf,
     Memory,
@@ -25,7 +26,6 @@ from kctl.commands.spark_run import (
     settings_of,
     show_size,
 )
-from kctl.commands.spark_lag_view import require_match
 from kctl.commands.sparkline import sparkline
 from kctl.commands.views import incomplete
 from kctl.errors import UsageError

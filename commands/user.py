@@ -74,8 +74,6 @@ def add(
     from kctl.access.users import carry_out, list_users, parse_mechanisms, plan_add
 
     inv = invocation(ctx)
-    if not name:
-        raise UsageError("a user has a name")
     if (password_file is not None) + (password_env is not None) + password_stdin > 1:
         raise UsageError("--password-file, --password-stdin and --password-env exclude each other")
     mechanisms = parse_mechanisms(mechanism or ["SCRAM-SHA-512"])

@@ -148,8 +148,10 @@ class ClusterClient:
         return found[1] if found else None
 
     def require(self, api_key: int, version: int, what: str) -> None:
-        """Raise NotSupported with the Kafka version that is needed for `what`, before anything is begun, where the broker
-        that answered lacks an API or a version of it."""
+        """Before anything is begun: raise NotSupported with the Kafka version that is needed for `what`.
+
+        That is where the broker that answered lacks an API, or a version of it.
+        """
         found = self.api_version(api_key)
         if found is None or found < version:
             needed = version_needed(api_key, version) or "a later release"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 
-
 # A surrogate in UTF-8, or what there is of it: Java's decoder makes one U+FFFD of it, Python's one of each byte.
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 

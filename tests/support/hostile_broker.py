@@ -209,10 +209,13 @@ def _response(broker: HostileBroker, key: int, *, end: int) -> Any:
     if key == OFFSET_FETCH:
         group = cls.OffsetFetchResponseGroup
         topic = group.OffsetFetchResponseTopics
-        commit = topic.OffsetFetchResponsePartitions(partition_index=0, committed_offset=3, committed_leader_epoch=-1,
-                                                     metadata="", error_code=0)  # fmt: skip
-        rows = [topic(name="t", partitions=[commit])]
-        return cls(throttle_time_ms=0, error_code=0, topics=[], groups=[group(group_id="g", topics=rows, error_code=0)])
+        commit = {"partition_index": 0, "committed_offset": 3, "committed_leader_epoch": -1, "metadata": "",
+                  "error_code": 0}  # fmt: skip
+        old = cls.OffsetFetchResponseTopic
+        rows = [topic(name="t", partitions=[topic.OffsetFetchResponsePartitions(**commit)])]
+        old_rows = [old(name="t", partitions=[old.OffsetFetchResponsePartition(**commit)])]
+        groups = [group(group_id="g", topics=rows, error_code=0)]
+        return cls(throttle_time_ms=0, error_code=0, topics=old_rows, groups=groups)
     if key == LIST_OFFSETS:
         topic = cls.ListOffsetsTopicResponse
         row = topic.ListOffsetsPartitionResponse(partition_index=0, error_code=0, timestamp=-1, offset=end,

@@ -122,3 +122,22 @@ def test_salted_passwords() -> None:
         "55ac046e56e3089fec1691c22544b605f94185216dde0465e68b9d57c20dacbc"
     )
     assert len(salted_password("passwd", "SCRAM-SHA-512", b"salt", 1)) == 64
+
+
+@pytest.mark.parametrize(
+    ("name", "logs_in"),
+    [
+        # Each was added to Kafka 3.9.2 and tried with Java's client and kctl's.
+        ("alice", True), ("a=b", True), ("a,b", True), (" a", True), ("a ", True), ("a b", True), ("a\tb", True),
+        ("a\x01b", True), ("a\x7fb", True), ("=2C", True), ('"q"', True), ("a\\b", True), ("a/b", True), ("*", True),
+        ("", False), ("\u00e4", False), ("A\u030a", False), ("\u2163", False), ("\ufb01", False), ("a\u00adb", False),
+        ("a\u200bb", False), ("\u0645", False), ("\U0001f600", False), ("\u00a0x", False), ("x\ufeffy", False),
+        ("x\0y", False),
+    ],
+)  # fmt: skip
+def test_names_that_scram_logs_in(name: str, logs_in: bool) -> None:
+    if logs_in:
+        assert plan_add([], name, ["SCRAM-SHA-512"], 8192)[0].result == "would add"
+    else:
+        with pytest.raises(UsageError):
+            plan_add([], name, ["SCRAM-SHA-512"], 8192)

@@ -156,7 +156,7 @@ AUTHORITIES: dict[str, tuple[Callable[[TlsFiles], str], str, str]] = {
     ),
     "OpenSSH": (lambda f: written(f, "ssh.pub", "ssh-ed25519 AAAA me"), "OpenSSH", "ssh-keygen"),
     "an empty folder": (
-        lambda f: _empty_folder(f),
+        _empty_folder,
         "has no certificate",
         "CERT",
     ),
