@@ -195,7 +195,9 @@ def test_context_add_and_kafkas_own_properties(secure_kctl: Kctl, broker: Secure
     )  # fmt: skip
     assert PASSWORD not in added.out + added.err
     secure_kctl.ok("topic", "list")
-    password.chmod(0o644)
+    password.chmod(0o444)  # as Kubernetes and Docker mount it
+    assert "mode 0444" in secure_kctl.ok("topic", "list").err
+    password.chmod(0o646)
     refused = secure_kctl("topic", "list")
     assert (refused.code, "chmod 600" in refused.err) == (2, True)
 

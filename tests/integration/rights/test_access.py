@@ -198,11 +198,13 @@ def test_users(admin: Kctl, secure: SecureCluster, tmp_path: Path) -> None:
 def test_passwords_that_are_refused(admin: Kctl, tmp_path: Path) -> None:
     open_to_all = tmp_path / "open"
     open_to_all.write_text("secret-open")
-    open_to_all.chmod(0o644)
+    open_to_all.chmod(0o646)
     for options, says in (
         ([], "no password was given"),
         (["--password-file", "-"], "is empty"),
-        (["--password-file", str(open_to_all)], "can be read by others"),
+        (["--password-file", str(open_to_all)], "everybody may write to"),
+        (["--password-stdin"], "is empty"),
+        (["--password-stdin", "--password-file", "-"], "exclude each other"),
         (["--password-env", "ABSENT"], "ABSENT"),
         (["--password-env", "A", "--password-file", "-"], "exclude each other"),
         (["--password-file", "-", "--iterations", "100"], "4,096 to 16,384"),
