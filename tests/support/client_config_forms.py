@@ -1,6 +1,6 @@
 """Forms of sasl.jaas.config and of .properties files, and what Java reads in them.
 
-    python -m tests.support.client_config_forms LIBS_OF_KAFKA
+    python tests.support.client_config_forms.py LIBS_OF_KAFKA
 
 asks Java (kafka-clients and java.util.Properties) once and writes tests/data/jaas_forms.json and properties_forms.json.
 """

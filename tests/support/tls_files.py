@@ -45,11 +45,10 @@ class TlsFiles:
         config.write_text("[x]\n" + (extensions if extensions is not None else _LEAF if issuer else _ROOT))
         self.key(name, rsa=rsa)
         openssl("req", "-new", "-key", self.key(name), "-subj", subject or f"/CN={name}", "-out", request)
-        sign: list[str | Path] = (
-            ["-CA", self.path(f"{issuer}.pem"), "-CAkey", self.key(issuer)] if issuer else ["-signkey", self.key(name)]
-        )
+        by: list[str | Path] = [self.path(f"{issuer}.pem"), self.key(issuer)] if issuer else []
         start, end = days or ("20200101000000Z", "21200101000000Z")
         if days is None:
+            sign: list[str | Path] = ["-CA", by[0], "-CAkey", by[1]] if by else ["-signkey", self.key(name)]
             extended: list[str | Path] = ["-extfile", config, "-extensions", "x"] if extensions != "" else []
             validity = ["-days", "3650", "-set_serial", "77", f"-{digest}"]
             openssl("x509", "-req", "-in", request, *sign, *validity, *extended, "-out", path)
@@ -60,11 +59,9 @@ class TlsFiles:
             f"[ca]\ndefault_ca=d\n[d]\ndatabase={self.path('index')}\nrand_serial=yes\nnew_certs_dir={self.folder}\npolicy=p\n"
             f"default_md={digest}\nunique_subject=no\nemail_in_dn=no\n[p]\ncommonName=supplied\n"
         )
-        signer: list[str | Path] = ["-selfsign", "-keyfile", self.key(name)]
-        if issuer:
-            signer = ["-cert", self.path(f"{issuer}.pem"), "-keyfile", self.key(issuer)]
+        sign = ["-cert", by[0], "-keyfile", by[1]] if by else ["-selfsign", "-keyfile", self.key(name)]
         openssl("ca", "-batch", "-notext", "-config", database, "-startdate", start, "-enddate", end, "-in", request,
-                "-out", path, "-extfile", config, "-extensions", "x", "-md", digest, *signer)  # fmt: skip
+                "-out", path, "-extfile", config, "-extensions", "x", "-md", digest, *sign)  # fmt: skip
         return path
 
     def joined(self, name: str, *parts: Path) -> Path:

@@ -1,6 +1,6 @@
 """Brokers' certificates as people have them, and whether Java trusts them.
 
-    python -m tests.support.tls_rows LIBS_OF_KAFKA
+    python tests/support/tls_rows.py LIBS_OF_KAFKA
 
 asks Kafka's client in Java once and writes tests/data/tls_trusted_by_java.json.
 """

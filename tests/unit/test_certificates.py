@@ -48,12 +48,6 @@ def root(files: TlsFiles) -> str:
     return files.path("root.pem").read_text()
 
 
-def _empty_folder(files: TlsFiles) -> str:
-    path = files.path("void")
-    path.mkdir(exist_ok=True)
-    return str(path)
-
-
 def keytool(*argv: str) -> None:
     done = subprocess.run(["keytool", "-storepass", "changeit", "-noprompt", *argv], capture_output=True, check=False)
     assert done.returncode == 0, done.stdout
@@ -78,6 +72,11 @@ def store(files: TlsFiles, kind: str) -> str:
 
 def one_line(files: TlsFiles) -> str:
     return " ".join(root(files).split("\n"))
+
+
+def empty_folder(files: TlsFiles) -> str:
+    files.path("void").mkdir(exist_ok=True)
+    return str(files.path("void"))
 
 
 def folder(files: TlsFiles) -> str:
@@ -155,11 +154,7 @@ AUTHORITIES: dict[str, tuple[Callable[[TlsFiles], str], str, str]] = {
         "again",
     ),
     "OpenSSH": (lambda f: written(f, "ssh.pub", "ssh-ed25519 AAAA me"), "OpenSSH", "ssh-keygen"),
-    "an empty folder": (
-        _empty_folder,
-        "has no certificate",
-        "CERT",
-    ),
+    "an empty folder": (empty_folder, "has no certificate", "CERT"),
 }
 
 

@@ -114,6 +114,16 @@ def test_clients_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert not [rule for rule in rules if rule.startswith("producer")]
 
 
+def test_a_clients_file_with_other_names_and_config_providers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "config.providers=env\nconfig.providers.env.class=x.EnvVarConfigProvider\nssl.ca.location=/ca.pem\n"
+    app.main(["doctor", "--client-config", _file(tmp_path, "app.properties", text), "-o", "json"])
+    found = json.loads(capsys.readouterr().out)["findings"]
+    unknown = [each["message"] for each in found if each["rule"] == "unknown-setting"]
+    assert unknown == ["ssl.ca.location: did you mean ssl.truststore.location?"]
+
+
 @pytest.mark.parametrize("how", ["table", "wide", "json", "yaml", "csv"])
 def test_secrets_are_never_printed(how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     broker = _file(tmp_path, "server.properties", f"{SERVER}ssl.key.pasword=hunter2\n")
