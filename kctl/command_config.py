@@ -27,6 +27,8 @@ from kctl.tls_settings import cipher_list, tls_versions
 
 MAX_BYTES = 1 << 20
 _ZOOKEEPER = "zookeeper."
+# What came through a pipe: a command that asks twice would find it empty, and connect in the clear.
+_read_once: dict[str, dict[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +64,16 @@ def read_client_config(file: str, *, ignore_unknown: bool = False) -> tuple[tupl
 def read_properties(file: str) -> dict[str, str]:
     """The keys and values of a .properties file. Raises UsageError, InvalidFile."""
     path = Path(file).expanduser()
+    if str(path) in _read_once:
+        return dict(_read_once[str(path)])
     try:
         data, _ = read_input(path, max_bytes=MAX_BYTES)
     except NotFound:
         raise UsageError(f"cannot read {path}: No such file or directory") from None
-    return load_properties(data, source=str(path))
+    properties = load_properties(data, source=str(path))
+    if not path.is_file():
+        _read_once[str(path)] = properties
+    return dict(properties)
 
 
 def security_from_properties(properties: Mapping[str, str], *, source: str) -> Security:

@@ -296,6 +296,19 @@ def check_security(security: SecuritySettings) -> None:
             f"{unused[0]} has no effect with {security.protocol}", hint="set the protocol to SSL or SASL_SSL"
         )
     _check_files(security, given)
+    _check_tls(security)
+
+
+def _check_tls(security: SecuritySettings) -> None:
+    if security.ssl_protocols is None and security.ssl_ciphers is None:
+        return
+    from kctl.tls_settings import cipher_list, tls_versions
+
+    try:
+        tls_versions(security.ssl_protocols)
+        cipher_list(security.ssl_ciphers)
+    except ValueError as exc:
+        raise UsageError(f"ssl_protocols or ssl_ciphers cannot be used: {exc}", hint="leave it out") from None
 
 
 def _check_sasl(security: SecuritySettings) -> None:

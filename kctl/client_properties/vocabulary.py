@@ -96,7 +96,7 @@ MISTAKEN = {
 }
 
 _SECURITY_WORD = re.compile(
-    r"ssl|sasl|security|jaas|truststore|keystore|trust.store|key.store|(?:^|[._-])tls(?:[._-]|$)"
+    r"ssl|sasl|security|jaas|truststore|keystore|trust.store|key.store|tls"
 )
 
 

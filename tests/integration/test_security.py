@@ -105,8 +105,8 @@ ROWS = [
     Row("password not set", "SCRAM", "ABSENT", "usage", {**SCRAM, "sasl_password_env": "ABSENT"}, exit_code=2),
     Row("CA file absent", "TLS", "/absent.pem", "usage", {**TLS, "ssl_cafile": "/absent.pem"}, exit_code=2),
     Row("CA file is not PEM", "TLS", "make.sh", "usage", {**TLS, "ssl_cafile": "{folder}/make.sh"}, exit_code=2),
-    Row("wrong key password", "MUTUAL", "cannot be used", "usage", {**ENCRYPTED, "ssl_key_password_env": "BAD"},
-        exit_code=2),
+    Row("wrong key password", "MUTUAL", "the password of the key in", "usage",
+        {**ENCRYPTED, "ssl_key_password_env": "BAD"}, exit_code=2),
     Row("key password missing", "MUTUAL", "encrypted", "usage",
         {k: v for k, v in ENCRYPTED.items() if k != "ssl_key_password_env"}, exit_code=2),
     Row("key of another certificate", "MUTUAL", "does not belong", "usage",
@@ -209,6 +209,20 @@ def test_context_add_and_kafkas_own_properties(secure_kctl: Kctl, broker: Secure
         f"ssl.truststore.type=PEM\nssl.truststore.location={broker.pem('ca')}\n"
     )
     secure_kctl.ok("topic", "list", "--bootstrap-server", server, "--command-config", str(properties))
+
+    (tmp_path / "ops.properties").write_text(f"password={PASSWORD}\n")
+    ca = Path(broker.pem("ca")).read_text().strip().replace("\n", "\\n")
+    reference = f"${{file:{tmp_path}/ops.properties:password}}"
+    for text in (
+        (f"sasl.mechanisms=SCRAM-SHA-512\nsasl.username={USER}\nsasl.password={reference}\n"
+        f"ssl.ca.location={broker.pem('ca')}\nsecurity.protocol=sasl_ssl\nmetadata.broker.list={server}\n"),
+        (f"spring.kafka.security.protocol=SASL_SSL\nspring.kafka.properties.sasl.mechanism=SCRAM-SHA-512\n"
+        f"spring.kafka.ssl.trust-store-certificates={ca}\nspring.kafka.bootstrap-servers={server}\n"
+        "spring.kafka.properties.sasl.jaas.config=KafkaClient { shaded.org.apache.kafka.common.security.scram."
+        f"ScramLoginModule REQUIRED /* */ username='{USER}' password='{PASSWORD}'; }};\n"),
+    ):
+        properties.write_text(text)
+        secure_kctl.ok("topic", "list", "--bootstrap-server", server, "--command-config", str(properties))
 
 
 # --- several servers, and what brokers advertise ----------------------------------------------------------------------
