@@ -121,10 +121,19 @@ def handshake_error(exc: ssl.SSLError, server: str, *, certificate_given: bool) 
             f"{server} does not accept the client certificate",
             hint="the broker's truststore must have the CA that signed it, and it must be valid",
         )
+    if "HANDSHAKE_FAILURE" in reason:
+        return CertificateRejected(
+            f"{server} ends the TLS handshake: it wants a client certificate, or there is no cipher suite in common",
+            hint="give ssl_certfile and ssl_keyfile (PEM), and see ssl_ciphers",
+        )
     if any(name in reason for name in _CLIENT_CERTIFICATE):
         return CertificateRejected(
             f"{server} wants a client certificate", hint="give ssl_certfile and ssl_keyfile (PEM)"
         )
-    if "PROTOCOL_VERSION" in reason:
+    if any(name in reason for name in ("TOO_SMALL", "TOO_WEAK")):
+        return CertificateRejected(
+            f"{server} is not trusted: {reason.lower().replace('_', ' ')}, for OpenSSL", hint=LESS_STRICT
+        )
+    if any(name in reason for name in ("PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL")):
         return TlsMismatch(f"{server} speaks another version of TLS", hint="TLS 1.2 or 1.3 is needed on the broker")
     return ConnectionFailed(f"{server}: the TLS handshake failed ({reason.lower().replace('_', ' ')})")

@@ -13,7 +13,7 @@ from kctl.address import parse_address
 from kctl.connection import Connection, Dialer
 from kctl.context import Security
 from kctl.deadline import Deadline
-from kctl.errors import CertificateRejected, UsageError
+from kctl.errors import CertificateRejected, TlsMismatch, UsageError
 from kctl.tls import handshake_error, make_context
 from tls_files import TlsFiles, tls_server
 from tls_rows import ANSWERS, ROWS, TlsRow, make_authorities
@@ -134,6 +134,28 @@ def test_versions_and_ciphers(
 def test_versions_and_ciphers_that_cannot_be(protocols: str | None, ciphers: str | None, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         make_context(Security("SSL", ssl_protocols=protocols, ssl_ciphers=ciphers))
+
+
+def test_no_version_in_common(files: TlsFiles) -> None:
+    certificate = files.certificate("server", "root", extensions="subjectAltName=DNS:localhost\n")
+    with tls_server(certificate, files.key("server"), version="TLSv1_2") as port:
+        security = Security("SSL", ssl_cafile=str(files.path("root.pem")), ssl_protocols="TLSv1.3")
+        connection = Connection(parse_address(f"localhost:{port}"), Dialer(security))
+        with pytest.raises(TlsMismatch, match="speaks another version of TLS"):
+            connection.open(Deadline(20))
+
+
+def test_no_cipher_suite_in_common(files: TlsFiles) -> None:
+    certificate = files.certificate("server", "root", extensions="subjectAltName=DNS:localhost\n")
+    with tls_server(certificate, files.key("server")) as port:
+        security = Security(
+            "SSL",
+            ssl_cafile=str(files.path("root.pem")),
+            ssl_ciphers="TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+        )
+        connection = Connection(parse_address(f"localhost:{port}"), Dialer(security))
+        with pytest.raises(CertificateRejected, match="or there is no cipher suite in common"):
+            connection.open(Deadline(20))
 
 
 # --- a connection ---------------------------------------------------------------------------------------------------
