@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kctl.client_properties.providers import Reference
+from kctl.client_properties.providers import Reference, without_placeholder
 from kctl.context import Security
 from kctl.errors import InvalidFile, UsageError
 
@@ -87,6 +87,8 @@ def _cluster(name: str, entry: dict[str, Any], folder: Path) -> FoundCluster:
     brokers = brokers.split() if isinstance(brokers, str) else brokers
     if not isinstance(brokers, list) or not brokers or not all(isinstance(each, str) for each in brokers):
         raise InvalidFile("brokers must be a list of host:port")
+    for broker in brokers:
+        without_placeholder("brokers", broker, secret=False)
     if _part(entry, "kubernetes"):
         raise InvalidFile("it runs kafkactl in a Kubernetes pod, which kctl does not do")
     return FoundCluster(
@@ -136,7 +138,7 @@ def _text(part: dict[str, Any], key: str) -> str | None:
     value = part.get(key)
     if value is not None and not isinstance(value, str):
         raise InvalidFile(f"{key} is a number or a flag: put it in quotes")
-    return value
+    return None if value is None else without_placeholder(key, value, secret=key in {"username", "password"})
 
 
 def _file(part: dict[str, Any], key: str, folder: Path) -> str | None:

@@ -78,11 +78,11 @@ class Providers:
         """The value with its references resolved. secret: a `$` within it means nothing. Raises InvalidFile."""
         parts, end = [], 0
         for match in REFERENCE.finditer(value):
-            parts += [self._checked(key, value[end : match.start()], secret, whole=False), self._value(key, match)]
+            parts += [self._checked(key, value[end : match.start()], secret=secret), self._value(key, match)]
             end = match.end()
         if not parts:
-            return self._checked(key, value, secret, whole=True)
-        return "".join([*parts, self._checked(key, value[end:], secret, whole=False)])
+            return self._checked(key, value, secret=secret, whole=True)
+        return "".join([*parts, self._checked(key, value[end:], secret=secret)])
 
     def check_replaced(self, key: str, text: str) -> None:
         """Raise InvalidFile for a value that is a placeholder as a whole, such as $PASSWORD."""
@@ -95,23 +95,17 @@ class Providers:
         provider = match and self._known.get(match[1])
         return Reference(provider.kind, match[2], match[3]) if match and provider else None
 
-    def _checked(self, key: str, text: str, secret: bool, *, whole: bool) -> str:
-        placeholder = _ANYWHERE.search(text) or (whole and _WHOLE.fullmatch(text.strip()))
-        if not placeholder and not secret:
-            placeholder = _VARIABLE.search(text)
-        if placeholder:
-            shown = placeholder[0] if len(placeholder[0]) <= 60 and placeholder[0].isprintable() else "a placeholder"
-            raise InvalidFile(f"{self._source}: {key} has {shown}, which nobody has replaced", hint=_WAY_OUT)
-        return text
+    def _checked(self, key: str, text: str, *, secret: bool, whole: bool = False) -> str:
+        return without_placeholder(f"{self._source}: {key}", text, secret=secret, whole=whole)
 
     def _value(self, key: str, match: re.Match[str]) -> str:
         provider = self._known.get(match[1])
-        where = f"{self._source}: {key} refers to {match[0]}"
-        if provider is None:
+        if provider is None:  # what follows may be a default value, as Spring has it
             raise InvalidFile(
-                f"{where}, and {match[1]!r} is no config provider of the file",
+                f"{self._source}: {key} refers to ${{{match[1]}:…}}, and {match[1]!r} is no config provider",
                 hint=f"name it in {PREFIX}, or write ${{env:NAME}}, ${{file:PATH:KEY}}",
             )
+        where = f"{self._source}: {key} refers to {match[0]}"
         path, name = match[2], match[3]
         if provider.kind == "env":
             return _environment(where, provider, path, name)
@@ -119,6 +113,20 @@ class Providers:
             raise InvalidFile(f"{where}, which has no path", hint=f"write ${{{match[1]}:PATH:{name}}}")
         _check_allowed(where, provider, Path(path))
         return _property(where, Path(path), name) if provider.kind == "file" else _file(where, Path(path), name)
+
+
+def without_placeholder(what: str, text: str, *, secret: bool, whole: bool = True) -> str:
+    """The text. what: the setting, for the error; whole: the text is a whole value, not a part of one. Raises
+    InvalidFile for what a template engine or a shell should have replaced."""
+    placeholder = _ANYWHERE.search(text) or (whole and _WHOLE.fullmatch(text.strip()))
+    if not placeholder and not secret:
+        placeholder = _VARIABLE.search(text)
+    if placeholder:
+        shown = placeholder[0] if len(placeholder[0]) <= 60 and placeholder[0].isprintable() else "a placeholder"
+        if secret:  # it may be a password that looks like one
+            shown = f"{re.match(r'[^A-Za-z0-9_ ]+|__', placeholder[0])[0]}…"  # type: ignore[index]  # all begin so
+        raise InvalidFile(f"{what} has {shown}, which nobody has replaced", hint=_WAY_OUT)
+    return text
 
 
 def _environment(where: str, provider: _Provider, path: str | None, name: str) -> str:

@@ -95,9 +95,7 @@ MISTAKEN = {
     "sasl.plain.password": PASSWORD,
 }
 
-_SECURITY_WORD = re.compile(
-    r"ssl|sasl|security|jaas|truststore|keystore|trust.store|key.store|tls"
-)
+_SECURITY_WORD = re.compile(r"ssl|sasl|security|jaas|truststore|keystore|trust.store|key.store|tls")
 
 
 def is_known(key: str) -> bool:

@@ -297,7 +297,7 @@ REFUSED: list[tuple[dict[str, str], str, str]] = [
     ({"bootstrap.servers": "${KAFKA}:9092"}, "bootstrap.servers has ${KAFKA}", "goes into"),
     ({"bootstrap.servers": "$KAFKA:9092"}, "bootstrap.servers has $KAFKA", "goes into"),
     ({"security.protocol": "${PROTOCOL}"}, "security.protocol has ${PROTOCOL}", "goes into"),
-    ({**RDKAFKA, "sasl.username": "$USER"}, "sasl.username has $USER", "goes into"),
+    ({**RDKAFKA, "sasl.username": "$USER"}, "sasl.username has $…", "goes into"),
     (
         {**RDKAFKA, "sasl.password": "${KAFKA_PASSWORD:changeit}"},
         "'KAFKA_PASSWORD' is no config provider",

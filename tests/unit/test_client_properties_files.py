@@ -87,6 +87,21 @@ def test_pem_text() -> None:
         assert found.ssl_client_pem in found.secrets
 
 
+@pytest.mark.parametrize(
+    "password", ["$ecret7c2e", "{{s3cret}}", "${s3cret:7c2e}", "a{{s3cret}}b", "%s3cret%", "${s3cret"]
+)
+def test_a_password_that_looks_like_a_placeholder_is_not_shown(password: str) -> None:
+    for properties in (
+        {**RDKAFKA, "sasl.password": password},
+        {**KAFKA, "sasl.jaas.config": JAAS.replace(SECRET, password)},
+    ):
+        with pytest.raises(InvalidFile) as caught:
+            client_config(properties, source="f")
+        assert "7c2e" not in caught.value.message
+        assert "s3cret}" not in caught.value.message
+        assert "ecret7" not in caught.value.message
+
+
 def test_a_pipe_is_read_once() -> None:
     """The second reading of a pipe is empty: the command would connect in the clear."""
     reader, writer = os.pipe()

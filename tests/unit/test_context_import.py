@@ -308,6 +308,13 @@ def test_a_java_keystore_is_told_what_to_do(tmp_path: Path) -> None:
         ("contexts: {a: {brokers: [h:1], sasl: {enabled: true, username: u}}}", "no password"),
         ("contexts: {a: {brokers: [h:1], sasl: {enabled: true, username: u, password: 0815}}}", "quotes"),
         ("contexts: {'a b': {brokers: [h:1]}}", "context name"),
+        ("contexts: {a: {brokers: ['${KAFKA}:1']}}", "brokers has"),
+        (
+            "contexts: {a: {brokers: [h:1], sasl: {enabled: true, username: u, password: '{{ pw }}'}}}",
+            "password has {{…, which nobody has replaced",
+        ),
+        ("contexts: {a: {brokers: [h:1], sasl: {enabled: true, username: u, password: $PW}}}", "password has .…"),
+        ("contexts: {a: {brokers: [h:1], tls: {enabled: true, ca: $HOME/ca.pem}}}", "ca has .HOME"),
     ],
 )
 def test_kafkactl_configs_that_are_refused(tmp_path: Path, config_file: Path, text: str, says: str) -> None:
