@@ -137,10 +137,10 @@ def _unknown(source: str, written: str) -> InvalidFile:
     shown = printable(written) if len(written) <= 100 else "a key that is very long"
     meant = right_name(written)
     if written.lower().startswith(_SPRING):
-        right = f"write it as {_SPRING}properties.{meant or 'NAME'}"
+        right = f"write it as {_SPRING}properties.{meant or 'NAME'};"
     else:
-        right = f"did you mean {meant}?" if meant else "remove it"
-    return InvalidFile(f"{source}: {shown} is not a setting that kctl knows", hint=f"{right}; {_IGNORE}")
+        right = f"did you mean {meant}?" if meant else "remove it;"
+    return InvalidFile(f"{source}: {shown} is not a setting that kctl knows", hint=f"{right} {_IGNORE}")
 
 
 def _agreed(source: str, key: str, entries: list[_Entry]) -> _Entry:
