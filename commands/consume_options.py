@@ -22,10 +22,14 @@ Match = Annotated[
 FromBeginning = Annotated[bool, typer.Option("--from-beginning", help="Start at the oldest record, not at the end.")]
 Offset = Annotated[str | None, typer.Option(metavar="OFFSET", help="Where to start: a number, earliest or latest.")]
 FromTime = Annotated[
-    str | None, typer.Option("--from", metavar="TIME", help="Start at this time: ISO 8601, «2h ago», ms.")
+    str | None,
+    typer.Option("--from", metavar="TIME", help="Start at this time: ISO 8601, UTC without a zone; '2h ago'; ms."),
 ]
 Tail = Annotated[int | None, typer.Option(min=0, help="Start at the last N records of each partition.")]
-Until = Annotated[str | None, typer.Option(metavar="TIME", help="Stop before the first record of this time or later.")]
+Until = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Stop before the first record of this time or later; UTC without a zone."),
+]
 UntilOffset = Annotated[
     int | None, typer.Option("--until-offset", min=0, help="Stop before this offset in each partition.")
 ]

@@ -46,7 +46,8 @@ def reset_offsets(
     ] = False,
     to_offset: Annotated[str | None, typer.Option(metavar="OFFSET", help="To this offset.")] = None,
     to_datetime: Annotated[
-        str | None, typer.Option(metavar="TIME", help="To the first message of this time or later.")
+        str | None,
+        typer.Option(metavar="TIME", help="To the first message of this time or later: ISO 8601, UTC without a zone."),
     ] = None,
     by_duration: Annotated[
         str | None, typer.Option(metavar="DURATION", help="The same, so long ago: 90m, PT1H30M.")
@@ -93,13 +94,29 @@ def reset_offsets(
         elif from_group is not None:
             offsets = _of_group(client, from_group, names, choices)
         plan = plan_reset(client, names, target, choices, given=offsets, create=create)
-        carry_out(inv, client, plan, dry_run=dry_run)
+        carry_out(inv, client, plan, dry_run=dry_run, moment=_moment(target))
 
 
-def carry_out(inv: Invocation, client: ClusterClient, plan: ResetPlan, *, dry_run: bool) -> None:
-    """Show the plan, ask, commit and show what was read back. A dry run ends with why it would be refused, if so."""
+def _moment(target: Target) -> str | None:
+    """«2026-11-22T09:30:00.000Z (UTC)», of a target that is a time: what was made of what was written."""
+    from kctl.groups.reset_rules import To
+    from kctl.moments import moment_text
+
+    return f"{moment_text(target.value)} (UTC)" if target.to is To.TIME else None
+
+
+def carry_out(
+    inv: Invocation, client: ClusterClient, plan: ResetPlan, *, dry_run: bool, moment: str | None = None
+) -> None:
+    """Show the plan, ask, commit and show what was read back. A dry run ends with why it would be refused, if so.
+
+    moment: the time whose offsets the plan has.
+    """
     from kctl.groups.basis import of_reset
     from kctl.groups.reset import apply_reset
+
+    if moment is not None:
+        output.note(f"to the first message of {moment} or later")
 
     if dry_run or plan.active or any(row.error for row in plan.rows):
         emit_changes(inv, plan.rows)
@@ -113,8 +130,8 @@ def carry_out(inv: Invocation, client: ClusterClient, plan: ResetPlan, *, dry_ru
         _show_before_asking(plan)
     groups = len({row.group for row in plan.todo})
     inv.confirm(
-        f"Reset {counted(len(plan.todo), 'offset')} of {counted(groups, 'group')} of {client.target.name} "
-        f"({effect(plan.todo)})?",
+        f"Reset {counted(len(plan.todo), 'offset')} of {counted(groups, 'group')} of {client.target.name}"
+        f"{f' to {moment}' if moment is not None else ''} ({effect(plan.todo)})?",
         target=client.target,
         basis=of_reset(client, plan.todo),
     )

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from kctl.client import ClusterClient
     from kctl.lag.collect import LagReport
 
+_FEW_PARTITIONS = 200  # what one Fetch to each leader asks about
+
 
 def command(
     ctx: typer.Context,
@@ -64,11 +66,12 @@ def command(
 
     def one_pass(client: ClusterClient) -> LagReport:
         from kctl.lag.collect import collect
+        from kctl.lag.control_records import MOST_PARTITIONS
 
         names = choose(client, groups, patterns, type_, quiet=True) if groups or patterns else None
         return collect(
             client, names, topics=topics, members=members, states=states, share=True,
-            control_records=max_lag is not None or names is not None,
+            control_records=MOST_PARTITIONS if max_lag is not None else _FEW_PARTITIONS,
         )  # fmt: skip
 
     with inv.connect() as client:

@@ -66,7 +66,8 @@ Repartition = Annotated[
     bool, typer.Option("--repartition", help="Let keys decide, whatever partition JSON lines name.")
 ]
 Timestamp = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Timestamp of all records: ISO 8601, ms, or «2h ago».")
+    str | None,
+    typer.Option(metavar="TIME", help="Timestamp of all records: ISO 8601, UTC without a zone; ms; or '2h ago'."),
 ]
 Template = Annotated[
     str | None, typer.Option(metavar="TEXT", help="Make values: {n} {uuid} {now} {random:100} {int:1:6}.")

@@ -112,8 +112,9 @@ def verify(
 
     versions = [kafka_version] if kafka_version else [r.version for r in list_runtimes()]
     if not versions:
-        hint = "`kctl runtime install` downloads one"
-        raise NotFound("no Kafka is provisioned: there is nothing to verify", hint=hint)
+        raise NotFound(
+            "no Kafka is provisioned: there is nothing to verify", hint="`kctl runtime install` downloads one"
+        )
     with output.progress("hashing the jars"):
         results = [verify_runtime(version) for version in versions]
 

@@ -37,7 +37,10 @@ def stats(
         str, typer.Option(metavar="DURATION", help="Transactions open for longer are hanging.")
     ] = "15m",
     at: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Count ages from then, for example when files were copied.")
+        str | None,
+        typer.Option(
+            metavar="TIME", help="Count ages from then, for example when files were copied; UTC without a zone."
+        ),
     ] = None,
     memory: Annotated[str, typer.Option(metavar="SIZE", help="For keys; beyond it figures are estimates.")] = "64MiB",
     max_message_size: Size = None,

@@ -54,10 +54,17 @@ def lag(
     ] = None,
     last: Annotated[str | None, typer.Option(metavar="DURATION", help="The last snapshots, of so long.")] = None,
     from_: Annotated[
-        str | None, typer.Option("--from", metavar="TIME", help="The snapshots from then on: ISO 8601, or -90m.")
+        str | None,
+        typer.Option(
+            "--from", metavar="TIME", help="The snapshots from then on: ISO 8601, UTC without a zone; or -90m."
+        ),
     ] = None,
-    to: Annotated[str | None, typer.Option(metavar="TIME", help="Until then; until now when not given.")] = None,
-    at: Annotated[str | None, typer.Option(metavar="TIME", help="As it was at that moment.")] = None,
+    to: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Until then, UTC without a zone; until now when not given.")
+    ] = None,
+    at: Annotated[
+        str | None, typer.Option(metavar="TIME", help="As it was at that moment; UTC without a zone.")
+    ] = None,
     window: Annotated[int, typer.Option(min=_LEAST_WINDOW, max=1000, help="Readings that a status is made of.")] = 10,
     lookback: Annotated[
         str, typer.Option(metavar="DURATION", help="How far back snapshots are read for time lags and last commits.")

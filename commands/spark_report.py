@@ -34,9 +34,14 @@ def report(
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the page to this file.")] = None,
     last: Annotated[str | None, typer.Option(metavar="DURATION", help="The last so long.  [default: 24h]")] = None,
     from_: Annotated[
-        str | None, typer.Option("--from", metavar="TIME", help="The snapshots from then on: ISO 8601, or -90m.")
+        str | None,
+        typer.Option(
+            "--from", metavar="TIME", help="The snapshots from then on: ISO 8601, UTC without a zone; or -90m."
+        ),
     ] = None,
-    to: Annotated[str | None, typer.Option(metavar="TIME", help="Until then; until now when not given.")] = None,
+    to: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Until then, UTC without a zone; until now when not given.")
+    ] = None,
     group: Annotated[list[str] | None, typer.Option(help=f"Only groups of this name; {_GLOBS}.")] = None,
     match: Annotated[list[str] | None, MATCH] = None,
     topic: Annotated[list[str] | None, typer.Option(help=f"Only topics of this name; {_GLOBS}.")] = None,

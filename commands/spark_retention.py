@@ -66,9 +66,15 @@ def retention(
     store: StoreIfAny = None,
     last: Annotated[str, typer.Option(metavar="DURATION", help="Growth is observed over so long.")] = _LAST,
     from_: Annotated[
-        str | None, typer.Option("--from", metavar="TIME", help="Growth is observed from then on: ISO 8601, or -90m.")
+        str | None,
+        typer.Option(
+            "--from", metavar="TIME", help="Growth is observed from then on: ISO 8601, UTC without a zone; or -90m."
+        ),
     ] = None,
-    to: Annotated[str | None, typer.Option(metavar="TIME", help="As it was then; else in the newest snapshot.")] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="As it was then, UTC without a zone; else in the newest snapshot."),
+    ] = None,
     what_if: Annotated[
         list[str] | None,
         typer.Option("--what-if", metavar="CONFIG=VALUE", help="Try retention.ms or retention.bytes; repeatable."),

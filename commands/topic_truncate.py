@@ -29,7 +29,8 @@ def truncate(
     expect: Annotated[int | None, EXPECT] = None,
     before_offset: Annotated[int | None, typer.Option(min=0, help="Delete records before this offset.")] = None,
     before_time: Annotated[
-        str | None, typer.Option(metavar="WHEN", help="Delete what was written before: 2024-05-01T12:00, -7d.")
+        str | None,
+        typer.Option(metavar="WHEN", help="Delete what was written before: 2024-05-01T12:00, UTC without a zone; -7d."),
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Delete all records.")] = False,
     file: Annotated[

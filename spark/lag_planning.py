@@ -348,9 +348,7 @@ def _stored_share_groups(store: Store, at_ms: int, wanted: Wanted) -> tuple[str,
         store, schema.GROUPS, at_ms, at_ms + 1, damaged=lambda _: None, columns=["group", "state", "type"]
     )
     rows = (tuple(row.values()) for batch in batches for row in batch.to_pylist())
-    return tuple(
-        sorted(group for group, state, kind in rows if kind == SHARE and _is_asked_for(group, state, wanted))
-    )
+    return tuple(sorted(group for group, state, kind in rows if kind == SHARE and _is_asked_for(group, state, wanted)))
 
 
 def _nothing_there(store: Store, from_ms: int, to_ms: int) -> NotFound:

@@ -13,6 +13,7 @@ from kctl.groups.names import describe_existing, known_types
 from kctl.groups.newer_groups import StartOffset
 from kctl.groups.streams import StreamsMember, Topology
 from kctl.lag.collect import LagReport, collect
+from kctl.lag.control_records import MOST_PARTITIONS
 from kctl.lag.rules import LagRow
 from kctl.model import TopicPartition
 from kctl.name_patterns import matches, parse_patterns, select
@@ -148,7 +149,7 @@ def _summary(group: Group) -> GroupSummary:
 
 def describe(client: ClusterClient, names: Sequence[str]) -> tuple[list[GroupDescription], list[str]]:
     """The groups named, in that order; and what could not be read. Raises NotFound for a group that is not there."""
-    report = collect(client, names, control_records=True)
+    report = collect(client, names, control_records=MOST_PARTITIONS)
     rows: dict[str, list[LagRow]] = {}
     for row in report.rows:
         rows.setdefault(row.group, []).append(row)

@@ -84,14 +84,14 @@ def collect(
     members: bool = True,
     states: Collection[str] | None = None,
     share: bool = False,
-    control_records: bool = False,
+    control_records: int = 0,
 ) -> LagReport:
     """The lag of `groups` (None: of all), of all their topics or only `topics`, and of groups in `states` only.
 
     members: also tell which member each partition is assigned to, and show partitions that are assigned and were
-    never committed. share: share groups have rows too, by their start offsets. control_records: count the offsets in
-    small lags that hold no message, which takes a Fetch to each leader. Raises NotFound when a group that was named
-    does not exist, and what `ClusterClient` raises when no broker can be reached.
+    never committed. share: share groups have rows too, by their start offsets. control_records: of so many partitions
+    with small lags, count the offsets that hold no message, which takes a Fetch to each leader. Raises NotFound when a
+    group that was named does not exist, and what `ClusterClient` raises when no broker can be reached.
     """
     found = (
         all_groups(client, members=members) if groups is None else describe_groups(client, map(check_group_id, groups))
@@ -133,7 +133,7 @@ def collect(
             rows += share_rows(chosen[name], started_at, offsets, topics)
         rows.sort(key=lambda row: (row.group, row.topic, row.partition))
     if control_records:
-        rows = with_control_records(client, rows, share_groups=start_offsets)
+        rows = with_control_records(client, rows, most=control_records, share_groups=start_offsets)
     reasons = {tp: error.message for tp, error in unread.items()}
     return LagReport(rows, chosen, sorted(deleted), reasons, failed, start_offsets)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from kctl.lag.control_records import MOST_LAG, control_records, fetch_markers
+from kctl.lag.control_records import MOST_LAG, MOST_PARTITIONS, control_records, fetch_markers
 from kctl.lag.log_times import Wanted
 from kctl.lag.rules import LagRow
 from kctl.model import TopicPartition
@@ -15,10 +15,13 @@ if TYPE_CHECKING:
 
 
 def with_control_records(
-    client: ClusterClient, rows: Sequence[LagRow], *, share_groups: Collection[str] = ()
+    client: ClusterClient, rows: Sequence[LagRow], *, most: int = MOST_PARTITIONS, share_groups: Collection[str] = ()
 ) -> list[LagRow]:
-    """The rows with control_records. None where the lag is large, where it is a share group's, whose lag does not go by
-    offsets, and where the leader does not answer: then each offset counts as a message."""
+    """The rows with control_records, of the `most` partitions with the smallest lags.
+
+    None where the lag is large, where it is a share group's, which does not go by offsets, and where the leader does
+    not answer: then each offset counts as a message.
+    """
     places = {row: _place(row) for row in rows if row.group not in share_groups}
     wanted: dict[TopicPartition, Wanted] = {}
     for place in places.values():
@@ -28,6 +31,8 @@ def with_control_records(
                 wanted[tp] = Wanted(-1, offset, end)
     if not wanted:
         return list(rows)
+    nearest = sorted(wanted, key=lambda tp: (wanted[tp].log_end - wanted[tp].offset, tp))[:most]
+    wanted = {tp: wanted[tp] for tp in nearest}
     state = client.metadata({tp.topic for tp in wanted}, keep_errors=True)
     leaders = {p.tp: p.leader for topic in state.topics.values() for p in topic.partitions if p.leader >= 0}
     markers, _ = fetch_markers(

@@ -123,6 +123,24 @@ def test_times_find_the_first_message_that_is_not_older(
     assert reset(kctl, group, "--topic", mine, "--to-datetime", str(moment), "--yes") == [(0, "reset", 3, 2, 0, 1)]
 
 
+@pytest.mark.parametrize(
+    ("written", "moment"),
+    [
+        ("2026-11-22T09:30", "2026-11-22T09:30:00.000Z"),
+        ("2026-11-22T09:30:00Z", "2026-11-22T09:30:00.000Z"),
+        ("2026-11-22T09:30+05:30", "2026-11-22T04:00:00.000Z"),
+        ("1795339800000", "2026-11-22T09:30:00.000Z"),
+    ],
+)
+def test_the_plan_and_the_question_name_the_time_in_utc(kctl: Kctl, group: str, written: str, moment: str) -> None:
+    planned = kctl("group", "reset-offsets", group, "--all-topics", "--to-datetime", written, "--dry-run")
+    assert f"to the first message of {moment} (UTC) or later" in planned.err
+    asked = kctl("group", "reset-offsets", group, "--all-topics", "--to-datetime", written)
+    assert asked.code == 4
+    assert f"to the first message of {moment} (UTC) or later" in asked.err
+    assert f" to {moment} (UTC) (" in asked.err, "the question"
+
+
 def test_refused_while_members_are_active(kctl: Kctl, admin: Admin, group: str, filled: str, tmp_path: Path) -> None:
     """The plan is shown to who wants it; nothing changes."""
     saved = tmp_path / "saved.json"

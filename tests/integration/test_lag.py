@@ -17,11 +17,11 @@ import pytest
 from consumer_groups_tool import described
 from group_admin import Admin
 from kctl.client import connect
-from kctl_testing import SCRIPT, Kctl, TestCluster, within
+from kctl_testing import SCRIPT, Kctl, TestCluster, eventually, within
 
 KEYS = [
     "group", "state", "topic", "partition", "committed_offset", "log_start_offset", "log_end_offset", "lag", "lost",
-    "client_id", "host",
+    "client_id", "host", "ahead", "control_records",
 ]  # fmt: skip
 
 
@@ -62,12 +62,12 @@ def test_sums(kctl: Kctl, admin: Admin, filled: str) -> None:
     (by_topic,) = kctl.json("lag", group, "--by", "topic")
     assert by_topic == {
         "group": group, "state": "Empty", "topic": filled, "partition_count": 3, "lag": 10, "max_lag": 6, "lost": 5,
-        "not_committed": 0, "unknown": 0,
+        "not_committed": 0, "unknown": 0, "ahead": 0, "control_records": 0,
     }  # fmt: skip
     (by_group,) = kctl.json("lag", group, "--by", "group")
     assert by_group == {
         "group": group, "state": "Empty", "topic_count": 1, "partition_count": 3, "lag": 10, "max_lag": 6, "lost": 5,
-        "not_committed": 0, "unknown": 0,
+        "not_committed": 0, "unknown": 0, "ahead": 0, "control_records": 0,
     }  # fmt: skip
 
 
@@ -149,6 +149,59 @@ def test_filters(kctl: Kctl, admin: Admin, filled: str, topic: Callable[..., str
     listed = {row["group"] for row in kctl.json("group", "list", "--state", "empty")}
     assert group in listed
     assert group not in {row["group"] for row in kctl.json("group", "list", "--state", "Stable")}
+
+
+def test_markers_of_transactions_are_no_messages(kctl: Kctl, admin: Admin, topic: Callable[..., str]) -> None:
+    """Five records and their marker, then three that are aborted, with theirs: offsets 0 to 9."""
+    name = topic()
+    group = f"g-{name}"
+    with connect(admin.target) as client:
+        producer = client.producer(transactional_id=f"tx-{name}")
+        producer.init_transactions()
+        for count, end in ((5, producer.commit_transaction), (3, producer.abort_transaction)):
+            producer.begin_transaction()
+            for number in range(count):
+                producer.send(name, b"%d" % number)
+            producer.flush()
+            end()
+            if count == 5:
+                eventually(lambda: _end(kctl, name) == 6, what="the marker is written")
+                admin.commit(group, name, {0: 5})
+                judged = kctl("lag", group, "--max-lag", "0", "-o", "json")
+                assert judged.code == 0, str(judged)
+                (row,) = json.loads(judged.out)
+                assert (row["lag"], row["control_records"]) == (1, 1)
+                described = kctl.json("group", "describe", group)[0]["offsets"][0]
+                assert (described["lag"], described["control_records"]) == (1, 1)
+        producer.close()
+    eventually(lambda: _end(kctl, name) == 10, what="the second marker is written")
+    judged = kctl("lag", group, "--max-lag", "0", "-o", "json")
+    (row,) = json.loads(judged.out)
+    assert (judged.code, row["lag"], row["control_records"]) == (1, 5, 2), "aborted records are read_uncommitted's"
+    assert kctl("lag", group, "--max-lag", "3").code == 0
+
+
+def _end(kctl: Kctl, topic: str) -> int:
+    (row,) = kctl.json("topic", "offsets", topic)
+    end: int = row["offset"]
+    return end
+
+
+def test_a_commit_beyond_the_end_of_the_log_passes_no_gate(kctl: Kctl, admin: Admin, topic: Callable[..., str]) -> None:
+    name = topic(partitions=2)
+    group = f"g-{name}"
+    kctl.ok("produce", name, "--partition", "1", stdin="a\n")
+    admin.commit(group, name, {0: 500, 1: 1})
+    judged = kctl("lag", group, "--max-lag", "1000000", "-o", "json")
+    rows = json.loads(judged.out)
+    assert [(row["lag"], row["ahead"]) for row in rows] == [(0, 500), (0, 0)]
+    assert (judged.code, "500 beyond the end of the log" in judged.err) == (1, True)
+    for args in (("lag", group), ("group", "describe", group)):
+        shown = kctl(*args)
+        assert (shown.code, "BEYOND END" in shown.out) == (0, True)
+        assert "committed 500, but the log ends at 0" in shown.err
+    (by_group,) = kctl.json("lag", group, "--by", "group")
+    assert by_group["ahead"] == 500
 
 
 def test_max_lag(kctl: Kctl, admin: Admin, filled: str) -> None:

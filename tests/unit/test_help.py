@@ -30,6 +30,17 @@ def test_every_command_has_the_short_name() -> None:
         assert not any("-h" in param.opts for param in command.params), path
 
 
+def test_each_time_says_how_it_is_read_without_a_zone() -> None:
+    times = {
+        f"{path} {param.opts[0]}": param.help
+        for path, command in every_command()
+        for param in command.params
+        if getattr(param, "metavar", None) in {"TIME", "WHEN"}
+    }
+    assert len(times) >= 15
+    assert [name for name, text in times.items() if "UTC without a zone" not in (text or "")] == []
+
+
 def test_help_of_what_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert app.main(["help", "topics"]) == 2
     assert "topics" in capsys.readouterr().err
