@@ -42,8 +42,9 @@ def explanations(rows: Sequence[Any], rules: WindowRules) -> list[Table]:
 
 
 def require_match(groups: Names, topics: Names) -> None:
-    """Raise NotFound where names or patterns chose nothing; for results without rows."""
-    if not groups.everything:
+    """Raise NotFound where names or patterns chose nothing; for results without rows. Groups that were written out are
+    known to be there."""
+    if not groups.everything and not groups.exact:
         raise groups.nothing("group")
     if not topics.everything:
         raise topics.nothing("topic")

@@ -186,13 +186,17 @@ def beyond_end(rows: Sequence[Any]) -> list[str]:
     """A line for each of the first rows whose commit lies beyond the end of the log."""
     ahead = [row for row in rows if row.ahead]
     lines = [
-        f"{row_name(row)}: committed {row.committed_offset}, but the log ends at {row.log_end_offset}:"
-        " was the topic created anew, or the log truncated?"
-        for row in ahead[:_NAMED]
+        f"{row_name(row)}: {_beyond(row)}: was the topic created anew, or the log truncated?" for row in ahead[:_NAMED]
     ]
     if len(ahead) > _NAMED:
         lines.append(f"and {len(ahead) - _NAMED:,} more commits beyond the end of the log")
     return lines
+
+
+def _beyond(row: Any) -> str:
+    if hasattr(row, "committed_offset"):
+        return f"committed {row.committed_offset}, but the log ends at {row.log_end_offset}"
+    return f"its commits lie {row.ahead} beyond the end of the log"
 
 
 def judge(rows: Sequence[Any], by: By, max_lag: int | None) -> None:

@@ -319,3 +319,71 @@ def test_names_from_outside_do_not_steer_the_terminal(run: Run, tmp_path: Path) 
     code, _, err = run("--store", str(found.root), "--last", "30m", "--fail-on", "lag>1")
     assert code == 1
     assert "warning: the result is not complete: the snapshot of" in " ".join(err.split())
+
+
+# --- gates ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def odd_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Groups of one topic: one that has read everything, one that has committed more than there is, one that has
+    committed nothing, and a share group."""
+    found = create_store(tmp_path_factory.mktemp("odd") / "s", "c")
+    kinds = {"there": "classic", "ahead": "classic", "silent": "classic", "shared": "share"}
+    for number in range(PASSES):
+        rows: Rows = {
+            schema.COMMITS: [
+                ("ahead", "t", 0, 500, 0, 9, 3, "id", False), ("there", "t", 0, 9, 0, 9, 3, "id", False),
+            ],
+            schema.GROUPS: [(group, "Empty", kind, "consumer", 0, 1) for group, kind in sorted(kinds.items())],
+            schema.LOGS: [("t", 0, "id", 1, 3, 0, 9, 9, NOW - 60 * MINUTE_MS)],
+        }  # fmt: skip
+        put_pass(found, NOW - (PASSES - number) * MINUTE_MS, NOW - (PASSES - number) * MINUTE_MS + 50, Pass(rows=rows))
+    return found.root
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "text"),
+    [
+        # What fits, and is well.
+        ("--group there --max-lag 0", 0, ""),
+        ("--match th.re --max-lag 0 --fail-on lag>0 --fail-on WARN", 0, ""),
+        # Nothing that fits: with or without a limit.
+        ("--group billing-.* --fail-on lag>0", 4, "no group matches billing-.*"),
+        ("--group billing-.* --fail-on lag>0", 4, "a regular expression is --match 'billing-.*'"),
+        ("--match billing-.* --fail-on lag>0", 4, "no group matches billing-.*"),
+        ("--match billing-.*", 4, "no group matches billing-.*"),
+        ("--match th* --max-lag 0", 4, "did you mean 'th.*'?"),
+        ("--group billing-*", 4, "no group matches billing-*"),
+        ("--group billing --max-lag 0", 4, "group 'billing' does not exist"),
+        ("--group there --topic x* --fail-on ERR", 1, "no lag is known of group there"),
+        ("--group there --topic x*", 4, "no topic matches x*"),
+        ("--topic x* --fail-on ERR", 5, "share group shared is not read here"),
+        ("--topic x* --match there|ahead", 4, "no group matches there|ahead"),
+        ("--group there --state dead --max-lag 0", 4, "no group"),
+        ("--match ( --max-lag 0", 2, "is no regular expression"),
+        # Committed beyond the end of the log.
+        ("--group ahead --max-lag 1000000", 1, "491 beyond the end of the log"),
+        ("--group ahead --fail-on lag>1000000", 1, "has committed 491 beyond the end of the log"),
+        ("--group ahead --by group --fail-on lag>0", 1, "has committed 491 beyond"),
+        ("--group ahead", 0, "committed 500, but the log ends at 9"),
+        # Nothing is known of what was named.
+        ("--group silent --max-lag 0", 1, "no lag is known of group silent"),
+        ("--group silent --group there --fail-on lag>0", 1, "no lag is known of group silent"),
+        # Share groups: not in snapshots.
+        ("--group shared --max-lag 0", 5, "the lag of share group shared is not read here: `kctl lag` shows it"),
+        ("--match shared", 5, "share group shared"),
+        ("--match there|shared --max-lag 0", 5, "share group shared"),
+        ("--match there|shared|ahead --max-lag 0", 1, "share group shared"),
+        ("--max-lag 1000 --match there|silent|shared", 5, "share group shared"),
+    ],
+)
+def test_a_gate_does_not_pass_on_nothing(run: Run, odd_store: Path, options: str, code: int, text: str) -> None:
+    found, _, err = run("--store", str(odd_store), "--last", "30m", *options.split())
+    assert (found, text in err) == (code, True), err
+
+
+def test_share_groups_that_nobody_asked_for_are_a_note(run: Run, odd_store: Path) -> None:
+    code, out, err = run("--store", str(odd_store), "--last", "30m")
+    assert (code, "share groups are left out, `kctl lag` shows them: shared" in err) == (0, True)
+    assert "there" in out
