@@ -169,7 +169,7 @@ def lag(
         if not rows and not plan.silent and not (gate and groups.exact):
             require_match(groups, names_of(topic))
         if gate:
-            require_known(rows, by, groups.exact)
+            require_known(rows, by, [name for name in groups.exact if name not in plan.share])
 
 
 # --- options --------------------------------------------------------------------------------------------------------

@@ -360,7 +360,7 @@ def odd_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("--group there --topic x*", 4, "no topic matches x*"),
         ("--topic x* --fail-on ERR", 5, "share group shared is not read here"),
         ("--topic x* --match there|ahead", 4, "no group matches there|ahead"),
-        ("--group there --state dead --max-lag 0", 4, "no group"),
+        ("--group there --state dead --max-lag 0", 1, "no lag is known of group there"),
         ("--match ( --max-lag 0", 2, "is no regular expression"),
         # Committed beyond the end of the log.
         ("--group ahead --max-lag 1000000", 1, "491 beyond the end of the log"),
