@@ -362,3 +362,14 @@ def test_only_the_topics_and_states_asked_for() -> None:
     fake.states["h"] = "Stable"
     assert {row.topic for row in _run(fake, topics=["gone"]).rows} == {"gone"}
     assert {row.group for row in _run(fake, states={"stable"}).rows} == {"h"}
+
+
+def test_a_commit_beyond_the_end_is_looked_at_twice() -> None:
+    """A new leader's high watermark may be behind what was committed for a moment."""
+    fake = FakeCluster({"g": {T0: 15, T1: 10}})
+    report = _run(fake)
+    assert [(row.lag, row.ahead) for row in report.rows] == [(0, 5), (0, 0)]
+    healed = FakeCluster({"g": {T0: 9}})
+    healed.replies["ListOffsets"] = [lambda _n, request: _listed(request, lambda *_: (0, 4)), lambda *_: None]
+    assert [(row.log_end_offset, row.lag, row.ahead) for row in _run(healed).rows] == [(10, 1, 0)]
+    assert healed.sent["ListOffsets"] == 4
