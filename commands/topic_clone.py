@@ -45,6 +45,7 @@ def clone(
     Example: kctl topic clone orders orders-test --data --dry-run
     """
     from kctl import unchanged
+    from kctl.topics.basis import of_cloned
     from kctl.topics.clone import clone as make
     from kctl.topics.clone import plan_clone
 
@@ -60,7 +61,7 @@ def clone(
             _emit(inv, plan.clone)
             return
         question = f"Create topic {name} of {client.target.name}?"
-        inv.confirm_protected(question, target=client.target, basis=basis)
+        inv.confirm_protected(question, target=client.target, basis=basis.also(of_cloned(client, plan.clone)))
         try:
             with (
                 undone_when_terminated(),

@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kctl.configs.change import ChangedConfig
+from kctl.configs.describe import OWN_SOURCE
 from kctl.configs.resources import Resource
 from kctl.topics.alter import AlteredTopic
+from kctl.topics.clone import ClonedTopic
 from kctl.topics.delete import DeletedTopic
 from kctl.unchanged import Basis, topics, values
 
@@ -26,6 +28,13 @@ def of_altered(client: ClusterClient, state: ClusterState, plan: Iterable[Altere
 def of_configs(rows: Iterable[ChangedConfig]) -> dict[str, tuple[str | None, str | None]]:
     """The values that are replaced, and where they are set."""
     return {row.name: (row.before, row.before_source) for row in rows if row.result != "unchanged"}
+
+
+def of_cloned(client: ClusterClient, row: ClonedTopic) -> Basis:
+    """The configs of a topic that are copied to its clone."""
+    own = OWN_SOURCE["topic"].value
+    shown = {name: (value, own) for name, value in row.configs.items()}
+    return values(client, {Resource.topic(row.source_topic): shown})
 
 
 def of_deleted(client: ClusterClient, rows: Iterable[DeletedTopic]) -> Basis:

@@ -247,7 +247,7 @@ def _parameters() -> Iterator[Any]:
         yield pytest.param(path, change, id=f"{path}-{change}".replace(" ", "-"), marks=marks)
 
 
-@pytest.mark.parametrize(("path", "change"), _parameters())
+@pytest.mark.parametrize(("path", "change"), list(_parameters()))
 def test_it_refuses(place: Place, monkeypatch: pytest.MonkeyPatch, path: str, change: str) -> None:
     _prepare(place, path)
     after_change: list[Any] = []

@@ -15,7 +15,7 @@ CHANGES: dict[str, str] = {
     "topic alter": "topic, config",
     "topic delete": "topic",
     "topic truncate": "topic",
-    "topic clone": "topic",
+    "topic clone": "topic, config",
     "topic apply": "topic, config",
     "topic reassign apply": "topic, replicas",
     "topic reassign rollback": "topic, replicas",
