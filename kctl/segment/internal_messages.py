@@ -26,6 +26,7 @@ DELETE_STATES = ("DELETE_PARTITION_MARKED", "DELETE_PARTITION_STARTED", "DELETE_
 _VERSION = struct.Struct(">h")
 _FRAME_VERSION = 1
 _CONSUMER = "consumer"
+_SHARE_STATE = ("ShareSnapshotKey", "ShareUpdateKey")  # of another topic
 
 
 class Part(NamedTuple):
@@ -61,15 +62,28 @@ def group_keys() -> Mapping[int, Message]:
 
 
 @lru_cache(maxsize=1)
+def later_group_keys() -> Mapping[int, Message]:
+    """The same with those of Kafka 4 (KIP-848, KIP-932, KIP-1071)."""
+    keys = [
+        each for each in messages(later=True) if each.name.endswith("Key") and not each.name.startswith("Transaction")
+    ]
+    found = {key.api_key: key for key in keys if key.api_key is not None and key.name not in _SHARE_STATE}
+    return found | {0: message("OffsetCommitKey")}  # values of every version stand behind keys of type 0
+
+
+@lru_cache(maxsize=1)
 def share_keys() -> Mapping[int, Message]:
     """The same of __share_group_state, where the number in front is the type's."""
     return {0: message("ShareSnapshotKey"), 1: message("ShareUpdateKey")}
 
 
 def coordinator_record(
-    key: bytes, value: bytes | None, keys: Mapping[int, Message], *, lenient: bool = False
+    key: bytes, value: bytes | None, keys: Mapping[int, Message], *, lenient: bool = False, later: bool = False
 ) -> tuple[Part, Part | None]:
-    """Key and value; None is a deletion. lenient: see messages.read. Raises UnknownType, BadMessage."""
+    """Key and value; None is a deletion. Raises UnknownType, BadMessage.
+
+    lenient: see messages.read; later: with the definitions of Kafka 4.
+    """
     number, content = _with_version(key, "key")
     definition = keys.get(number)
     if definition is None:
@@ -80,7 +94,7 @@ def coordinator_record(
     if value is None:
         return key_part, None
     version, content = _with_version(value, "value")
-    definition = message(definition.name.removesuffix("Key") + "Value")
+    definition = message(definition.name.removesuffix("Key") + "Value", later=later)
     values, problem = _read(definition, content, version, "value", lenient=lenient)
     if definition.name == "GroupMetadataValue" and values["protocolType"] == _CONSUMER:
         _open_members(values["members"])
@@ -141,12 +155,12 @@ class TransactionPart(NamedTuple):
     problem: str | None
 
 
-def transaction_part(data: bytes, name: str) -> TransactionPart:
-    """By its definition's name. Raises BadMessage."""
+def transaction_part(data: bytes, name: str, *, later: bool = False) -> TransactionPart:
+    """By its definition's name. later: as Kafka 4 has it. Raises BadMessage."""
     if len(data) < _VERSION.size:
         raise BadMessage(None)
     (version,) = _VERSION.unpack_from(data)
-    definition, reader = message(name), Reader(data[_VERSION.size :])
+    definition, reader = message(name, later=later), Reader(data[_VERSION.size :])
     known = definition.versions[0] <= version <= definition.versions[1]
     values = read(definition, reader, version) if known else None
     return TransactionPart(definition, version, values, _problem(definition, version, reader, name))
@@ -166,21 +180,21 @@ def check_transaction(values: dict[str, Any]) -> str:
 # --- framed messages: __cluster_metadata, __remote_log_metadata -----------------------------------------------------
 
 
-@lru_cache(maxsize=2)
-def _by_api_key(remote: bool) -> dict[int, Message]:
+@lru_cache(maxsize=4)
+def _by_api_key(*, remote: bool, later: bool) -> dict[int, Message]:
     """Types of the metadata log, or of the remote log's, which count from 0 as well."""
     names = ("RemoteLog", "RemotePartition")
     return {
         found.api_key: found
-        for found in messages()
+        for found in messages(later=later)
         if found.api_key is not None and found.name.endswith("Record") and found.name.startswith(names) == remote
     }
 
 
-def framed(data: bytes, *, remote: bool, lenient: bool = False) -> Part:
+def framed(data: bytes, *, remote: bool, lenient: bool = False, later: bool = False) -> Part:
     """Frame version, type and version, each an unsigned varint, then the message (AbstractApiMessageSerde).
 
-    Its data are the values, not yet as JSON. lenient: see messages.read. Raises BadMessage.
+    Its data are the values, not yet as JSON. lenient: see coordinator_record. Raises BadMessage.
     """
     reader = Reader(data)
     frame = _small(reader, "frame version")
@@ -195,7 +209,7 @@ def framed(data: bytes, *, remote: bool, lenient: bool = False) -> Part:
             f"{_FRAME_VERSION} is supported)"
         )
     key, version = _small(reader, "type"), _small(reader, "version")
-    definition = _by_api_key(remote).get(key)
+    definition = _by_api_key(remote=remote, later=later).get(key)
     if definition is None:
         raise BadMessage(f"org.apache.kafka.common.errors.UnsupportedVersionException: Unknown metadata id {key}")
     try:
@@ -240,9 +254,10 @@ def _small(reader: Reader, what: str) -> int:
     return value
 
 
-def metadata_part(record: Record, *, remote: bool, lenient: bool = False) -> Part:
-    """A record of __cluster_metadata or __remote_log_metadata. lenient: see messages.read. Raises BadMessage."""
-    part = framed(record.value or b"", remote=remote, lenient=lenient)
+def metadata_part(record: Record, *, remote: bool, lenient: bool = False, later: bool = False) -> Part:
+    """A record of __cluster_metadata or __remote_log_metadata. lenient, later: see
+    coordinator_record. Raises BadMessage."""
+    part = framed(record.value or b"", remote=remote, lenient=lenient, later=later)
     definition = part.definition
     if remote:
         check_remote(definition, part.data)

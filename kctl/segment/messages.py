@@ -64,22 +64,26 @@ class Message(NamedTuple):
         return min(max(version, self.versions[0]), self.versions[1])
 
 
-@lru_cache(maxsize=1)
-def _definitions() -> dict[str, Message]:
+@lru_cache(maxsize=2)
+def _definitions(*, later: bool) -> dict[str, Message]:
+    """Those of 3.9; later: those of Kafka 4 too, in their place where they differ."""
     from importlib.resources import files  # only when a message is read
 
-    text = files("kctl.segment").joinpath("message_schemas.json").read_text(encoding="utf-8")
-    return {raw["name"]: _message(raw) for raw in json.loads(text)}
+    found: dict[str, Message] = {}
+    for name in ("message_schemas.json", "message_schemas_4.json")[: 2 if later else 1]:
+        text = files("kctl.segment").joinpath(name).read_text(encoding="utf-8")
+        found |= {raw["name"]: _message(raw) for raw in json.loads(text)}
+    return found
 
 
-def message(name: str) -> Message:
-    """A definition by name."""
-    return _definitions()[name]
+def message(name: str, *, later: bool = False) -> Message:
+    """A definition by name. later: as Kafka 4 has it."""
+    return _definitions(later=later)[name]
 
 
-def messages() -> list[Message]:
+def messages(*, later: bool = False) -> list[Message]:
     """All definitions."""
-    return list(_definitions().values())
+    return list(_definitions(later=later).values())
 
 
 def _message(raw: dict[str, Any]) -> Message:
@@ -92,7 +96,7 @@ def _message(raw: dict[str, Any]) -> Message:
 
 def _field(raw: dict[str, Any]) -> Field:
     kind = raw["type"]
-    versions = _range(raw["versions"])
+    versions = _range(raw.get("versions") or raw.get("taggedVersions", "0+"))
     assert versions is not None
     fields = tuple(_field(field) for field in raw.get("fields", ()))
     return Field(

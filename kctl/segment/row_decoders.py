@@ -15,7 +15,7 @@ from kctl.segment.internal_messages import (
     UnknownType,
     check_transaction,
     coordinator_record,
-    group_keys,
+    later_group_keys,
     metadata_part,
     share_keys,
     transaction_part,
@@ -36,7 +36,7 @@ def _coordinator(keys: Callable[[], Mapping[int, Message]]) -> RowDecoder:
         if record.key is None:
             return plain(record, error="a record without a key")
         try:
-            key, value = coordinator_record(record.key, record.value, keys())
+            key, value = coordinator_record(record.key, record.value, keys(), later=True)
         except (UnknownType, BadMessage) as exc:
             return plain(record, error=str(exc))
         if value is None:
@@ -60,7 +60,7 @@ def _transaction(record: Record) -> Shown:
 
 
 def _transaction_part(data: bytes, name: str) -> Part:
-    definition, version, values, problem = transaction_part(data, name)
+    definition, version, values, problem = transaction_part(data, name, later=True)
     if values is None:
         raise BadMessage(problem)
     if name == "TransactionLogValue":
@@ -71,7 +71,7 @@ def _transaction_part(data: bytes, name: str) -> Part:
 def _metadata(*, remote: bool) -> RowDecoder:
     def decode(record: Record) -> Shown:
         try:
-            part = metadata_part(record, remote=remote)
+            part = metadata_part(record, remote=remote, later=True)
         except BadMessage as exc:
             return plain(record, error=str(exc))
         return Shown(*encoded(record.key), _object(part), JSON, part.problem)
@@ -97,7 +97,7 @@ def _object(part: Part) -> dict[str, Any]:
 
 
 INTERNAL_TOPICS: dict[str, RowDecoder] = {
-    "offsets": _coordinator(group_keys),
+    "offsets": _coordinator(later_group_keys),
     "share_group_state": _coordinator(share_keys),
     "transaction_log": _transaction,
     "cluster_metadata": _metadata(remote=False),

@@ -1,6 +1,8 @@
-"""Write kctl/segment/message_schemas.json from the message definitions in Kafka's jars.
+"""Write kctl/segment/message_schemas.json and message_schemas_4.json from the message definitions in Kafka's jars.
 
-    python tests/support/message_schemas.py KAFKA_HOME
+    python tests/support/message_schemas.py KAFKA_3_9_HOME KAFKA_4_HOME
+
+The first has those of 3.9, which its DumpLogSegments knows; the second those of Kafka 4 that are new or differ.
 
 What is kept of a definition is its interface: names, types, versions, tags and defaults. share_group_messages.json
 beside this file is added to them: the records of __share_group_state are of Kafka 4.1 and later (KIP-932, KIP-1226),
@@ -16,7 +18,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-OUT = Path(__file__).parents[2] / "kctl" / "segment" / "message_schemas.json"
+_OUT = Path(__file__).parents[2] / "kctl" / "segment" / "message_schemas.json"
 JARS = {
     "kafka-clients": r"(ConsumerProtocol(Subscription|Assignment)|VotersRecord|KRaftVersionRecord|Snapshot\w+Record)",
     "kafka-group-coordinator": r"\w+",
@@ -25,6 +27,7 @@ JARS = {
     "kafka-storage": r"Remote\w+",
 }
 LATER = Path(__file__).with_name("share_group_messages.json")
+_OUT_4 = _OUT.with_name("message_schemas_4.json")
 _KEPT = ("name", "type", "versions", "nullableVersions", "taggedVersions", "tag", "default")
 
 
@@ -57,11 +60,24 @@ def definitions(kafka_home: Path) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Read the jars, write the file."""
-    messages = definitions(Path(sys.argv[1]))
+    """Read the jars, write the files."""
+    messages, later = (definitions(Path(home)) for home in sys.argv[1:3])
     messages += [definition(json.dumps(found)) for found in json.loads(LATER.read_text(encoding="utf-8"))]
+    known = {message["name"]: message for message in messages}
+    _write(_OUT, messages)
+    _write(
+        _OUT_4,
+        [message for message in later if _without_number(message) != _without_number(known.get(message["name"], {}))],
+    )
+
+
+def _without_number(message: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in message.items() if key != "apiKey"}
+
+
+def _write(path: Path, messages: list[dict[str, Any]]) -> None:
     lines = ",\n".join(json.dumps(message, separators=(",", ":")) for message in messages)
-    OUT.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+    path.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -71,7 +71,12 @@ def test_decoders_agree(dump: Dump, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     run = DumpRun([Path(dump.form.file)], DumpOptions(records=True, decode=INTERNAL_TOPICS[name]))
     errors = [row.decode_error for row in run.rows() if isinstance(row, RecordRow)]
     assert run.undecoded == len([error for error in errors if error])
-    assert bool(run.undecoded) == bool(text.found_count)
+    if ": tag 0" in dump.form.name:  # which Kafka 4 has, and 3.9 has not
+        return
+    if b"Unknown record type" in dump.stdout:  # rows know the types of Kafka 4
+        assert text.found_count or not run.undecoded
+    else:
+        assert bool(run.undecoded) == bool(text.found_count)
 
 
 BROKEN = {
