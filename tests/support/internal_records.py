@@ -151,3 +151,16 @@ def _broken_frames(name: str, number: int, each: Written, decoder: str) -> Itera
         yield form(f"{name}, cut after {size} bytes", None, good[:size], decoder)
     if good[-1:] == b"\0":
         yield form(f"{name}, an unknown tag", None, good[:-1] + b"\1\x63\2ab", decoder)
+
+
+def later_forms(kafka_home: Path) -> list[Form]:
+    """Records of groups as the classes of Kafka 4 write them, whose names are the forms'."""
+    messages, numbers = written(kafka_home, 4), api_keys(kafka_home)
+    keys = {each.name.removesuffix("Key"): each.data for each in messages if each.name.endswith("Key")}
+    found = []
+    for number, each in enumerate(messages):
+        key = keys.get(each.name.removesuffix("Value")) if each.name.endswith("Value") else None
+        if key is not None and ("Group" in each.name or each.name == "OffsetCommitValue"):
+            data = short(numbers[each.name]) + key, short(each.version) + each.data
+            found.append(form(f"{number}: {each.name} {each.version}", *data, "offsets"))
+    return found

@@ -2,7 +2,8 @@
 
     python tests/support/java_dumps.py KAFKA_HOME [NAME…]
 
-runs Kafka's tool over the forms of the modules in SOURCES, and writes tests/data/java_dumps.
+runs Kafka's tool over the forms of the modules in SOURCES, and writes tests/data/java_dumps. groups_4 is not printed by
+the tool: it is what internal_records.later_forms makes with Kafka 4, without stdout.
 """
 
 from __future__ import annotations

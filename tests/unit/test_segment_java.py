@@ -131,3 +131,15 @@ def test_others_agree(dump: Dump, tmp_path: Path) -> None:
     if sound:
         assert [row.offset for row in rows] == offsets
         assert tally.records.records == len(offsets)
+
+
+@pytest.mark.parametrize("dump", load("groups_4"), ids=lambda dump: dump.form.name)
+def test_records_of_kafka_4(dump: Dump, tmp_path: Path) -> None:
+    """Written by Kafka's generated classes; rows know every type and field of them."""
+    path = tmp_path / dump.form.file
+    path.write_bytes(dump.form.data)
+    run = DumpRun([path], DumpOptions(records=True, decode=INTERNAL_TOPICS["offsets"]))
+    row = next(row for row in run.rows() if isinstance(row, RecordRow))
+    name = dump.form.name.split()[1]
+    assert (row.decode_error, row.key["type"], row.value["type"]) == (None, name.replace("Value", "Key"), name)
+    assert run.undecoded == 0
