@@ -160,7 +160,8 @@ def send_in_chunks(
             if isinstance(response, KctlError):
                 answers.update(dict.fromkeys(groups, response))
             else:
-                answers.update(parse(response))
+                parsed = parse(response)
+                answers.update({group: parsed[group] for group in groups if group in parsed})
     return answers
 
 
