@@ -354,7 +354,7 @@ def test_import(lone_kctl: Kctl, tmp_path: Path) -> None:
     assert not (lone_kctl.home / ".config").exists()
     done = lone_kctl.ok(*argv, "-o", "json")
     (row,) = json.loads(done.out)
-    assert list(row) == ["name", "action", "current", "entry", "secret_files", "left_out", "before"]
+    assert list(row) == ["name", "action", "current", "entry", "secret_files", "left_out", "before", "copied_from"]
     assert row["before"] is None
     secret = lone_kctl.home / ".config/kctl/secrets/prod.sasl-password"
     assert row["secret_files"] == [str(secret)]
