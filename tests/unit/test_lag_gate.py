@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
 from kctl.commands.views import By, judge, require_known
@@ -9,7 +12,7 @@ from kctl.errors import KctlError, NotFound, NotHealthy
 from kctl.lag.rules import LagRow, by_group, by_topic
 
 
-def _gate(rows: list[LagRow], by: By, limit: int | None, named: list[str]) -> None:
+def _gate(rows: Sequence[Any], by: By, limit: int | None, named: list[str]) -> None:
     judge(rows, by, limit)
     if limit is not None:
         require_known(rows, by, named)

@@ -27,6 +27,7 @@ from kctl.errors import (
     Refused,
     UsageError,
 )
+from kctl.lag.selection import EVERY
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
 from kctl.snapshots.columns import column
 from kctl.spark import failures, java_command, parquet, retention_job, scratch
@@ -150,7 +151,7 @@ def test_the_live_report_tells_of_a_broker_that_is_down(monkeypatch: pytest.Monk
     inv.connect.return_value.__enter__.return_value.metadata.return_value = state
     job.failures.return_value, job.rows.return_value = ["topic t: no configs"], []
     monkeypatch.setattr(retention_job, "retention_job", lambda *args, **known: job)
-    found = spark_retention._live(inv, run, None, "broker", 1)
+    found = spark_retention._live(inv, run, EVERY, "broker", 1)
     assert found == ["broker 2 is down: 1 replica could not be read", "topic t: no configs"]
     run.emit.assert_called_once()
 
