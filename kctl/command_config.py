@@ -61,13 +61,13 @@ def read_client_config(file: str, *, ignore_unknown: bool = False) -> tuple[tupl
     return config.bootstrap_servers, config.security, zookeeper_security(properties, source=source)
 
 
-def read_properties(file: str) -> dict[str, str]:
-    """The keys and values of a .properties file. Raises UsageError, InvalidFile."""
+def read_properties(file: str, *, await_writer: bool = True) -> dict[str, str]:
+    """The keys and values of a .properties file. await_writer: as read_input has it. Raises UsageError, InvalidFile."""
     path = Path(file).expanduser()
     if str(path) in _read_once:
         return dict(_read_once[str(path)])
     try:
-        data, _ = read_input(path, max_bytes=MAX_BYTES)
+        data, _ = read_input(path, max_bytes=MAX_BYTES, await_writer=await_writer)
     except NotFound:
         raise UsageError(f"cannot read {path}: No such file or directory") from None
     properties = load_properties(data, source=str(path))

@@ -16,15 +16,16 @@ PIPE_WAIT_S = 10.0  # for a writer of a named pipe, and for each piece of what i
 _PIPE_TOTAL_S = 120.0
 
 
-def read_input(path: Path, *, max_bytes: int, hint: str | None = None) -> tuple[bytes, str]:
-    """The bytes, and the name for messages. «-» is stdin. hint: where such a file comes from.
+def read_input(path: Path, *, max_bytes: int, hint: str | None = None, await_writer: bool = True) -> tuple[bytes, str]:
+    """The bytes, and the name for messages. «-» is stdin. hint: where such a file comes from. await_writer: a named
+    pipe that nobody writes to is waited for and refused; else it is empty.
 
     Raises NotFound, and InvalidFile for what is no file, cannot be read or has more than max_bytes.
     """
     if str(path) == "-":
         return _checked(sys.stdin.buffer.read(max_bytes + 1), "stdin", max_bytes), "stdin"
     try:
-        data = read_path(path, max_bytes=max_bytes + 1, hint=hint)
+        data = read_path(path, max_bytes=max_bytes + 1, hint=hint, await_writer=await_writer)
     except FileNotFoundError:
         raise NotFound(f"there is no file {path}", hint=hint) from None
     except OSError as exc:
@@ -32,7 +33,7 @@ def read_input(path: Path, *, max_bytes: int, hint: str | None = None) -> tuple[
     return _checked(data, str(path), max_bytes), str(path)
 
 
-def read_path(path: Path, *, max_bytes: int, hint: str | None = None) -> bytes:
+def read_path(path: Path, *, max_bytes: int, hint: str | None = None, await_writer: bool = True) -> bytes:
     """At most max_bytes of a regular file or a pipe. Raises OSError, and InvalidFile for a pipe that stays silent and
     for what is neither."""
     # A FIFO without a writer must not keep us; a device has no end.
@@ -43,29 +44,30 @@ def read_path(path: Path, *, max_bytes: int, hint: str | None = None) -> bytes:
         if stat.S_ISCHR(mode) and status.st_rdev == os.stat(os.devnull).st_rdev:  # noqa: PTH116 - an empty file
             return b""
         if stat.S_ISFIFO(mode):
-            return _of_pipe(file, path, max_bytes)
+            return _of_pipe(file, path, max_bytes, await_writer=await_writer)
         if not stat.S_ISREG(mode):
             raise InvalidFile(f"{path} is not a file", hint=hint)
         return file.read(max_bytes)
 
 
-def _of_pipe(file: BinaryIO, path: Path, max_bytes: int) -> bytes:
+def _of_pipe(file: BinaryIO, path: Path, max_bytes: int, *, await_writer: bool) -> bytes:
     """What comes until its writer closes it."""
-    fd, data, deadline = file.fileno(), bytearray(), time.monotonic() + _PIPE_TOTAL_S
+    fd, data, deadline, polled = file.fileno(), bytearray(), time.monotonic() + _PIPE_TOTAL_S, False
     waiting = select.poll()
     waiting.register(fd, select.POLLIN)
     while len(data) < max_bytes:
+        try:
+            piece = os.read(fd, max_bytes - len(data))
+            if not piece and (polled or not await_writer):  # else: nobody has opened it to write so far
+                break
+        except BlockingIOError:
+            piece = b""
+        data += piece
         if time.monotonic() > deadline or not waiting.poll(PIPE_WAIT_S * 1000):
             raise InvalidFile(
                 f"{path} is a pipe, and nothing more came for {PIPE_WAIT_S:.0f} s", hint="does its writer still run?"
             )
-        try:
-            piece = os.read(fd, max_bytes - len(data))
-        except BlockingIOError:
-            continue
-        if not piece:
-            break
-        data += piece
+        polled = True
     return bytes(data)
 
 

@@ -88,7 +88,7 @@ def _newer() -> frozenset[str]:
 
 def read_broker_file(file: str, releases: Releases | None = None) -> PropertiesFile:
     """A server.properties. Raises UsageError, InvalidFile (not a .properties file, a key twice)."""
-    values = read_properties(file)
+    values = read_properties(file, await_writer=False)  # nothing is sent by what it says
     known = known_settings()
     unknown = [key for key in values if base_name(key) not in known and key not in _newer()]
     facts = _facts(file, values, unknown, known, releases, broker=True)
@@ -97,7 +97,7 @@ def read_broker_file(file: str, releases: Releases | None = None) -> PropertiesF
 
 def read_client_file(file: str, releases: Releases | None = None) -> PropertiesFile:
     """The .properties of a producer or consumer. Raises UsageError, InvalidFile."""
-    values = read_properties(file)
+    values = read_properties(file, await_writer=False)  # nothing is sent by what it says
     kinds = _clients()
     known: dict[str, Setting] = {}
     for each in kinds.values():
