@@ -74,8 +74,8 @@ def parse_ago(text: str, now_ms: int) -> int:
 
 
 def parse_time(text: str, now_ms: int) -> int:
-    """A moment in ms since 1970, not before it. Raises UsageError."""
-    return max(parse_moment(text, now_ms=now_ms), 0)
+    """A moment in ms since 1970. Raises UsageError."""
+    return parse_moment(text, now_ms=now_ms)
 
 
 def new_offset(

@@ -52,7 +52,7 @@ def check_arguments(problems: Problems, step: Step, known: Operations) -> None:
 
 def _unknown(problems: Problems, step: Step, operation: Operation, name: str) -> None:
     names = [each.name for each in operation.arguments]
-    hint = did_you_mean(name, names) or did_you_mean(name.replace("-", "_"), names) or _COMMON.get(name)
+    hint = _COMMON.get(name) or did_you_mean(name, names) or did_you_mean(name.replace("-", "_"), names)
     if hint is None:
         hint = f"it has {', '.join(names)}" if names else "it has none"
     problems.key(step.arguments, name, f"{step.kind} has no {name}", hint)

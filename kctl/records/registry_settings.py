@@ -161,6 +161,9 @@ def _store(properties: Mapping[str, str], store: str, source: str) -> str | None
     if not location:
         return None
     kind = kind_of_file(location)
+    declared = properties.get(f"{name}.type", "").strip().upper()
+    if kind is None and declared not in {"", "PEM"}:
+        raise InvalidFile(f"{source}: {name}.type is {declared[:20]}", hint=f"name a PEM file in {name}.location")
     if kind is not None and kind is not Kind.PEM:
         raise InvalidFile(f"{source}: {name}.location is {kind.value}", hint=conversion(location, kind, store))
     return location

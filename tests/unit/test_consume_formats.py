@@ -147,7 +147,7 @@ def _shown(key: str | None, value: str | None, data: bytes | None) -> tuple[Any,
         ("json", b'{"a":[1,null]}', ({"a": [1, None]}, "json", None)),
         ("json", b"{", ("{", "utf-8", "value: Expecting property name")),
         ("json", b"NaN", ("NaN", "utf-8", "value: NaN is not JSON")),
-        ("json", b"[" * 100_000, ("[" * 100_000, "utf-8", "value: maximum recursion")),
+        ("json", b"[" * 100_000, ("[" * 100_000, "utf-8", "value: it is nested more than 200 deep")),
         ("hex", b"\x00\xff", ("00ff", "hex", None)),
         ("base64", b"\x00\xff", ("AP8=", "base64", None)),
         ("short", b"\xff\xfe", (-2, "short", None)),
@@ -216,6 +216,6 @@ def test_plug_ins(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, why in (("broken", "no licence"), ("odd", "no function")):
         with pytest.raises(NotSupported, match=why):
             record_decoder(None, name, DecoderSettings())
-    with pytest.raises(UsageError, match="'protobuf' is no decoder") as caught:
-        record_decoder("protobuf", None, DecoderSettings())
+    with pytest.raises(UsageError, match="'thrift' is no decoder") as caught:
+        record_decoder("thrift", None, DecoderSettings())
     assert "reversing" in str(caught.value.hint)

@@ -370,7 +370,7 @@ def test_a_pattern_that_nobody_looked_at_changes_no_group(
     ("options", "failures", "code"),
     [
         (("--match", "x"), [], 4),
-        (("--match", "x", "--type", "share"), [], 0),
+        (("--match", "x", "--type", "share"), [], 4),
         ((), [], 0),
         (("--match", "x"), ["no"], 5),
     ],
@@ -379,7 +379,9 @@ def test_a_pattern_that_no_group_matches(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     options: Sequence[str], failures: Sequence[str], code: int,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(overview, "summaries", lambda *_, **__: ([], failures))
+    unlisted = {number: OperationFailed(text) for number, text in enumerate(failures)}
+    answer = Answer(groups={}, failed_groups={}, unlisted=unlisted)
+    monkeypatch.setattr(overview, "list_groups", lambda _: answer)
     assert main(["group", "list", *options, *HERE]) == code
     assert ("no group matches x" in capsys.readouterr().err) == (code == 4)
 

@@ -18,6 +18,7 @@ from kctl.context import Security, Target
 from kctl.deadline import Deadline
 from kctl.errors import ConnectionFailed
 from kctl.model import Broker, ClusterState
+from kctl.silence import Silence
 
 DEV = Target("dev", ("127.0.0.1:9092",))
 
@@ -117,6 +118,7 @@ class Loading(ClusterClient):
     def __init__(self) -> None:
         self.timeout_s = 30.0
         self._last = None
+        self._silence = Silence()
         self.limits: list[float] = []
 
     def close(self) -> None:

@@ -266,7 +266,7 @@ def test_a_partition_that_takes_nothing_is_named_once(rig: Callable[..., Rig]) -
     """Answers name the partition, too."""
     sender = rig(timeout_s=4.0).sender
     sender._leaders.trouble = OperationFailed("partition t-0: fewer replicas are in sync", hint="wait")
-    found = sender._no_progress(cast(Any, SimpleNamespace(partition=0)))
+    found = sender._no_progress(cast(Any, SimpleNamespace(partition=0, size_hint=None)))
     assert found.message == "partition t-0 took nothing for 4 s: fewer replicas are in sync"
 
 

@@ -208,10 +208,11 @@ def test_the_name_of_a_protecting_context_confirms(
 
 def test_the_id_is_kept_with_the_context(write: Write) -> None:
     path = write({"prod": _prod(), "open": {"bootstrap_servers": ["kafka1:9092"]}})
+    mode = path.stat().st_mode
     prod = _connected(resolve_target(context="prod"), ID)
     assert protection.learn(prod) is None
     assert context.get_context("prod").cluster_id == ID
-    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.stat().st_mode == mode
     before = path.read_bytes()
     assert protection.learn(_connected(resolve_target(context="prod"), ID)) is None
     assert protection.learn(_connected(resolve_target(context="open"), ID)) is None
