@@ -61,11 +61,20 @@ def parse_login_module(text: str) -> LoginModule:
     except JaasError:
         inner = _unwrapped(text)
         if inner is None:
+            _refuse_braces(text)
             raise
-        modules = parse_entries(_unwrapped(inner) or inner)
+        inner = _unwrapped(inner) or inner
+        _refuse_braces(inner)
+        modules = parse_entries(inner)
     if len(modules) != 1:
         raise JaasError(f"it has {len(modules)} login modules, and a client has one")
     return modules[0]
+
+
+def _refuse_braces(text: str) -> None:
+    """Name the braces of a JAAS file that are not one section of a client, rather than the word beside them."""
+    if any(token.symbol in {"{", "}"} for token in _tokens(text)):
+        raise JaasError(f"it has braces that are not one section {_SECTION} {{ … }};")
 
 
 def parse_entries(text: str) -> list[LoginModule]:

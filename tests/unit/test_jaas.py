@@ -61,6 +61,12 @@ def test_what_is_read_beyond_java() -> None:
         (f"{MODULE} required username=u password=1-secret-pw;", "an option is not"),
         ("", "no login module"),
         (f"KafkaClient {{ {ENTRY} {ENTRY} }};", "2 login modules"),
+        (f"KafkaServer {{ {ENTRY} }};", "braces that are not one section"),
+        (f"kafkaclient {{ {ENTRY} }};", "braces that are not one section"),
+        (f"KafkaClient {{ {ENTRY} }}; Client {{ {ENTRY} }};", "braces that are not one section"),
+        (f"{ENTRY} }};", "braces that are not one section"),
+        (f"'KafkaServer {{ {ENTRY} }};'", "braces that are not one section"),
+        (f'{MODULE} required username="{{u}}" password=1-secret-pw;', "an option is not"),
     ],
 )
 def test_what_is_wrong_is_said_without_a_secret(text: str, says: str) -> None:
