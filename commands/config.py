@@ -47,7 +47,7 @@ def set_(
     """Set configs that brokers take while they run; all others stay as they are.
 
     Names and types are checked here, then the brokers check it all, then it is done in one request and read back.
-    A sensitive value (a password) is only taken from a file that nobody else can read, or from stdin. Many topics at
+    A sensitive value (a password) is only taken from a file, or from stdin. Many topics at
     once: kctl topic alter.
 
     Example: kctl config set topic/orders retention.ms=86400000 --dry-run

@@ -50,7 +50,7 @@ _GRACE_S = 5.0  # for a program that takes too long, or is interrupted, to end b
 _CLASSES = {1: NotHealthy, 2: UsageError, 3: ConnectionFailed, 4: Refused}
 
 Secret = Annotated[
-    list[str] | None, typer.Option("--secret", metavar="NAME=@FILE", help="A secret, from a file of yours alone.")
+    list[str] | None, typer.Option("--secret", metavar="NAME=@FILE", help="A secret, from a file or pipe; @- is stdin.")
 ]
 Diff = Annotated[bool, typer.Option("--diff", help="Show each step's plan before it acts.")]
 Ask = Annotated[bool, typer.Option("--step", help="Ask before each step.")]
