@@ -72,9 +72,7 @@ def import_(
     if not dry_run:
         from kctl.commands.context import learn_protected
 
-        contexts = tuple(
-            dataclasses.replace(each, entry=learn_protected(each.name, each.entry)) for each in contexts
-        )
+        contexts = tuple(dataclasses.replace(each, entry=learn_protected(each.name, each.entry)) for each in contexts)
     columns = [
         Column("name", "CONTEXT"),
         Column("action"),

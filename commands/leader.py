@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kctl.leader.balance import Balance
     from kctl.leader.election import Election
     from kctl.leader.status import LeaderStatus
+    from kctl.model import ClusterState, PartitionState
     from kctl.unchanged import Basis
 
 app = CommandGroup("Show, elect and balance the leaders of partitions.")
@@ -102,6 +103,12 @@ def elect(
     ] = False,
     topic: Topics = None,
     partition: Annotated[list[str] | None, PARTITION] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--path-to-json-file", metavar="FILE", help="The partitions, as kafka-leader-election takes them."
+        ),
+    ] = None,
     dry_run: DryRun = False,
 ) -> None:
     """Elect leaders, and look who leads then.
@@ -114,18 +121,19 @@ def elect(
     Example: kctl leader elect --preferred --topic orders
     """
     from kctl import unchanged
-    from kctl.leader.election import choose, plan_preferred
-    from kctl.topics.partition_numbers import parse_each
+    from kctl.leader.election import plan_preferred
 
     if preferred == unclean:
         raise UsageError("either --preferred or --unclean", hint="--preferred is the harmless one")
     if ignore_eligible and not unclean:
         raise UsageError("--ignore-eligible goes with --unclean")
+    if file is not None and (topic or partition):
+        raise UsageError("--path-to-json-file already says which partitions", hint="leave --topic and --partition out")
     if partition and not topic:
         raise UsageError("--partition says which partition, not of which topic", hint="add --topic NAME")
-    inv, numbers = invocation(ctx), parse_each(partition)
+    choose, inv = _chooser(topic, partition, file), invocation(ctx)
     with inv.connect() as client:
-        state, chosen = choose(client, topic or None, numbers)
+        state, chosen = choose(client)
         if unclean:
             from kctl.commands.leader_unclean import elect_unclean
 
@@ -136,6 +144,21 @@ def elect(
         plan = plan_preferred(state, chosen)
         basis = unchanged.topics(client, {row.topic for row in plan}, state=state, replicas=True)
         _elect_preferred(inv, client, plan, basis, led=len(chosen) - len(plan), dry_run=dry_run)
+
+
+def _chooser(
+    topics: Sequence[str] | None, partition: Sequence[str] | None, file: Path | None
+) -> Callable[[ClusterClient], tuple[ClusterState, list[PartitionState]]]:
+    """How the partitions are chosen. What can be wrong with options and file is raised before a connection is made."""
+    from kctl.leader.election import choose, choose_each
+    from kctl.leader.election_file import read_election_file
+    from kctl.topics.partition_numbers import parse_each
+
+    if file is not None:
+        partitions = read_election_file(file)
+        return lambda client: choose_each(client, partitions)
+    numbers = parse_each(partition)
+    return lambda client: choose(client, topics or None, numbers)
 
 
 def _elect_preferred(

@@ -64,6 +64,21 @@ def choose(
     return state, [p for p in chosen if p.partition in wanted]
 
 
+def choose_each(
+    client: ClusterClient, partitions: Collection[TopicPartition]
+) -> tuple[ClusterState, list[PartitionState]]:
+    """The partitions of a list, which may be of many topics. Raises NotFound, UsageError."""
+    from kctl.topics.describe import known_topics
+
+    state = known_topics(client, sorted({tp.topic for tp in partitions}))
+    present = {p.tp: p for topic in state.topics.values() for p in topic.partitions}
+    for name in sorted(state.topics):
+        missing = {tp.partition for tp in partitions if tp.topic == name and tp not in present}
+        if missing:
+            raise no_partition(name, missing, len(state.topics[name].partitions))
+    return state, [present[tp] for tp in sorted(partitions)]
+
+
 def plan_preferred(state: ClusterState, partitions: Collection[PartitionState]) -> list[Election]:
     """An election for each partition that another than its preferred replica leads. Pure."""
     plan = []

@@ -95,6 +95,28 @@ def test_elect_preferred(kctl: Kctl, skewed: str, client: ClusterClient) -> None
     assert kctl("leader", "elect", "--preferred", "--partition", "0").code == 2
 
 
+def test_elect_the_partitions_of_a_file(kctl: Kctl, skewed: str, client: ClusterClient, tmp_path: Path) -> None:
+    """As kafka-leader-election takes it, without a version and with fields of its writer."""
+    file = tmp_path / "election.json"
+    args = ("leader", "elect", "--preferred", "--path-to-json-file", str(file))
+    entries = [{"topic": skewed, "partition": p, "why": "restart"} for p in (4, 0)]
+    file.write_text(json.dumps({"partitions": [*entries, {"topic": skewed, "partition": 6}]}))
+    absent = kctl(*args, "--yes")
+    assert (absent.code, f"topic {skewed} has no partition 6" in absent.err) == (4, True)
+    file.write_text(json.dumps({"partitions": entries, "owner": "ops"}))
+    assert [row["partition"] for row in kctl.json(*args, "--dry-run")] == [4], "partition 0 has its preferred leader"
+    assert kctl(*args).code == 4, "not confirmed"
+    assert _leaders(client, skewed) == [1] * 6
+    (one,) = kctl.json(*args, "--yes")
+    assert (one["partition"], one["result"]) == (4, "elected")
+    assert _leaders(client, skewed) == [1, 1, 1, 1, 2, 1]
+    assert kctl(*args, "--topic", skewed).code == 2
+    assert kctl(*args, "--partition", "0").code == 2
+    file.write_text(json.dumps({"partitions": [entries[0], entries[0]]}))
+    twice = kctl(*args, "--yes")
+    assert (twice.code, "is there twice" in twice.err) == (2, True)
+
+
 def test_balance(kctl: Kctl, skewed: str, client: ClusterClient, tmp_path: Path) -> None:
     args = ("leader", "balance", "--topic", skewed)
     plan = tmp_path / "plan.json"

@@ -1,4 +1,4 @@
-"""Files of Kafka's tools as these read them: 320 forms were run through Kafka 3.9.2 and 4.4.0, which agree on each."""
+"""Files of Kafka's tools as these read them: 416 forms were run through Kafka 3.9.2 and 4.4.0, which agree on each."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 
 from kctl.errors import InvalidFile, UsageError
+from kctl.leader.election_file import parse_election_file
 from kctl.reassign.live_cluster import read_topics_file
 from kctl.reassign.plan_file import parse_plan
 from kctl.topics.offset_file import parse_offset_file
 
 # [file, form, the bytes as Latin-1, «=» and what Kafka read or «!» and why not], by tests/support/KafkaFiles.java
 FORMS = json.loads((Path(__file__).parents[1] / "data" / "kafka_files.json").read_text())
+
+KINDS = ["delete", "reassign", "topics", "elect"]
 
 # What Kafka's tools take without a word, and brokers or the next reader do not.
 STRICTER = {
@@ -28,7 +31,11 @@ LOOSER = {("*", "BOM"), ("*", "big number"), ("reassign", "empty list"), ("topic
 
 
 def _read(kind: str, data: bytes, tmp_path: Path) -> None:
-    readers: dict[str, Callable[[bytes, str], object]] = {"delete": parse_offset_file, "reassign": parse_plan}
+    readers: dict[str, Callable[[bytes, str], object]] = {
+        "delete": parse_offset_file,
+        "reassign": parse_plan,
+        "elect": parse_election_file,
+    }
     if kind == "topics":
         path = tmp_path / "f"
         path.write_bytes(data)
@@ -37,7 +44,7 @@ def _read(kind: str, data: bytes, tmp_path: Path) -> None:
         readers[kind](data, "f")
 
 
-@pytest.mark.parametrize("kind", ["delete", "reassign", "topics"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_what_kafka_takes_and_what_it_refuses(kind: str, tmp_path: Path) -> None:
     wrong = []
     for _, form, text, kafka in (row for row in FORMS if row[0] == kind):
@@ -52,7 +59,7 @@ def test_what_kafka_takes_and_what_it_refuses(kind: str, tmp_path: Path) -> None
     assert not wrong
 
 
-@pytest.mark.parametrize("kind", ["delete", "reassign", "topics"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("form", ["extra top", "extra inner", "extra null", "no version"])
 def test_extra_fields_are_passed_over(kind: str, form: str, tmp_path: Path) -> None:
     (text,) = (row[2] for row in FORMS if row[:2] == [kind, form])
@@ -62,6 +69,10 @@ def test_extra_fields_are_passed_over(kind: str, form: str, tmp_path: Path) -> N
 def test_what_is_read_is_what_kafka_reads(tmp_path: Path) -> None:
     text = b'{"version":1,"partitions":[{"topic":"orders","partition":0,"offset":3,"note":"x"}]}'
     assert parse_offset_file(text, "f") == {("orders", 0): 3}
+    text = (
+        b'{"partitions":[{"topic":"u","partition":0},{"topic":"t","partition":10},{"topic":"t","partition":9,"x":1}]}'
+    )
+    assert parse_election_file(text, "f") == [("t", 9), ("t", 10), ("u", 0)]
     path = tmp_path / "topics.json"
     path.write_text('{"topics":[{"topic":"a","why":1},{"topic":"b"}],"version":1,"owner":"x"}')
     assert read_topics_file(path) == ["a", "b"]
