@@ -67,12 +67,23 @@ class Providers:
                 f"{self._source}: {own}.class is {shown}, which kctl cannot load",
                 hint=f"kctl has {', '.join(_CLASSES)} of {_PACKAGE.rstrip('.')}",
             )
-        paths = properties.get(f"{own}.param.allowed.paths", "").strip()
+        paths = properties.get(f"{own}.param.allowed.paths", "")
         return _Provider(
             _CLASSES[short],
-            tuple(Path(each.strip()).resolve() for each in paths.split(",")) if paths else None,
-            properties.get(f"{own}.param.allowlist.pattern", "").strip() or None,
+            self._allowed_paths(f"{own}.param.allowed.paths", paths) if paths else None,
+            properties.get(f"{own}.param.allowlist.pattern") or None,
         )
+
+    def _allowed_paths(self, key: str, paths: str) -> tuple[Path, ...]:
+        """As org.apache.kafka.common.config.internals.AllowedPaths: absolute, and there; links are not followed."""
+        allowed = paths.rstrip(",").split(",")
+        for each in allowed:
+            if "\0" in each or not Path(each).is_absolute() or not Path(each).exists():
+                raise InvalidFile(
+                    f"{self._source}: {key} has {each!r}, which is not an absolute path of something that exists",
+                    hint="write the paths with commas between them, and no blanks",
+                )
+        return tuple(Path(os.path.normpath(each)) for each in allowed)
 
     def resolve(self, key: str, value: str, *, secret: bool) -> str:
         """The value with its references resolved. secret: a `$` within it means nothing. Raises InvalidFile."""
@@ -111,8 +122,8 @@ class Providers:
             return _environment(where, provider, path, name)
         if not path:
             raise InvalidFile(f"{where}, which has no path", hint=f"write ${{{match[1]}:PATH:{name}}}")
-        _check_allowed(where, provider, Path(path))
-        return _property(where, Path(path), name) if provider.kind == "file" else _file(where, Path(path), name)
+        place = _allowed(where, provider, path)
+        return _property(where, place, name) if provider.kind == "file" else _file(where, place, name)
 
 
 def without_placeholder(what: str, text: str, *, secret: bool, whole: bool = True) -> str:
@@ -136,7 +147,10 @@ def _environment(where: str, provider: _Provider, path: str | None, name: str) -
         try:
             allowed = re.fullmatch(provider.allowlist, name)
         except re.error:
-            raise InvalidFile(f"{where}, and allowlist.pattern is not a pattern") from None
+            raise InvalidFile(
+                f"{where}, and allowlist.pattern is no regular expression that kctl knows",
+                hint="kctl reads it as Python does: without \\p{…} and character classes within others",
+            ) from None
         if not allowed:
             raise InvalidFile(f"{where}, which allowlist.pattern does not allow")
     value = os.environ.get(name)
@@ -145,18 +159,28 @@ def _environment(where: str, provider: _Provider, path: str | None, name: str) -
     return value
 
 
-def _check_allowed(where: str, provider: _Provider, path: Path) -> None:
+def _allowed(where: str, provider: _Provider, path: str) -> Path:
+    """The path, without its dots where only some paths are allowed."""
     if provider.allowed_paths is None:
-        return
-    real = path.resolve()
-    if not any(real.is_relative_to(allowed) for allowed in provider.allowed_paths):
+        return Path(path)
+    place = Path(os.path.normpath(path))
+    if not any(place.is_relative_to(allowed) for allowed in provider.allowed_paths):
         raise InvalidFile(f"{where}, which allowed.paths does not allow")
+    return place
 
 
 def _property(where: str, path: Path, name: str) -> str:
     from kctl.properties import load_properties
 
-    values = load_properties(_read(where, path), source=str(path))
+    data = _read(where, path)
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InvalidFile(f"{where}, and {path} is not UTF-8 text") from None
+    try:
+        values = load_properties(data, source=str(path))
+    except InvalidFile as exc:
+        raise InvalidFile(f"{where}: {exc.message}", hint=exc.hint) from None
     if name not in values:
         raise InvalidFile(f"{where}, and {path} has no key {name}")
     return values[name]
@@ -180,3 +204,5 @@ def _read(where: str, path: Path) -> bytes:
         return read_input(path, max_bytes=MAX_BYTES)[0]
     except (NotFound, InvalidFile) as exc:
         raise InvalidFile(f"{where}: {exc.message}", hint="check the path and who may read it") from None
+    except ValueError:  # a NUL in the path
+        raise InvalidFile(f"{where}, and that is no path") from None

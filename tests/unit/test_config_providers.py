@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
 
+from config_provider_forms import DATA, ENVIRONMENT, make_folder
 from kctl.client_properties.providers import Providers, Reference
 from kctl.command_config import client_config
 from kctl.errors import InvalidFile
@@ -46,6 +49,10 @@ DECLARED = {"config__providers": "f, e,d"} | {
     f"config__providers__{name}__class": f"{PACKAGE}.{kind}ConfigProvider"
     for name, kind in (("f", "File"), ("e", "EnvVar"), ("d", "Directory"))
 }
+
+
+FILE = {"config__providers": "file", "config__providers__file__class": f"{PACKAGE}.FileConfigProvider"}
+_PATHS = "config__providers__file__param__allowed__paths"
 
 
 @pytest.mark.parametrize(
@@ -96,17 +103,18 @@ def test_resolved(reference: str, expected: str, more: dict[str, str], secrets: 
         ("${directory:DIR/mounted:../ops.properties}", "is not the name of a file", {}),
         ("${directory:DIR/mounted:latin}", "is not UTF-8", {}),
         ("${directory:DIR:mounted}", "Is a directory", {}),
+        ("${file:DIR/\0x:password}", "that is no path", {}),
+        *(
+            ("x", "config.providers.file.param.allowed.paths has", {**FILE, _PATHS: paths})
+            for paths in ("DIR/absent", "DIR, DIR", "relative", " ", ",DIR")
+        ),
         ("${File:DIR/ops.properties:password}", "'File' is no config provider", {}),
         ("${vault:DIR/ops.properties:password}", "'vault' is no config provider", {}),
         ("${env:KAFKA_PASSWORD", "nobody has replaced", {}),
         (
             "${file:DIR/ops.properties:password}",
             "allowed.paths does not allow",
-            {
-                "config__providers": "file",
-                "config__providers__file__class": f"{PACKAGE}.FileConfigProvider",
-                "config__providers__file__param__allowed__paths": "DIR/mounted",
-            },
+            {**FILE, _PATHS: "DIR/mounted"},
         ),
         (
             "${env:KAFKA_PASSWORD}",
@@ -172,3 +180,60 @@ def test_other_values_are_resolved_as_well(secrets: Path, monkeypatch: pytest.Mo
 )
 def test_a_reference_as_a_whole(value: str, expected: Reference | None) -> None:
     assert Providers({}, "f").reference(value) == expected
+
+
+# Where kctl decides otherwise than Kafka, whatever the form: a reference that Kafka leaves as it stands is refused.
+# Forms in which it differs besides (value → what kctl makes of it, None for a refusal), and why:
+DIFFERENT: dict[str, str | None] = {
+    "${env:KCTL_EMPTY}": None,  # an empty variable is one that somebody forgot to fill
+    "${file:DIR/bom.properties:next}": None,  # the first line of such a file has another key than it seems
+    "${file:DIR/twice.properties:password}": None,  # the last one would win without a word
+    "${directory:DIR/mounted:latin}": None,  # Kafka sends U+FFFD
+    # The end of a line is no part of a secret: editors and `echo` leave one, and Kafka's login fails with it.
+    "${directory:DIR/mounted:newline}": "s3cret",
+    "${directory:DIR/mounted:crlf}": "s3cret",
+    "${directory:DIR/mounted:cr}": "s3cret",
+    "${directory:DIR/mounted:lines}": "one\ntwo",
+    "${directory:DIR/mounted:newlines}": "s3cret\n",
+}
+DIFFERENT_PATTERNS = {r"\p{Upper}+_A"}  # Python's regular expressions have no \p; refused by name
+
+
+def test_forms_that_were_run_through_kafka(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """332 values, allowed.paths and allowlist.pattern, by tests/support/ConfigProviderForms.java."""
+    make_folder(tmp_path)
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("KCTL_ABSENT", raising=False)
+    wrong = []
+    for value, paths, pattern, java in json.loads(DATA.read_text()):
+        expected = java.removeprefix("=") if java[0] == "=" and not _left_alone(value, java) else None
+        if not paths and not pattern:
+            expected = DIFFERENT.get(value, expected)
+        elif pattern in DIFFERENT_PATTERNS:
+            expected = None
+        answer = _resolved(value, paths, pattern, tmp_path)
+        if answer != expected:
+            wrong.append((value, paths, pattern, java, answer))
+    assert not wrong
+
+
+def _left_alone(value: str, answer: str) -> bool:
+    """Whether Kafka would send a reference as it stands."""
+    return any(each in answer for each in re.findall(r"\$\{[^}]*\}?", value))
+
+
+def _resolved(value: str, paths: str, pattern: str, folder: Path) -> str | None:
+    """What kctl makes of a value, DIR being the folder; None for a refusal."""
+    properties = {"config.providers": "file, env, directory"}
+    for name, kind in (("file", "File"), ("env", "EnvVar"), ("directory", "Directory")):
+        properties[f"config.providers.{name}.class"] = f"{PACKAGE}.{kind}ConfigProvider"
+        if paths and name != "env":
+            properties[f"config.providers.{name}.param.allowed.paths"] = paths.replace("DIR", str(folder))
+    if pattern:
+        properties["config.providers.env.param.allowlist.pattern"] = pattern
+    try:
+        found = Providers(properties, "f").resolve("k", value.replace("DIR", str(folder)), secret=True)
+    except InvalidFile:
+        return None
+    return found.replace(str(folder), "DIR")
