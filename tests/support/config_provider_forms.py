@@ -145,7 +145,7 @@ def ask_java(libs: str, folder: Path) -> list[str]:
     )
     env = {**os.environ, **ENVIRONMENT, "LC_ALL": "C.UTF-8"}
     done = subprocess.run(argv, input=lines, capture_output=True, text=True, check=True, env=env)
-    answers = done.stdout.splitlines()
+    answers = [line for line in done.stdout.splitlines() if line[:1] in {"=", "!"}]  # others are its log
     assert len(answers) == len(forms()), done.stderr
     return [
         "=" + base64.b64decode(each[1:]).decode().replace(str(folder), "DIR") if each[0] == "=" else each
