@@ -75,7 +75,8 @@ class Providers:
         )
 
     def _allowed_paths(self, key: str, paths: str) -> tuple[Path, ...]:
-        """As org.apache.kafka.common.config.internals.AllowedPaths: absolute, and there; links are not followed."""
+        """As org.apache.kafka.common.config.internals.AllowedPaths: absolute, and there. Links are followed,
+        as Kafka 4.4 does; 3.9 compares names."""
         allowed = paths.rstrip(",").split(",")
         for each in allowed:
             if "\0" in each or not Path(each).is_absolute() or not Path(each).exists():
@@ -83,7 +84,7 @@ class Providers:
                     f"{self._source}: {key} has {each!r}, which is not an absolute path of something that exists",
                     hint="write the paths with commas between them, and no blanks",
                 )
-        return tuple(Path(os.path.normpath(each)) for each in allowed)
+        return tuple(Path(each).resolve() for each in allowed)
 
     def resolve(self, key: str, value: str, *, secret: bool) -> str:
         """The value with its references resolved. secret: a `$` within it means nothing. Raises InvalidFile."""
@@ -160,10 +161,10 @@ def _environment(where: str, provider: _Provider, path: str | None, name: str) -
 
 
 def _allowed(where: str, provider: _Provider, path: str) -> Path:
-    """The path, without its dots where only some paths are allowed."""
-    if provider.allowed_paths is None:
+    """The path, without dots and links where only some paths are allowed."""
+    if provider.allowed_paths is None or "\0" in path:
         return Path(path)
-    place = Path(os.path.normpath(path))
+    place = Path(path).resolve()
     if not any(place.is_relative_to(allowed) for allowed in provider.allowed_paths):
         raise InvalidFile(f"{where}, which allowed.paths does not allow")
     return place

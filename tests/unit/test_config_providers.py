@@ -188,7 +188,6 @@ DIFFERENT: dict[str, str | None] = {
     "${env:KCTL_EMPTY}": None,  # an empty variable is one that somebody forgot to fill
     "${file:DIR/bom.properties:next}": None,  # the first line of such a file has another key than it seems
     "${file:DIR/twice.properties:password}": None,  # the last one would win without a word
-    "${directory:DIR/mounted:latin}": None,  # Kafka sends U+FFFD
     # The end of a line is no part of a secret: editors and `echo` leave one, and Kafka's login fails with it.
     "${directory:DIR/mounted:newline}": "s3cret",
     "${directory:DIR/mounted:crlf}": "s3cret",
@@ -200,7 +199,11 @@ DIFFERENT_PATTERNS = {r"\p{Upper}+_A"}  # Python's regular expressions have no \
 
 
 def test_forms_that_were_run_through_kafka(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """332 values, allowed.paths and allowlist.pattern, by tests/support/ConfigProviderForms.java."""
+    """332 values, allowed.paths and allowlist.pattern, by tests/support/ConfigProviderForms.java.
+
+    Kafka 4.4 was asked. 3.9 differs in five: it does not follow links for allowed.paths, and sends U+FFFD for bytes of
+    a mounted file that are not UTF-8.
+    """
     make_folder(tmp_path)
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
