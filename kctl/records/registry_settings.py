@@ -1,27 +1,45 @@
 """Where a schema registry is and how to log in to it: options and environment first, then --command-config.
 
 The keys of a .properties file are those of Confluent's clients: schema.registry.url, schema.registry.ssl.* (PEM),
-basic.auth.* and bearer.auth.*, these with and without schema.registry. in front.
+basic.auth.* and bearer.auth.*, these with and without schema.registry. in front. Config providers in their values are
+resolved as in all client properties; a key that is not needed is not resolved.
 """
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
+from kctl.client_properties.providers import Providers
 from kctl.errors import InvalidFile, UsageError
 from kctl.key_files import Kind, conversion, kind_of_file
 from kctl.records.decoding import DecoderSettings
 from kctl.records.schema_ids import IdKind, IdSize
 
 _PREFIX = "schema.registry."
-_PREFIXES = (_PREFIX, "basic.auth.", "bearer.auth.")
-_REFERENCE = re.compile(r"\$\{|\{\{|^\$\w+$")  # of config providers, templates and shells: never sent as it is
+# A URL may have a login in it.
+_SECRETS = ("password", "user.info", "token", f"{_PREFIX}url")
+
+
+class _Keys:
+    """The keys of one file; a value is resolved when it is asked for. Raises InvalidFile."""
+
+    def __init__(self, properties: Mapping[str, str], source: str) -> None:
+        self.properties, self.source = properties, source
+        self._providers = Providers(properties, source)
+
+    def get(self, key: str) -> str | None:
+        """None for a key that is not there, and for one without a value."""
+        value = self.properties.get(key)
+        return self._providers.resolve(key, value, secret=key.endswith(_SECRETS)) or None if value else None
+
+    def either(self, key: str) -> str | None:
+        """With the prefix, as Kafka Connect and ksqlDB have it, or without, as clients do."""
+        return self.get(_PREFIX + key) or self.get(key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +63,19 @@ def decoder_settings(options: RegistryOptions, *, command_config: str | None, ti
     _check_choice("--schema-id-bytes", options.id_bytes, IdSize)
     _check_choice("--schema-id-kind", options.id_kind, IdKind)
     found = DecoderSettings(timeout_s=timeout_s, schema_id_bytes=options.id_bytes, schema_id_kind=options.id_kind)
-    if command_config is not None and Path(command_config).expanduser().is_file():
-        # A pipe can be read once, and the connection to the brokers needs it.
-        from kctl.command_config import read_properties
-
-        found = _from_properties(found, read_properties(command_config), command_config)
     user_info = _from_environment("KCTL_SCHEMA_REGISTRY_USER_INFO")
     if options.user_info_file is not None:
         user_info = read_secret("--schema-registry-user-info-file", None, options.user_info_file)
     token = _from_environment("KCTL_SCHEMA_REGISTRY_TOKEN")
     if options.token_file is not None:
         token = read_secret("--schema-registry-token-file", None, options.token_file)
-    if user_info is not None or token is not None:  # one login takes the place of another
+    given = user_info is not None or token is not None  # one login takes the place of another
+    if command_config is not None and Path(command_config).expanduser().is_file():
+        # A pipe can be read once, and the connection to the brokers needs it.
+        from kctl.command_config import read_properties
+
+        found = _from_properties(found, _Keys(read_properties(command_config), command_config), login=not given)
+    if given:
         found = replace(found, registry_user_info=user_info, registry_token=token)
     return replace(
         found,
@@ -78,60 +97,51 @@ def _from_environment(name: str) -> str | None:
     return os.environ.get(name) or None
 
 
-def _from_properties(found: DecoderSettings, properties: Mapping[str, str], source: str) -> DecoderSettings:
-    for key, value in properties.items():
-        if key.startswith(_PREFIXES) and _REFERENCE.search(value):
-            raise InvalidFile(
-                f"{source}: {key} refers to another value, which kctl does not resolve for schema registries",
-                hint="give the value itself, or a file: --schema-registry-user-info-file, --schema-registry-token-file",
-            )
-    urls, in_url = _urls(properties.get(f"{_PREFIX}url", ""))
-    algorithm = properties.get(f"{_PREFIX}ssl.endpoint.identification.algorithm", "https").strip()
-    user_info = _user_info(properties, in_url, source)
-    token = _token(properties, source)
+def _from_properties(found: DecoderSettings, keys: _Keys, *, login: bool) -> DecoderSettings:
+    """What the keys say; login: who logs in as well."""
+    urls, in_url = _urls(keys.get(f"{_PREFIX}url") or "")
+    algorithm = f"{_PREFIX}ssl.endpoint.identification.algorithm"
     return replace(
         found,
         schema_registry=urls or None,
-        registry_user_info=user_info,
-        registry_token=token,
-        registry_ca=_store(properties, "truststore", source) or properties.get(f"{_PREFIX}ssl.ca.location"),
-        registry_cert=_store(properties, "keystore", source) or properties.get(f"{_PREFIX}ssl.certificate.location"),
-        registry_key=properties.get(f"{_PREFIX}ssl.key.location"),
-        registry_key_password=properties.get(f"{_PREFIX}ssl.key.password"),
-        registry_check_hostname=bool(algorithm),
+        registry_user_info=_user_info(keys, in_url) if login else None,
+        registry_token=_token(keys) if login else None,
+        registry_ca=_store(keys, "truststore") or keys.get(f"{_PREFIX}ssl.ca.location"),
+        registry_cert=_store(keys, "keystore") or keys.get(f"{_PREFIX}ssl.certificate.location"),
+        registry_key=keys.get(f"{_PREFIX}ssl.key.location"),
+        registry_key_password=keys.get(f"{_PREFIX}ssl.key.password"),
+        registry_check_hostname=algorithm not in keys.properties or bool((keys.get(algorithm) or "").strip()),
     )
 
 
-def _either(properties: Mapping[str, str], key: str) -> str | None:
-    """With the prefix, as Kafka Connect and ksqlDB have it, or without, as clients do."""
-    return properties.get(_PREFIX + key) or properties.get(key) or None
-
-
-def _user_info(properties: Mapping[str, str], in_url: str | None, source: str) -> str | None:
-    kind = (_either(properties, "basic.auth.credentials.source") or "URL").strip().upper()
-    given = _either(properties, "basic.auth.user.info")
+def _user_info(keys: _Keys, in_url: str | None) -> str | None:
+    kind = (keys.either("basic.auth.credentials.source") or "URL").strip().upper()
     if kind == "SASL_INHERIT":
         from kctl.command_config import security_from_properties
 
-        security = security_from_properties(dict(properties), source=source)
+        security = security_from_properties(keys.properties, source=keys.source)
         if security.sasl_username is None:
-            raise InvalidFile(f"{source}: basic.auth.credentials.source is SASL_INHERIT, and there is no SASL login")
+            raise InvalidFile(
+                f"{keys.source}: basic.auth.credentials.source is SASL_INHERIT, and there is no SASL login"
+            )
         return f"{security.sasl_username}:{security.sasl_password}"
     if kind not in {"URL", "USER_INFO"}:
         raise InvalidFile(
-            f"{source}: basic.auth.credentials.source {kind[:40]} is unknown", hint="USER_INFO, URL or SASL_INHERIT"
+            f"{keys.source}: basic.auth.credentials.source {kind[:40]} is unknown",
+            hint="USER_INFO, URL or SASL_INHERIT",
         )
     # Java's clients take basic.auth.user.info only for USER_INFO; a login that is given is meant.
-    return given or in_url
+    return keys.either("basic.auth.user.info") or in_url
 
 
-def _token(properties: Mapping[str, str], source: str) -> str | None:
-    kind = (_either(properties, "bearer.auth.credentials.source") or "STATIC_TOKEN").strip().upper()
+def _token(keys: _Keys) -> str | None:
+    kind = (keys.either("bearer.auth.credentials.source") or "STATIC_TOKEN").strip().upper()
     if kind != "STATIC_TOKEN":
         raise InvalidFile(
-            f"{source}: bearer.auth.credentials.source {kind[:40]} is not supported", hint="kctl takes STATIC_TOKEN"
+            f"{keys.source}: bearer.auth.credentials.source {kind[:40]} is not supported",
+            hint="kctl takes STATIC_TOKEN",
         )
-    return _either(properties, "bearer.auth.token")
+    return keys.either("bearer.auth.token")
 
 
 def _urls(text: str) -> tuple[str, str | None]:
@@ -152,18 +162,18 @@ def _urls(text: str) -> tuple[str, str | None]:
     return ",".join(urls), login
 
 
-def _store(properties: Mapping[str, str], store: str, source: str) -> str | None:
+def _store(keys: _Keys, store: str) -> str | None:
     name = f"{_PREFIX}ssl.{store}"
-    location = properties.get(f"{name}.location")
+    location = keys.get(f"{name}.location")
     for inline in ("certificates", "certificate.chain", "key"):
-        if properties.get(f"{name}.{inline}"):
-            raise InvalidFile(f"{source}: {name}.{inline} holds PEM text", hint=f"name a file in {name}.location")
+        if keys.properties.get(f"{name}.{inline}"):
+            raise InvalidFile(f"{keys.source}: {name}.{inline} holds PEM text", hint=f"name a file in {name}.location")
     if not location:
         return None
     kind = kind_of_file(location)
-    declared = properties.get(f"{name}.type", "").strip().upper()
+    declared = (keys.get(f"{name}.type") or "").strip().upper()
     if kind is None and declared not in {"", "PEM"}:
-        raise InvalidFile(f"{source}: {name}.type is {declared[:20]}", hint=f"name a PEM file in {name}.location")
+        raise InvalidFile(f"{keys.source}: {name}.type is {declared[:20]}", hint=f"name a PEM file in {name}.location")
     if kind is not None and kind is not Kind.PEM:
-        raise InvalidFile(f"{source}: {name}.location is {kind.value}", hint=conversion(location, kind, store))
+        raise InvalidFile(f"{keys.source}: {name}.location is {kind.value}", hint=conversion(location, kind, store))
     return location

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
 import socket
 import ssl
 import struct
@@ -20,7 +19,6 @@ from kctl.errors import (
     CertificateRejected,
     ConnectionFailed,
     ConnectionTimedOut,
-    InvalidFile,
     KctlError,
     Refused,
     UsageError,
@@ -28,7 +26,6 @@ from kctl.errors import (
 from kctl.records.decoding import DecoderSettings, load, record_decoder
 from kctl.records.record import Record
 from kctl.records.registry_http import RegistryAccess, check_urls
-from kctl.records.registry_settings import RegistryOptions, decoder_settings
 from kctl.records.schema_ids import IdKind, IdSize, SchemaId, find_schema_id
 from kctl.records.schema_registry import NoSchema, SchemaRegistry
 from kctl_testing import closed_port
@@ -38,11 +35,6 @@ __all__ = ["registry"]  # a fixture
 
 TLS = Path(__file__).parents[1] / "data" / "tls"
 GUID = UUID("0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f1")
-SASL_INHERIT = """basic.auth.credentials.source=SASL_INHERIT
-security.protocol=SASL_SSL
-sasl.mechanism=PLAIN
-sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username="me" password="secret";
-"""
 ID_1 = struct.pack(">bI", 0, 1)
 
 
@@ -308,85 +300,3 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         _schema("https://h", ca=str(tmp_path / "none.pem"))
     with pytest.raises(UsageError, match="schema registry: "):
         _schema("https://h", cert=str(tmp_path))
-
-
-# --- options, environment, --command-config ---------------------------------------------------------------------------
-
-
-def _settings(tmp_path: Path, properties: str, **options: Any) -> DecoderSettings:
-    file = tmp_path / "client.properties"
-    file.write_text(properties)
-    return decoder_settings(RegistryOptions(**options), command_config=str(file), timeout_s=1.0)
-
-
-@pytest.mark.parametrize(
-    ("properties", "expected"),
-    [
-        ("schema.registry.url=http://a,http://b", ("http://a,http://b", None, None)),
-        ("schema.registry.url=http://me:p%40ss@a:1/x", ("http://a:1/x", "me:p@ss", None)),
-        ("basic.auth.user.info=me:secret", (None, "me:secret", None)),
-        ("basic.auth.credentials.source=USER_INFO\nschema.registry.basic.auth.user.info=me:secret",
-         (None, "me:secret", None)),
-        ("bearer.auth.token=t", (None, None, "t")),
-        ("schema.registry.bearer.auth.credentials.source=STATIC_TOKEN\nschema.registry.bearer.auth.token=t",
-         (None, None, "t")),
-        (SASL_INHERIT, (None, "me:secret", None)),
-    ],
-)  # fmt: skip
-def test_keys_of_a_properties_file(tmp_path: Path, properties: str, expected: tuple[str | None, ...]) -> None:
-    found = _settings(tmp_path, properties)
-    assert (found.schema_registry, found.registry_user_info, found.registry_token) == expected
-    assert "secret" not in repr(found)
-    assert "p@ss" not in repr(found)
-
-
-def test_stores_and_what_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("KCTL_SCHEMA_REGISTRY")]:
-        monkeypatch.delenv(name)
-    text = (
-        f"schema.registry.ssl.truststore.location={TLS / 'ca.pem'}\nschema.registry.ssl.truststore.type=PEM\n"
-        f"schema.registry.ssl.keystore.location={TLS / 'client.pem'}\nschema.registry.ssl.key.password=k\n"
-        "schema.registry.ssl.endpoint.identification.algorithm=\nschema.registry.url=http://a\nbearer.auth.token=t"
-    )
-    found = _settings(tmp_path, text)
-    assert (found.registry_ca, found.registry_cert) == (str(TLS / "ca.pem"), str(TLS / "client.pem"))
-    assert (found.registry_key_password, found.registry_check_hostname) == ("k", False)
-    login = tmp_path / "login"
-    login.write_text("me:secret\n")
-    login.chmod(0o600)
-    found = _settings(tmp_path, text, url="http://b", ca="x", user_info_file=str(login))
-    assert (found.schema_registry, found.registry_ca) == ("http://b", "x")
-    assert (found.registry_user_info, found.registry_token) == ("me:secret", None)
-    monkeypatch.setenv("KCTL_SCHEMA_REGISTRY_TOKEN", "other")
-    assert _settings(tmp_path, text).registry_token == "other"
-
-
-@pytest.mark.parametrize(
-    ("properties", "why"),
-    [
-        ("basic.auth.credentials.source=OAUTH", "credentials.source OAUTH is unknown"),
-        ("bearer.auth.credentials.source=OAUTHBEARER", "OAUTHBEARER is not supported"),
-        ("basic.auth.credentials.source=SASL_INHERIT", "there is no SASL login"),
-        ("schema.registry.ssl.truststore.location=/x.jks\nschema.registry.ssl.truststore.type=JKS", "type is JKS"),
-        ("schema.registry.ssl.truststore.location=/proc/version", "is neither PEM nor a keystore"),
-        ("schema.registry.ssl.keystore.key=abc", "holds PEM text"),
-        ("basic.auth.user.info=${file:/run/secrets/sr:login}", "basic.auth.user.info refers to another value"),
-        ("schema.registry.basic.auth.user.info=$SR_LOGIN", "refers to another value"),
-        ("bearer.auth.token={{ token }}", "refers to another value"),
-    ],
-)
-def test_keys_that_cannot_be_honored(tmp_path: Path, properties: str, why: str) -> None:
-    with pytest.raises(InvalidFile, match=why):
-        _settings(tmp_path, properties)
-
-
-def test_a_pipe_is_left_to_the_connection(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    found = decoder_settings(RegistryOptions(url="http://h"), command_config=str(tmp_path / "pipe"), timeout_s=1.0)
-    assert found.schema_registry == "http://h"
-
-
-@pytest.mark.parametrize(("option", "value"), [("id_bytes", "6"), ("id_kind", "both"), ("id_bytes", "")])
-def test_options_with_other_values(option: str, value: str) -> None:
-    with pytest.raises(UsageError, match="none of its values"):
-        decoder_settings(RegistryOptions(**{option: value}), command_config=None, timeout_s=1.0)
