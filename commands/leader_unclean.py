@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kctl.leader.eligible import Eligible
     from kctl.leader.losses import Loss
     from kctl.model import ClusterState, PartitionState, TopicPartition
+    from kctl.unchanged import Basis
 
 
 def elect_unclean(
@@ -31,7 +32,6 @@ def elect_unclean(
     ignore_eligible: bool = False,
 ) -> None:
     """Plan, tell what would be lost, confirm, elect, look. Raises as `kctl leader elect` does."""
-    from kctl import unchanged
     from kctl.leader.election import carry_out, plan_unclean
     from kctl.leader.eligible import read_eligible
     from kctl.leader.losses import find_losses
@@ -45,7 +45,7 @@ def elect_unclean(
         tell_skipped(plan)
         for loss in losses:
             output.warn(str(loss))
-        basis = unchanged.leaderless(client, state, [row.tp for row in plan])
+        basis = _basis(client, state, plan, eligible)
         protectors = inv.protectors(client.target)
         names = [each.name for each in protectors] or [client.target.name]
         confirm_name(
@@ -61,6 +61,18 @@ def elect_unclean(
     rows = _rows(plan, losses, eligible)
     inv.emit(rows, lambda: [Table(_COLUMNS, rows, empty="no election is needed")])
     judge_elections(plan)
+
+
+def _basis(
+    client: ClusterClient, state: ClusterState, plan: Sequence[Election], eligible: Mapping[TopicPartition, Eligible]
+) -> Basis:
+    """Leaders, replicas that are up, and eligible leader replicas. They are looked at again behind the question."""
+    from kctl import unchanged
+    from kctl.leader.eligible import unchanged_eligible
+
+    elections = {row.tp for row in plan if row.result == "would elect"}
+    shown = {tp: known for tp, known in eligible.items() if tp in elections}
+    return unchanged.leaderless(client, state, [row.tp for row in plan]).also(unchanged_eligible(client, shown))
 
 
 def _names(losses: Sequence[Loss]) -> str:

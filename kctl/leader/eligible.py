@@ -7,11 +7,12 @@ record is lost. Metadata does not tell them, DescribeTopicPartitions does (broke
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kctl.errors import KctlError, NotSupported, OperationFailed
+from kctl.errors import KctlError, NotFound, NotSupported, OperationFailed
 from kctl.model import TopicPartition
+from kctl.unchanged import Basis, ObjectFacts
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
@@ -43,6 +44,28 @@ def read_eligible(client: ClusterClient, partitions: Collection[TopicPartition])
         except NotSupported:
             return {}  # ZooKeeper, or a release that has no eligible leader replicas
     return {tp: found.get(tp, NONE_ELIGIBLE) for tp in partitions}
+
+
+def unchanged_eligible(client: ClusterClient, eligible: Mapping[TopicPartition, Eligible]) -> Basis:
+    """The eligible leader replicas that a question was about: an election among others is another election."""
+
+    def look() -> ObjectFacts:
+        try:
+            return _facts(read_eligible(client, list(eligible)))
+        except NotFound:
+            return {}
+
+    return Basis(_facts(eligible), look)
+
+
+def _facts(eligible: Mapping[TopicPartition, Eligible]) -> dict[str, dict[str, object]]:
+    return {
+        f"election of partition {tp}": {
+            "eligible leader replicas": tuple(sorted(found.replicas)) or "none",
+            "last known eligible leader replicas": tuple(sorted(found.last_known)) or "none",
+        }
+        for tp, found in eligible.items()
+    }
 
 
 def _read_pages(client: ClusterClient, topics: list[str]) -> dict[TopicPartition, Eligible]:

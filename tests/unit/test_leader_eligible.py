@@ -13,9 +13,12 @@ from typing import Any, cast
 import pytest
 
 from kctl.client import ClusterClient
-from kctl.errors import KctlError, NotAuthorized, NotSupported, OperationFailed
+from kctl.commands import leader_unclean
+from kctl.commands.invocation import Invocation
+from kctl.errors import KctlError, NotAuthorized, NotFound, NotSupported, OperationFailed, Refused
+from kctl.leader import election, eligible, losses
 from kctl.leader.election import plan_unclean
-from kctl.leader.eligible import Eligible, read_eligible
+from kctl.leader.eligible import Eligible, read_eligible, unchanged_eligible
 from kctl.leader.losses import Loss
 from kctl.model import Broker, ClusterState, PartitionState, TopicPartition, TopicState
 
@@ -143,3 +146,76 @@ def test_losses_are_counted_by_them(
     loss = Loss("t", 0, 4, end, known, {4: end}, (2, 3), None, eligible, last_known)
     assert loss.known_lost == lost
     assert ("brokers 2, 3 have every committed record" in str(loss)) == bool(eligible)
+
+
+@pytest.mark.parametrize(
+    ("now", "says"),
+    [
+        ({T0: Eligible((3, 2)), T1: Eligible((), (4,))}, None),
+        ({T0: Eligible((2,)), T1: Eligible((), (4,))}, "t-0: eligible leader replicas was 2,3 and is 2"),
+        ({T0: Eligible(), T1: Eligible((), (4,))}, "t-0: eligible leader replicas was 2,3 and is none"),
+        ({T0: Eligible((2, 3)), T1: Eligible((4,))}, "t-1: eligible leader replicas was none and is 4"),
+        ({T0: Eligible((2, 3)), T1: Eligible()}, "t-1: last known eligible leader replicas was 4 and is none"),
+        ({}, "election of partition t-0 does not exist any more"),
+        (NotFound("topic t does not exist"), "election of partition t-0 does not exist any more"),
+        (NotAuthorized("no"), "no"),
+    ],
+)
+def test_they_are_read_again(monkeypatch: pytest.MonkeyPatch, now: Any, says: str | None) -> None:
+    basis = unchanged_eligible(cast(ClusterClient, None), {tp: FOUND[tp] for tp in (T0, T1)})
+    monkeypatch.setattr(eligible, "read_eligible", lambda *_: _given(now))
+    if says is None:
+        basis.check()
+        return
+    with pytest.raises(KctlError) as caught:
+        basis.check()
+    assert says in caught.value.message
+
+
+def _given(answer: Any) -> Any:
+    if isinstance(answer, KctlError):
+        raise answer
+    return answer
+
+
+@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.parametrize("ignore", [False, True])
+def test_no_election_is_held_when_another_replica_became_eligible_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, ignore: bool, changed: bool
+) -> None:
+    """Between the question and the election, which would lose what that replica has.
+
+    The calls to the cluster are replaced: no cluster makes a replica eligible while nobody leads.
+    """
+    partition = PartitionState("t", 0, -1, 0, (2, 3, 4), ())
+    state = ClusterState("c", 1, {4: Broker(4, "h", 9092)}, {"t": TopicState("t", False, "id", (partition,))})
+    now = {T0: Eligible((2,) if ignore else ())}
+    held: list[Any] = []
+
+    def answer(*_: object, **__: object) -> None:
+        if changed:
+            now[T0] = Eligible((2, 3))
+
+    def carry_out(_: object, plan: Any, **__: object) -> Any:
+        held.extend(plan)
+        return plan
+
+    monkeypatch.setattr(eligible, "read_eligible", lambda *_: dict(now))
+    monkeypatch.setattr(losses, "find_losses", lambda *_: [Loss("t", 0, 4, 50, 50, {4: 50}, (2, 3), None)])
+    monkeypatch.setattr(leader_unclean, "confirm_name", answer)
+    monkeypatch.setattr(election, "carry_out", carry_out)
+    client = Answer(metadata=lambda _: state, target=Answer(name="c"))
+    inv = Answer(protectors=lambda _: [], confirm_cluster=None, timeout_s=lambda s: s, emit=lambda *_: None)
+
+    def elect() -> None:
+        leader_unclean.elect_unclean(
+            cast(Invocation, inv), cast(ClusterClient, client), state, [partition],
+            named=False, dry_run=False, ignore_eligible=ignore,
+        )  # fmt: skip
+
+    if changed:
+        with pytest.raises(Refused, match=r"eligible leader replicas was (none|2) and is 2,3"):
+            elect()
+    else:
+        elect()
+    assert bool(held) is not changed
