@@ -13,7 +13,8 @@ from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table
 from kctl.commands.topic_options import CONFIG, MATCH, NAMES
 from kctl.errors import OperationFailed, UsageError
-from kctl.text import counted
+from kctl.outcomes import reasons
+from kctl.text import counted, some_of
 from kctl.topics.partition_numbers import MOST
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def warn_of(rows: Sequence[AlteredTopic], state: ClusterState) -> None:
 
     growing = [row.topic for row in rows if row.partition_count_after > row.partition_count_before]
     if growing:
-        output.warn(f"{', '.join(growing)}: {ORDER_IS_LOST}")
+        output.warn(f"{some_of(growing)}: {ORDER_IS_LOST}")
     for row in rows:
         factor = min((len(p.replicas) for p in state.topics[row.topic].partitions), default=None)
         for config in row.config_changes:
@@ -144,9 +145,9 @@ def emit_altered(inv: Invocation, rows: Sequence[AlteredTopic]) -> None:
 
 def raise_unaltered(rows: Sequence[AlteredTopic]) -> None:
     """Raise OperationFailed when some were not changed, or not shown to be."""
-    failed = [f"{row.topic}: {row.error}" for row in rows if row.result == "failed"]
+    failed = {row.topic: row.error for row in rows if row.result == "failed"}
     if failed:
-        raise OperationFailed(f"{len(failed)} of {counted(len(rows), 'topic')} not changed: {'; '.join(failed)}")
+        raise OperationFailed(f"{len(failed)} of {counted(len(rows), 'topic')} not changed: {reasons(failed)}")
 
 
 def _flat(rows: Sequence[AlteredTopic]) -> Iterator[dict[str, Any]]:

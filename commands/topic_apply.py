@@ -15,6 +15,7 @@ from kctl.commands.topic_alter import DEFAULT, warn_of
 from kctl.commands.topic_create import raise_leaderless
 from kctl.commands.topic_delete import raise_undeleted, show_losses
 from kctl.errors import NotConfirmed, NotHealthy, OperationFailed, Refused, UsageError
+from kctl.outcomes import reasons
 from kctl.text import counted
 
 if TYPE_CHECKING:
@@ -69,11 +70,11 @@ def apply(
             done = carry_out(client, plan, timeout_s=inv.timeout_s(30), progress=bar.update) if plan.todo else rows
             gone = _delete(inv, client, done, going)
     _emit(inv, [*done, *_pruned(gone)])
-    failed = [f"{row.topic}: {row.error}" for row in done if row.result == "failed"]
+    failed = {row.topic: row.error for row in done if row.result == "failed"}
     if failed:
         kept = "; nothing was pruned" if going else ""
         raise OperationFailed(
-            f"{len(failed)} of {counted(len(done), 'topic')} are not as the file says: {'; '.join(failed)}{kept}",
+            f"{len(failed)} of {counted(len(done), 'topic')} are not as the file says: {reasons(failed)}{kept}",
             hint="run it again: it does what is left",
         )
     raise_undeleted(gone)

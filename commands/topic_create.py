@@ -12,6 +12,7 @@ from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.topic_options import CONFIG
 from kctl.errors import NotHealthy, OperationFailed, UsageError
+from kctl.outcomes import reasons
 from kctl.text import counted
 from kctl.topics.partition_numbers import MOST
 
@@ -59,10 +60,10 @@ def create(
                 client, topics, plan, if_not_exists=if_not_exists, timeout_s=inv.timeout_s(30), progress=bar.update
             )
     _emit_created(inv, done)
-    failed = [f"{row.topic}: {row.error}" for row in done if row.result == "failed"]
+    failed = {row.topic: row.error for row in done if row.result == "failed"}
     if failed:
         raise OperationFailed(
-            f"{len(failed)} of {counted(len(done), 'topic')} not created: {'; '.join(failed)}",
+            f"{len(failed)} of {counted(len(done), 'topic')} not created: {reasons(failed)}",
             hint="the others were; --if-not-exists tries the rest again" if len(failed) < len(done) else None,
         )
     raise_leaderless(done)

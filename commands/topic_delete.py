@@ -13,6 +13,7 @@ from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.output import Column, Table, jsonable
 from kctl.commands.topic_options import MATCH, NAMES
 from kctl.errors import OperationFailed
+from kctl.outcomes import reasons
 from kctl.text import counted
 from kctl.units import format_size
 
@@ -66,9 +67,9 @@ def show_losses(rows: Sequence[DeletedTopic]) -> None:
 
 def raise_undeleted(rows: Sequence[DeletedTopic]) -> None:
     """Raise OperationFailed when some are not gone."""
-    failed = [f"{row.topic}: {row.error}" for row in rows if row.result in {"failed", "marked"}]
+    failed = {row.topic: row.error for row in rows if row.result in {"failed", "marked"}}
     if failed:
-        raise OperationFailed(f"{len(failed)} of {counted(len(rows), 'topic')} not deleted: {'; '.join(failed)}")
+        raise OperationFailed(f"{len(failed)} of {counted(len(rows), 'topic')} not deleted: {reasons(failed)}")
 
 
 def _loss(row: DeletedTopic) -> str:

@@ -259,6 +259,11 @@ class ClusterClient:
                     if not self._brokers.advertised_can_be_reached:
                         raise
                     problem = exc
+                except ConnectionTimedOut as exc:
+                    if not getattr(request, "validate_only", False):
+                        raise
+                    message = f"{exc.message}; it was only asked to check, and nothing was changed"
+                    raise ConnectionTimedOut(message, hint=exc.hint) from None
                 else:
                     if not _has_error(answer, NOT_CONTROLLER):
                         return answer

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from kctl.errors import KctlError, Refused
+from kctl.text import counted, some_of
+
+_REASONS = 3
 
 
 def raise_refusal(errors: Collection[KctlError], *, asked: int) -> None:
@@ -15,3 +18,13 @@ def raise_refusal(errors: Collection[KctlError], *, asked: int) -> None:
     """
     if errors and len(errors) == asked and all(isinstance(error, Refused) for error in errors):
         raise next(iter(errors))
+
+
+def reasons(errors: Mapping[str, str | None]) -> str:
+    """Why things failed, in one line: those with the same reason together, and a few of each. errors: by name."""
+    names: dict[str, list[str]] = {}
+    for name, error in errors.items():
+        names.setdefault(error or "failed", []).append(name)
+    lines = [f"{some_of(of_reason)}: {reason}" for reason, of_reason in list(names.items())[:_REASONS]]
+    left = sum(len(of_reason) for of_reason in list(names.values())[_REASONS:])
+    return "; ".join([*lines, *([f"and {counted(left, 'other')} (-o json has all)"] if left else [])])

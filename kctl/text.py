@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 # Parts of a regex's class. C0 and C1 controls, DEL, line and paragraph separators, marks and overrides of the direction
 # of writing (they reorder what a person reads: CVE-2021-42574) and lone surrogates. Tab and newline are escaped as
@@ -58,6 +59,12 @@ def encodable(text: str) -> bool:
 def with_escapes(text: str) -> str:
     """The text with what UTF-8 does not have as escapes (`\\ud800`, as JSON has them)."""
     return text if encodable(text) else text.encode("utf-8", "backslashreplace").decode()
+
+
+def some_of(names: Sequence[str], most: int = 5) -> str:
+    """The names, or the first of them and how many more there are."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def counted(number: int | None, noun: str, plural: str | None = None) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kctl.errors import KctlError, Refused
+from kctl.errors import KctlError, OutcomeUnknown, Refused
 from kctl.model import ClusterState, TopicState
 from kctl.topics.alter import AlteredTopic, TopicChange, alter_topics, plan_alter
 from kctl.topics.configs import fetch_topic_configs
@@ -159,11 +159,14 @@ def carry_out(
     timeout_s: float = 30.0,
     progress: Callable[[str], None] | None = None,
 ) -> list[AppliedTopic]:
-    """Create, then alter; failures of single topics are results."""
+    """Create, then alter; failures of single topics are results. Raises as create_topics: nothing is altered then."""
     created: list[CreatedTopic] = []
     altered: list[AlteredTopic] = []
     if plan.new:
-        created = create_topics(client, plan.new, plan.created, timeout_s=timeout_s, progress=progress)
+        try:
+            created = create_topics(client, plan.new, plan.created, timeout_s=timeout_s, progress=progress)
+        except OutcomeUnknown as exc:
+            raise OutcomeUnknown(exc.message, hint="run it again: it does what is left", details=exc.details) from None
     if plan.changes:
         altered = alter_topics(client, plan.changes, plan.altered, timeout_s=timeout_s, progress=progress)
     return rows_of(plan, created, altered)

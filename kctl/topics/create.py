@@ -23,6 +23,7 @@ from kctl.errors import (
     UsageError,
 )
 from kctl.model import TopicState
+from kctl.text import some_of
 from kctl.topics.names import check_name, collisions
 from kctl.topics.new_topic import BROKER_DEFAULT, NewTopic, create_request, request_chunks
 
@@ -216,7 +217,7 @@ def create_topics(
             said.errors.update({name: said.unsure.get(name, lost) for name in expected})
     if said.unanswered and not expected & found.keys():
         raise OutcomeUnknown(
-            f"no answer about the creation of {', '.join(sorted(todo))}: {said.unanswered.message}",
+            f"no answer about the creation of {some_of(sorted(todo))}: {said.unanswered.message}",
             hint="run it again with --if-not-exists",
         )
     there = {name: _existing(topic, found[name]) for name, topic in said.taken.items() if name in found}

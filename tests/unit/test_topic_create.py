@@ -8,12 +8,16 @@ from typing import Any
 
 import pytest
 
+from kctl.client import ClusterClient
 from kctl.configs.describe import Config
-from kctl.errors import AlreadyExists, KctlError, NotAuthorized, OutcomeUnknown, Refused
+from kctl.deadline import Deadline
+from kctl.errors import AlreadyExists, ConnectionTimedOut, KctlError, NotAuthorized, OutcomeUnknown, Refused
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
 from kctl.topics import create
+from kctl.topics.apply import ApplyPlan, carry_out
 from kctl.topics.create import CreatedTopic, create_topics, plan_create
 from kctl.topics.new_topic import NewTopic
+from kctl.topics.spec import TopicSpec
 
 SILENCE = OutcomeUnknown("broker 1 did not answer")
 
@@ -80,6 +84,32 @@ def test_without_an_answer_nobody_has_accepted_what_is_not_there() -> None:
     }
     with pytest.raises(OutcomeUnknown):
         _create(_Cluster(SILENCE), "a")
+
+
+def test_apply_without_an_answer_is_run_again() -> None:
+    """It has no --if-not-exists; and what it would alter waits for what it would create."""
+    client: Any = _Cluster(SILENCE)
+    client.looks = 1
+    names = [f"t{number:02}" for number in range(40)]
+    specs = tuple(TopicSpec(name, 1, 1, None, "f") for name in names)
+    plan = ApplyPlan(specs, [NewTopic(n, 1, 1) for n in names], [CreatedTopic(n, "would create", 1, 1, {}) for n in names],
+                     [], [])  # fmt: skip
+    with pytest.raises(OutcomeUnknown, match="creation of t00, t01, t02, t03, t04 and 35 more: broker 1") as caught:
+        carry_out(client, plan, timeout_s=0.0)
+    assert caught.value.hint == "run it again: it does what is left"
+
+
+@pytest.mark.parametrize("validate_only", [False, True])
+def test_a_check_without_an_answer_has_changed_nothing(validate_only: bool) -> None:
+    def send(*_: object, **__: object) -> None:
+        raise ConnectionTimedOut("broker 1 did not answer CreateTopics within 15 s", hint="more time")
+
+    brokers = SimpleNamespace(refresh=lambda _: SimpleNamespace(controller_id=1))
+    client: Any = SimpleNamespace(_deadline=lambda _: Deadline(5.0), _brokers=brokers, send=send)
+    with pytest.raises(ConnectionTimedOut) as caught:
+        ClusterClient.send_to_controller(client, SimpleNamespace(validate_only=validate_only))
+    assert ("asked to check, and nothing was changed" in caught.value.message) is validate_only
+    assert caught.value.hint == "more time"
 
 
 def test_made_by_somebody_else_before_the_validation(monkeypatch: pytest.MonkeyPatch) -> None:
