@@ -92,8 +92,8 @@ def test_apply_without_an_answer_is_run_again() -> None:
     client.looks = 1
     names = [f"t{number:02}" for number in range(40)]
     specs = tuple(TopicSpec(name, 1, 1, None, "f") for name in names)
-    plan = ApplyPlan(specs, [NewTopic(n, 1, 1) for n in names], [CreatedTopic(n, "would create", 1, 1, {}) for n in names],
-                     [], [])  # fmt: skip
+    created = [CreatedTopic(name, "would create", 1, 1, {}) for name in names]
+    plan = ApplyPlan(specs, [NewTopic(name, 1, 1) for name in names], created, [], [])
     with pytest.raises(OutcomeUnknown, match="creation of t00, t01, t02, t03, t04 and 35 more: broker 1") as caught:
         carry_out(client, plan, timeout_s=0.0)
     assert caught.value.hint == "run it again: it does what is left"
