@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kctl.model import TopicPartition
-from kctl_testing import Kctl, TestCluster
+from kctl_testing import Kctl, TestCluster, closed_port
 
 _numbers = count(1)
 
@@ -184,6 +184,22 @@ def test_apply_and_export(kctl: Kctl, prefix: str, tmp_path: Path) -> None:
     assert len(kctl.json("topic", "list", "--match", f"{prefix}.*")) == 3, "nothing was pruned yet"
     assert kctl.json(*options, "--yes", "--prune-expect", "1")[2]["result"] == "deleted"
     assert [row["topic"] for row in kctl.json("topic", "list", "--match", f"{prefix}.*")] == names[:2]
+
+
+def test_a_file_that_says_nothing_prunes_nothing(kctl: Kctl, prefix: str, tmp_path: Path) -> None:
+    """Refused before anything is asked: an address where nobody listens is exit code 3 otherwise."""
+    file = tmp_path / "topics.yaml"
+    nowhere = ("topic", "apply", "-f", str(file), "--prune", "--prune-expect", "1", "--yes",
+               "--bootstrap-server", f"127.0.0.1:{closed_port()}")  # fmt: skip
+    for text, code in (("", 2), ("topics:\n", 2), ("topics: {}\n", 2), ("[]\n", 2), ("topics: []\n", 4)):
+        file.write_text(text)
+        assert kctl(*nowhere).code == code, text
+    kctl.ok("topic", "create", f"{prefix}.stays", "--partitions", "1", "--replication-factor", "1")
+    options = ("topic", "apply", "-f", str(file), "--prune", "--prune-match")
+    assert kctl.json(*options, "__.*", "--dry-run") == [], "Kafka's own topics stay"
+    assert kctl.json(*options, f"{prefix}", "--yes") == [], "a pattern has to match the whole name"
+    assert kctl(*options, f"{prefix}.*", "--prune-expect", "2", "--yes").code == 4
+    assert [row["topic"] for row in kctl.json("topic", "list", "--match", f"{prefix}.*")] == [f"{prefix}.stays"]
 
 
 def test_values_that_brokers_write_otherwise(kctl: Kctl, prefix: str, tmp_path: Path) -> None:
