@@ -180,14 +180,14 @@ def run(argv: Sequence[str], invocation: Invocation) -> int:
 
 
 def _about_dashes(exc: Any, argv: Sequence[str]) -> str:
-    """How a name is written that begins with a dash, where an option is not known and the command takes names."""
+    """Return a hint line about names that begin with a dash, if the command takes names and the option is unknown."""
     option = getattr(exc, "option_name", None)
     if not option or getattr(exc, "possibilities", None):
         return ""
     if not any(each.param_type_name == "argument" for each in exc.ctx.command.params):
         return ""
     word = next((each for each in argv if each.startswith(option)), option)
-    return f"\nif {word} is a name, it stands behind all options and --: {exc.ctx.command_path} … -- {word}"
+    return f"\nif {word} is a name, put it after all options and --: {exc.ctx.command_path} … -- {word}"
 
 
 def _asking_for_help(argv: Sequence[str]) -> list[str]:
@@ -217,7 +217,7 @@ def unexpected(exc: Exception) -> KctlError:
         where = f" {exc.filename}" if exc.filename else ""
         return OperationFailed(f"{exc.strerror}:{where}" if where else exc.strerror)
     if isinstance(exc, RuntimeError) and "home directory" in str(exc):  # of pathlib, for ~
-        return UsageError("~ has no meaning for a user without a home", hint="write the whole path, or set HOME")
+        return UsageError("cannot expand ~: the user has no home directory", hint="use an absolute path, or set HOME")
     return OperationFailed(
         f"unexpected {type(exc).__name__}: {exc}", hint="run it again with --debug to see where it comes from"
     )

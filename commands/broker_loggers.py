@@ -125,7 +125,7 @@ def set_(
 
 
 def _facts(rows: Sequence[LoggerChange], levels: Mapping[int, Levels]) -> ObjectFacts:
-    """The levels that are replaced."""
+    """Return the levels that the plan replaces."""
     return {
         f"logger {row.logger} of broker {row.broker}": {"level": levels[row.broker].get(row.logger)}
         for row in rows

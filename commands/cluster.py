@@ -35,14 +35,14 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be 
 
 
 def confirm_interruption(inv: Invocation, name: str, question: str) -> None:
-    """Ask before something is interrupted; a protected cluster asks for its context's name."""
+    """Ask before an interruption. A protected cluster asks for its context's name."""
     inv.confirm(question, target=own_target(name))
 
 
 def own_target(name: str) -> Target:
-    """A cluster of this machine as protection knows it: with its servers and its id, also while it is down.
+    """Return a cluster of this machine with its servers and its id, even while the cluster is down.
 
-    A cluster whose description is damaged is known by its context alone.
+    If the cluster's description is damaged, only the servers of its context are known.
     """
     from kctl.context import Target, list_contexts
     from kctl.deploy import health, lifecycle
@@ -82,7 +82,7 @@ def create(
         bool | None,
         typer.Option(
             "--use/--no-use",
-            help="Make it the current context (default: only on a terminal).",
+            help="Make the cluster the current context (default: only on a terminal).",
             show_default=False,
         ),
     ] = None,
@@ -90,7 +90,7 @@ def create(
 ) -> None:
     """Create and start a cluster.
 
-    It gets a context of its name, which becomes the current one on a terminal, or with --use.
+    The cluster gets a context of the same name. On a terminal, or with --use, it becomes the current context.
 
     Example: kctl cluster create dev --layout pseudo-distributed --brokers 3 --config num.partitions=6
     """
@@ -148,7 +148,7 @@ def _create(
     before = config.read().current_context
     if make_current and use is None:
         was = f", instead of {before}" if before not in (None, request.name) else ""
-        output.note(f"{request.name} becomes the current context{was}; --no-use leaves the current context as it is")
+        output.note(f"{request.name} becomes the current context{was}; use --no-use to keep the current context")
     runtime = _runtime(version, home, install=True)
     with undone_when_terminated(), output.progress(f"creating {request.name}") as progress:
         result = library.create(
@@ -157,15 +157,15 @@ def _create(
         )  # fmt: skip
     inv.emit(result, lambda: [_vertical(jsonable(result), without=("started", "duration_ms"))])
     if make_current:
-        chosen = f"{request.name} is the current context"
+        current = f"{request.name} is the current context"
         warn_if_overruled(request.name)
     else:
-        stays = f"the current context is still {before}" if before else "no context is current"
-        chosen = f"{stays}; kctl context use {request.name} chooses this one"
+        unchanged = f"the current context is still {before}" if before else "no context is current"
+        current = f"{unchanged}; switch with: kctl context use {request.name}"
     if start_it:
-        output.note(f"ready in {result.duration_ms / 1000:.1f} s; {chosen}")
+        output.note(f"ready in {result.duration_ms / 1000:.1f} s; {current}")
     else:
-        output.note(f"not started; kctl cluster start {request.name} does; {chosen}")
+        output.note(f"not started; start it with: kctl cluster start {request.name}; {current}")
 
 
 def _vertical(result: dict[str, Any], *, without: Sequence[str] = ()) -> Table:

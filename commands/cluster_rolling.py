@@ -190,7 +190,7 @@ def _all_ids(hooks: Hooks, cluster: LiveCluster) -> set[int]:
 
 
 def _identified(cluster: LiveCluster, target: Target) -> Target:
-    """The target with its cluster's id, unless no broker answers."""
+    """Return the target with its cluster id, or without one if no broker responds."""
     try:
         return cluster.client().target
     except ConnectionFailed:

@@ -41,16 +41,16 @@ def confirm(question: str, *, yes: bool) -> None:
 
 
 def confirm_name(question: str, *names: str, given: str | None, reason: str = "") -> None:
-    """Ask for one of `names` to be typed, unless `given` (from --confirm-cluster) is one already. reason: why it is
-    asked for a name, for example which context protects the cluster.
+    """Ask the user to type one of `names`, unless `given` (--confirm-cluster) is one of them.
 
-    Raises UsageError when `given` is another name, NotConfirmed as `confirm` does.
+    reason: why a name is needed, for example the context that protects the cluster. Raises UsageError if `given` is
+    another name, and NotConfirmed as `confirm` does.
     """
     either = " or ".join(names)
     if given is not None:
         if given not in names:
             raise UsageError(
-                f"--confirm-cluster says {given!r}, but this would act on {' or '.join(map(repr, names))}",
+                f"--confirm-cluster is {given!r}, but the command would act on {' or '.join(map(repr, names))}",
                 hint=f"{reason}; nothing was changed" if reason else "nothing was changed",
             )
         return
@@ -58,8 +58,8 @@ def confirm_name(question: str, *names: str, given: str | None, reason: str = ""
     if not interactive():
         raise NotConfirmed(
             f"not confirmed: {question}",
-            hint=f"{why}there is no terminal to ask on; give --confirm-cluster {names[0]} to go ahead",
+            hint=f"{why}there is no terminal to ask on; confirm with --confirm-cluster {names[0]}",
         )
-    said = f"{printable(reason)}\n" if reason else ""
-    if _ask(f"{said}{printable(question)}\nType the name {printable(either)} to go ahead: ") not in names:
+    reason_line = f"{printable(reason)}\n" if reason else ""
+    if _ask(f"{reason_line}{printable(question)}\nType the name {printable(either)} to go ahead: ") not in names:
         raise NotConfirmed("the name was not typed; nothing was changed", hint="")

@@ -107,7 +107,7 @@ def command(
         schema_registry_user_info_file, schema_registry_token_file, schema_id_bytes, schema_id_kind,
     )  # fmt: skip
     if inv.timeout is not None and not _ends(options):
-        output.note("--timeout does not end the wait for records; --idle-timeout does, and --exit-eof does not wait")
+        output.note("--timeout does not end the wait for records; use --idle-timeout or --exit-eof")
     decode = _decoder(inv, decoder, key_decoder, value_decoder, registry)
     sink = _Sink(_writer(inv, form, key_separator, quiet=quiet))
     _run(inv, options, sink, decode, stats=stats, quiet=quiet)
@@ -153,7 +153,7 @@ def _start(offset: str | None) -> tuple[bool, int | None]:
 
 
 def _ends(options: ConsumeOptions) -> bool:
-    """Whether something else than a signal can end it where nothing is written."""
+    """Whether the run can end without a signal while no records arrive."""
     return options.finite or options.until_ms is not None or options.idle_ms is not None or options.max_messages == 0
 
 

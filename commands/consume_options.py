@@ -23,12 +23,12 @@ FromBeginning = Annotated[bool, typer.Option("--from-beginning", help="Start at 
 Offset = Annotated[str | None, typer.Option(metavar="OFFSET", help="Where to start: a number, earliest or latest.")]
 FromTime = Annotated[
     str | None,
-    typer.Option("--from", metavar="TIME", help="Start at this time: ISO 8601, UTC without a zone; '2h ago'; ms."),
+    typer.Option("--from", metavar="TIME", help="Start at this time: ISO 8601, UTC if no zone is given; '2h ago'; ms."),
 ]
 Tail = Annotated[int | None, typer.Option(min=0, help="Start at the last N records of each partition.")]
 Until = Annotated[
     str | None,
-    typer.Option(metavar="TIME", help="Stop before the first record of this time or later; UTC without a zone."),
+    typer.Option(metavar="TIME", help="Stop before the first record at or after this time; UTC if no zone is given."),
 ]
 UntilOffset = Annotated[
     int | None, typer.Option("--until-offset", min=0, help="Stop before this offset in each partition.")
@@ -46,7 +46,7 @@ AsClassicMember = Annotated[
     bool,
     typer.Option(
         "--as-classic-member",
-        help="Also join a group of the consumer protocol (KIP-848); one without members becomes a classic group.",
+        help="Join a group of the consumer protocol (KIP-848) too; without members it becomes a classic group.",
     ),
 ]
 Key = Annotated[str | None, typer.Option(metavar="REGEX", help="Only records whose key has this.")]
@@ -76,44 +76,46 @@ SchemaRegistry = Annotated[
     str | None,
     typer.Option(
         metavar="URL,…", envvar="KCTL_SCHEMA_REGISTRY", show_envvar=False,
-        help="Schema registry (KCTL_SCHEMA_REGISTRY).",
+        help="Schema registry URLs, tried in order (default: KCTL_SCHEMA_REGISTRY).",
     ),
 ]  # fmt: skip
 SchemaRegistryCa = Annotated[
     str | None,
     typer.Option(
         metavar="FILE", envvar="KCTL_SCHEMA_REGISTRY_CA", show_envvar=False,
-        help="CA certificates of the registry, PEM (default: SSL_CERT_FILE, or the system's).",
+        help="CA certificates for the registry, PEM (default: SSL_CERT_FILE, or the system's CAs).",
     ),
 ]  # fmt: skip
 SchemaRegistryCert = Annotated[
     str | None,
     typer.Option(
         metavar="FILE", envvar="KCTL_SCHEMA_REGISTRY_CERT", show_envvar=False,
-        help="Client certificate for the registry, PEM; the key may be in it.",
+        help="Client certificate for the registry, PEM; may contain the key.",
     ),
 ]  # fmt: skip
 SchemaRegistryKey = Annotated[
     str | None,
     typer.Option(
         metavar="FILE", envvar="KCTL_SCHEMA_REGISTRY_KEY", show_envvar=False,
-        help="Key of that certificate, PEM (its password: KCTL_SCHEMA_REGISTRY_KEY_PASSWORD).",
+        help="Key of the client certificate, PEM; KCTL_SCHEMA_REGISTRY_KEY_PASSWORD has its password.",
     ),
 ]  # fmt: skip
 SchemaRegistryUserInfoFile = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="File with user:password for the registry (or KCTL_SCHEMA_REGISTRY_USER_INFO)."),
+    typer.Option(
+        metavar="FILE", help="File with user:password for the registry, or set KCTL_SCHEMA_REGISTRY_USER_INFO."
+    ),
 ]
 SchemaRegistryTokenFile = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="File with a bearer token for the registry (or KCTL_SCHEMA_REGISTRY_TOKEN)."),
+    typer.Option(metavar="FILE", help="File with a bearer token for the registry, or set KCTL_SCHEMA_REGISTRY_TOKEN."),
 ]
 SchemaIdBytes = Annotated[
     str,
-    typer.Option(metavar="4|8|auto", help="Bytes of a schema id in front of the data; Apicurio before 3 writes 8."),
+    typer.Option(metavar="4|8|auto", help="Size of the schema id before the data; Apicurio before 3 writes 8 bytes."),
 ]
 SchemaIdKind = Annotated[
-    str, typer.Option(metavar="content|global|auto", help="What an id in front of the data is, for Apicurio's own API.")
+    str, typer.Option(metavar="content|global|auto", help="Kind of the schema id before the data (Apicurio's own API).")
 ]
 Merge = Annotated[bool, typer.Option("--merge", help="All partitions in the order of their timestamps.")]
 ReadCommitted = Annotated[bool, typer.Option("--read-committed", help="Leave out aborted and open transactions.")]

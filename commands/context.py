@@ -150,7 +150,7 @@ def try_servers(
 
 
 def _remember_tested(target: Target, check: ContextCheck) -> None:
-    """Keep the id of a context whose servers are all of one cluster."""
+    """Store the cluster id with the context if all its servers belong to one cluster."""
     from kctl.protection import remember
 
     if target.context is None or check.cluster_id is None or check.cluster_id == target.remembered_id:
@@ -158,11 +158,11 @@ def _remember_tested(target: Target, check: ContextCheck) -> None:
     if any(server.cluster_id not in (None, check.cluster_id) for server in check.servers):
         return
     if remember(target.context, check.cluster_id) and target.remembered_id is not None:
-        output.note(f"{target.context} was cluster {target.remembered_id}; it is {check.cluster_id} from now on")
+        output.note(f"context {target.context}: cluster id changed from {target.remembered_id} to {check.cluster_id}")
 
 
 def learn_protected(name: str, entry: Context) -> Context:
-    """Find out which cluster a protected context is, so that it is protected at its other addresses, too."""
+    """Read the cluster id of a protected context, so that the cluster is protected at its other addresses too."""
     from kctl.protection import look_at, remember
 
     if not entry.protected or entry.cluster_id is not None or not entry.bootstrap_servers:
@@ -170,8 +170,8 @@ def learn_protected(name: str, entry: Context) -> Context:
     look = look_at(name)
     if look.problem is not None:
         output.warn(
-            f"which cluster {name} is cannot be found out now: {look.problem}; until it is known (`kctl context test"
-            f" {name}`), changes of other clusters may ask for its name"
+            f"context {name}: cannot read its cluster id: {look.problem}; until `kctl context test {name}` succeeds,"
+            f" changes to other clusters may ask for the name {name}"
         )
     elif look.cluster_id is not None and remember(name, look.cluster_id):
         return dataclasses.replace(entry, cluster_id=look.cluster_id)
@@ -207,7 +207,7 @@ def add(
         str | None, typer.Option(metavar="VARIABLE", help="Environment variable that holds the password.")
     ] = None,
     sasl_password_file: Annotated[
-        str | None, typer.Option(metavar="FILE", help="File that holds the password; a final newline does not count.")
+        str | None, typer.Option(metavar="FILE", help="File with the password; one newline at the end is ignored.")
     ] = None,
     ssl_cafile: Annotated[
         str | None, typer.Option(metavar="FILE", help="PEM with the CAs to trust; the system's without.")
@@ -269,11 +269,11 @@ def add(
         ssl_key_password_file=full_path(ssl_key_password_file),
         ssl_check_hostname=ssl_check_hostname,
     )
-    for given in (sasl_password_file, ssl_key_password_file, ssl_keyfile):
-        if given == "-" or (given or "").startswith(("/dev/", "/proc/")):
+    for path in (sasl_password_file, ssl_key_password_file, ssl_keyfile):
+        if path == "-" or (path or "").startswith(("/dev/", "/proc/")):
             raise UsageError(
-                f"{given} is there only while this command runs, and a context keeps the path",
-                hint="write the secret to a file of its own, or name an environment variable",
+                f"cannot store {path} in a context: it exists only while this command runs",
+                hint="write the secret to a file, or name an environment variable",
             )
     entry = Context(parse_servers(inv.bootstrap_server), inv.zookeeper, security, protected or False)
     added = add_context(

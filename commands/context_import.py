@@ -68,7 +68,7 @@ def import_(
         if each.left_out:
             output.note(f"{each.name}: left out, as a context has no such settings: {', '.join(each.left_out)}")
         for path in each.copied_from:
-            output.note(f"{each.name}: the secret is a copy of the one in {path}, and does not follow its changes")
+            output.note(f"{each.name}: the secret was copied from {path}; later changes there have no effect")
     if not dry_run:
         from kctl.commands.context import learn_protected
 

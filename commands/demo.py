@@ -58,7 +58,7 @@ def command(
         _say(f"That was all of it, in {time.monotonic() - started:.0f} s.")
     if keep:
         _say(f"The cluster stays: kctl cluster status {name}; remove it with: kctl cluster destroy {name}")
-        _say(f"It is not the current context: give --context {name}, or choose it with: kctl context use {name}")
+        _say(f"{name} is not the current context. Use --context {name}, or switch with: kctl context use {name}")
 
 
 def _play(name: str, background: contextlib.ExitStack, *, spark: bool) -> None:

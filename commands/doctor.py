@@ -86,8 +86,8 @@ def command(
         found = _of_cluster(inv, chosen, watch_for)
     if all(each.outcome is Outcome.SKIPPED for each in found.rules) and not found.unknown:
         raise NotFound(
-            "none of the rules that were chosen has anything to look at",
-            hint="`kctl doctor --rules -o wide` says what each is about, and for which releases",
+            "none of the selected rules applies to the input",
+            hint="`kctl doctor --rules -o wide` shows the inputs and releases of each rule",
         )
     inv.emit(found, lambda: _tables(found), lambda: found.findings, Finding)
     for line in found.notes:

@@ -47,7 +47,9 @@ def reset_offsets(
     to_offset: Annotated[str | None, typer.Option(metavar="OFFSET", help="To this offset.")] = None,
     to_datetime: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="To the first message of this time or later: ISO 8601, UTC without a zone."),
+        typer.Option(
+            metavar="TIME", help="To the first message at or after this time: ISO 8601, UTC if no zone is given."
+        ),
     ] = None,
     by_duration: Annotated[
         str | None, typer.Option(metavar="DURATION", help="The same, so long ago: 90m, PT1H30M.")
@@ -98,7 +100,7 @@ def reset_offsets(
 
 
 def _moment(target: Target) -> str | None:
-    """«2026-11-22T09:30:00.000Z (UTC)», of a target that is a time: what was made of what was written."""
+    """Return a target time as parsed, for example "2026-11-22T09:30:00.000Z (UTC)"; None for other targets."""
     from kctl.groups.reset_rules import To
     from kctl.moments import moment_text
 
@@ -108,7 +110,7 @@ def _moment(target: Target) -> str | None:
 def carry_out(
     inv: Invocation, client: ClusterClient, plan: ResetPlan, *, dry_run: bool, moment: str | None = None
 ) -> None:
-    """Show the plan, ask, commit and show what was read back. A dry run ends with why it would be refused, if so.
+    """Show the plan, ask, commit, and show what was read back. A dry run ends with the reason for a refusal, if any.
 
     moment: the time whose offsets the plan has.
     """
@@ -116,7 +118,7 @@ def carry_out(
     from kctl.groups.reset import apply_reset
 
     if moment is not None:
-        output.note(f"to the first message of {moment} or later")
+        output.note(f"to the first message at or after {moment}")
 
     if dry_run or plan.active or any(row.error for row in plan.rows):
         emit_changes(inv, plan.rows)

@@ -102,16 +102,16 @@ class Invocation:
         emit(result, tables, self.output, csv_rows, row_type)
 
     def protectors(self, target: Target) -> tuple[Protector, ...]:
-        """The protected contexts that the cluster belongs to, however it is addressed. May connect to one of them."""
+        """Return the protected contexts of the cluster, however it is addressed. May connect to their servers."""
         from kctl.protection import protectors
 
         return protectors(target)
 
     def confirm(self, question: str, *, target: Target | None = None, basis: Basis | None = None) -> None:
-        """Ask before something is destroyed, moved or interrupted; a protected cluster asks for its context's name.
+        """Ask before a destructive or disruptive change. A protected cluster asks for its context's name.
 
-        target: of a client that is connected, so that the cluster is known by its id. basis: what the plan was made
-        from; after the answer it has to be so basis, else Refused.
+        target: from a connected client, so that its cluster id is known. basis: the facts behind the plan, checked
+        after the answer. Raises Refused if they changed.
         """
         from kctl.commands import confirm
 
@@ -125,7 +125,7 @@ class Invocation:
             basis.check()
 
     def confirm_protected(self, question: str, *, target: Target, basis: Basis | None = None) -> None:
-        """Ask before something is only added, or goes on: in a protected cluster alone."""
+        """Ask before a harmless change, such as an addition or a resumed run, but only on a protected cluster."""
         if self.protectors(target):
             self.confirm(question, target=target)
         if basis is not None:
@@ -160,7 +160,7 @@ def common_options(formats_said: str = "table, wide, json, yaml or csv.") -> lis
             help=formats_said,
             autocompletion=lambda _ctx, _args, text: formats(text),
         ),
-        _option("--csv-safe", is_flag=True, help="With -o csv, let spreadsheets take no cell for a formula."),
+        _option("--csv-safe", is_flag=True, help="With -o csv, prevent spreadsheets from running cells as formulas."),
         _option(
             "--context",
             metavar="NAME",
@@ -171,7 +171,9 @@ def common_options(formats_said: str = "table, wide, json, yaml or csv.") -> lis
         _option("--zookeeper", metavar="HOST:PORT/CHROOT", help="ZooKeeper, for the commands that say so."),
         _option("--command-config", metavar="FILE", help="Kafka client properties (security settings)."),
         _option(
-            "--ignore-unknown", is_flag=True, help="Leave out security settings of client properties that are unknown."
+            "--ignore-unknown",
+            is_flag=True,
+            help="Ignore unknown or unsupported security settings in client properties.",
         ),
         _option("--timeout", metavar="DURATION", help="The longest wait, for example 30s or 5m."),
         _option("-y", "--yes", is_flag=True, help="Do not ask."),
@@ -192,7 +194,7 @@ class _CommonOptions:
     params: list[Any]
 
     def get_help(self, ctx: Any) -> str:
-        """As stdout can show it: Typer's own writer takes no encoding but UTF-8 into account."""
+        """Return the help in stdout's encoding. Typer itself assumes UTF-8."""
         return shown(super().get_help(ctx), sys.stdout)  # type: ignore[misc]  # click.Command has it
 
     def format_options(self, ctx: Any, formatter: Any) -> None:

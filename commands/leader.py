@@ -98,7 +98,7 @@ def elect(
         bool,
         typer.Option(
             "--ignore-eligible",
-            help="With --unclean, also where eligible leader replicas are down: what only they have is lost.",
+            help="With --unclean, elect even if eligible leader replicas are down. Loses the records only they have.",
         ),
     ] = False,
     topic: Topics = None,
@@ -115,8 +115,8 @@ def elect(
 
     Clients of a partition wait for a moment while its leader changes. A partition whose preferred replica is not in
     sync is named and left alone: exit 1. An unclean election has to be confirmed with the cluster's name, also
-    where --yes is given: what only the replicas that are down have is lost. Where a partition has eligible leader
-    replicas (KIP-966), none is held: start them, and the controller elects one that has every committed record.
+    with --yes: records that only the replicas that are down have are lost. A partition with eligible leader replicas
+    (KIP-966) is skipped: start their brokers, and the controller elects one that has every committed record.
 
     Example: kctl leader elect --preferred --topic orders
     """
@@ -126,7 +126,7 @@ def elect(
     if preferred == unclean:
         raise UsageError("either --preferred or --unclean", hint="--preferred is the harmless one")
     if ignore_eligible and not unclean:
-        raise UsageError("--ignore-eligible goes with --unclean")
+        raise UsageError("--ignore-eligible requires --unclean", hint="add --unclean, or drop --ignore-eligible")
     if file is not None and (topic or partition):
         raise UsageError("--path-to-json-file already says which partitions", hint="leave --topic and --partition out")
     if partition and not topic:

@@ -1,4 +1,4 @@
-"""Results that go to a file instead of stdout: the question before a file is replaced, and the writing."""
+"""Results in a file instead of stdout: the question before a file is replaced, and the writing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kctl.commands.invocation import Invocation
 
 
-# What reports begin with that kctl wrote itself.
+# The first bytes of the reports that kctl writes.
 HTML_REPORT = (b"<!DOCTYPE html>", b"<title>kctl report</title>")
 JUNIT_REPORT = (b"<?xml", b"<testsuites name=", b'<property name="status"')
 _HEAD_BYTES = 4096
@@ -23,26 +23,26 @@ _HEAD_BYTES = 4096
 def ask_to_replace(
     inv: Invocation, out: Path | None, option: str = "--out", *, like: Sequence[bytes] | None = None
 ) -> None:
-    """Ask before any work is done whether a file that has content may be replaced.
+    """Ask, before any work is done, whether a file with content may be replaced.
 
-    Nothing is asked for an empty file, a pipe or a device, which lose nothing, and for an earlier report of the same
-    kind, which has all of `like` at its start: a job that runs again makes it anew. Raises UsageError for a path that
-    cannot be written, NotConfirmed.
+    An empty file, a pipe or a device loses nothing, so there is no question. An earlier report of the same kind, which
+    has all of `like` in its first bytes, is also replaced without a question, so that a scheduled job can run again.
+    Raises UsageError for a path that cannot be written, and NotConfirmed.
     """
     from kctl.output_file import check_output_path
 
     if out is None:
         return
     if str(out) == "-":
-        raise UsageError(f'{option} takes a file, not "-"', hint="-o json writes to stdout, and so does /dev/stdout")
+        raise UsageError(f'{option} takes a file, not "-"', hint="for stdout, use -o json, or /dev/stdout as the file")
     target = check_output_path(out)
     if not target.has_content or (like is not None and _has(target.path, like)):
         return
-    link = "" if target.path == Path(os.path.abspath(out)) else f" (it is {target.path})"  # noqa: PTH100
+    link = "" if target.path == Path(os.path.abspath(out)) else f" (a link to {target.path})"  # noqa: PTH100
     try:
         inv.confirm(f"{out}{link} exists. Replace it?")
     except NotConfirmed as exc:
-        raise NotConfirmed(exc.message, hint="--yes replaces it; or name another file") from None
+        raise NotConfirmed(exc.message, hint="--yes replaces the file; or name another file") from None
 
 
 def _has(path: Path, like: Sequence[bytes]) -> bool:
@@ -55,7 +55,7 @@ def _has(path: Path, like: Sequence[bytes]) -> bool:
 
 
 def write_whole(out: Path, text: str) -> None:
-    """Write text and a newline, escaped where that is a terminal. Raises as open_output does."""
+    """Write text and a newline; on a terminal, control characters are escaped. Raises as open_output does."""
     from kctl.output_file import open_output
     from kctl.text import with_escapes
 

@@ -1,4 +1,4 @@
-"""Streams whose encoding has not all characters: everything is written all the same.
+"""Output on streams whose encoding lacks characters, without errors.
 
 What the encoding lacks is written in ASCII: kctl's own signs (an ellipsis, arrows, lines of boxes) by their look, every
 other character as its escape (`\\u017c`), so that two names never look alike. An error handler of its own does it, so
@@ -54,17 +54,17 @@ def _ascii(char: str) -> str:
 
 
 def is_utf8(stream: TextIO) -> bool:
-    """Whether it takes every character. A stream that does not say (of a test, of a program) does."""
+    """Whether the stream can encode every character. A stream without an encoding counts as UTF-8."""
     return (stream.encoding or "utf-8").lower().replace("_", "-") in {"utf-8", "utf8", "cp65001"}
 
 
 def shown(text: str, stream: TextIO) -> str:
-    """The text as the stream will write it, so that its width is known."""
+    """Return the text as the stream will write it, so that its width can be measured."""
     return text if text.isascii() or is_utf8(stream) else _through(text, stream, _HANDLER)
 
 
 def escaped(text: str, stream: TextIO) -> str:
-    """Text that programs read: what the stream's encoding lacks as escapes, nothing by its look."""
+    """Return text for programs: escapes for characters that the encoding lacks, no look-alikes."""
     return text if text.isascii() or is_utf8(stream) else _through(text, stream, "backslashreplace")
 
 

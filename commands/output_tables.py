@@ -121,7 +121,7 @@ def _columns_of(table: Table, rows: Sequence[Sequence[str]]) -> list[Cells]:
 
 
 def _padding(texts: Sequence[str]) -> int:
-    """The longest text's length, but for texts that are longer than any name: these make no other row longer."""
+    """Return the length of the longest text, ignoring texts longer than any name, which must not widen other rows."""
     return max((length for length in map(len, texts) if length <= _LONGEST_NAME), default=0)
 
 

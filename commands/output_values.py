@@ -16,7 +16,7 @@ from typing import Any, TextIO
 from kctl.commands.output_encoding import escaped, is_utf8
 from kctl.text import ascii_json, printable, printable_json, with_escapes
 
-# What spreadsheets take for a formula (OWASP, "CSV Injection"), also in the full width of East Asian keyboards.
+# The first characters of a formula in spreadsheets (OWASP, "CSV Injection"), also in their full-width forms.
 _FORMULA = frozenset("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 _NUMBER = re.compile(r"[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _protected = False  # by --csv-safe
@@ -59,8 +59,7 @@ def jsonable(value: Any) -> Any:
 
 
 def json_text(text: str, stream: TextIO) -> str:
-    """JSON as it may be shown: a terminal must not be steered by it, and each stream can take it: what UTF-8 alone has
-    is in JSON's own escapes elsewhere."""
+    """Return JSON that cannot control a terminal. If the stream is not UTF-8, other characters are JSON escapes."""
     if not is_utf8(stream):
         return ascii_json(printable_json(text) if stream.isatty() else text)
     return printable_json(text) if stream.isatty() else with_escapes(text)
@@ -75,8 +74,11 @@ def yaml_text(value: Any) -> str:
 
 
 def protect_csv(*, on: bool) -> None:
-    """--csv-safe, for the command that runs now: a cell that a spreadsheet would take for a formula gets an apostrophe
-    in front, which spreadsheets do not show. Numbers stay numbers."""
+    """Turn --csv-safe on or off for the current command.
+
+    A cell that a spreadsheet would run as a formula gets an apostrophe in front, which spreadsheets do not show.
+    Numbers stay numbers.
+    """
     global _protected  # noqa: PLW0603 - of the process, as stdout is
     _protected = on
 
@@ -96,8 +98,10 @@ def write_csv(rows: Sequence[Any], row_type: type | None = None) -> None:
 
 
 def csv_line(cells: Sequence[Any]) -> str:
-    """A line of CSV (RFC 4180). Not by the csv module: its versions differ, Python 3.10 has none for NUL, and before
-    3.13 a lone CR is not quoted."""
+    """Return a line of CSV (RFC 4180).
+
+    The csv module differs between Python versions: 3.10 refuses NUL, and before 3.13 a lone CR is not quoted.
+    """
     texts = ["" if cell is None else str(cell) for cell in cells]
     if texts == [""]:
         return '""\n'  # an empty line would be no row

@@ -44,7 +44,7 @@ class Place:
 
     @property
     def key(self) -> str:
-        """Of the run's own cluster among those that were confirmed."""
+        """Return the key of the run's own cluster among the confirmed clusters."""
         return self.name or ""
 
 
@@ -86,8 +86,10 @@ def _absolute(path: str | None) -> str | None:
 
 
 def _connected(inv: Invocation, target: Target) -> Target:
-    """The target with its cluster's id; without when it does not answer: a playbook may be what starts it. Raises
-    AuthenticationFailed, TlsMismatch and what else will not get better by waiting."""
+    """Return the target with its cluster id, or without one if no broker responds: the playbook may start the cluster.
+
+    Raises AuthenticationFailed, TlsMismatch and other errors that waiting does not fix.
+    """
     from kctl.client import connect
     from kctl.errors import ConnectionRefused, ConnectionTimedOut
 
@@ -104,8 +106,10 @@ def _connected(inv: Invocation, target: Target) -> Target:
 def ask_once(
     inv: Invocation, playbook: Playbook, values: Values, place: Place, first: str | None, only: Sequence[str]
 ) -> dict[str, str]:
-    """Say what the run changes, and where; ask. Place or context → the name that confirms it, for those that are
-    protected."""
+    """Show what the run changes and where, then ask.
+
+    Returns, for each protected place or context, the name that confirms it.
+    """
     from kctl.playbook.overview import shown
     from kctl.playbook.selection import Selection
     from kctl.playbook.shipped import Found
@@ -131,14 +135,16 @@ def ask_once(
         confirmed[place.key] = own[0].name
     for other, name in _other_protected(inv, playbook, values, place):
         if name not in confirmed.values():
-            inv.confirm(f"{playbook.name} acts on {other.name} as well. Run it?", target=other)
+            inv.confirm(f"{playbook.name} also acts on {other.name}. Run it?", target=other)
         confirmed[other.name] = name
     return confirmed
 
 
 def _other_protected(inv: Invocation, playbook: Playbook, values: Values, place: Place) -> list[tuple[Target, str]]:
-    """The protected clusters whose contexts steps name, and the name that confirms each, as far as that is known
-    before the run. Others are refused when a step comes to them."""
+    """Return the protected clusters whose contexts are named in steps, each with the name that confirms it.
+
+    Contexts that are known only during the run are missing: their steps are refused.
+    """
     from kctl.context import resolve_target
     from kctl.playbook.expressions import render
 

@@ -212,7 +212,7 @@ def carry(
 
 
 def _readable_secrets(security: Security) -> frozenset[str]:
-    """What must not be shown; nothing when it cannot be read, for then no step has it either."""
+    """Return the secrets to hide. An unreadable secret is left out, because no step has it either."""
     try:
         return security.secrets
     except UsageError:

@@ -205,7 +205,7 @@ def _supply(files: list[Path], options: ProduceOptions, destination: Destination
 
 
 def _note_mark(name: str) -> None:
-    output.note(f"{name} begins with a byte order mark, which is not a part of its first record")
+    output.note(f"{name} begins with a byte order mark, which is not part of the first record")
 
 
 def _headers(given: list[str] | None) -> Headers:

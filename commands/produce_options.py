@@ -41,7 +41,7 @@ class OnBadLine(str, Enum):
 
     STOP = "stop"
     SKIP = "skip"
-    ACCEPT = "accept"  # Kafka's ignore.error: what is missing is null
+    ACCEPT = "accept"  # Kafka's ignore.error: missing parts are null
 
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC")]
@@ -67,7 +67,7 @@ Repartition = Annotated[
 ]
 Timestamp = Annotated[
     str | None,
-    typer.Option(metavar="TIME", help="Timestamp of all records: ISO 8601, UTC without a zone; ms; or '2h ago'."),
+    typer.Option(metavar="TIME", help="Timestamp of all records: ISO 8601, UTC if no zone is given; ms; or '2h ago'."),
 ]
 Template = Annotated[
     str | None, typer.Option(metavar="TEXT", help="Make values: {n} {uuid} {now} {random:100} {int:1:6}.")
@@ -82,7 +82,7 @@ WithCompression = Annotated[
 Idempotence = Annotated[bool | None, typer.Option(help="No duplicates after retries; on unless --acks says otherwise.")]
 AtBadLine = Annotated[
     OnBadLine,
-    typer.Option(help="At a line that cannot be a record: stop, skip it, or accept a missing separator (null key)."),
+    typer.Option(help="If a line is not a record: stop, skip the line, or accept a missing separator (null key)."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing if every record is acknowledged.")]
 FailedFile = Annotated[

@@ -48,7 +48,7 @@ def checked(*, terminal: bool, quiet: bool) -> Iterator[Callable[[ProduceCheck],
     """What to call now and then: shows how many lines were checked, where they are not typed in."""
     if terminal or quiet:
         if not quiet:
-            output.note("one record for each line; Ctrl-D ends")
+            output.note("type one record per line; end with Ctrl-D")
         yield None
         return
     with output.progress("no line checked yet") as bar:
@@ -95,7 +95,7 @@ def report(
 
 
 def _all_written(result: ProduceResult) -> bool:
-    """Whether every line is a record that was acknowledged, or was skipped as asked."""
+    """Whether every line was acknowledged as a record, or skipped on request."""
     return result.complete and (not result.bad_line or bool(result.skipped))
 
 

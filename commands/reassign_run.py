@@ -192,7 +192,7 @@ def begin_and_carry_out(
     for doubt in prepared.doubts:
         output.warn(doubt)
     for line in (*file.warnings[:_MOST_WARNINGS], *file.unmet[:_MOST_WARNINGS]):
-        output.warn(f"the plan: {line}")
+        output.warn(f"plan: {line}")
     if not file.warnings:  # of Kafka's tool, or a way back: nobody has said it yet
         for line in about_one_replica(lowered_by(prepared.todo)):
             output.warn(line)

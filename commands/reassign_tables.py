@@ -309,7 +309,7 @@ def status_lines(status: Status) -> list[str]:
 
 
 def status_warnings(status: Status) -> list[str]:
-    """What others did to the throttle, brokers that moves wait for, and what could not be read."""
+    """Return remarks: changes of the throttle by others, brokers that moves wait for, and unreadable brokers."""
     lines = [] if status.run is None else list(status.run.throttle_changes)
     for node in status.down:
         waiting = sum(1 for row in status.moving if node in row.adding)

@@ -113,7 +113,8 @@ def verify(
     versions = [kafka_version] if kafka_version else [r.version for r in list_runtimes()]
     if not versions:
         raise NotFound(
-            "no Kafka is provisioned: there is nothing to verify", hint="`kctl runtime install` downloads one"
+            "no Kafka runtime is installed, so there is nothing to verify",
+            hint="install one with `kctl runtime install`",
         )
     with output.progress("hashing the jars"):
         results = [verify_runtime(version) for version in versions]

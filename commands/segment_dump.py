@@ -52,9 +52,11 @@ def dump(
     records: Annotated[bool, typer.Option("--records", help="A row for each record, not for each batch.")] = False,
     offsets: Annotated[str | None, typer.Option(metavar="A..B", help="Only these, both included.")] = None,
     since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only from then on, for example -2h; UTC without a zone.")
+        str | None, typer.Option(metavar="TIME", help="Only from this time on, e.g. -2h; UTC if no zone is given.")
     ] = None,
-    until: Annotated[str | None, typer.Option(metavar="TIME", help="Only before then; UTC without a zone.")] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only before this time; UTC if no zone is given.")
+    ] = None,
     key: Annotated[str | None, typer.Option(metavar="TEXT", help="Only records with this key.")] = None,
     key_regex: Annotated[str | None, typer.Option(metavar="REGEX", help="Only where it occurs in the key.")] = None,
     grep: Annotated[str | None, typer.Option(metavar="REGEX", help="In key, value or a header.")] = None,
@@ -353,12 +355,12 @@ def _without_remarks(rows: Iterator[Row | None]) -> Iterator[Row | None]:
 
 
 def _end(damaged: int, undecoded: int) -> None:
-    """Exit code 1 for damage, and for records that a decoder does not know."""
+    """Raise NotHealthy for damage, and for records that a decoder does not know."""
     problems = []
     if damaged:
         problems.append(f"damage was found in {counted(damaged, 'place')}")
     if undecoded:
         problems.append(f"{counted(undecoded, 'record')} could not be decoded")
     if problems:
-        hint = "kctl segment verify says what it means" if damaged else "is this the decoder for these records?"
+        hint = "`kctl segment verify` explains the damage" if damaged else "is this the decoder for these records?"
         raise NotHealthy("; ".join(problems), hint=hint)

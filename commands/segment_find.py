@@ -28,7 +28,7 @@ def find(
     timestamp: Annotated[
         str | None,
         typer.Option(
-            metavar="TIME", help="The first record of this time or younger, for example -90m; UTC without a zone."
+            metavar="TIME", help="The first record at or after this time, e.g. -90m; UTC if no zone is given."
         ),
     ] = None,
     key: Annotated[str | None, typer.Option(metavar="TEXT", help="The newest record with this key.")] = None,

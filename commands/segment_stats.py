@@ -39,7 +39,7 @@ def stats(
     at: Annotated[
         str | None,
         typer.Option(
-            metavar="TIME", help="Count ages from then, for example when files were copied; UTC without a zone."
+            metavar="TIME", help="Compute ages at this time, e.g. when the files were copied; UTC if no zone is given."
         ),
     ] = None,
     memory: Annotated[str, typer.Option(metavar="SIZE", help="For keys; beyond it figures are estimates.")] = "64MiB",

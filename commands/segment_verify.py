@@ -53,7 +53,7 @@ def verify(
     ] = 4096,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="With --repair-index: only show it, never ask.")] = False,
     assume_stopped: Annotated[
-        bool, typer.Option("--assume-stopped", help="Write also if other processes' open files cannot be seen.")
+        bool, typer.Option("--assume-stopped", help="Write even if the open files of other processes cannot be seen.")
     ] = False,
 ) -> None:
     """Check log files, and make wrong indexes anew.
@@ -75,7 +75,7 @@ def verify(
     if dry_run and not repair_index:
         raise UsageError("--dry-run is for --repair-index", hint="without that nothing is written anyway")
     if assume_stopped and not repair_index:
-        raise UsageError("--assume-stopped is for --repair-index", hint="without that nothing is written anyway")
+        raise UsageError("--assume-stopped requires --repair-index", hint="without --repair-index, nothing is written")
     files = [Path(path) for path in paths]
     options = _options(deep, max_findings, max_message_size)
     result = _verify(files, options)

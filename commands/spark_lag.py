@@ -56,14 +56,17 @@ def lag(
     from_: Annotated[
         str | None,
         typer.Option(
-            "--from", metavar="TIME", help="The snapshots from then on: ISO 8601, UTC without a zone; or -90m."
+            "--from",
+            metavar="TIME",
+            help="Use snapshots from this time on: ISO 8601, UTC if no zone is given; or -90m.",
         ),
     ] = None,
     to: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Until then, UTC without a zone; until now when not given.")
+        str | None,
+        typer.Option(metavar="TIME", help="Use snapshots until this time, UTC if no zone is given (default: now)."),
     ] = None,
     at: Annotated[
-        str | None, typer.Option(metavar="TIME", help="As it was at that moment; UTC without a zone.")
+        str | None, typer.Option(metavar="TIME", help="Show the lag at this time, UTC if no zone is given.")
     ] = None,
     window: Annotated[int, typer.Option(min=_LEAST_WINDOW, max=1000, help="Readings that a status is made of.")] = 10,
     lookback: Annotated[

@@ -42,8 +42,10 @@ def explanations(rows: Sequence[Any], rules: WindowRules) -> list[Table]:
 
 
 def require_match(groups: Names, topics: Names) -> None:
-    """Raise NotFound where names or patterns chose nothing; for results without rows. Groups that were written out are
-    known to be there."""
+    """Raise NotFound if names or patterns match nothing. Call it for results without rows.
+
+    Groups given by name are known to exist.
+    """
     if not groups.everything and not groups.exact:
         raise groups.nothing("group")
     if not topics.everything:
@@ -51,13 +53,13 @@ def require_match(groups: Names, topics: Names) -> None:
 
 
 def share_groups_left_out(names: Sequence[str], *, alarming: bool) -> list[str]:
-    """Why a result without share groups is not complete, a line each; where nobody asked for them, a note instead."""
+    """Return a line for each share group that was asked for and is missing; print a note for the others."""
     if not names:
         return []
     if alarming:
-        return [f"the lag of share group {name} is not read here: `kctl lag` shows it" for name in names]
+        return [f"share group {name} is left out; see its lag with `kctl lag`" for name in names]
     some = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else "")
-    output.note(f"share groups are left out, `kctl lag` shows them: {some}")
+    output.note(f"share groups are left out; see their lag with `kctl lag`: {some}")
     return []
 
 

@@ -31,16 +31,19 @@ _GLOBS = "repeatable; * and ? stand for what you like, and !NAME leaves out"
 def report(
     ctx: typer.Context,
     store: Store,
-    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the page to this file.")] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the HTML report to this file.")] = None,
     last: Annotated[str | None, typer.Option(metavar="DURATION", help="The last so long.  [default: 24h]")] = None,
     from_: Annotated[
         str | None,
         typer.Option(
-            "--from", metavar="TIME", help="The snapshots from then on: ISO 8601, UTC without a zone; or -90m."
+            "--from",
+            metavar="TIME",
+            help="Use snapshots from this time on: ISO 8601, UTC if no zone is given; or -90m.",
         ),
     ] = None,
     to: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Until then, UTC without a zone; until now when not given.")
+        str | None,
+        typer.Option(metavar="TIME", help="Use snapshots until this time, UTC if no zone is given (default: now)."),
     ] = None,
     group: Annotated[list[str] | None, typer.Option(help=f"Only groups of this name; {_GLOBS}.")] = None,
     match: Annotated[list[str] | None, MATCH] = None,

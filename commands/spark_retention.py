@@ -68,12 +68,16 @@ def retention(
     from_: Annotated[
         str | None,
         typer.Option(
-            "--from", metavar="TIME", help="Growth is observed from then on: ISO 8601, UTC without a zone; or -90m."
+            "--from",
+            metavar="TIME",
+            help="Measure growth from this time on: ISO 8601, UTC if no zone is given; or -90m.",
         ),
     ] = None,
     to: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="As it was then, UTC without a zone; else in the newest snapshot."),
+        typer.Option(
+            metavar="TIME", help="State at this time, UTC if no zone is given (default: the newest snapshot)."
+        ),
     ] = None,
     what_if: Annotated[
         list[str] | None,
@@ -181,7 +185,7 @@ def _check(
 
 
 def _names(topic: list[str] | None, match: list[str] | None) -> Names:
-    """The topics that are asked for. Raises UsageError for names that are written out and cannot be topics'."""
+    """Return the selected topics. Raises UsageError for names that are not valid topic names."""
     from kctl.lag.selection import names_of
     from kctl.topics.names import check_name
 

@@ -53,7 +53,9 @@ def files_report(
     if not wanted and not topics.everything:
         raise topics.nothing("topic")
     if not wanted:
-        raise UsageError("no log is there", hint="give a broker's log dir: it has a folder for each log")
+        raise UsageError(
+            "no partition logs in the given folders", hint="give a broker's log dir: it has a folder per log"
+        )
     configs, lacking = _configs(inv, wanted, store)
     asked = FilesAsked(
         configs, time.time_ns() // 1_000_000, cleaner=show == "cleaner", keys=keys, buffer_bytes=buffer_bytes

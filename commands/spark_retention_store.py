@@ -168,7 +168,7 @@ def report_of(asked: Asked, job: OutlookJob, outlook: Outlook) -> Shown:
 
 
 def _check_topics(topics: Names, outlook: Outlook) -> None:
-    """Raise NotFound for a topic that was written out and is not there, and where patterns choose none."""
+    """Raise NotFound if a topic given by name is missing, or if the patterns match no topic."""
     if topics.everything:
         return
     known = {*outlook.disks.configs, *(row.topic for row in outlook.disks.replicas)}
@@ -226,8 +226,8 @@ def judge(asked: Asked, result: Result) -> None:
             )
     if not any(row.full_ms is not None or row.growth_bytes_per_hour is not None for row in result.log_dirs):
         raise Refused(
-            "no log dir's growth is known: whether one is full in that time cannot be told",
-            hint="growth takes two snapshots of it: `kctl spark snapshot` collects them",
+            "cannot tell whether a log dir will be full in that time: no log dir has a known growth",
+            hint="growth needs two snapshots of a log dir: collect them with `kctl spark snapshot`",
         )
     soon = [row for row in result.log_dirs if row.full_ms is not None and row.full_ms < asked.full_within_ms]
     if not soon:

@@ -92,7 +92,7 @@ def trends(
 
     inv = invocation(ctx)
     if (group or match) and of is not Of.GROUPS:
-        raise UsageError(f"{'--group' if group else '--match'} has no meaning for {of.value}")
+        raise UsageError(f"{'--group' if group else '--match'} does not apply to {of.value}")
     if topic and of is Of.LOG_DIRS:
         raise UsageError("--topic has no meaning for log dirs: a roll-up has no topics there")
     span_ms = parse_duration_ms(last)

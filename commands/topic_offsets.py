@@ -27,8 +27,8 @@ def offsets(
         str,
         typer.Option(
             metavar="WHEN",
-            help="latest, earliest, max-timestamp, earliest-local, latest-tiered, or a moment: "
-            "2024-05-01T12:00, UTC without a zone; -2h.",
+            help="latest, earliest, max-timestamp, earliest-local, latest-tiered, or a time: "
+            "2024-05-01T12:00, UTC if no zone is given; -2h.",
         ),
     ] = "latest",
     internal: Annotated[bool, INTERNAL] = False,

@@ -30,7 +30,9 @@ def truncate(
     before_offset: Annotated[int | None, typer.Option(min=0, help="Delete records before this offset.")] = None,
     before_time: Annotated[
         str | None,
-        typer.Option(metavar="WHEN", help="Delete what was written before: 2024-05-01T12:00, UTC without a zone; -7d."),
+        typer.Option(
+            metavar="WHEN", help="Delete records before this time: 2024-05-01T12:00, UTC if no zone is given; -7d."
+        ),
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Delete all records.")] = False,
     file: Annotated[

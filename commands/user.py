@@ -55,7 +55,7 @@ def add(
     mechanism: Annotated[list[str] | None, _MECHANISM] = None,
     iterations: Annotated[int, typer.Option(help="Of the password's hash, 4096 to 16384.")] = 8192,
     password_file: Annotated[
-        str | None, typer.Option(metavar="FILE", help="File or pipe that holds the password; - is stdin.")
+        str | None, typer.Option(metavar="FILE", help="File or pipe with the password; - is stdin.")
     ] = None,
     password_stdin: Annotated[bool, typer.Option("--password-stdin", help="Read the password from stdin.")] = False,
     password_env: Annotated[
@@ -65,8 +65,8 @@ def add(
 ) -> None:
     """Add a user, or give one another password. Without an option the password is asked for on the terminal.
 
-    One newline at the end of a file or of stdin is not part of the password. The mechanism is SCRAM-SHA-512 unless
-    others are named. Replacing a password asks first: clients that log in with the old one are refused from then on.
+    One newline at the end of a file or of stdin is not part of the password. The default mechanism is SCRAM-SHA-512.
+    Replacing a password asks first, because clients can no longer log in with the old one.
 
     Example: kctl user add alice --password-env ALICE_PASSWORD --dry-run
     """

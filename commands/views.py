@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from kctl.lag.collect import LagReport
 
 
-NONE_CURRENT = "no context is current any more; choose one with `kctl context use NAME`"
+NONE_CURRENT = "no context is current now; choose one with `kctl context use NAME`"
 MAX_LAG_HELP = (
-    "Exit 1 when a row has more unread messages, or commits beyond the end of the log; 4 when no lag is known."
+    "Exit 1 if a row has more unread messages, or a commit beyond the end of the log; exit 4 if no lag is known."
 )
 _NAMED = 5
 
@@ -125,7 +125,7 @@ _RARE = (
 
 
 def with_rare(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> list[Column]:
-    """The columns of lag rows with those that few rows have a value for, behind the lag."""
+    """Return the columns of lag rows, with rarely used columns after the lag if a row has a value for them."""
     rare = [column for column in _RARE if any(row[column.key] for row in rows)]
     at = 1 + max(place for place, column in enumerate(columns) if column.key in {"lag", "max_lag"})
     return [*columns[:at], *rare, *columns[at:]]
@@ -183,10 +183,10 @@ def remarks(report: LagReport) -> None:
 
 
 def beyond_end(rows: Sequence[Any]) -> list[str]:
-    """A line for each of the first rows whose commit lies beyond the end of the log."""
+    """Return a line for each of the first rows whose commit is beyond the end of the log."""
     ahead = [row for row in rows if row.ahead]
     lines = [
-        f"{row_name(row)}: {_beyond(row)}: was the topic created anew, or the log truncated?" for row in ahead[:_NAMED]
+        f"{row_name(row)}: {_beyond(row)}; was the topic recreated, or the log truncated?" for row in ahead[:_NAMED]
     ]
     if len(ahead) > _NAMED:
         lines.append(f"and {len(ahead) - _NAMED:,} more commits beyond the end of the log")
@@ -196,13 +196,13 @@ def beyond_end(rows: Sequence[Any]) -> list[str]:
 def _beyond(row: Any) -> str:
     if hasattr(row, "committed_offset"):
         return f"committed {row.committed_offset}, but the log ends at {row.log_end_offset}"
-    return f"its commits lie {row.ahead} beyond the end of the log"
+    return f"its commits are {row.ahead} beyond the end of the log"
 
 
 def judge(rows: Sequence[Any], by: By, max_lag: int | None) -> None:
-    """Hold each row to `max_lag`, in messages.
+    """Check each row against `max_lag`, in messages.
 
-    Raises NotHealthy when a row is over the limit, or its commit is beyond the end of the log.
+    Raises NotHealthy if a row is over the limit, or its commit is beyond the end of the log.
     """
     if max_lag is None:
         return
@@ -219,33 +219,31 @@ def judge(rows: Sequence[Any], by: By, max_lag: int | None) -> None:
     if beyond:
         raise NotHealthy(
             f"{row_name(beyond[0])}: the committed offset is {beyond[0].ahead} beyond the end of the log",
-            hint="its consumers start over as auto.offset.reset says; `kctl group reset-offsets` sets the offset",
+            hint="consumers restart according to auto.offset.reset; set the offset with `kctl group reset-offsets`",
             details={"over_limit": 0, "max_lag": max_lag, "beyond_end": len(beyond)},
         )
 
 
 def require_known(rows: Sequence[Any], by: By, named: Collection[str] = ()) -> None:
-    """A gate must not pass because there was nothing to check. named: groups that were written out.
+    """Fail a gate that has nothing to check.
 
-    Raises NotHealthy for a group of `named` of which no lag is known, NotFound when none is known at all; warns of rows
-    that were not checked.
+    named: groups given by name. Raises NotHealthy if a group in `named` has no known lag, NotFound if no lag is
+    known at all. Warns about rows that were not checked.
     """
     known = {row.group for row in rows if row.lag is not None}
     unknown = [name for name in dict.fromkeys(named) if name not in known]
     if unknown:
         raise NotHealthy(
-            f"no lag is known of group {', '.join(unknown[:_NAMED])}, so that none was checked",
-            hint="it has committed nothing: `kctl group describe` shows it",
+            f"lag not checked: it is unknown for group {', '.join(unknown[:_NAMED])}",
+            hint="has the group committed offsets? see `kctl group describe`",
             details={"unknown": unknown},
         )
     if not known:
-        raise NotFound(
-            "no group has a lag that could be checked", hint="`kctl group list` and `kctl lag` show what there is"
-        )
+        raise NotFound("lag not checked: no group has a known lag", hint="see `kctl group list` and `kctl lag`")
     without = [row for row in rows if row.lag is None]
     if without:
         what = by.value if len(without) == 1 else f"{by.value}s"
-        output.warn(f"the lag of {len(without)} {what} is not known, and was not checked: {row_name(without[0])}")
+        output.warn(f"lag not checked for {len(without)} {what}, because it is unknown: {row_name(without[0])}")
 
 
 def row_name(row: Any) -> str:

@@ -43,7 +43,7 @@ def _address(inv: Invocation) -> str:
 
 @contextmanager
 def _session(inv: Invocation, *, lasting: bool = False) -> Iterator[ZooKeeper]:
-    """lasting: --timeout is the longest single wait, and not that of the whole command."""
+    """Connect to ZooKeeper. lasting: --timeout bounds each wait, not the whole command."""
     from kctl.zk.session import zookeeper
 
     security, limit_s = inv.target().zookeeper_security, inv.timeout_s(10)

@@ -91,7 +91,7 @@ def parse_servers(text: str) -> tuple[str, ...]:
 
 
 def parse_zookeeper(text: str) -> ZooKeeperPath:
-    """«host:port,host:port/chroot». Raises UsageError, with the way to write it where that can be told."""
+    """Parse "host:port,host:port/chroot". Raises UsageError, with the right form as a hint if it is known."""
     problem = zookeeper_problem(text)
     if problem is not None:
         raise UsageError(f"{text!r} is not a ZooKeeper address: {problem.what}", hint=problem.hint)
@@ -112,14 +112,14 @@ def same_servers(left: Iterable[str], right: Iterable[str]) -> bool:
 
 
 def spelled_alike(server: str) -> str:
-    """«host:port» in one spelling: lower case, no trailing dot, and loopback as 127.0.0.1."""
+    """Return "host:port" in one spelling: lower case, no trailing dot, and loopback as 127.0.0.1."""
     host, port = parse_address(server)
     host = host.lower().removesuffix(".")
     return str(Address("127.0.0.1" if host in {"localhost", "::1"} or host.startswith("127.") else host, port))
 
 
 class AddressProblem(NamedTuple):
-    """What is wrong with an address, and how it is written."""
+    """What is wrong with an address, and the right form."""
 
     what: str
     hint: str
@@ -137,10 +137,10 @@ def zookeeper_problem(text: str) -> AddressProblem | None:
     """
     text = text.strip()
     if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
-        return AddressProblem("it is in quotes", f"leave out the quotes: {text[1:-1]}")
+        return AddressProblem("it is in quotes", f"remove the quotes: {text[1:-1]}")
     scheme, separator, rest = text.partition("://")
     if separator and re.fullmatch(r"[A-Za-z+.-]+", scheme):
-        return AddressProblem(f"it begins with {scheme}://", f"leave that out: {rest}")
+        return AddressProblem(f"it begins with {scheme}://", f"remove the scheme: {rest}")
     if re.search(r"/[^,;|:]*\s[^,;|:]*$", text):
         return AddressProblem("the chroot has a blank in it", _ZOOKEEPER_FORM)
     parts = [part for part in re.split(r"\s*[,;|\s]\s*", text) if part]
@@ -153,12 +153,12 @@ def zookeeper_problem(text: str) -> AddressProblem | None:
     if len(chroots) > 1:
         return AddressProblem(
             f"it has several chroots ({', '.join('/' + each for each in chroots)})",
-            f"all servers of a cluster have one, after the last server: {','.join(servers)}/CHROOT",
+            f"write one chroot, after the last server: {','.join(servers)}/CHROOT",
         )
     if before_last:
-        return AddressProblem("the chroot stands once, after the last server", f"write {whole}")
+        return AddressProblem("the chroot must come once, after the last server", f"write {whole}")
     if re.search(r"[;|]|[^,\s]\s+[^,\s/]", text):
-        return AddressProblem("servers are separated by commas", f"write {whole}")
+        return AddressProblem("servers must be separated by commas", f"write {whole}")
     return _server_problem(servers) or _chroot_problem(chroots[0] if chroots else "", whole)
 
 

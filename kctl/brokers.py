@@ -113,9 +113,9 @@ class Brokers:
         if None not in (state.cluster_id, self._cluster_id) and state.cluster_id != self._cluster_id:
             connection.close()
             raise ClusterReplaced(
-                f"{connection.address} belongs to cluster {state.cluster_id} now; this command began with"
+                f"{connection.address} now belongs to cluster {state.cluster_id}; this command began with cluster"
                 f" {self._cluster_id}",
-                hint="look at the state of both before you try again",
+                hint="check both clusters before you try again",
             )
 
     def connections(self, nodes: Iterable[int | None], deadline: Deadline) -> dict[int | None, Connection | KctlError]:

@@ -1,4 +1,4 @@
-"""Certificates and keys from PEM files, and what is wrong with a file that cannot be used: each cause by its name."""
+"""Certificates and keys from PEM files. Each defect of a file has an error message of its own."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def certificates_of(text: str, where: str) -> bytes:
         except (ValueError, ssl.SSLError):
             one = f"certificate {number} of {len(certificates)}" if len(certificates) > 1 else "the certificate"
             raise UsageError(
-                f"{where}: {one} is damaged", hint="copy the file again, whole lines and all of them"
+                f"{where}: {one} is damaged", hint="copy the file again, with all its lines intact"
             ) from None
         found.append(der)
     return b"".join(found)
@@ -79,18 +79,18 @@ def load_client_certificate(context: ssl.SSLContext, security: Security) -> None
 def _load(context: ssl.SSLContext, certfile: str, keyfile: str | None, password: str | None, where: str) -> None:
     chain = pem_blocks(_pem_text("ssl_certfile", certfile, "keystore"))
     if not any(block.is_certificate for block in chain):
-        raise UsageError(f"{where} has no certificate", hint="give the client's certificate in PEM")
+        raise UsageError(
+            f"{where} has no certificate", hint="set ssl_certfile to the client's certificate in PEM format"
+        )
     blocks = pem_blocks(_pem_text("ssl_keyfile", keyfile, "keystore")) if keyfile else chain
     key = next((block for block in blocks if block.is_key), None)
     place = f"ssl_keyfile {keyfile}" if keyfile else where
     if key is None:
-        raise UsageError(
-            f"{place} has no private key", hint="give the key that belongs to the certificate as ssl_keyfile"
-        )
+        raise UsageError(f"{place} has no private key", hint="set ssl_keyfile to the key of the certificate")
     if key.encrypted and not password:
         raise UsageError(
-            f"the key in {place} is encrypted, and no password is given",
-            hint="give ssl_key_password_env or ssl_key_password_file (ssl.key.password in client properties)",
+            f"the key in {place} is encrypted, and there is no password for it",
+            hint="set ssl_key_password_env or ssl_key_password_file (ssl.key.password in client properties)",
         )
     try:
         context.load_cert_chain(certfile, keyfile, password=password or "")
@@ -104,25 +104,29 @@ def _unusable(exc: Exception, where: str, place: str, key: PemBlock, chain: list
         first = "" if len(chain) < 3 else "; the client's own certificate must be the first"
         return UsageError(
             f"the key in {place} does not belong to the certificate in {where}",
-            hint=f"give the ssl_keyfile that belongs to it{first}",
+            hint=f"set ssl_keyfile to the key of that certificate{first}",
         )
     if reason in _TOO_SMALL or reason in _WEAK_DIGEST:
         why = _TOO_SMALL.get(reason) or f"a certificate in it is signed with {_weak_digest(chain)}"
         return UsageError(
-            f"{where} is too weak for OpenSSL: {why}", hint=f"have a new certificate made; until then {LESS_STRICT}"
+            f"{where} is too weak for OpenSSL: {why}", hint=f"get a new certificate; until then {LESS_STRICT}"
         )
     for number, block in enumerate((each for each in chain if each.is_certificate), start=1):
         try:
             ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=der_of(block))
         except (ValueError, ssl.SSLError):
-            return UsageError(f"{where}: certificate {number} is damaged", hint="copy the file again, all of its lines")
+            return UsageError(
+                f"{where}: certificate {number} is damaged", hint="copy the file again, with all its lines intact"
+            )
     if key.encrypted and _is_whole(key):
         return UsageError(
             f"the password of the key in {place} is wrong",
-            hint="see ssl_key_password_env or ssl_key_password_file (ssl.key.password in client properties)",
+            hint="check ssl_key_password_env or ssl_key_password_file (ssl.key.password in client properties)",
         )
     detail = f" ({reason.lower().replace('_', ' ')})" if reason else ""
-    return UsageError(f"the key in {place} is damaged or of an unknown kind{detail}", hint="make it anew: openssl pkey")
+    return UsageError(
+        f"the key in {place} is damaged or of an unknown type{detail}", hint="convert it again with openssl pkey"
+    )
 
 
 def _weak_digest(chain: list[PemBlock]) -> str:
@@ -152,7 +156,7 @@ def _is_whole(key: PemBlock) -> bool:
 
 
 def _pem_text(setting: str, path: str, store: str) -> str:
-    """The text of a PEM file. Raises UsageError for what is another format, with the command that converts it."""
+    """Return the text of a PEM file. For another format, raises UsageError with the command that converts it."""
     text = _text(setting, path)
     kind = kind_of(text.encode("latin-1"))
     if kind is not Kind.PEM:
@@ -166,7 +170,7 @@ def _text(setting: str, path: str) -> str:
         return read_bytes(path).decode("latin-1")
     except OSError as exc:
         raise UsageError(
-            f"cannot read {setting} {path}: {exc.strerror}", hint="check the path and who may read it"
+            f"cannot read {setting} {path}: {exc.strerror}", hint="check the path and its permissions"
         ) from None
 
 

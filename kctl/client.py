@@ -1,4 +1,4 @@
-"""The only place where a client of brokers is made: connections, kafka-python's clients.
+"""The only place that creates clients of brokers: connections and kafka-python's clients.
 
 `connect` runs the preflight and gives a ClusterClient, which speaks to brokers over connections of its own
 (kctl.connection) with kafka-python's request and response classes. kafka-python's own clients (admin, producer,
@@ -148,7 +148,7 @@ class ClusterClient:
         return found[1] if found else None
 
     def require(self, api_key: int, version: int, what: str) -> None:
-        """Before anything is begun: raise NotSupported with the Kafka version that is needed for `what`.
+        """Raise NotSupported, before any work begins, with the Kafka version that `what` needs.
 
         That is where the broker that answered lacks an API, or a version of it.
         """

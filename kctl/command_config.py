@@ -1,4 +1,4 @@
-"""Client properties, as --command-config of Kafka's tools takes them: the servers and security settings of a cluster.
+"""Client properties, as in --command-config of Kafka's tools: the servers and security settings of a cluster.
 
 Names: Kafka's, librdkafka's and Spring's (`kctl.client_properties.spellings`). References to config providers are
 resolved, placeholders refused. Java keystores are refused with the commands that make PEM files of them. For ZooKeeper,
@@ -27,7 +27,7 @@ from kctl.tls_settings import cipher_list, tls_versions
 
 MAX_BYTES = 1 << 20
 _ZOOKEEPER = "zookeeper."
-# What came through a pipe: a command that asks twice would find it empty, and connect in the clear.
+# Properties read from a pipe. A second read would find the pipe empty, and the client would connect in plaintext.
 _read_once: dict[str, dict[str, str]] = {}
 
 
@@ -197,12 +197,12 @@ def _mechanism(keys: StoreKeys) -> str:
 
 
 def _check_verification(keys: StoreKeys) -> None:
-    """librdkafka can be told to take any certificate."""
+    """Refuse to turn verification off, which librdkafka allows."""
     written = keys.value(names.VERIFICATION)
     if written and written.lower() not in {"true", "t", "1"}:
         raise InvalidFile(
-            f"{keys.source}: {keys.name(names.VERIFICATION)}={written} turns all checks off, and kctl verifies",
-            hint="give the CA: ssl.ca.location, or ssl.truststore.location with ssl.truststore.type=PEM",
+            f"{keys.source}: {keys.name(names.VERIFICATION)}={written} is not supported: kctl verifies certificates",
+            hint="set the CA: ssl.ca.location, or ssl.truststore.location with ssl.truststore.type=PEM",
         )
 
 
@@ -211,6 +211,6 @@ def _checks_hostname(keys: StoreKeys, written: str | None) -> bool:
     if algorithm not in {"https", "none", ""}:
         raise InvalidFile(
             f"{keys.source}: {keys.name(names.CHECK_HOSTNAME)} {algorithm!r} is unknown",
-            hint="https checks the host name; an empty value (or none, as librdkafka has it) does not",
+            hint="use https to check the host name, or an empty value (librdkafka: none) to skip the check",
         )
     return algorithm == "https"

@@ -44,8 +44,11 @@ class ConfigFile:
             self.current_context, self.previous_context = name, before if before != name else None
 
     def forget(self, name: str) -> None:
-        """Take an entry out. If it was the current one, no context is current: the next command must not go to a
-        cluster that nobody chose. `kctl context use -` still knows the one before."""
+        """Remove an entry.
+
+        If the entry was current, no context is current, so that the next command cannot reach a cluster that nobody
+        chose. `kctl context use -` still switches to the previous context.
+        """
         del self.contexts[name]
         if self.previous_context == name:
             self.previous_context = None
@@ -76,17 +79,17 @@ def _check_file(path: Path) -> None:
     status = path.stat()
     mode = status.st_mode
     if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISBLK(mode) or stat.S_ISDIR(mode):
-        raise InvalidFile(f"{path} is not a file", hint="KCTL_CONFIG, or XDG_CONFIG_HOME, names kctl's config.yaml")
+        raise InvalidFile(f"{path} is not a regular file", hint="see KCTL_CONFIG and XDG_CONFIG_HOME, which name it")
     others = mode & stat.S_IWOTH or (mode & stat.S_IWGRP and not _is_private_group(status))
     if stat.S_ISREG(mode) and others:
         raise Refused(
-            f"{path} can be written by others (mode {stat.S_IMODE(mode):04o}), who could send commands elsewhere",
-            hint=f"look at what is in it, then: chmod go-w {path}",
+            f"other users can write to {path} (mode {stat.S_IMODE(mode):04o}) and could redirect commands",
+            hint=f"check its content, then run: chmod go-w {path}",
         )
 
 
 def _is_private_group(status: os.stat_result) -> bool:
-    """Whether the file's group is its owner's own, as most systems make one for each user, and nobody else is in it."""
+    """Whether the file's group is the owner's private group, which has no other members."""
     import grp
     import pwd
 
@@ -104,7 +107,7 @@ def update() -> Iterator[ConfigFile]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if path.exists() and not path.is_file():
-            raise UsageError(f"{path} is not a file, so nothing can be stored in it", hint="see KCTL_CONFIG")
+            raise UsageError(f"cannot store settings in {path}: it is not a regular file", hint="see KCTL_CONFIG")
         with _lock(path):
             file = read()
             before = dataclasses.replace(file, contexts=dict(file.contexts))
@@ -308,7 +311,7 @@ def _check_tls(security: SecuritySettings) -> None:
         tls_versions(security.ssl_protocols)
         cipher_list(security.ssl_ciphers)
     except ValueError as exc:
-        raise UsageError(f"ssl_protocols or ssl_ciphers cannot be used: {exc}", hint="leave it out") from None
+        raise UsageError(f"unusable ssl_protocols or ssl_ciphers: {exc}", hint="remove it to use defaults") from None
 
 
 def _check_sasl(security: SecuritySettings) -> None:

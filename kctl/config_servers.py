@@ -1,4 +1,4 @@
-"""bootstrap.servers of a --command-config: which cluster it chooses, and whether something else contradicts it."""
+"""bootstrap.servers in --command-config: the cluster that it selects, and conflicts with options and KCTL_CONTEXT."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def choose(in_file: tuple[str, ...], file: str, context: str | None, servers: tu
         _check(in_file, _servers_of(context), file, f"--context {context}")
         return context, ()
     by_variable = os.environ.get("KCTL_CONTEXT")
-    if by_variable:  # somebody chose it for this shell: another cluster there is a contradiction
+    if by_variable:  # the user chose it for this shell, so a different cluster in the file is a contradiction
         _check(in_file, _servers_of(by_variable, source=by_variable), file, f"KCTL_CONTEXT={by_variable}")
         return None, ()
     from kctl import config
@@ -43,7 +43,7 @@ def _servers_of(context: str, *, source: str = "") -> tuple[str, ...]:
 def _check(in_file: tuple[str, ...], servers: tuple[str, ...], file: str, given: str) -> None:
     if not same_servers(in_file, servers):
         raise UsageError(
-            f"two clusters: {file} has bootstrap.servers={','.join(in_file)}, but {given} is"
+            f"two different clusters: {file} has bootstrap.servers={','.join(in_file)}, but {given} is"
             f" {','.join(servers) or 'a context without brokers'}",
-            hint="leave one of them out: nothing was sent to either",
+            hint="remove one of them; nothing was sent to either cluster",
         )

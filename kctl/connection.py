@@ -181,7 +181,7 @@ class Connection:
             error, ranges = self._ask_api_versions(version, deadline)
         if error:
             raise NotKafka(
-                f"{self.address} answers, but does not list its API versions (error {error})",
+                f"{self.address} responds, but does not list its API versions (error {error})",
                 hint="is this the broker's port?",
             )
         self.api_versions = ranges
@@ -286,8 +286,8 @@ class Connection:
         while len(buffer) < size:
             if self._socket is None:
                 raise self._closed()
-            # What has come already is read when time is up, too: this broker was not the one that was waited for. But
-            # a broker that sends byte after byte does not get more time.
+            # Data that has already arrived is read even after the deadline, because another broker used up the time.
+            # A broker that sends byte after byte gets no extra time.
             late += deadline.expired
             if late > _LATE_READS:
                 raise self._no_answer()
@@ -361,7 +361,7 @@ class Connection:
 
 
 def _pieces(data: bytes) -> Iterator[memoryview]:
-    """What is sent at once: the time limit of a TLS socket is that of each record, not of all of them."""
+    """Send data in small pieces, because the timeout of a TLS socket applies to each record, not to the whole."""
     view = memoryview(data)
     for start in range(0, len(view), _CHUNK):
         yield view[start : start + _CHUNK]

@@ -78,7 +78,7 @@ class Security:
 
 
 class StoredSecurity(Security):
-    """The settings of a context: a secret is read from its variable or file when somebody asks for it, once.
+    """The settings of a context. A secret is read from its variable or file on first use, and only once.
 
     A command that does not log in (`kctl zk ls`) so works without the password.
     """
@@ -379,7 +379,7 @@ def put_context(name: str, entry: Context, *, make_current: bool) -> None:
 
 
 def remove_context(name: str) -> str | None:
-    """Take an entry out, and return the context that is current now: none, if this was the current one.
+    """Remove an entry, and return the current context; None if the removed entry was current.
 
     The files that `kctl context import` made for its passwords go with it. Raises NotFound.
     """

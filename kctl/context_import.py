@@ -97,11 +97,11 @@ def read_properties_source(
         raise InvalidFile(f"{file}: bootstrap.servers is missing", hint="give --bootstrap-server HOST:PORT")
     if found.security.ssl_ca_pem or found.security.ssl_client_pem:
         raise InvalidFile(
-            f"{file} holds PEM text, and a context names files",
-            hint="put the text into files and name them in ssl.truststore.location, ssl.keystore.location",
+            f"{file} contains PEM text, but a context can only name files",
+            hint="put the text into files, and name them in ssl.truststore.location and ssl.keystore.location",
         )
     if found.security.sasl_password == "":
-        raise InvalidFile(f"{file}: the password is empty, which a context cannot have", hint="use --command-config")
+        raise InvalidFile(f"{file}: a context cannot have an empty password", hint="use --command-config")
     cluster = FoundCluster(name, servers, found.security, found.left_out, found.password_from, found.key_password_from)
     return Source((cluster,), {})
 
@@ -191,7 +191,7 @@ def _current(source: Source, file: ConfigFile, *, make_current: bool) -> str | N
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Where the context's secrets are: a variable or a file; both None without a secret."""
+    """Return where the context's secrets are: a variable or a file; both None if there is no secret."""
 
     password_env: str | None
     password_file: str | None
@@ -210,7 +210,7 @@ def _places(cluster: FoundCluster, password_env: str | None, key_password_env: s
 def _place(
     secret: str | None, variable: str | None, reference: Reference | None, own_file: str
 ) -> tuple[str | None, str | None]:
-    """A variable or a file that the source itself refers to stays where the secret is; other secrets are copied."""
+    """Keep a variable or a file that the source refers to; copy other secrets."""
     if not secret:
         return None, None
     if variable or (reference is not None and reference.kind == "env"):

@@ -1,4 +1,4 @@
-"""Text with its escapes undone, and where each part of it stood: for finding what somebody wrote in another form.
+"""Decode escapes in a text and keep the position of each part, to find secrets in encoded form.
 
 One round undoes one layer of whatever is there: percent-encoding of URLs (either case, of any character), character
 references of HTML and XML, escapes of JSON, C and Python (`\\u0026`, `\\x26`, `\\n`, `\\"`), and a quote within quotes
@@ -36,8 +36,8 @@ _SIMPLE = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "v": "\v", "a"
 
 @dataclass
 class Unescaped:
-    """The text, and from where each piece of it came. Pieces: where they begin here and there, and whether they are
-    text that stood there as it is."""
+    """Decoded text with the origin of each piece: its start here, its start in the original, and whether it is
+    unchanged."""
 
     text: str = ""
     _here: list[int] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Unescaped:
     _same: list[bool] = field(default_factory=list)
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Where text[start:end] stood."""
+        """Return the range of text[start:end] in the original."""
         return self._at(start, after=False), self._at(end - 1, after=True)
 
     def _at(self, place: int, *, after: bool) -> int:
@@ -56,7 +56,7 @@ class Unescaped:
 
 
 def unescape(text: str, kind: str) -> Unescaped | None:
-    """One layer of one of KINDS undone; None where there is none. form: with a plus sign for a blank."""
+    """Decode one layer of escapes of a kind in KINDS; None if there is none. form: a plus sign is a space."""
     found, pieces, here, there, changed = Unescaped(), [], 0, 0, False
 
     def add(piece: str, begin: int, *, same: bool) -> None:
@@ -87,7 +87,7 @@ def unescape(text: str, kind: str) -> Unescaped | None:
 
 
 def _parts(token: re.Match[str]) -> list[tuple[str, int]] | None:
-    """What a token says, a character each with as many characters as it took; None when it says nothing."""
+    """Return the characters of a token, each with the number of characters that encode it; None if it has none."""
     kind, text = token.lastgroup, token.group()
     if kind == "percent":
         return _of_bytes(bytes.fromhex(text.replace("%", "")), 3)
@@ -117,7 +117,7 @@ def _parts(token: re.Match[str]) -> list[tuple[str, int]] | None:
 
 
 def _of_bytes(data: bytes, each: int) -> list[tuple[str, int]]:
-    """UTF-8, or Latin-1 where it is none."""
+    """Decode UTF-8, or Latin-1 if the bytes are not UTF-8."""
     try:
         text = data.decode()
     except UnicodeDecodeError:

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from kctl.errors import InvalidFile, NotFound
 
-PIPE_WAIT_S = 10.0  # for a writer of a named pipe, and for each piece of what it writes
+PIPE_WAIT_S = 10.0  # to wait for the writer of a named pipe, and for each piece of data
 _PIPE_TOTAL_S = 120.0
 
 
@@ -36,7 +36,7 @@ def read_input(path: Path, *, max_bytes: int, hint: str | None = None, await_wri
 def read_path(path: Path, *, max_bytes: int, hint: str | None = None, await_writer: bool = True) -> bytes:
     """At most max_bytes of a regular file or a pipe. Raises OSError, and InvalidFile for a pipe that stays silent and
     for what is neither."""
-    # A FIFO without a writer must not keep us; a device has no end.
+    # A FIFO without a writer must not block kctl, and a device has no end.
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     with os.fdopen(fd, "rb") as file:
         status = os.fstat(fd)
@@ -51,7 +51,7 @@ def read_path(path: Path, *, max_bytes: int, hint: str | None = None, await_writ
 
 
 def _of_pipe(file: BinaryIO, path: Path, max_bytes: int, *, await_writer: bool) -> bytes:
-    """What comes until its writer closes it."""
+    """Read until the writer closes the pipe."""
     fd, data, deadline, polled = file.fileno(), bytearray(), time.monotonic() + _PIPE_TOTAL_S, False
     waiting = select.poll()
     waiting.register(fd, select.POLLIN)
@@ -65,7 +65,7 @@ def _of_pipe(file: BinaryIO, path: Path, max_bytes: int, *, await_writer: bool) 
         data += piece
         if time.monotonic() > deadline or not waiting.poll(PIPE_WAIT_S * 1000):
             raise InvalidFile(
-                f"{path} is a pipe, and nothing more came for {PIPE_WAIT_S:.0f} s", hint="does its writer still run?"
+                f"cannot read the pipe {path}: no data for {PIPE_WAIT_S:.0f} s", hint="is its writer still running?"
             )
         polled = True
     return bytes(data)

@@ -94,8 +94,7 @@ def create(path: Path) -> Journal:
 
 
 def resume(path: Path) -> Journal:
-    """Hold a journal in order to go on with it. Raises Busy when another process does, NotFound, InvalidFile and
-    Refused as `read` does."""
+    """Lock a journal to resume its run. Raises Busy if another process holds it; otherwise raises as `read` does."""
     fd = open_own(path, os.O_RDWR | os.O_APPEND)
     try:
         try:
@@ -114,7 +113,7 @@ def resume(path: Path) -> Journal:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The entries, without holding the journal. Raises NotFound, InvalidFile, Refused."""
+    """Return the entries without locking the journal. Raises NotFound, InvalidFile, Refused."""
     with opened(path) as fd:
         return _parse(_read(fd, path), path)[0]
 
@@ -143,7 +142,7 @@ def opened(path: Path) -> Iterator[int]:
 
 
 def open_own(path: Path, flags: int) -> int:
-    """Open a file of kctl's own in which nobody else can have written, without waiting for anything.
+    """Open a file that only kctl can have written, without blocking.
 
     Raises NotFound, InvalidFile for what is no file, Refused when somebody else owns or can write it or its folder,
     OperationFailed.
@@ -168,7 +167,7 @@ def open_own(path: Path, flags: int) -> int:
 
 
 def check_folder(path: Path) -> None:
-    """Raise Refused for a folder in which somebody else can put files in the place of kctl's; OSError."""
+    """Raise Refused for a folder in which another user can replace kctl's files. Raises OSError."""
     _check_own(f"the folder {path}", path, path.stat())
 
 
@@ -177,13 +176,13 @@ def _check_own(what: str, path: Path, status: os.stat_result) -> None:
     if status.st_uid not in {os.geteuid(), 0}:
         raise Refused(
             f"{what} belongs to user {status.st_uid}, not to you ({os.geteuid()})",
-            hint="go on as the user who began the run, or name a folder of your own: XDG_STATE_HOME=/…",
+            hint="continue as the user who began the run, or set XDG_STATE_HOME to a folder of your own",
         )
-    # In a sticky folder nobody can replace a file of others.
+    # In a sticky folder, users cannot replace files of other users.
     if mode & (stat.S_IWGRP | stat.S_IWOTH) and not (stat.S_ISDIR(mode) and mode & stat.S_ISVTX):
         raise Refused(
-            f"others can write into {what} (mode {stat.S_IMODE(mode):04o})",
-            hint=f"look whether anybody did, then: chmod go-w {path}",
+            f"other users can write to {what} (mode {stat.S_IMODE(mode):04o})",
+            hint=f"check its content, then run: chmod go-w {path}",
         )
 
 
@@ -220,8 +219,8 @@ def _parse(data: bytes, path: Path) -> tuple[list[dict[str, Any]], int, str]:
             raise InvalidFile(f"line {number} of {path} is no entry of a journal", hint="look at the file")
         if (check or written or "check" in entry) and written != _check_of(check, body):
             raise InvalidFile(
-                f"line {number} of {path} is not as kctl wrote it: it was changed, or a line before it is gone",
-                hint=f"nothing was done by it; put the file back as it was, or {_MOVE_AWAY}",
+                f"line {number} of {path} was edited, or a line before it is missing",
+                hint=f"nothing was changed; restore the file, or {_MOVE_AWAY}",
             )
         check = written
         entries.append(dict(entry))

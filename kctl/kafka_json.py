@@ -1,4 +1,4 @@
-"""The JSON files of Kafka's tools: an object, most with `version` 1, and a list of entries, whatever else is in either.
+"""The JSON files of Kafka's tools: an object, most with `version` 1, and a list of entries. Other keys are ignored.
 
 As kafka.utils.Json and the tools of Kafka 3.9 and 4.4 read them, but stricter where they guess: what stands behind the
 object, and a key that kctl reads and finds twice, are refused. A byte order mark is passed over, as in all files.
@@ -41,16 +41,16 @@ def load_object(
     try:
         document = json.loads(data.decode("utf-8-sig"), object_pairs_hook=once, parse_constant=_no_constant)
     except RecursionError:
-        raise InvalidFile(f"{name} cannot be read: its JSON is nested too deep") from None
+        raise InvalidFile(f"{name} cannot be read: its JSON is nested too deeply") from None
     except UnicodeDecodeError:
         raise InvalidFile(f"{name} cannot be read as JSON: it is not UTF-8 text", hint=hint) from None
     except ValueError as exc:
         raise InvalidFile(f"{name} cannot be read as JSON: {printable(str(exc))[:200]}", hint=hint) from None
     if not isinstance(document, dict):
-        raise InvalidFile(f"{name} holds no JSON object", hint=hint)
+        raise InvalidFile(f"{name} does not contain a JSON object", hint=hint)
     version = document.get("version", VERSION) if versioned else VERSION
     if type(version) is not int or version != VERSION:
-        raise InvalidFile(f"{name} has version {shown(version)}; kctl knows version {VERSION}")
+        raise InvalidFile(f"{name} has version {shown(version)}; kctl supports version {VERSION}")
     return document
 
 
@@ -89,10 +89,10 @@ def partition_of(entry: Mapping[str, Any]) -> TopicPartition:
 
 
 def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a JSON number")
 
 
 def shown(value: object) -> str:
-    """A value of a file, for messages."""
+    """Return a value of a file as text for messages."""
     text = printable(json.dumps(value, ensure_ascii=False))
     return text if len(text) <= 60 else text[:57] + "…"

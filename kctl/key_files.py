@@ -1,4 +1,4 @@
-"""What a file of certificates or keys holds, by its content: PEM, DER, Java's and other programs' stores."""
+"""Detect the format of a certificate or key file from its content: PEM, DER, stores of Java and other programs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import stat
 from enum import Enum
 from typing import NamedTuple
 
-MAX_BYTES = 16 << 20  # the system's own bundles have a quarter of a megabyte
+MAX_BYTES = 16 << 20  # the CA bundle of a system has about 250 kB
 
 
 class Kind(Enum):
-    """The value completes «is …» in messages."""
+    """The format of a file. The value completes "is …" in messages."""
 
     PEM = "a PEM file"
     JKS = "JKS"
@@ -34,7 +34,7 @@ class Kind(Enum):
 
 
 class PemBlock(NamedTuple):
-    """label: CERTIFICATE, PRIVATE KEY …; text: from BEGIN to END, as it stands in the file."""
+    """A PEM block. label: CERTIFICATE, PRIVATE KEY …; text: from BEGIN to END, as in the file."""
 
     label: str
     text: str
@@ -56,12 +56,12 @@ _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOT
 
 
 def pem_blocks(text: str) -> list[PemBlock]:
-    """The blocks of PEM text, with whatever stands between them left out."""
+    """Return the blocks of PEM text, without the text between them."""
     return [PemBlock(match[1], match[0]) for match in _BLOCK.finditer(text)]
 
 
 def der_of(block: PemBlock) -> bytes:
-    """The content of a block without headers, also of one that stands in one line. Raises ValueError."""
+    """Return the decoded content of a block without headers, also of a one-line block. Raises ValueError."""
     body = block.text.split("-----")[2]
     try:
         return base64.b64decode("".join(body.split()), validate=True)
@@ -70,7 +70,7 @@ def der_of(block: PemBlock) -> bytes:
 
 
 def in_lines(block: PemBlock) -> str:
-    """The block in lines of 64 characters, as OpenSSL wants it; one with headers stays as it is."""
+    """Return the block in lines of 64 characters, as OpenSSL needs it. A block with headers is unchanged."""
     body = block.text.split("-----")[2]
     if ":" in body:
         return block.text + "\n"
@@ -80,14 +80,14 @@ def in_lines(block: PemBlock) -> str:
 
 
 def read_bytes(path: str) -> bytes:
-    """At most MAX_BYTES of a file, a pipe's included. Raises OSError."""
+    """Read at most MAX_BYTES of a file or a pipe. Raises OSError."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     with os.fdopen(fd, "rb") as file:
         return file.read(MAX_BYTES)
 
 
 def kind_of_file(path: str) -> Kind | None:
-    """By content; None for what is not there, is a folder or cannot be read. A pipe is not read: it is needed later."""
+    """Return the format by content; None for a missing or unreadable file, a folder, or a pipe, which is read later."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 - a path as the user wrote it
             return None
@@ -97,7 +97,7 @@ def kind_of_file(path: str) -> Kind | None:
 
 
 def kind_of(data: bytes) -> Kind:
-    """What the bytes are."""
+    """Return the format of the bytes."""
     if not data.strip():
         return Kind.EMPTY
     if b"-----BEGIN OPENSSH PRIVATE KEY" in data or data.startswith(b"ssh-"):
@@ -114,7 +114,7 @@ def kind_of(data: bytes) -> Kind:
 
 
 def _kind_of_der(data: bytes) -> Kind:
-    """By the first elements within the outer SEQUENCE (X.690): RFC 7292, RFC 5280, RFC 5958, RFC 8017, RFC 5915."""
+    """Return the format of DER by its first elements (X.690): RFC 7292, RFC 5280, RFC 5958, RFC 8017, RFC 5915."""
     content = _inside(data)
     if content is None or len(content) < 3:
         return Kind.OTHER
@@ -130,7 +130,7 @@ def _kind_of_der(data: bytes) -> Kind:
 
 
 def _inside(data: bytes) -> bytes | None:
-    """The content of a SEQUENCE; None when the bytes are none."""
+    """Return the content of a SEQUENCE; None if the bytes are not a SEQUENCE."""
     if len(data) < 2 or data[0] != 0x30:
         return None
     length = data[1]
@@ -138,14 +138,14 @@ def _inside(data: bytes) -> bytes | None:
 
 
 def conversion(path: str, kind: Kind, store: str) -> str:
-    """How to make a PEM file of it. store: truststore or keystore."""
+    """Return the command that converts a file to PEM. store: truststore or keystore."""
     if kind in {Kind.DER_CERTIFICATE, Kind.PKCS7}:
         tool = "x509 -inform der" if kind is Kind.DER_CERTIFICATE else "pkcs7 -inform der -print_certs"
         return f"PEM files are needed: openssl {tool} -in {path} -out ca.pem"
     if kind is Kind.DER_KEY:
         return f"PEM files are needed: openssl pkey -inform der -in {path} -out client.key"
     if kind is Kind.OPENSSH:
-        return f"PEM files are needed; in a copy of it: ssh-keygen -p -m PKCS8 -f {path}"
+        return f"PEM files are needed; convert a copy of the file: ssh-keygen -p -m PKCS8 -f {path}"
     if not kind.is_keystore:
         return "PEM files are needed; they begin with -----BEGIN"
     if store == "truststore":

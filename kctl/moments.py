@@ -33,7 +33,7 @@ _AGO = re.compile(r"-\s*([0-9][0-9.]*[a-z]+)|([0-9][0-9.]*\s*[a-z]+)\s+ago")
 
 
 def parse_moment(text: str, *, now_ms: int | None = None) -> int:
-    """A moment in ms: ISO 8601 (UTC without a zone), ms, seconds of ten digits, `now`, «-90m» or «90m ago».
+    """A moment in ms: ISO 8601 (UTC if no zone is given), ms, seconds of ten digits, `now`, `-90m` or `90m ago`.
 
     now_ms: from where so long ago is counted; the clock without. Raises UsageError, also for moments before 1970: to
     brokers, -1 and -2 are the log's ends.

@@ -1,4 +1,4 @@
-"""What changes of ACLs, users and quotas were planned from. See kctl.unchanged."""
+"""The facts behind planned changes of ACLs, users and quotas. See kctl.unchanged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def of_acls(client: ClusterClient, rows: Iterable[AclChange]) -> Basis:
-    """The ACLs that are removed: an ACL is its words."""
+    """Return the ACLs that are removed. The text of an ACL identifies it."""
     removed = {row.acl for row in rows if row.result == "would remove"}
 
     def facts(present: Iterable[str]) -> ObjectFacts:
@@ -43,7 +43,7 @@ def of_users(client: ClusterClient, present: Sequence[ScramUser], rows: Iterable
 
 
 def of_quotas(client: ClusterClient, rows: Iterable[QuotaChange]) -> Basis:
-    """The quotas that are replaced."""
+    """Return the quotas that are replaced."""
     shown = {(row.entity, row.key): row.before for row in rows if row.result.startswith("would ")}
     if not shown:
         return Basis({}, dict)

@@ -88,13 +88,13 @@ def check_user_name(name: str) -> None:
     Brokers read names as [\\x01-\\x7F]+ (ScramMessages.SASLNAME), measured with Java's client on 3.9.2.
     """
     if not name:
-        raise UsageError("a user has a name")
+        raise UsageError("the user name is empty")
     wrong = dict.fromkeys(char for char in name if not "\x01" <= char <= "\x7f")
     if wrong:
         shown = ", ".join(f"{char!r} (U+{ord(char):04X})" for char in list(wrong)[:5])
         raise UsageError(
-            f"user {name!r} could not log in: brokers accept only ASCII characters in SCRAM user names, not {shown}",
-            hint="choose a name of ASCII characters; passwords may have others",
+            f"user {name!r} could not log in: SCRAM user names must be ASCII, and {shown} is not",
+            hint="choose an ASCII name; passwords may contain other characters",
         )
 
 

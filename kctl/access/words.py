@@ -289,7 +289,7 @@ class _Reader:
         if self._next >= len(self.tokens):
             self.fail(len(self.text), f"{wanted} is missing")
         if self._next in self._commas:
-            self.fail(self.tokens[self._next].at, f"{wanted} is wanted here, and no comma before it", _IN_QUOTES)
+            self.fail(self.tokens[self._next].at, f"expected {wanted} here, without a comma before it", _IN_QUOTES)
         self._next += 1
         return self.tokens[self._next - 1]
 
@@ -311,7 +311,7 @@ class _Reader:
             advice = did_you_mean(word, known) or f"one of {', '.join(known)}"
             if self._next > 1:  # what was read before may have been the beginning of a name
                 advice += f"\n{_IN_QUOTES}"
-            self.fail(token.at, f"{wanted} is wanted, not {token.word!r}", advice)
+            self.fail(token.at, f"expected {wanted}, not {token.word!r}", advice)
         return known[word]
 
     def keyword(self, word: str) -> bool:
@@ -326,7 +326,7 @@ class _Reader:
     def end(self) -> None:
         if self._next < len(self.tokens):
             token = self.tokens[self._next]
-            self.fail(token.at, f"the end, or «from HOST», is wanted, not {token.word!r}", _IN_QUOTES)
+            self.fail(token.at, f'expected the end, or "from HOST", not {token.word!r}', _IN_QUOTES)
         if self._next in self._commas:
             self.fail(len(self.text), "nothing follows the comma")
 

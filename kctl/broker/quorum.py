@@ -74,7 +74,7 @@ def describe_quorum(client: ClusterClient) -> Quorum | None:
         )
     rows = [row for each in answer.topics for row in each.partitions]
     if not rows:
-        raise OperationFailed("the metadata quorum: the broker's answer does not describe it")
+        raise OperationFailed("cannot read the metadata quorum: the broker's response does not describe it")
     row = rows[0]
     if row.error_code:
         raise error_for(row.error_code, getattr(row, "error_message", None), subject="the metadata quorum")
@@ -90,7 +90,7 @@ def controller_of(client: ClusterClient, state: ClusterState) -> tuple[int | Non
     except ConnectionFailed:
         raise
     except KctlError as exc:
-        return None, f"which is the controller is not known: {exc.message}"
+        return None, f"the controller is unknown: {exc.message}"
     if quorum is None:
         return state.controller_id, None if state.controller_id is not None else "the cluster has no controller"
     return quorum.leader_id, None if quorum.leader_id is not None else "the metadata quorum has no leader"

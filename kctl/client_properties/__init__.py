@@ -1,1 +1,1 @@
-"""Client properties of Kafka's tools, librdkafka and Spring: names, references to secrets, logins, stores."""
+"""Client properties of Kafka's tools, librdkafka and Spring: names, references to secrets, logins and stores."""

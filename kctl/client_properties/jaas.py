@@ -1,12 +1,12 @@
-"""sasl.jaas.config, split into words as Kafka's JaasConfig does with java.io.StreamTokenizer.
+"""A parser of sasl.jaas.config, which splits words as Kafka's JaasConfig does with java.io.StreamTokenizer.
 
-A login module's class, a control flag, options as key=value, a semicolon. StreamTokenizer has rules of its own that
-decide which passwords need quotes: a word that begins with a digit, a dot or a dash is a number, and has no text; a
-slash outside of quotes begins a comment; a quoted text ends with its line; in quotes, a backslash escapes.
-tests/data/jaas_forms.json has what Java reads in each form.
+An entry has the class of a login module, a control flag, options as key=value, and a semicolon. The rules of
+StreamTokenizer decide which passwords need quotes. A word that begins with a digit, a dot or a dash is a number without
+text. A slash outside quotes begins a comment. A quoted text ends with its line. In quotes, a backslash escapes.
+tests/data/jaas_forms.json records Java's result for each form.
 
-Two forms that Java refuses are read here, because their meaning is clear: a section of a JAAS file (KafkaClient { … };)
-and a value that is quoted as a whole.
+kctl also accepts two forms that Java refuses, because their meaning is clear: a section of a JAAS file
+(KafkaClient { … };) and a value that is quoted as a whole.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _SECTION = "KafkaClient"
 _SPACE_OR_COMMENT = re.compile(
     r"""[\x00-\x20]+
     | //[^\r\n]*
-    | /\*.*?(?:\*/|\Z)    # one that is not closed takes the rest
-    | /[^*/]?[^\r\n]*     # any other slash begins a comment, too
+    | /\*.*?(?:\*/|\Z)    # an unclosed comment extends to the end
+    | /[^*/]?[^\r\n]*     # any other slash also begins a comment
     """,
     re.DOTALL | re.VERBOSE,
 )
@@ -34,12 +34,12 @@ _ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v
 
 
 class JaasError(ValueError):
-    """The text is not a login module. The message never has a part of the text, which may be a secret."""
+    """The text is not a login module. The message never contains part of the text, which may be a secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoginModule:
-    """One entry. A key of None is what StreamTokenizer makes of a key that is a number; nobody looks it up."""
+    """One entry of a JAAS configuration. StreamTokenizer turns a numeric key into None, which is never looked up."""
 
     name: str
     flag: str
@@ -48,14 +48,14 @@ class LoginModule:
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    """text: of a word or a quoted text. symbol: any other character; "" for a number."""
+    """A token. text: the word or the quoted text. symbol: any other character; "" for a number."""
 
     text: str | None
     symbol: str = ""
 
 
 def parse_login_module(text: str) -> LoginModule:
-    """The one login module of a value, also in a section, in quotes, or in both. Raises JaasError."""
+    """Return the only login module of a value, which may be in a section, in quotes, or in both. Raises JaasError."""
     try:
         modules = parse_entries(text)
     except JaasError:
@@ -67,7 +67,7 @@ def parse_login_module(text: str) -> LoginModule:
         _refuse_braces(inner)
         modules = parse_entries(inner)
     if len(modules) != 1:
-        raise JaasError(f"it has {len(modules)} login modules, and a client has one")
+        raise JaasError(f"it has {len(modules)} login modules instead of one")
     return modules[0]
 
 
@@ -78,7 +78,7 @@ def _refuse_braces(text: str) -> None:
 
 
 def parse_entries(text: str) -> list[LoginModule]:
-    """The entries exactly as org.apache.kafka.common.security.JaasConfig reads them. Raises JaasError."""
+    """Return the entries exactly as org.apache.kafka.common.security.JaasConfig reads them. Raises JaasError."""
     tokens = _tokens(text)
     entries: list[LoginModule] = []
     for token in tokens:
@@ -93,7 +93,7 @@ def parse_entries(text: str) -> list[LoginModule]:
 def _entry(name: str, tokens: Iterator[_Token]) -> LoginModule:
     flag = next(tokens, None)
     if flag is None or flag.text is None or flag.text.upper() not in CONTROL_FLAGS:
-        raise JaasError("behind the class of the login module, `required` is missing")
+        raise JaasError("`required` is missing after the class of the login module")
     options: dict[str | None, str] = {}
     for token in tokens:
         if token.symbol == ";":
@@ -130,7 +130,7 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def _unwrapped(text: str) -> str | None:
-    """What is in the braces of a section, or in the quotes around the whole value; None without either."""
+    """Return the text inside the braces of a section or inside the quotes around the whole value, else None."""
     text = text.strip()
     if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
         inner = text[1:-1]

@@ -1,5 +1,4 @@
-"""The user name and password of a login by PLAIN or SCRAM: sasl.jaas.config, or librdkafka's sasl.username and
-sasl.password."""
+"""The user name and password for PLAIN or SCRAM: sasl.jaas.config, or librdkafka's sasl.username, sasl.password."""
 
 from __future__ import annotations
 
@@ -10,12 +9,12 @@ from kctl.client_properties.jaas import JaasError, LoginModule, parse_login_modu
 from kctl.client_properties.stores import StoreKeys
 from kctl.errors import InvalidFile
 
-# By the end of the name: shaded copies of Kafka's clients have packages before it.
+# Match the end of the name, because shaded copies of Kafka's clients add a package prefix.
 _MODULE = re.compile(r"(?:[\w$]+\.)*security\.(?:plain\.(PlainLoginModule)|scram\.(ScramLoginModule))")
 
 
 def read_login(keys: StoreKeys, mechanism: str) -> tuple[str, str]:
-    """Raises InvalidFile; the message never has a part of the values."""
+    """Return user name and password. Raises InvalidFile; the message never contains part of the values."""
     jaas = keys.value(names.JAAS)
     if jaas and jaas.strip():
         return _from_jaas(keys, jaas, mechanism)
@@ -23,19 +22,21 @@ def read_login(keys: StoreKeys, mechanism: str) -> tuple[str, str]:
     if not username and password is None:
         raise InvalidFile(
             f"{keys.source}: {names.JAAS} is missing",
-            hint=f"or {names.USERNAME} and {names.PASSWORD}; a JAAS file (java.security.auth.login.config) is not read",
+            hint=f"set it, or {names.USERNAME} and {names.PASSWORD}; kctl does not read a separate JAAS file",
         )
     if not username or password is None:
         missing = names.PASSWORD if username else names.USERNAME
         raise InvalidFile(
-            f"{keys.source}: {missing} is missing", hint=f"{names.USERNAME} and {missing} belong together"
+            f"{keys.source}: {missing} is missing", hint=f"set both {names.USERNAME} and {names.PASSWORD}"
         )
     return username, password
 
 
 def raw_options(jaas: str) -> dict[str | None, str]:
-    """The options of sasl.jaas.config whose references are not resolved yet; empty where only that makes it readable
-    (a reference without quotes)."""
+    """Return the options of sasl.jaas.config with references unresolved.
+
+    The result is empty if the text cannot be parsed before that, for example because a reference has no quotes.
+    """
     try:
         return parse_login_module(jaas).options
     except JaasError:
@@ -47,8 +48,8 @@ def _login_module(keys: StoreKeys, jaas: str) -> LoginModule:
         return parse_login_module(jaas)
     except JaasError as exc:
         raise InvalidFile(
-            f"{keys.source}: {keys.name(names.JAAS)} cannot be understood: {exc}",
-            hint='it looks like: MODULE required username="…" password="…";  (with the semicolon)',
+            f"{keys.source}: cannot parse {keys.name(names.JAAS)}: {exc}",
+            hint='write MODULE required username="…" password="…";  (with the semicolon)',
         ) from None
 
 
@@ -58,10 +59,12 @@ def _from_jaas(keys: StoreKeys, jaas: str, mechanism: str) -> tuple[str, str]:
     served = _mechanisms_of(module.name)
     if not served or not mechanism.startswith(served):
         shown = module.name if re.fullmatch(r"[\w.$]{1,200}", module.name) else "of this name"
-        raise InvalidFile(f"{keys.source}: the login module {shown} does not serve {mechanism}")
+        raise InvalidFile(f"{keys.source}: the login module {shown} does not support {mechanism}")
     options = module.options
     if options.get("tokenauth", "").lower() == "true":
-        raise InvalidFile(f"{keys.source}: {key} logs in with a delegation token", hint="kctl takes no tokens")
+        raise InvalidFile(
+            f"{keys.source}: {key} uses a delegation token", hint="use a password: kctl does not support tokens"
+        )
     username, password = options.get("username"), options.get("password")
     if not username or password is None:
         raise InvalidFile(f"{keys.source}: {key} has no {'password' if username else 'username'}")
@@ -69,12 +72,12 @@ def _from_jaas(keys: StoreKeys, jaas: str, mechanism: str) -> tuple[str, str]:
         other = keys.value(name)
         if other is not None and other != value:
             raise InvalidFile(
-                f"{keys.source}: {key} and {keys.name(name)} have different values", hint="leave one of them out"
+                f"{keys.source}: {key} and {keys.name(name)} have different values", hint="remove one of them"
             )
     return username, password
 
 
 def _mechanisms_of(module: str) -> str | None:
-    """What the mechanisms that a login module serves begin with."""
+    """Return the prefix of the mechanisms that a login module supports; None for an unknown module."""
     match = _MODULE.fullmatch(module)
     return ("PLAIN" if match[1] else "SCRAM-") if match else None

@@ -1,10 +1,10 @@
 """Config providers (KIP-297, KIP-421, KIP-887) and placeholders in the values of client properties.
 
 `${file:PATH:KEY}`, `${env:NAME}` and `${directory:PATH:FILE}` are resolved as Kafka's FileConfigProvider,
-EnvVarConfigProvider and DirectoryConfigProvider do, with the names and limits of config.providers. Unlike Kafka's
-clients, which send a reference that nobody resolves as it stands, kctl refuses it. So it does with placeholders that a
-template engine or a shell should have replaced. A literal value that looks like one goes into a file or a variable:
-what a provider returns is not looked at.
+EnvVarConfigProvider and DirectoryConfigProvider do, with the names and limits of config.providers. Kafka's clients send
+an unresolved reference as is; kctl refuses it. kctl also refuses placeholders that a template engine or a shell should
+have replaced. A literal value that looks like a placeholder belongs in a file or a variable, because the value from a
+provider is not checked.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _PACKAGE = "org.apache.kafka.common.config.provider."
 _ANYWHERE = re.compile(r"\$\{[^}]*\}?|\$\([^)]*\)|\{\{.*?\}\}|\{%.*?%\}|<%.*?%>|#\{[^}]*\}", re.DOTALL)
 _VARIABLE = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*")
 _WHOLE = re.compile(r"\$[A-Za-z_][A-Za-z0-9_]*|%[A-Za-z_][A-Za-z0-9_]*%|@[A-Z_]+@|__[A-Z_]+__")
-_WAY_OUT = "a literal value like this goes into a file or a variable: ${file:PATH:KEY}, ${env:NAME}"
+_WAY_OUT = "if the value is literal, put it into a file or a variable: ${file:PATH:KEY}, ${env:NAME}"
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Where a value comes from. kind: file, env or directory."""
+    """The source of a value. kind: file, env or directory."""
 
     kind: str
     path: str | None
@@ -47,12 +47,12 @@ class _Provider:
 
 
 class Providers:
-    """The config providers of one file. Every error names file and key, and never shows a value."""
+    """The config providers of one file. Every error names the file and the key, and never shows a value."""
 
     def __init__(self, properties: Mapping[str, str], source: str) -> None:
-        """properties: all of the file. Raises InvalidFile for a provider that kctl does not have."""
+        """properties: the whole file. Raises InvalidFile for a provider that kctl does not have."""
         self._source = source
-        # A Connect worker declares the providers for its connectors: the usual names need no declaration.
+        # The usual names need no declaration: a Connect worker declares the providers for its connectors.
         self._known = {kind: _Provider(kind) for kind in _CLASSES.values()}
         for name in filter(None, (each.strip() for each in properties.get(PREFIX, "").split(","))):
             self._known[name] = self._declared(name, properties)
@@ -65,7 +65,7 @@ class Providers:
             shown = class_name if re.fullmatch(r"[\w.$]+", class_name) else "missing"
             raise InvalidFile(
                 f"{self._source}: {own}.class is {shown}, which kctl cannot load",
-                hint=f"kctl has {', '.join(_CLASSES)} of {_PACKAGE.rstrip('.')}",
+                hint=f"use {', '.join(_CLASSES)} from {_PACKAGE.rstrip('.')}",
             )
         paths = properties.get(f"{own}.param.allowed.paths", "")
         return _Provider(
@@ -87,7 +87,7 @@ class Providers:
         return tuple(Path(each).resolve() for each in allowed)
 
     def resolve(self, key: str, value: str, *, secret: bool) -> str:
-        """The value with its references resolved. secret: a `$` within it means nothing. Raises InvalidFile."""
+        """Return the value with its references resolved. secret: `$` is an ordinary character. Raises InvalidFile."""
         parts, end = [], 0
         for match in REFERENCE.finditer(value):
             parts += [self._checked(key, value[end : match.start()], secret=secret), self._value(key, match)]
@@ -102,7 +102,7 @@ class Providers:
             self._checked(key, text, secret=True, whole=True)
 
     def reference(self, value: str) -> Reference | None:
-        """What a value refers to, when it is one reference as a whole."""
+        """Return the reference if the whole value is one reference, else None."""
         match = REFERENCE.fullmatch(value.strip())
         provider = match and self._known.get(match[1])
         return Reference(provider.kind, match[2], match[3]) if match and provider else None
@@ -112,10 +112,10 @@ class Providers:
 
     def _value(self, key: str, match: re.Match[str]) -> str:
         provider = self._known.get(match[1])
-        if provider is None:  # what follows may be a default value, as Spring has it
+        if provider is None:  # the rest may be a default value, as in Spring
             raise InvalidFile(
-                f"{self._source}: {key} refers to ${{{match[1]}:…}}, and {match[1]!r} is no config provider",
-                hint=f"name it in {PREFIX}, or write ${{env:NAME}}, ${{file:PATH:KEY}}",
+                f"{self._source}: {key} refers to ${{{match[1]}:…}}, and {match[1]!r} is not a config provider",
+                hint=f"declare it in {PREFIX}, or write ${{env:NAME}} or ${{file:PATH:KEY}}",
             )
         where = f"{self._source}: {key} refers to {match[0]}"
         path, name = match[2], match[3]
@@ -128,35 +128,37 @@ class Providers:
 
 
 def without_placeholder(what: str, text: str, *, secret: bool, whole: bool = True) -> str:
-    """The text. what: the setting, for the error; whole: the text is a whole value, not a part of one. Raises
-    InvalidFile for what a template engine or a shell should have replaced."""
+    """Return the text, or raise InvalidFile if a template engine or a shell should have replaced part of it.
+
+    what: the setting, for the error. whole: the text is a whole value, not part of one.
+    """
     placeholder = _ANYWHERE.search(text) or (whole and _WHOLE.fullmatch(text.strip()))
     if not placeholder and not secret:
         placeholder = _VARIABLE.search(text)
     if placeholder:
         shown = placeholder[0] if len(placeholder[0]) <= 60 and placeholder[0].isprintable() else "a placeholder"
-        if secret:  # it may be a password that looks like one
+        if secret:  # the placeholder may be a real password
             shown = f"{re.match(r'[^A-Za-z0-9_ ]+|__', placeholder[0])[0]}…"  # type: ignore[index]  # all begin so
-        raise InvalidFile(f"{what} has {shown}, which nobody has replaced", hint=_WAY_OUT)
+        raise InvalidFile(f"{what} has {shown}, an unresolved placeholder", hint=_WAY_OUT)
     return text
 
 
 def _environment(where: str, provider: _Provider, path: str | None, name: str) -> str:
     if path:
-        raise InvalidFile(f"{where}, and a variable has no path", hint=f"write ${{env:{name}}}")
+        raise InvalidFile(f"{where}, but env takes no path", hint=f"write ${{env:{name}}}")
     if provider.allowlist is not None:
         try:
             allowed = re.fullmatch(provider.allowlist, name)
         except re.error:
             raise InvalidFile(
-                f"{where}, and allowlist.pattern is no regular expression that kctl knows",
+                f"{where}, but allowlist.pattern is not a regular expression that kctl supports",
                 hint="kctl reads it as Python does: without \\p{…} and character classes within others",
             ) from None
         if not allowed:
             raise InvalidFile(f"{where}, which allowlist.pattern does not allow")
     value = os.environ.get(name)
     if not value:
-        raise InvalidFile(f"{where}, and the environment variable {name} is not set", hint=f"export {name}=…")
+        raise InvalidFile(f"{where}, but the environment variable {name} is not set", hint=f"export {name}=…")
     return value
 
 
@@ -183,19 +185,19 @@ def _property(where: str, path: Path, name: str) -> str:
     except InvalidFile as exc:
         raise InvalidFile(f"{where}: {exc.message}", hint=exc.hint) from None
     if name not in values:
-        raise InvalidFile(f"{where}, and {path} has no key {name}")
+        raise InvalidFile(f"{where}, but {path} has no key {name}")
     return values[name]
 
 
 def _file(where: str, folder: Path, name: str) -> str:
-    """A file of a folder, as Kubernetes mounts secrets. The end of its line is no part of the secret."""
+    """Read a file in a folder, as Kubernetes mounts secrets. The final newline is not part of the secret."""
     if "/" in name or name in {"", ".", ".."}:
-        raise InvalidFile(f"{where}, and {name!r} is not the name of a file")
+        raise InvalidFile(f"{where}, but {name!r} is not a file name")
     data = _read(where, folder / name)
     try:
         return data.decode("utf-8").removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError:
-        raise InvalidFile(f"{where}, and {folder / name} is not UTF-8 text") from None
+        raise InvalidFile(f"{where}, but {folder / name} is not UTF-8 text") from None
 
 
 def _read(where: str, path: Path) -> bytes:
@@ -204,6 +206,6 @@ def _read(where: str, path: Path) -> bytes:
     try:
         return read_input(path, max_bytes=MAX_BYTES)[0]
     except (NotFound, InvalidFile) as exc:
-        raise InvalidFile(f"{where}: {exc.message}", hint="check the path and who may read it") from None
+        raise InvalidFile(f"{where}: {exc.message}", hint="check the path and its permissions") from None
     except ValueError:  # a NUL in the path
-        raise InvalidFile(f"{where}, and that is no path") from None
+        raise InvalidFile(f"{where}, but that is not a path") from None

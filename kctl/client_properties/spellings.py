@@ -1,9 +1,9 @@
-"""Client properties under one name each, whoever wrote them: Kafka's names, librdkafka's, Spring's prefixes, and the
-`admin.`, `producer.` and `consumer.` of Connect and MirrorMaker.
+"""One name for each client property: from Kafka's and librdkafka's names, Spring's prefixes, and the prefixes `admin.`,
+`producer.` and `consumer.` of Connect and MirrorMaker.
 
-What is meant for every client, or for admin clients, counts. What only producers and consumers have counts when they
-agree. Nothing that may decide about security is passed over: a name that nobody knows is refused, and so are two names
-of one setting with different values.
+Settings for admin clients or for every client take precedence. Settings of producers and consumers are used only if
+they agree. No key that may affect security is ignored: an unknown name is refused, and so are two names of one setting
+with different values.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from kctl.client_properties.vocabulary import (
 )
 from kctl.errors import InvalidFile
 
-_ADMIN, _EVERY, _OTHERS = 0, 1, 2  # whose settings count first
+_ADMIN, _EVERY, _OTHERS = 0, 1, 2  # lower ranks take precedence
 _ROLES = {"admin": _ADMIN, "producer": _OTHERS, "consumer": _OTHERS, "streams": _OTHERS}
 _SPRING = "spring.kafka."
 _BINDER = "spring.cloud.stream.kafka.binder.configuration."
 _MAP_KEY = re.compile(r"properties\[(.+)\]|properties\.(.+)")
-# Spring's own names, without dashes (it reads trust-store-location and trustStoreLocation)
+# Spring's own names without dashes: Spring reads trust-store-location and trustStoreLocation
 _SPRING_NAMES = {
     "bootstrapservers": BOOTSTRAP,
     "security.protocol": PROTOCOL,
@@ -51,12 +51,12 @@ _SPRING_NAMES = {
     "ssl.truststoretype": "ssl.truststore.type",
     "ssl.truststorecertificates": "ssl.truststore.certificates",
 }
-_IGNORE = "--ignore-unknown leaves it out"
+_IGNORE = "--ignore-unknown ignores it"
 
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """Values by Kafka's or librdkafka's name, as they stand in the file: references are not resolved yet.
+    """Values by Kafka's or librdkafka's name, as written in the file, with references unresolved.
 
     written_as: those names as the file has them; left_out: the file's keys that mean nothing to kctl.
     """
@@ -67,11 +67,11 @@ class ClientSettings:
     left_out: tuple[str, ...]
 
     def name(self, key: str) -> str:
-        """The key as the file has it."""
+        """Return the key as written in the file."""
         return self.written_as.get(key, key)
 
     def get(self, key: str) -> str | None:
-        """The value without blanks around it; None when it is not there. Secrets keep their blanks."""
+        """Return the value without surrounding spaces, or None if it is missing. Secrets keep their spaces."""
         value = self.values.get(key)
         return value if value is None or key in SECRETS else value.strip()
 
@@ -83,7 +83,7 @@ class _Entry:
 
 
 def client_settings(properties: Mapping[str, str], *, source: str, ignore_unknown: bool = False) -> ClientSettings:
-    """The settings of a file for one admin client. Raises InvalidFile with the key; a value is never shown."""
+    """Return the settings of a file for one admin client. Raises InvalidFile with the key, never with a value."""
     lenient = ignore_unknown or any(key.startswith("zookeeper.") for key in properties)  # a broker's own file
     by_key: dict[str, dict[int, list[_Entry]]] = {}
     left_out = []
@@ -106,7 +106,7 @@ def client_settings(properties: Mapping[str, str], *, source: str, ignore_unknow
 
 
 def _understood(written: str) -> tuple[int, str]:
-    """For whom a key is, and its name in Kafka or librdkafka; the key itself when it is nobody's."""
+    """Return the rank of a key and its name in Kafka or librdkafka; an unknown key is returned as is."""
     key, rank = written.strip(), _EVERY
     if key.startswith(_BINDER):
         key = key[len(_BINDER) :]
@@ -140,11 +140,11 @@ def _unknown(source: str, written: str) -> InvalidFile:
         right = f"write it as {_SPRING}properties.{meant or 'NAME'};"
     else:
         right = f"did you mean {meant}?" if meant else "remove it;"
-    return InvalidFile(f"{source}: {shown} is not a setting that kctl knows", hint=f"{right} {_IGNORE}")
+    return InvalidFile(f"{source}: unknown setting {shown}", hint=f"{right} {_IGNORE}")
 
 
 def _agreed(source: str, key: str, entries: list[_Entry]) -> _Entry:
-    """The entry of one setting. Raises InvalidFile when two differ."""
+    """Return the entry of one setting. Raises InvalidFile if two entries differ."""
 
     def meaning(entry: _Entry) -> str:
         return entry.value.strip().upper() if key in {PROTOCOL, MECHANISM} else entry.value.strip()
@@ -152,14 +152,14 @@ def _agreed(source: str, key: str, entries: list[_Entry]) -> _Entry:
     for other in entries[1:]:
         if meaning(other) != meaning(entries[0]):
             raise InvalidFile(
-                f"{source}: {entries[0].written_as} and {other.written_as} are one setting, and their values differ",
-                hint="leave one of them out",
+                f"{source}: {entries[0].written_as} and {other.written_as} are the same setting with different values",
+                hint="remove one of them",
             )
     return entries[0]
 
 
 def _check_protocol(source: str, values: Mapping[str, str], chosen: Mapping[str, _Entry]) -> None:
-    """Kafka's clients connect in the clear, without a login, when only security.protocol is missing."""
+    """Require security.protocol: without it, Kafka's clients connect in plaintext and without a login."""
     if PROTOCOL in values:
         return
     login = [key for key in chosen if key in SASL_KEYS]

@@ -1,5 +1,5 @@
 """The CAs and the client certificate of client properties, as Kafka (ssl.truststore.*, ssl.keystore.*: KIP-651) and
-librdkafka (ssl.ca.*, ssl.certificate.*, ssl.key.*) name them. What a file holds decides, not only what `type` says."""
+librdkafka (ssl.ca.*, ssl.certificate.*, ssl.key.*) name them. The content of a file counts, not only its `type`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kctl.context import full_path
 from kctl.errors import InvalidFile
 from kctl.key_files import Kind, conversion, kind_of_file
 
-# Names that Java keystores have, for files that are not there (yet).
+# Usual names of Java keystores, to recognize files that do not exist yet.
 _KEYSTORE_SUFFIXES = (".jks", ".p12", ".pfx", ".pkcs12", ".keystore", ".truststore", ".jceks", ".bcfks", ".ks", ".ts")
 _FROM_SYSTEM = "probe"  # librdkafka: wherever this machine has its CAs
 
@@ -29,7 +29,7 @@ class Stores:
 
 @dataclass(frozen=True, slots=True)
 class StoreKeys:
-    """How to read a setting, and how its key is called in the file. value: None for one that is not there or empty."""
+    """The values and written keys of settings. value: None for a missing or empty setting."""
 
     source: str
     value: Callable[[str], str | None]
@@ -37,18 +37,18 @@ class StoreKeys:
     prefix: str = ""
 
     def exclusive(self, *keys: str) -> str | None:
-        """The one of these that is there. Raises InvalidFile when several are."""
+        """Return the key that is set, or None. Raises InvalidFile if several are set."""
         there = [key for key in keys if self.value(key)]
         if len(there) > 1:
             raise InvalidFile(
                 f"{self.source}: {self.name(there[0])} and {self.name(there[1])} exclude each other",
-                hint="leave one of them out",
+                hint="remove one of them",
             )
         return there[0] if there else None
 
 
 def read_stores(keys: StoreKeys) -> Stores:
-    """Raises InvalidFile with the key for what cannot be used. A file that is not there is found when it is needed."""
+    """Return the stores. Raises InvalidFile with the key of an unusable setting. A missing file fails on connect."""
     ca_file, ca_pem = _authorities(keys)
     own = keys.exclusive(
         "ssl.keystore.location", "ssl.keystore.certificate.chain", "ssl.certificate.location", "ssl.certificate.pem"
@@ -66,7 +66,7 @@ def read_stores(keys: StoreKeys) -> Stores:
         if keys.value("ssl.key.pem"):
             raise InvalidFile(
                 f"{keys.source}: {keys.name(own)} is a file, and {keys.name('ssl.key.pem')} is text",
-                hint="give both as files, or both as text",
+                hint="use files for both, or text for both",
             )
         key_file = _file(keys, "ssl.key.location") if keys.value("ssl.key.location") else None
         return Stores(ca_file, ca_pem, _file(keys, own), key_file)
@@ -95,39 +95,39 @@ def _authorities(keys: StoreKeys) -> tuple[str | None, str | None]:
 
 def _pem(keys: StoreKeys, key: str, text: str) -> str:
     if "-----BEGIN " not in text or "-----END " not in text:
-        raise InvalidFile(f"{keys.source}: {keys.name(key)} is not PEM text", hint="it begins with -----BEGIN")
+        raise InvalidFile(f"{keys.source}: {keys.name(key)} is not PEM text", hint="PEM text begins with -----BEGIN")
     return text
 
 
 def _file(keys: StoreKeys, key: str, type_key: str | None = None) -> str:
-    """The path of a PEM file. type_key: what says which kind it is, with Kafka's keys."""
+    """Return the path of a PEM file. type_key: Kafka's key for the type of the store."""
     written = keys.value(key) or ""
     if written.startswith(("classpath:", "http:", "https:")):
-        raise InvalidFile(f"{keys.source}: {keys.name(key)} is not a file", hint="write a path")
-    # Spring's locations may be URLs.
+        raise InvalidFile(f"{keys.source}: {keys.name(key)} is not a file", hint="give the path of a file")
+    # In Spring, locations may be URLs.
     location = written[len("file://") :] if written.startswith("file:///") else written.removeprefix("file:")
     path = full_path(location) or ""
-    given = (keys.value(type_key) or "").upper() if type_key else "PEM"
+    store_type = (keys.value(type_key) or "").upper() if type_key else "PEM"
     type_name = f"{keys.name(type_key)}" if type_key else ""
     kind = kind_of_file(path)
     if kind is Kind.PEM:
-        if given not in {"", "PEM"}:
+        if store_type not in {"", "PEM"}:
             raise InvalidFile(
-                f"{keys.source}: {keys.name(key)} is a PEM file, and {type_name} is {given}",
+                f"{keys.source}: {keys.name(key)} is a PEM file, but {type_name} is {store_type}",
                 hint=f"set {type_name}=PEM",
             )
         return path
-    if kind is None:  # not there, or not to be read: whoever connects says so
-        keystore = given != "PEM" if given else Path(path).suffix.lower() in _KEYSTORE_SUFFIXES
+    if kind is None:  # missing or unreadable: the connection reports it
+        keystore = store_type != "PEM" if store_type else Path(path).suffix.lower() in _KEYSTORE_SUFFIXES
         if not keystore:
             return path
-        what = f"a Java keystore ({type_name}={given or 'JKS'})"
+        what = f"a Java keystore ({type_name}={store_type or 'JKS'})"
     elif kind.is_keystore:
         what = f"a Java keystore ({kind.value})"
     else:
         what = kind.value
     store = "truststore" if "truststore" in key or ".ca." in key else "keystore"
-    then = f"\nthen {type_name}=PEM" if type_key else ""
+    then = f"\nthen set {type_name}=PEM" if type_key else ""
     raise InvalidFile(
         f"{keys.source}: {keys.name(key)} is {what}", hint=f"{conversion(path, kind or Kind.JKS, store)}{then}"
     )

@@ -1,4 +1,4 @@
-"""The names of client properties: what kctl reads, what changes nothing for it, what it refuses, and why.
+"""The names of client properties: the keys that kctl reads, the keys without effect, and the keys that it refuses.
 
 Sources: Kafka 3.9.2's and 4.3's ConfigDefs (SslConfigs, SaslConfigs, CommonClientConfigs), librdkafka's
 CONFIGURATION.md, Spring Boot's KafkaProperties.
@@ -21,7 +21,7 @@ PROTOCOLS, CIPHERS = "ssl.enabled.protocols", "ssl.cipher.suites"
 # Two names of one setting.
 SYNONYMS = {"metadata.broker.list": BOOTSTRAP, "sasl.mechanisms": MECHANISM}
 
-# librdkafka's names of what Kafka's clients have under another name.
+# librdkafka's names for settings that have another name in Kafka's clients.
 IN_KAFKA = {
     **SYNONYMS,
     USERNAME: JAAS,
@@ -34,7 +34,7 @@ IN_KAFKA = {
     "ssl.key.pem": "ssl.keystore.key",
 }
 
-# Without security.protocol, Kafka's clients pass over these and connect in the clear.
+# Without security.protocol, Kafka's clients ignore these keys and connect in plaintext.
 SASL_KEYS = frozenset({MECHANISM, JAAS, USERNAME, PASSWORD})
 STORE_KEYS = frozenset(
     {
@@ -47,7 +47,7 @@ STORE_KEYS = frozenset(
 READ = SASL_KEYS | STORE_KEYS | {BOOTSTRAP, PROTOCOL, CHECK_HOSTNAME, PROTOCOLS, CIPHERS}
 SECRETS = frozenset({JAAS, PASSWORD, KEY_PASSWORD, "ssl.keystore.key", "ssl.key.pem"})
 
-# Known, and without a meaning for a login by PLAIN or SCRAM and for TLS from PEM files.
+# Known, but without effect on PLAIN or SCRAM logins and on TLS with PEM files.
 HARMLESS = frozenset(
     {
         "ssl.protocol", "ssl.keymanager.algorithm", "ssl.trustmanager.algorithm", "ssl.secure.random.implementation",
@@ -55,14 +55,14 @@ HARMLESS = frozenset(
         "https.ca.pem", "enable.sasl.oauthbearer.unsecure.jwt", "ssl.engine.id",
     }
 )  # fmt: skip
-# Of other logins; of other programs that read the same file (schema registry, interceptors, Connect's workers).
+# For other SASL mechanisms, and for other programs that read the same file (schema registry, interceptors, Connect).
 HARMLESS_PREFIXES = (
     "sasl.kerberos.", "sasl.login.", "sasl.oauthbearer.", "schema.registry.", "basic.auth.", "confluent.",
     "key.converter.", "value.converter.", "zookeeper.", "config.providers.",
 )  # fmt: skip
 
 _JAVA_CLASS = "it names a Java class, which kctl cannot load"
-_OPENSSL = "kctl leaves it to OpenSSL, so that the restriction would be lost"
+_OPENSSL = "OpenSSL decides this in kctl, so the restriction would be lost"
 REFUSED = {
     "sasl.client.callback.handler.class": _JAVA_CLASS,
     "sasl.login.callback.handler.class": _JAVA_CLASS,
@@ -70,13 +70,13 @@ REFUSED = {
     "ssl.engine.factory.class": _JAVA_CLASS,
     "ssl.provider": _JAVA_CLASS,
     "security.providers": _JAVA_CLASS,
-    "ssl.crl.location": "kctl checks no revocation lists",
+    "ssl.crl.location": "kctl does not check revocation lists",
     "ssl.curves.list": _OPENSSL,
     "ssl.sigalgs.list": _OPENSSL,
     "ssl.providers": _OPENSSL,
     "ssl.engine.location": _OPENSSL,
 }
-# Of brokers and other programs: what a client has instead.
+# Keys of brokers and of other programs, with the client's key for the same purpose.
 MISTAKEN = {
     "security.inter.broker.protocol": PROTOCOL,
     "listener.security.protocol.map": PROTOCOL,
@@ -99,17 +99,17 @@ _SECURITY_WORD = re.compile(r"ssl|sasl|security|jaas|truststore|keystore|trust.s
 
 
 def is_known(key: str) -> bool:
-    """Whether kctl knows what the key means (and need not read it)."""
+    """Whether kctl knows the meaning of the key, even if it does not read the key."""
     return key in READ or key in HARMLESS or key in REFUSED or key.startswith(HARMLESS_PREFIXES)
 
 
 def concerns_security(key: str) -> bool:
-    """Whether a key that nobody knows may be a setting without which a login goes out in the clear."""
+    """Whether an unknown key may be a security setting, so that ignoring it could expose a login."""
     return bool(_SECURITY_WORD.search(key.lower()))
 
 
 def right_name(key: str) -> str | None:
-    """The name that was probably meant; None when nothing is like it."""
+    """Return the name that was probably meant, or None if no name is similar."""
     names = {_plain(name): name for name in (*READ, *SYNONYMS, *REFUSED, *HARMLESS)}
     mistaken = {_plain(name): right for name, right in MISTAKEN.items()}
     words = _plain(key)
@@ -124,5 +124,5 @@ def right_name(key: str) -> str | None:
 
 
 def _plain(key: str) -> str:
-    """A name without what separates its words."""
+    """Return a name without the separators of its words."""
     return re.sub(r"[^a-z0-9]", "", key.lower())

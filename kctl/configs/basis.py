@@ -1,4 +1,4 @@
-"""What a change of configs was planned from: the values that it replaces. See kctl.unchanged."""
+"""The facts behind planned config changes: the values that they replace. See kctl.unchanged."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 def of_changes(client: ClusterClient, plan: Plan) -> Basis:
-    """The values that a plan replaces, and where they are set."""
+    """Return the values that a plan replaces, and where they are set."""
     changed = {edit.name for edit in plan.edits}
-    # A key may be written by its other name; brokers tell it by its own.
+    # A key may be written as a synonym; brokers return its own name.
     shown = {plan.before[row.name].name: (row.before, row.before_source) for row in plan.rows if row.name in changed}
     return values(client, {plan.resource: shown})

@@ -52,7 +52,7 @@ def caution_of(row: ChangedConfig, replication_factor: int | None = None) -> str
                 "since Kafka 3.7: with one broker down acks=all is refused; before 3.7 it is always refused"
             )
         if least == replication_factor > 1:
-            return f"{_MIN_ISR}={least} is all replicas: with one broker down, acks=all is refused"
+            return f"{_MIN_ISR}={least} equals the number of replicas: with one broker down, acks=all is refused"
     unclean = row.name == "unclean.leader.election.enable" and same("boolean", after, "true")
     if unclean and not same("boolean", row.before, after):
         return "a replica that is not in sync may become leader: acknowledged records can be lost"

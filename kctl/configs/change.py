@@ -38,7 +38,7 @@ _POLL_S = 0.1
 
 Operation = Literal["set", "unset", "append", "subtract"]
 _INCREMENTAL_ALTER_CONFIGS, _OFFSET_DELETE = 44, 47
-# Brokers before 2.6 tell no types; these are lists in all releases.
+# Brokers before 2.6 return no types; these configs are lists in all releases.
 _LISTS = frozenset(
     {"cleanup.policy", "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"}
 )
@@ -114,13 +114,13 @@ def plan_changes(
 def _check_appended(
     client: ClusterClient, edits: Sequence[Edit], before: Mapping[str, Config], resource: Resource
 ) -> None:
-    """Raise NotSupported where the controller would fail: 2.3 appends only to a list that has a value of its own."""
+    """Raise NotSupported if the controller would fail: 2.3 appends only to a list that has a value of its own."""
     for edit in edits:
         bare = edit.operation in {"append", "subtract"} and before[edit.name].own(resource.kind) is None
         if bare and client.api_version(_OFFSET_DELETE) is None:  # of 2.4
             raise NotSupported(
-                f"{resource.path} has no {edit.name} of its own, and brokers before 2.4 do not {edit.operation} then",
-                hint=f"kctl config set {resource.path} {edit.name}=VALUE sets the whole list",
+                f"{resource.path} has no {edit.name} of its own; brokers before 2.4 cannot {edit.operation} then",
+                hint=f"set the whole list: kctl config set {resource.path} {edit.name}=VALUE",
             )
 
 
@@ -168,8 +168,8 @@ def _check_value(name: str, operation: Operation, value: str, config: Config) ->
     if operation in ("append", "subtract"):
         if config.type == UNKNOWN_TYPE and name not in _LISTS:
             raise NotSupported(
-                f"{name}: whether it is a list is not known, for the brokers do not tell types",
-                hint=f"Kafka 2.6 or newer is needed; kctl config set with {name}=VALUE replaces it",
+                f"{name} may not be a list: these brokers do not report config types",
+                hint=f"Kafka 2.6 or newer is needed; or replace the value: kctl config set with {name}=VALUE",
             )
         if config.type not in {"list", UNKNOWN_TYPE}:
             raise Refused(f"{name} is no list ({config.type})", hint=f"kctl config set with {name}=VALUE replaces it")

@@ -1,4 +1,4 @@
-"""Types of configs where no broker says them: in a file before it is used, and of brokers before 2.6.
+"""Config types for cases without a type from a broker: files that are not applied yet, and brokers before 2.6.
 
 topic_settings.json is taken from the jars (`LogConfig.configDefCopy()`, Kafka 3.9.2 and 4.4.0, the wider range of
 both); what brokers know is in kctl.deploy.broker_settings.
@@ -28,7 +28,7 @@ def _of_topics() -> Mapping[str, Setting]:
 
 
 def type_of(kind: Kind, name: str) -> str | None:
-    """The type of a topic's or broker's config, in small letters; None when it is not known here."""
+    """Return the type of a topic's or broker's config, in lower case; None if it is unknown."""
     from kctl.deploy.broker_settings import base_name, known_settings
 
     if kind == "topic":
@@ -41,7 +41,7 @@ def type_of(kind: Kind, name: str) -> str | None:
 
 
 def type_fault(kind: Kind, name: str, value: str) -> tuple[str, str | None] | None:
-    """Why a text is no value of a config's type, and a hint; None when it may be one, or the config is not known here.
+    """Return why a text is not a value of the config's type, and a hint; None if it may be, or the config is unknown.
 
     What every broker says that has the config.
     """
@@ -55,7 +55,7 @@ def type_fault(kind: Kind, name: str, value: str) -> tuple[str, str | None] | No
 
 
 def fault_in(kind: Kind, name: str, value: str) -> tuple[str, str | None] | None:
-    """Why no broker up to Kafka 4.4 takes a value, and a hint; None when one may, or the config is not known here."""
+    """Return why every broker up to Kafka 4.4 refuses a value, and a hint; None if one may accept it."""
     from kctl.deploy.broker_settings import problem_of
 
     fault = type_fault(kind, name, value)

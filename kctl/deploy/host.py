@@ -96,7 +96,7 @@ def _naming(action: str, path: Path) -> Iterator[None]:
 
 
 def _regular(name: str, flags: int) -> int:
-    """Open a regular file; what else has its name must neither block nor have no end."""
+    """Open a regular file. Refuse pipes and devices, which could block or be endless."""
     fd = os.open(name, flags | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)

@@ -45,7 +45,7 @@ class LogEntry:
 
 
 def parse_entries(node: str, lines: Iterable[str]) -> Iterator[LogEntry]:
-    """Lines of one log as entries, in their order. What is cut off is said."""
+    """Return the lines of one log as entries, in order. Truncated entries are marked."""
     pending: list[str] = []
     left_out = room = 0
     for line in lines:
@@ -90,14 +90,14 @@ def compile_pattern(pattern: str | None) -> Callable[[LogEntry], bool]:
 
 
 class Reading:
-    """Reads logs. unreadable: what could not be read, and why; each once."""
+    """A reader of logs. unreadable: the files that could not be read and why, each once."""
 
     def __init__(self, host: Host, spec: ClusterSpec) -> None:
         self.host, self.spec = host, spec
         self.unreadable: list[str] = []
 
     def read(self, path: Path, offset: int, max_bytes: int) -> bytes:
-        """As Host.read_from; what cannot be read is empty."""
+        """Read like Host.read_from, but return nothing for an unreadable file."""
         try:
             return self.host.read_from(path, offset, max_bytes)
         except OperationFailed as exc:

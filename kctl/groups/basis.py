@@ -1,4 +1,4 @@
-"""What a change of groups was planned from: states, members, committed offsets. See kctl.unchanged.
+"""The facts behind planned changes of groups: states, members and committed offsets. See kctl.unchanged.
 
 A classic group's generation is in no answer: state and members stand for it. Newer groups have an epoch.
 """
@@ -24,7 +24,7 @@ Offsets = Mapping[str, Mapping[TopicPartition, "int | None"]]
 
 
 def of_reset(client: ClusterClient, rows: Iterable[OffsetChange]) -> Basis:
-    """The offsets that a reset or an import replaces, and the topics whose logs the new ones lie in."""
+    """Return the offsets that a reset or an import replaces, and the topics of the new offsets."""
     offsets: dict[str, dict[TopicPartition, int | None]] = {}
     for row in rows:
         offsets.setdefault(row.group, {})[TopicPartition(row.topic, row.partition)] = row.old_offset
@@ -32,7 +32,7 @@ def of_reset(client: ClusterClient, rows: Iterable[OffsetChange]) -> Basis:
 
 
 def of_deleted_offsets(client: ClusterClient, rows: Iterable[DeletedOffset]) -> Basis:
-    """The offsets that are deleted. The group may have members, which come and go."""
+    """Return the offsets that are deleted. The members of the group may change."""
     offsets: dict[str, dict[TopicPartition, int | None]] = {}
     for row in rows:
         offsets.setdefault(row.group, {})[TopicPartition(row.topic, row.partition)] = row.committed_offset
@@ -40,13 +40,13 @@ def of_deleted_offsets(client: ClusterClient, rows: Iterable[DeletedOffset]) -> 
 
 
 def of_deleted(client: ClusterClient, rows: Iterable[DeletedGroup]) -> Basis:
-    """Groups that are deleted, with all that they have committed."""
+    """Return the groups that are deleted, with all their committed offsets."""
     offsets = {r.group: {TopicPartition(o.topic, o.partition): o.committed_offset for o in r.offsets} for r in rows}
     return _offsets(client, offsets, whole=True)
 
 
 def of_members(client: ClusterClient, group: str, rows: Iterable[RemovedMember]) -> Basis:
-    """The members that are to leave: one that joined again has another id."""
+    """Return the members that are removed. A member that rejoined has another id."""
     names = {row.member_id: row.group_instance_id or row.client_id for row in rows}
 
     def look() -> ObjectFacts:

@@ -80,7 +80,7 @@ def is_loopback(host: str) -> bool:
 
 
 def shared_ports(listeners: Sequence[Listener], *, one_of_each_family: bool) -> list[str]:
-    """What keeps listeners from starting because they have a port in common, a line for each port. Pure.
+    """Return a line for each port that two listeners share, so that the broker does not start. Pure.
 
     one_of_each_family: since KIP-797 two listeners may have one port where one has an IPv4 and the other an IPv6
     address (SocketServerConfigs.listenerListToEndPoints). A wildcard then still takes the port of both families.
@@ -99,7 +99,7 @@ def shared_ports(listeners: Sequence[Listener], *, one_of_each_family: bool) -> 
             allowed = "; only one IPv4 and one IPv6 address may share a port" if one_of_each_family else ""
             found.append(f"listeners: {names} are on the same port{allowed}")
         elif any(is_wildcard(each.host) for each in own):
-            found.append(f"listeners: {names} are on the same port, and a wildcard address takes it for IPv4 and IPv6")
+            found.append(f"listeners: {names} are on the same port, and a wildcard address uses it for IPv4 and IPv6")
     return found
 
 

@@ -74,7 +74,7 @@ def _readable(facts: RuleFacts) -> list[Found]:
 
 
 def _zookeeper_connect(settings: Settings) -> str | None:
-    """What a broker takes for something else than was meant, and what it does not start with (ConnectStringParser)."""
+    """Return what is wrong with zookeeper.connect, as ConnectStringParser reads it."""
     text = settings.text("zookeeper.connect")
     if text is None:
         return None

@@ -1,4 +1,4 @@
-"""Listeners that contradict each other, as a broker finds them when it starts (kafka.server.KafkaConfig, CoreUtils)."""
+"""Contradictory listeners, as a broker detects them at startup (kafka.server.KafkaConfig, CoreUtils)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LISTS = ("listeners", "advertised.listeners")
 
 
 def listener_problems(settings: Settings) -> Iterator[str]:
-    """What is wrong with the listeners in a file, a line each. Pure."""
+    """Return a line for each problem of the listeners in a file. Pure."""
     yield from _map(settings)
     for name in _LISTS:
         yield from _one_list(settings, name)
@@ -63,15 +63,15 @@ def _one_list(settings: Settings, name: str) -> Iterator[str]:
     value = settings.text(name)
     newer = settings.releases is not None and settings.releases.lowest >= _NO_EMPTY_ITEMS
     if value and newer and any(not item.strip() for item in value.split(",")):
-        yield f"{name}: it has an empty item, at a comma too many"
+        yield f"{name}: it has an empty item; remove the extra comma"
     found = listeners_of(settings, name)
     names = [each.name for each in found]
-    yield from (f"{name}: {each} twice" for each in sorted({n for n in names if names.count(n) > 1}))
+    yield from (f"{name}: it has {each} twice" for each in sorted({n for n in names if names.count(n) > 1}))
     if settings.hidden(PROTOCOL_MAP):
         return
     for each in found:
         if protocol_of(settings, each.name) is None:
-            yield f"{name}: the map of security protocols has no {each.name}"
+            yield f"{name}: {PROTOCOL_MAP} has no {each.name}"
 
 
 def _advertised(settings: Settings) -> Iterator[str]:
@@ -83,12 +83,12 @@ def _advertised(settings: Settings) -> Iterator[str]:
         yield from (f"advertised.listeners: {name} is not among listeners" for name in strange)
     if not _may_be(settings, _CONTROLLERS_ADVERTISED):
         of_controllers = [each.name for each in advertised if each.name in controllers]
-        yield from (f"advertised.listeners: {name} is a controllers' listener" for name in of_controllers)
+        yield from (f"advertised.listeners: {name} is a controller listener" for name in of_controllers)
     wild = [each for each in advertised if is_wildcard(each.host)]
     yield from (f"advertised.listeners: {each} is an address that clients cannot use" for each in wild)
     if not advertised and not settings.hidden("advertised.listeners"):
         yield from (
-            f"listeners: {each} is advertised as it is, and clients cannot use that address"
+            f"listeners: {each} is advertised unchanged, but clients cannot use that address"
             for each in bound.values()
             if is_wildcard(each.host) and each.name not in controllers
         )
@@ -118,7 +118,7 @@ def _between_brokers(settings: Settings) -> Iterator[str]:
 
 
 def _of_controllers(settings: Settings) -> Iterator[str]:
-    """With KRaft: which listeners are controllers', and which are a broker's."""
+    """Return problems of controller and broker listeners in KRaft mode."""
     roles, controllers = settings.items("process.roles"), _controllers(settings)
     if settings.hidden("controller.listener.names"):
         return
@@ -128,10 +128,10 @@ def _of_controllers(settings: Settings) -> Iterator[str]:
             yield f"controller.listener.names: {name} is not among listeners"
     others = sorted(bound - controllers)
     if roles == ["controller"] and controllers and others:
-        yield f"listeners has {', '.join(others)}, which controller.listener.names has not: this is no broker"
+        yield f"listeners has {', '.join(others)}, which controller.listener.names lacks; this node is not a broker"
     if "broker" in roles and "listeners" in settings.given and not client_listeners(settings):
         yield "listeners has none for clients and other brokers: all are controllers'"
     if not settings.hidden(PROTOCOL_MAP):
         for name in sorted(controllers - bound):
             if protocol_of(settings, name) is None:
-                yield f"controller.listener.names: the map of security protocols has no {name}"
+                yield f"controller.listener.names: {PROTOCOL_MAP} has no {name}"

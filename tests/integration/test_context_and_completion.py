@@ -447,7 +447,7 @@ def test_no_context_is_current_after_it_is_removed(two: Kctl) -> None:
     two.ok("context", "use", "prod")
     assert two.json("context", "use", "-")["name"] == "dev"
     removed = two.ok("context", "remove", "dev", "--yes")
-    assert "no context is current any more" in removed.err
+    assert "no context is current now" in removed.err
     assert "the context dev is removed" in removed.err
     unchosen = two("topic", "list")
     assert (unchosen.code, "kctl context use NAME" in unchosen.err, "known: prod" in unchosen.err) == (2, True, True)
@@ -468,7 +468,7 @@ def test_no_context_is_current_after_its_cluster_is_destroyed(two: Kctl, shared:
     overruled = kctl.with_environment(KCTL_CONTEXT="prod")
     destroyed = overruled("cluster", "destroy", "passing", "--yes", "-o", "json")
     assert json.loads(destroyed.out)["current_context"] is None
-    assert "no context is current any more" in destroyed.err
+    assert "no context is current now" in destroyed.err
     assert "KCTL_CONTEXT=prod in the environment wins" in destroyed.err
     assert kctl("topic", "delete", "orders", "--yes").code == 2
     assert kctl("context", "show").code == 2

@@ -39,7 +39,7 @@ def _facts(monkeypatch: pytest.MonkeyPatch, quorum: Quorum | KctlError | None, c
         (Quorum(2, 1, 1, (), (), ()), [False, True, False], None),
         (None, [True, False, False], None),  # ZooKeeper: metadata tells
         (Quorum(None, 1, 1, (), (), ()), [None, None, None], "the metadata quorum has no leader"),
-        (NotAuthorized("no"), [None, None, None], "which is the controller is not known: no"),
+        (NotAuthorized("no"), [None, None, None], "the controller is unknown: no"),
     ],
 )
 def test_controller(

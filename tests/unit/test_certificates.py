@@ -257,7 +257,7 @@ CLIENTS: dict[str, tuple[Callable[[TlsFiles], Security], str, str]] = {
     "another key": (
         lambda f: two(f, client(f), f.key("other").read_text()),
         "does not belong",
-        "ssl_keyfile that belongs",
+        "ssl_keyfile to the key of that certificate",
     ),
     "a key of another kind": (
         lambda f: two(f, client(f), f.key("rsa-root").read_text()),
@@ -267,12 +267,12 @@ CLIENTS: dict[str, tuple[Callable[[TlsFiles], Security], str, str]] = {
     "the CA first": (lambda f: pair(f, key(f), root(f), client(f)), "does not belong", "must be the first"),
     "encrypted, no password": (
         lambda f: two(f, client(f), encrypted(f)),
-        "is encrypted, and no password",
+        "is encrypted, and there is no password",
         "ssl.key.password",
     ),
     "encrypted, empty password": (
         lambda f: two(f, client(f), encrypted(f), ""),
-        "no password is given",
+        "there is no password for it",
         "ssl_key_password",
     ),
     "encrypted, wrong password": (
@@ -282,7 +282,7 @@ CLIENTS: dict[str, tuple[Callable[[TlsFiles], Security], str, str]] = {
     ),
     "encrypted as before, no password": (
         lambda f: two(f, client(f), encrypted(f, old=True)),
-        "no password is given",
+        "there is no password for it",
         "",
     ),
     "encrypted as before, wrong": (

@@ -169,7 +169,7 @@ REFUSED: list[tuple[dict[str, str], str, str]] = [
     ({**KAFKA, "sasl.plain.username": "x"}, "sasl.plain.username", "sasl.username"),
     ({**KAFKA, "sasl_plain_password": SECRET}, "sasl_plain_password", "sasl.password"),
     ({**KAFKA, "sasl.jass.config": "x"}, "sasl.jass.config", "sasl.jaas.config"),
-    ({**TLS, "ssl.ca": "/x"}, "ssl.ca ", "ssl.ca.location"),
+    ({**TLS, "ssl.ca": "/x"}, "unknown setting ssl.ca", "ssl.ca.location"),
     ({**TLS, "ssl_cafile": "/x"}, "ssl_cafile", "ssl.ca.location"),
     ({**TLS, "ssl.trustore.location": "/x"}, "ssl.trustore.location", "ssl.truststore.location"),
     ({**TLS, "ssl.truststore.path": "/x"}, "ssl.truststore.path", "ssl.truststore"),
@@ -191,26 +191,26 @@ REFUSED: list[tuple[dict[str, str], str, str]] = [
         )
     ),
     # two names, two values
-    ({**RDKAFKA, "sasl.mechanism": "SCRAM-SHA-256"}, "sasl.mechanisms and sasl.mechanism are one setting", "leave one"),
-    ({**KAFKA, "sasl.username": "other"}, "sasl.jaas.config and sasl.username have different values", "leave one"),
-    ({**KAFKA, "sasl.password": "other"}, "sasl.jaas.config and sasl.password have different values", "leave one"),
-    ({"bootstrap.servers": "a:1", "metadata.broker.list": "b:1"}, "metadata.broker.list are one setting", "leave one"),
-    ({**TLS, "ssl.ca.location": "/a", "ssl.truststore.location": "/b"}, "exclude each other", "leave one"),
-    ({**TLS, "ssl.keystore.location": "/a.pem", "ssl.certificate.location": "/b"}, "exclude each other", "leave one"),
+    ({**RDKAFKA, "sasl.mechanism": "SCRAM-SHA-256"}, "sasl.mechanisms and sasl.mechanism are the same setting", "remove one"),
+    ({**KAFKA, "sasl.username": "other"}, "sasl.jaas.config and sasl.username have different values", "remove one"),
+    ({**KAFKA, "sasl.password": "other"}, "sasl.jaas.config and sasl.password have different values", "remove one"),
+    ({"bootstrap.servers": "a:1", "metadata.broker.list": "b:1"}, "metadata.broker.list are the same setting", "remove one"),
+    ({**TLS, "ssl.ca.location": "/a", "ssl.truststore.location": "/b"}, "exclude each other", "remove one"),
+    ({**TLS, "ssl.keystore.location": "/a.pem", "ssl.certificate.location": "/b"}, "exclude each other", "remove one"),
     (
         {"producer.security.protocol": "SSL", "consumer.security.protocol": "PLAINTEXT"},
         "producer.security.protocol",
-        "leave",
+        "remove",
     ),
     (
         {"spring.kafka.security.protocol": "SSL", "security.protocol": "PLAINTEXT"},
         "spring.kafka.security.protocol",
-        "leave",
+        "remove",
     ),
     # what kctl does not do
     ({**RDKAFKA, "sasl.mechanisms": "OAUTHBEARER"}, "sasl.mechanisms OAUTHBEARER is not supported", "SCRAM-SHA-512"),
     ({"security.protocol": "SASL_SSL", "sasl.jaas.config": JAAS}, "sasl.mechanism is missing, and GSSAPI", "PLAIN"),
-    ({**TLS, "enable.ssl.certificate.verification": "false"}, "verification=false turns all checks off", "ca.location"),
+    ({**TLS, "enable.ssl.certificate.verification": "false"}, "verification=false is not supported", "ca.location"),
     ({**TLS, "ssl.endpoint.identification.algorithm": "off"}, "'off' is unknown", "https"),
     *(
         ({**TLS, key: "x"}, f"{key} is not supported", "--ignore-unknown")
@@ -231,8 +231,8 @@ REFUSED: list[tuple[dict[str, str], str, str]] = [
     ({**TLS, "ssl.enabled.protocols": "TLS1.2"}, "'TLS1.2' is not a version", "leave it out"),
     ({**TLS, "ssl.cipher.suites": "TLS_AES_128_GCM_SHA256"}, "cannot be chosen one by one", "leave it out"),
     ({**TLS, "ssl.cipher.suites": "NO_SUCH"}, "no cipher suite that this OpenSSL knows", "leave it out"),
-    ({**RDKAFKA, "sasl.username": ""}, "sasl.username is missing", "belong together"),
-    ({k: v for k, v in RDKAFKA.items() if k != "sasl.password"}, "sasl.password is missing", "belong together"),
+    ({**RDKAFKA, "sasl.username": ""}, "sasl.username is missing", "set both sasl.username and"),
+    ({k: v for k, v in RDKAFKA.items() if k != "sasl.password"}, "sasl.password is missing", "set both sasl.username and"),
     # stores
     (
         {**TLS, "ssl.key.location": "/k"},
@@ -242,7 +242,7 @@ REFUSED: list[tuple[dict[str, str], str, str]] = [
     ({**TLS, "ssl.key.pem": "-----BEGIN X-----"}, "ssl.key.pem is a key without", "ssl.certificate.pem"),
     ({**TLS, "ssl.certificate.pem": "-----BEGIN X-----"}, "is a certificate without its key", "ssl.key.pem"),
     ({**TLS, "ssl.ca.pem": "/etc/ca.pem"}, "ssl.ca.pem is not PEM text", "-----BEGIN"),
-    ({**TLS, "ssl.truststore.location": "classpath:ca.pem"}, "is not a file", "write a path"),
+    ({**TLS, "ssl.truststore.location": "classpath:ca.pem"}, "is not a file", "give the path"),
     (
         {**TLS, "ssl.truststore.location": str(CERTIFICATES / "ca.pem"), "ssl.truststore.type": "JKS"},
         "is a PEM file",
@@ -256,7 +256,7 @@ REFUSED: list[tuple[dict[str, str], str, str]] = [
     ),
     # placeholders that nobody has replaced
     *(
-        ({**RDKAFKA, "sasl.password": value}, "sasl.password has", "goes into a file or a variable")
+        ({**RDKAFKA, "sasl.password": value}, "sasl.password has", "put it into a file or a variable")
         for value in (
             "${PASSWORD}",
             "$PASSWORD",
@@ -276,7 +276,7 @@ REFUSED: list[tuple[dict[str, str], str, str]] = [
         )
     ),
     *(
-        ({**KAFKA, "sasl.jaas.config": JAAS.replace(SECRET, value)}, "sasl.jaas.config has", "goes into a file")
+        ({**KAFKA, "sasl.jaas.config": JAAS.replace(SECRET, value)}, "sasl.jaas.config has", "put it into a file")
         for value in (
             "${PASSWORD}",
             "$PASSWORD",
@@ -286,7 +286,7 @@ REFUSED: list[tuple[dict[str, str], str, str]] = [
         )
     ),
     *(
-        ({**TLS, "ssl.ca.location": value}, "ssl.ca.location has", "goes into a file")
+        ({**TLS, "ssl.ca.location": value}, "ssl.ca.location has", "put it into a file")
         for value in (
             "$HOME/ca.pem",
             "/etc/$ENV/ca.pem",
@@ -294,18 +294,18 @@ REFUSED: list[tuple[dict[str, str], str, str]] = [
             "{{ dir }}/ca.pem",
         )
     ),
-    ({"bootstrap.servers": "${KAFKA}:9092"}, "bootstrap.servers has ${KAFKA}", "goes into"),
-    ({"bootstrap.servers": "$KAFKA:9092"}, "bootstrap.servers has $KAFKA", "goes into"),
-    ({"security.protocol": "${PROTOCOL}"}, "security.protocol has ${PROTOCOL}", "goes into"),
-    ({**RDKAFKA, "sasl.username": "$USER"}, "sasl.username has $…", "goes into"),
+    ({"bootstrap.servers": "${KAFKA}:9092"}, "bootstrap.servers has ${KAFKA}", "put it into"),
+    ({"bootstrap.servers": "$KAFKA:9092"}, "bootstrap.servers has $KAFKA", "put it into"),
+    ({"security.protocol": "${PROTOCOL}"}, "security.protocol has ${PROTOCOL}", "put it into"),
+    ({**RDKAFKA, "sasl.username": "$USER"}, "sasl.username has $…", "put it into"),
     (
         {**RDKAFKA, "sasl.password": "${KAFKA_PASSWORD:changeit}"},
-        "'KAFKA_PASSWORD' is no config provider",
+        "'KAFKA_PASSWORD' is not a config provider",
         "${env:NAME}",
     ),
     (
         {**RDKAFKA, "sasl.password": "${vault:secret/kafka:password}"},
-        "'vault' is no config provider",
+        "'vault' is not a config provider",
         "config.providers",
     ),
 ]

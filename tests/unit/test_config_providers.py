@@ -98,19 +98,19 @@ def test_resolved(reference: str, expected: str, more: dict[str, str], secrets: 
         ("${file:password}", "has no path", {}),
         ("${file::password}", "has no path", {}),
         ("${env:ABSENT}", "the environment variable ABSENT is not set", {}),
-        ("${env:/x:KAFKA_PASSWORD}", "a variable has no path", {}),
+        ("${env:/x:KAFKA_PASSWORD}", "env takes no path", {}),
         ("${directory:DIR/mounted:absent}", "there is no file", {}),
-        ("${directory:DIR/mounted:../ops.properties}", "is not the name of a file", {}),
+        ("${directory:DIR/mounted:../ops.properties}", "is not a file name", {}),
         ("${directory:DIR/mounted:latin}", "is not UTF-8", {}),
         ("${directory:DIR:mounted}", "Is a directory", {}),
-        ("${file:DIR/\0x:password}", "that is no path", {}),
+        ("${file:DIR/\0x:password}", "that is not a path", {}),
         *(
             ("x", "config.providers.file.param.allowed.paths has", {**FILE, _PATHS: paths})
             for paths in ("DIR/absent", "DIR, DIR", "relative", " ", ",DIR")
         ),
-        ("${File:DIR/ops.properties:password}", "'File' is no config provider", {}),
-        ("${vault:DIR/ops.properties:password}", "'vault' is no config provider", {}),
-        ("${env:KAFKA_PASSWORD", "nobody has replaced", {}),
+        ("${File:DIR/ops.properties:password}", "'File' is not a config provider", {}),
+        ("${vault:DIR/ops.properties:password}", "'vault' is not a config provider", {}),
+        ("${env:KAFKA_PASSWORD", "an unresolved placeholder", {}),
         (
             "${file:DIR/ops.properties:password}",
             "allowed.paths does not allow",

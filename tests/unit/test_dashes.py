@@ -26,5 +26,5 @@ def test_a_name_that_begins_with_a_dash(
 ) -> None:
     assert main(argv) == 2
     err = capsys.readouterr().err
-    assert ("stands behind all options and --" in err) is (advised is not None), err
+    assert ("put it after all options and --" in err) is (advised is not None), err
     assert advised is None or err.rstrip().endswith(advised)

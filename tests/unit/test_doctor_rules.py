@@ -576,7 +576,7 @@ def test_controllers_listeners_without_a_protocol(text: str, said: list[str], tm
 def test_controllers_listeners_beside_one_that_is_not_open(tmp_path: Path) -> None:
     text = _KRAFT.replace("PLAINTEXT://k:9092", "SSL://k:9092")
     found = [each.message for each in found_by("listener-contradictions", of_broker_file(tmp_path, text, "3.9"))]
-    assert found[0] == "listeners: the map of security protocols has no CONTROLLER"
+    assert found[0] == "listeners: listener.security.protocol.map has no CONTROLLER"
     assert "the listeners have no PLAINTEXT" in found[1]
 
 

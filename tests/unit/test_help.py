@@ -38,7 +38,7 @@ def test_each_time_says_how_it_is_read_without_a_zone() -> None:
         if getattr(param, "metavar", None) in {"TIME", "WHEN"}
     }
     assert len(times) >= 15
-    assert [name for name, text in times.items() if "UTC without a zone" not in (text or "")] == []
+    assert [name for name, text in times.items() if "UTC if no zone is given" not in (text or "")] == []
 
 
 def test_help_of_what_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:

@@ -226,11 +226,11 @@ def test_what_is_no_file_is_named_and_does_not_hang(tmp_path: Path, kind: str) -
         (0o600, 0o700, None),
         (0o644, 0o755, None),
         (0o444, 0o755, None),
-        (0o620, 0o700, "others can write into the journal"),
-        (0o602, 0o700, "others can write into the journal"),
-        (0o666, 0o777, "others can write into the journal"),
-        (0o600, 0o770, "others can write into the folder"),
-        (0o600, 0o757, "others can write into the folder"),
+        (0o620, 0o700, "other users can write to the journal"),
+        (0o602, 0o700, "other users can write to the journal"),
+        (0o666, 0o777, "other users can write to the journal"),
+        (0o600, 0o770, "other users can write to the folder"),
+        (0o600, 0o757, "other users can write to the folder"),
         (0o600, 0o1777, None),
     ],
 )
@@ -293,5 +293,5 @@ def test_nothing_is_begun_where_others_can_write(tmp_path: Path) -> None:
     with run_files.one_at_a_time(where):
         assert where.stat().st_mode & 0o777 == 0o700
     where.chmod(0o777)
-    with pytest.raises(Refused, match="others can write into the folder"), run_files.one_at_a_time(where):
+    with pytest.raises(Refused, match="other users can write to the folder"), run_files.one_at_a_time(where):
         raise AssertionError

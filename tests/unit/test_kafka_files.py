@@ -84,13 +84,13 @@ def test_what_is_read_is_what_kafka_reads(tmp_path: Path) -> None:
     ("text", "says"),
     [
         ("orders\nbad name\n", r"f:2: \"bad name\" is not a topic name"),
-        ('[{"topic":"t"}]', "holds no JSON object"),
-        ('{"version":2,"topics":[]}', "has version 2; kctl knows version 1"),
+        ('[{"topic":"t"}]', "does not contain a JSON object"),
+        ('{"version":2,"topics":[]}', "has version 2; kctl supports version 1"),
         ('{"version":"1","topics":[]}', 'has version "1"; kctl'),
         ('{"topics":[{"topic":"t"},1]}', r"topics\[1\]: it is no object: 1"),
         ('{"topics":[{"topic":1}]}', r"topics\[0\]: topic 1: it is no text"),
         ('{"topics":{}}', 'no list "topics"'),
-        ('{"topics":' + "[" * 100_000, "nested too deep"),
+        ('{"topics":' + "[" * 100_000, "nested too deeply"),
     ],
 )
 def test_what_is_wrong_in_a_list_of_topics_is_named(text: str, says: str, tmp_path: Path) -> None:

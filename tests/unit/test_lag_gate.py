@@ -45,14 +45,14 @@ BEHIND, THERE, AHEAD, NO_COMMIT, GONE = _row(5, 9), _row(9, 9), _row(12, 9), _ro
         ([AHEAD], 10**12, [], NotHealthy, "beyond the end"),
         ([AHEAD, BEHIND], 0, [], NotHealthy, "over the limit of 0"),
         # Nothing that could be checked.
-        ([], 0, [], NotFound, "no group has a lag that could be checked"),
-        ([NO_COMMIT], 0, [], NotFound, "no group has a lag"),
-        ([GONE], 0, [], NotFound, "no group has a lag"),
-        ([], 0, ["g"], NotHealthy, "no lag is known of group g"),
-        ([NO_COMMIT], 0, ["g"], NotHealthy, "no lag is known of group g"),
-        ([GONE], 0, ["g"], NotHealthy, "no lag is known of group g"),
-        ([THERE], 0, ["g", "h"], NotHealthy, "no lag is known of group h"),
-        ([THERE, _row(None, 9, "h")], 0, ["g", "h"], NotHealthy, "no lag is known of group h"),
+        ([], 0, [], NotFound, "no group has a known lag"),
+        ([NO_COMMIT], 0, [], NotFound, "no group has a known lag"),
+        ([GONE], 0, [], NotFound, "no group has a known lag"),
+        ([], 0, ["g"], NotHealthy, "it is unknown for group g"),
+        ([NO_COMMIT], 0, ["g"], NotHealthy, "it is unknown for group g"),
+        ([GONE], 0, ["g"], NotHealthy, "it is unknown for group g"),
+        ([THERE], 0, ["g", "h"], NotHealthy, "it is unknown for group h"),
+        ([THERE, _row(None, 9, "h")], 0, ["g", "h"], NotHealthy, "it is unknown for group h"),
         ([THERE, _row(None, 9, "h")], 0, [], None, ""),  # of all groups: a warning
         ([THERE, NO_COMMIT], 0, ["g"], None, ""),
         ([BEHIND, NO_COMMIT], None, ["g", "h"], None, ""),  # no limit, no verdict
@@ -76,5 +76,5 @@ def test_verdict(
 def test_what_was_not_checked_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     _gate([THERE, NO_COMMIT], By.PARTITION, 0, ["g"])
     assert (
-        "the lag of 1 partition is not known, and was not checked: group g, t, partition 0" in capsys.readouterr().err
+        "lag not checked for 1 partition, because it is unknown: group g, t, partition 0" in capsys.readouterr().err
     )

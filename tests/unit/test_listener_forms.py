@@ -16,7 +16,7 @@ from kctl.health.rules_listeners import listener_problems
 DATA = Path(__file__).parent.parent / "data" / "listener_forms.tsv"
 RELEASES = ("3.2.3", "3.9.2", "4.4.0")
 # What KafkaConfig takes and a broker or its clients cannot use: it is found when a socket is bound, or not at all.
-BEYOND_KAFKA = ("takes it for IPv4 and IPv6", "clients cannot use", ":70000", ":65536")
+BEYOND_KAFKA = ("uses it for IPv4 and IPv6", "clients cannot use", ":70000", ":65536")
 
 
 def _forms(release: str) -> Iterator[tuple[str, dict[str, str]]]:

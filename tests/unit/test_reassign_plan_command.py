@@ -137,7 +137,7 @@ def test_a_saved_plan_is_never_replaced_unasked(plan: Callable[..., tuple[int, s
     before = file.read_bytes()
     code, out, err = plan("--remove-broker", "1", "--out", str(file))
     assert (code, out) == (4, "")
-    assert "exists. Replace it?\n  --yes replaces it" in err
+    assert "exists. Replace it?\n  --yes replaces the file" in err
     assert file.read_bytes() == before
     assert plan("--remove-broker", "1", "--out", str(file), "--yes")[0] == 0
     assert file.read_bytes() != before
@@ -318,7 +318,7 @@ def test_topics_come_from_a_file_too(plan: Callable[..., tuple[int, str, str]], 
         (["--add-broker", "99999999999"], 2, "is not a broker id"),
         (["--remove-broker", "9"], 4, "broker 9 is not in the cluster\n  its brokers are 1, 2, 3, 4"),
         (["--remove-broker", "1,2", "--exclude-broker", "2"], 2, "broker 2 is both excluded and to be removed"),
-        (["--remove-broker", "1", "--out", "-"], 2, "-o json writes to stdout"),
+        (["--remove-broker", "1", "--out", "-"], 2, "for stdout, use -o json"),
         (["--remove-broker", "1,2,3"], 4, "t-0 needs 2 brokers and 1 can receive"),
         (["--remove-broker", "1", "--add-broker", "1"], 2, "both to be removed and to receive"),
         (["--leaders-only", "--remove-broker", "1"], 2, "--leaders-only moves no data"),

@@ -150,7 +150,7 @@ def test_offset_file() -> None:
     ("text", "said"),
     [
         ("", "cannot be read as JSON"),
-        ("[]", "holds no JSON object"),
+        ("[]", "does not contain a JSON object"),
         ('{"partitions": {}}', 'no list "partitions"'),
         ('{"partitions": []}', "names no partitions"),
         ('{"partitions": [], "version": 2}', "version 2"),
@@ -166,7 +166,7 @@ def test_offset_file() -> None:
             '{"partitions": [{"topic": "t", "topic": "u", "partition": 0, "offset": 1}]}',
             "the key 'topic' is there twice",
         ),
-        ("[" * 100_000, "nested too deep"),
+        ("[" * 100_000, "nested too deeply"),
         (
             '{"partitions": [' + ", ".join(['{"topic": "t", "partition": 0, "offset": 1}'] * 2) + "]}",
             "partitions[1]: t-0 is there twice",

@@ -101,7 +101,7 @@ def test_what_the_plan_warned_of_is_said_before_it_is_asked_for(small_arena: Are
     refused = arena.kctl("topic", "reassign", "apply", plan)
     assert refused.code == 4, str(refused)
     lines = refused.err.splitlines()
-    for said in ("warning: the plan: one of \\x1b[31mthese", "warning: the plan: a limit"):
+    for said in ("warning: plan: one of \\x1b[31mthese", "warning: plan: a limit"):
         assert said in lines, str(refused)
     assert arena.replicas(topic) == {0: (1,)}
 
