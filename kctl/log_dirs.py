@@ -39,12 +39,12 @@ class LogDir:
 
     @property
     def receives(self) -> bool:
-        """Whether a broker puts new replicas there."""
+        """Whether the broker places new replicas in this log dir."""
         return self.error is None and not self.cordoned
 
 
 def is_cordoned(log_dirs: Collection[LogDir]) -> bool:
-    """Whether a broker gets no new replicas, because all of its log dirs that are online are cordoned."""
+    """Whether a broker receives no new replicas, because all its online log dirs are cordoned."""
     online = [each for each in log_dirs if each.error is None]
     return bool(online) and all(each.cordoned for each in online)
 

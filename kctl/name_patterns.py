@@ -19,7 +19,7 @@ def parse_patterns(option: str, patterns: Iterable[str]) -> list[re.Pattern[str]
             found.append(re.compile(pattern, re.DOTALL))
         except (re.error, OverflowError, RecursionError) as exc:
             raise UsageError(
-                f"{option} {pattern!r} is no regular expression: {exc}", hint=meant_as_glob(pattern)
+                f"{option} {pattern!r} is not a valid regular expression: {exc}", hint=meant_as_glob(pattern)
             ) from None
     return found
 
@@ -88,13 +88,13 @@ def not_there(
 
 
 def meant_as_pattern(name: str) -> str | None:
-    """The hint for a name that is not there and reads like a pattern: «billing-.*», «ord*», «a|b»."""
+    """Return the hint for a missing name that looks like a pattern: billing-.*, ord*, a|b."""
     if not re.search(r"[*?+^$|()\[\]{}\\]", name):
         return None
     regex = as_regex(name) or (name if _is_regex(name) else None)
     if regex is None:
         return None
-    return f"names are exact; a pattern is --match {regex!r}, where the command has it"
+    return f"names are exact; for a pattern use --match {regex!r} if the command has that option"
 
 
 def _is_regex(text: str) -> bool:

@@ -1,9 +1,8 @@
-"""Writing a file that a person named: the one place for every result that goes to a path instead of stdout.
+"""Output files named on the command line: the only place that writes results to a path instead of stdout.
 
-A regular file is replaced as a whole and keeps its mode and owner. What is not a regular file (a pipe, a character
-device, /dev/stdout, /dev/fd/N) is written into and stays what it is. Links are followed. A file with several names
-(hard links), one in a folder where nothing can be made, and one that is a mount point are written in place, after their
-room on the disk is reserved.
+A regular file is replaced as a whole and keeps its mode and owner. Other targets (a pipe, a character device,
+/dev/stdout, /dev/fd/N) are written to and not replaced. Links are followed. A file with hard links, a file in a folder
+where kctl cannot create files, and a mount point are written in place, after the disk space is reserved.
 """
 
 from __future__ import annotations
@@ -24,16 +23,19 @@ from typing import BinaryIO
 
 from kctl.errors import OperationFailed, UsageError
 
-PIPE_WAIT_S = 30.0  # for a reader of a pipe, and for one that stopped reading
-_MAX_LINKS = 40  # as Linux has it
+PIPE_WAIT_S = 30.0  # to wait for the reader of a pipe, also if it stops reading
+_MAX_LINKS = 40  # as in Linux
 _DESCRIPTORS = re.compile(r"/proc/([0-9]+)(?:/task/[0-9]+)?/fd")
 _IN_PLACE = frozenset({errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV, errno.EROFS})  # of a new file or a rename
 
 
 @dataclass(frozen=True)
 class OutputTarget:
-    """Where a path leads. path: behind all links; descriptor: of this process, for /dev/stdout and the like; status:
-    of what is there, None for nothing."""
+    """The target of a path.
+
+    path: after all links. descriptor: of this process, for /dev/stdout and the like. status: of the existing file, or
+    None.
+    """
 
     path: Path
     descriptor: int | None
@@ -41,12 +43,12 @@ class OutputTarget:
 
     @property
     def is_regular(self) -> bool:
-        """Whether a regular file is there that can be replaced."""
+        """Whether the target is an existing regular file."""
         return self.descriptor is None and self.status is not None and stat.S_ISREG(self.status.st_mode)
 
     @property
     def has_content(self) -> bool:
-        """Whether something would be lost: a regular file that is not empty."""
+        """Whether a write would lose data: the target is a regular file that is not empty."""
         return self.is_regular and self.status is not None and self.status.st_size > 0
 
 
@@ -65,7 +67,7 @@ def check_output_path(path: Path) -> OutputTarget:
     if stat.S_ISDIR(mode):
         raise UsageError(f"{path} is a folder", hint="name a file in it")
     if stat.S_ISBLK(mode):
-        raise UsageError(f"{path} is a disk, which kctl does not write to", hint="name a file")
+        raise UsageError(f"{path} is a block device, which kctl does not write to", hint="name a file")
     if stat.S_ISSOCK(mode):
         raise UsageError(f"{path} is a socket, which kctl does not write to", hint="name a file")
     if not os.access(target.path, os.W_OK):
@@ -94,7 +96,7 @@ def open_output(path: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
     except BrokenPipeError as exc:
         if target.descriptor is not None:
             raise
-        raise OperationFailed(f"cannot write {path}: its reader went away") from exc
+        raise OperationFailed(f"cannot write {path}: its reader closed the pipe") from exc
     except OSError as exc:
         raise OperationFailed(f"cannot write {path}: {exc.strerror or exc}") from exc
 
@@ -138,16 +140,16 @@ def _descriptor_of(path: str) -> int | None:
 
 
 def _check_link(link: str, status: os.stat_result) -> None:
-    """Refuse what Linux refuses with fs.protected_symlinks: somebody else's link in a folder that all may write to."""
+    """Refuse another user's link in a world-writable folder, as Linux does with fs.protected_symlinks."""
     folder = os.stat(os.path.dirname(link))  # noqa: PTH116, PTH120
     shared = folder.st_mode & stat.S_ISVTX and folder.st_mode & stat.S_IWOTH
     if shared and status.st_uid not in {os.geteuid(), folder.st_uid}:
-        raise UsageError(f"{link} is a link that another user put into a shared folder", hint="name another file")
+        raise UsageError(f"{link} is another user's link in a shared folder", hint="name another file")
 
 
 def _check_folder(folder: Path, path: Path) -> None:
     if not folder.is_dir():
-        raise UsageError(f"the folder {folder} does not exist", hint=f"make it, or name another file than {path}")
+        raise UsageError(f"the folder {folder} does not exist", hint=f"create it, or name another file than {path}")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise UsageError(f"this user cannot write into {folder}", hint="name a file in another folder")
 
@@ -157,7 +159,7 @@ def _check_folder(folder: Path, path: Path) -> None:
 
 @contextlib.contextmanager
 def _own_descriptor(number: int) -> Iterator[BinaryIO]:
-    """A stream into a descriptor that is open already: behind what was written to it before."""
+    """Yield a stream to a descriptor that is already open; output is appended."""
     if number == 1:
         sys.stdout.flush()
     with os.fdopen(os.dup(number), "wb") as stream:
@@ -166,7 +168,7 @@ def _own_descriptor(number: int) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def _special(path: Path) -> Iterator[BinaryIO]:
-    """A pipe or a device: not made, not cut off, and not waited for without end. The content is made first."""
+    """Yield a stream for a pipe or a device, which is written once the content is complete, with a bounded wait."""
     with tempfile.SpooledTemporaryFile(max_size=16 << 20) as made:
         yield made  # type: ignore[misc]  # it has all that BinaryIO promises and is used
         made.seek(0)
@@ -187,7 +189,7 @@ def _open_special(path: Path) -> int:
             if exc.errno != errno.ENXIO:
                 raise
             if time.monotonic() > deadline:
-                raise OSError(errno.ENXIO, f"nobody opened it to read for {PIPE_WAIT_S:.0f} s") from None
+                raise OSError(errno.ENXIO, f"no reader opened the pipe for {PIPE_WAIT_S:.0f} s") from None
             time.sleep(0.02)
 
 
@@ -203,7 +205,7 @@ def _write_special(fd: int, data: bytes) -> None:
             deadline = time.monotonic() + PIPE_WAIT_S
         except BlockingIOError:
             if time.monotonic() > deadline:
-                raise OSError(errno.ETIMEDOUT, f"nobody read from it for {PIPE_WAIT_S:.0f} s") from None
+                raise OSError(errno.ETIMEDOUT, f"its reader did not read for {PIPE_WAIT_S:.0f} s") from None
             waiting.poll(500)
 
 
@@ -239,7 +241,7 @@ def _regular(target: OutputTarget, mode: int) -> Iterator[BinaryIO]:
 
 
 def _must_stay(target: OutputTarget) -> bool:
-    """Whether the file itself has to be written to: it has other names, or an owner that a new one could not have."""
+    """Whether the file must be written in place: it has hard links, or an owner that a new file cannot have."""
     status = target.status
     if status is None:
         return False
@@ -249,7 +251,7 @@ def _must_stay(target: OutputTarget) -> bool:
 
 
 def _new_file(path: Path, mode: int) -> tuple[int, str]:
-    """An empty file beside `path`; what of its mode is kept, the umask and default ACLs say."""
+    """Create an empty file beside `path`; the umask and default ACLs apply to its mode."""
     name = str(path.with_name(f".kctl-{secrets.token_hex(8)}.tmp"))
     return os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), name
 
@@ -293,7 +295,7 @@ def _in_place(path: Path) -> Iterator[BinaryIO]:
 
 
 def _overwrite(path: Path, content: BinaryIO) -> None:
-    """Write over a file's content; when the disk has no room for it, before anything of the old content is lost."""
+    """Overwrite a file in place. If the disk has no room, fail before any old content is lost."""
     size = os.fstat(content.fileno()).st_size
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW), "wb") as stream:
         before = os.fstat(stream.fileno()).st_size

@@ -1,8 +1,8 @@
-"""kctl runs with the packages that it was installed with, whatever the environment has for other programs.
+"""Isolation of kctl's Python: only the packages that kctl was installed with are visible.
 
-As `python -I` has it, for what comes after Python's own start: folders of PYTHONPATH (of a Spark, say, with its pyspark
-and py4j), the current folder and the user's site-packages are not searched. Imported before all else, so it imports
-nothing that was not imported by Python itself.
+Like `python -I`, but after Python has started: kctl does not search PYTHONPATH (for example a Spark installation with
+its own pyspark and py4j), the current folder or the user's site-packages. This module is imported first, so it imports
+only modules that Python has already loaded.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import os
 import site
 import sys
 
-TYPE_CHECKING = False  # as typing's, which would be searched for where others have put modules
+TYPE_CHECKING = False  # an import of typing would search the foreign folders
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# What Python reads at its start, and what the Pythons that kctl starts must not get.
+# Variables that Python reads at startup. kctl removes them from the environment of the Python processes that it starts.
 _FOREIGN = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONPLATLIBDIR", "PYTHONOPTIMIZE")
 
 
 def isolate() -> None:
-    """Take what is not kctl's own out of the path that modules are searched in."""
+    """Remove foreign folders from sys.path."""
     suspects = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     if site.ENABLE_USER_SITE and site.USER_SITE in sys.path:
         suspects.append(site.USER_SITE)
@@ -33,7 +33,7 @@ def isolate() -> None:
 
 
 def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment for a Python that kctl starts with its own interpreter: it finds the same packages."""
+    """Return the environment for a Python process of the same interpreter, so that it sees the same packages."""
     kept = {name: value for name, value in environ.items() if name not in _FOREIGN}
     if _home() not in map(_real, site.getsitepackages()):
         kept["PYTHONPATH"] = _home()
@@ -43,7 +43,7 @@ def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _own_folders() -> set[str]:
-    """Where kctl lies, its environment's packages, and Python's own modules."""
+    """Return the folders of kctl, of the packages in its environment, and of Python's own modules."""
     library = os.path.dirname(os.path.abspath(os.__file__))  # noqa: PTH100, PTH120
     folders = [_home(), library, os.path.join(library, "lib-dynload"), *site.getsitepackages()]  # noqa: PTH118
     return {_real(folder) for folder in folders}

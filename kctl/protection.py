@@ -1,8 +1,8 @@
-"""Which protected contexts a cluster belongs to, however it is addressed.
+"""The protected contexts of a cluster, however the cluster is addressed.
 
-Protection belongs to the cluster: its id is kept with the context, and every change of a cluster with this id asks for
-the context's name. Where an id is unknown, addresses are compared. A protected context whose cluster is not known yet
-is asked for its id, once, and only when something is about to change.
+Protection belongs to the cluster: the cluster id is stored with the context, and every change of a cluster with this id
+asks for the context's name. If an id is unknown, addresses are compared. kctl reads the unknown id of a protected
+context from its servers once, and only before a change.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kctl.errors import KctlError, UsageError
 if TYPE_CHECKING:
     from kctl.context import Context, Target
 
-LOOK_S = 2.5  # for the question whose cluster a protected context is; it is asked at most once per context
+LOOK_S = 2.5  # to read the cluster id of a protected context, at most once per context
 _RESOLVE_S = 1.0
 _REMEMBERED_S = 60.0
 _LOOPBACK = ("127.", "::1")
@@ -39,7 +39,7 @@ class Protector:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a protected context answered: its cluster's id, the brokers' addresses; or why it does not answer."""
+    """The response of a protected context's servers: the cluster id and the brokers' addresses, or the problem."""
 
     cluster_id: str | None = None
     advertised: tuple[str, ...] = ()
@@ -47,10 +47,10 @@ class Look:
 
 
 def protectors(target: Target) -> tuple[Protector, ...]:
-    """The protected contexts that `target` belongs to; the one that it came from is the first.
+    """Return the protected contexts of `target`, beginning with the target's own context.
 
-    Those whose cluster is not known are in it only where no other is: asking for one name is enough.
-    Raises InvalidFile for a config file that cannot be understood: it may protect the cluster.
+    Contexts with an unknown cluster are returned only if there are no others, because one name is enough to ask for.
+    Raises InvalidFile for an invalid config file, which may protect the cluster.
     """
     from kctl.context import list_contexts
 
@@ -72,11 +72,11 @@ def protectors(target: Target) -> tuple[Protector, ...]:
 
 
 def _known_match(target: Target, entry: Context) -> str | None:
-    """Why the cluster is the context's, as far as that can be told without asking anybody."""
+    """Return why the cluster belongs to the context, without a connection; None if nothing shows it."""
     if entry.cluster_id is not None and entry.cluster_id == target.cluster_id:
         return f"cluster id {entry.cluster_id}"
     theirs = _alike(entry.bootstrap_servers)
-    # The address of a protected context stays protected if the cluster behind it was made anew.
+    # The address of a protected context stays protected after the cluster behind it was recreated.
     ours = _alike(target.bootstrap_servers)
     if entry.cluster_id is None or target.cluster_id is None:
         ours |= _alike(target.advertised)
@@ -97,7 +97,7 @@ def _same_zookeeper(one: str, other: str) -> str | None:
 
 
 def _unknown_match(target: Target, name: str, entry: Context) -> Protector | None:
-    """The same where an id is missing: by resolved addresses, and by what the context's own servers answer."""
+    """Return the same for an unknown id, from resolved addresses and the response of the context's servers."""
     own_servers = _own_servers(target.cluster_id)
     ours = _resolved((*target.bootstrap_servers, *target.advertised, *own_servers))
     theirs = _resolved(entry.bootstrap_servers)
@@ -114,8 +114,8 @@ def _unknown_match(target: Target, name: str, entry: Context) -> Protector | Non
     if look.problem is not None:
         return Protector(
             name,
-            f"context {name} is protected, and whether this is its cluster is unknown: {look.problem};"
-            f" `kctl context test {name}` finds out",
+            f"context {name} is protected and may be this cluster: cannot read its cluster id: {look.problem};"
+            f" try `kctl context test {name}`",
             certain=False,
         )
     if look.cluster_id is not None or target.cluster_id is not None:
@@ -124,38 +124,41 @@ def _unknown_match(target: Target, name: str, entry: Context) -> Protector | Non
     hosts = _hosts(ours) & _hosts(_resolved(look.advertised))
     if not hosts:
         return None
-    return Protector(name, f"context {name} may protect this cluster: both have brokers on {min(hosts)}, and no id")
+    return Protector(
+        name,
+        f"context {name} may protect this cluster: both have brokers on {min(hosts)}, and neither has a cluster id",
+    )
 
 
 # --- addresses --------------------------------------------------------------------------------------------------------
 
 
 def _alike(servers: Iterable[str]) -> set[str]:
-    """The servers in one spelling. Brokers may advertise anything: what is no address is left out."""
-    found = set()
+    """Return the servers in one spelling. Brokers may advertise anything, so invalid addresses are dropped."""
+    spellings = set()
     for server in servers:
         with suppress(UsageError):
-            found.add(spelled_alike(server))
-    return found
+            spellings.add(spelled_alike(server))
+    return spellings
 
 
 def _resolved(servers: Iterable[str]) -> Mapping[str, frozenset[str]]:
-    """«host:port» → its IP addresses; none for a name that is not resolved in time."""
+    """Return the IP addresses of each "host:port"; none for a name that is not resolved in time."""
     from kctl.parallel import run_all
 
     addresses = {server: parse_address(server) for server in _alike(servers)}
     hosts = {address.host for address in addresses.values()}
-    found = run_all({host: partial(_addresses_of, host) for host in hosts}, Deadline(_RESOLVE_S))
-    known = {host: ips for host, ips in found.items() if not isinstance(ips, KctlError)}
+    answers = run_all({host: partial(_addresses_of, host) for host in hosts}, Deadline(_RESOLVE_S))
+    known = {host: ips for host, ips in answers.items() if not isinstance(ips, KctlError)}
     return {server: known.get(address.host, frozenset()) for server, address in addresses.items()}
 
 
 def _addresses_of(host: str) -> frozenset[str]:
     try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        records = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, ValueError):
         return frozenset()
-    return frozenset("127.0.0.1" if str(where[0]).startswith(_LOOPBACK) else str(where[0]) for *_, where in found)
+    return frozenset("127.0.0.1" if str(addr[0]).startswith(_LOOPBACK) else str(addr[0]) for *_, addr in records)
 
 
 def _endpoints(resolved: Mapping[str, frozenset[str]]) -> set[str]:
@@ -167,7 +170,7 @@ def _hosts(resolved: Mapping[str, frozenset[str]]) -> set[str]:
 
 
 def _only_here(target: Target, resolved: Mapping[str, frozenset[str]]) -> bool:
-    """Whether all brokers advertise loopback: nobody reaches such a cluster from another machine."""
+    """Whether all brokers advertise loopback addresses, so that other machines cannot reach the cluster."""
     ips = [resolved.get(server, frozenset()) for server in _alike(target.advertised)]
     return bool(ips) and all(each and all(ip.startswith(_LOOPBACK) for ip in each) for each in ips)
 
@@ -178,7 +181,7 @@ def _may_be_here(resolved: Mapping[str, frozenset[str]]) -> bool:
 
 
 def _is_own(ip: str) -> bool:
-    """Whether it is an address of this machine: only those can be bound."""
+    """Whether `ip` is an address of this machine: only such an address can be bound."""
     family = socket.AF_INET6 if ":" in ip else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -194,7 +197,7 @@ _looks: dict[tuple[str, Context], tuple[float, Look]] = {}
 
 
 def _look_at(name: str, entry: Context) -> Look:
-    """Ask a protected context's own servers which cluster they are, and remember it. Steps of a playbook ask once."""
+    """Read the cluster id from a protected context's servers and store it. The steps of a playbook share one read."""
     known = _looks.get((name, entry))
     if known is not None and time.monotonic() - known[0] < _REMEMBERED_S:
         return known[1]
@@ -207,7 +210,7 @@ def _look_at(name: str, entry: Context) -> Look:
 
 
 def _own_servers(cluster_id: str | None) -> tuple[str, ...]:
-    """All listeners of a cluster that kctl set up on this machine; empty for another one."""
+    """Return all listeners of a cluster that kctl set up on this machine; empty for other clusters."""
     from kctl.deploy import store
     from kctl.deploy.data import cluster_id_on_disk
     from kctl.deploy.host import LocalHost
@@ -223,7 +226,7 @@ def _own_servers(cluster_id: str | None) -> tuple[str, ...]:
 
 
 def _id_on_disk(name: str, entry: Context) -> str | None:
-    """Of a cluster that kctl set up here, also while it is down."""
+    """Return the id of a cluster that kctl set up here, even while the cluster is down."""
     if entry.cluster_dir is None:
         return None
     from kctl.deploy.lifecycle import own_cluster_id
@@ -234,7 +237,7 @@ def _id_on_disk(name: str, entry: Context) -> str | None:
 
 
 def look_at(name: str) -> Look:
-    """Which cluster a context's servers are; `problem` if they do not answer."""
+    """Read the cluster id from a context's servers; `problem` if they do not respond."""
     from kctl.client import connect
     from kctl.context import target_of
 
@@ -246,7 +249,7 @@ def look_at(name: str) -> Look:
 
 
 def remember(name: str, cluster_id: str) -> bool:
-    """Keep the id with the context. False if the file cannot be written: it is asked for again then."""
+    """Store the id with the context. Returns False if the file cannot be written; the id is then read again later."""
     from kctl import config
 
     with suppress(KctlError):
@@ -259,15 +262,17 @@ def remember(name: str, cluster_id: str) -> bool:
 
 
 def learn(target: Target) -> str | None:
-    """After a connection: keep the id of a protected context that has none yet. A warning if the cluster is not the
-    one that is remembered."""
+    """After a connection, store the id of a protected context without one.
+
+    Returns a warning if the cluster differs from the stored id.
+    """
     if target.context is None or not target.protected or target.cluster_id is None:
         return None
     if target.remembered_id is None:
         remember(target.context, target.cluster_id)
     elif target.remembered_id != target.cluster_id:
         return (
-            f"context {target.context} was cluster {target.remembered_id}, and its servers belong to"
-            f" {target.cluster_id} now; `kctl context test {target.context}` remembers that"
+            f"context {target.context}: its servers now belong to cluster {target.cluster_id}, not to"
+            f" {target.remembered_id}; store the new id with `kctl context test {target.context}`"
         )
     return None

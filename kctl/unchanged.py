@@ -1,9 +1,9 @@
-"""Whether what a plan was made from is still so, right before the plan is carried out.
+"""The check, right before a change, that the facts behind the plan are unchanged.
 
-A question may wait for an hour, and topics, groups and configs go by names: a topic that was deleted and created anew
-meanwhile is another one. A plan keeps its facts as a `Basis`; `Basis.check` looks again and refuses when one of them
-differs. Brokers before 2.8 have no topic ids: there the number of partitions is compared, and logs must not have
-become shorter.
+A confirmation prompt may wait for an hour, and topics, groups and configs are identified by name: a topic that was
+deleted and recreated meanwhile is a different topic. A plan keeps its facts as a `Basis`. `Basis.check` reads them
+again and refuses the change if one differs. Brokers before 2.8 have no topic ids: there the number of partitions is
+compared, and logs must not have become shorter.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kctl.client import ClusterClient
     from kctl.configs.resources import Resource
 
-ObjectFacts = Mapping[str, Mapping[str, object]]  # object, for example «topic orders» → what is known of it
+ObjectFacts = Mapping[str, Mapping[str, object]]  # object, for example "topic orders" → its facts
 
 Shown = tuple["str | None", "str | None"]
 
@@ -28,18 +28,18 @@ _SHOWN = 3
 
 
 class Grows(int):
-    """A number that only grows: a smaller one is another object's."""
+    """A number that never decreases: a smaller value belongs to a different object."""
 
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What a plan was made from, and how to look again. An object that is missing in the second look is gone."""
+    """The facts behind a plan, and a function that reads them again. An object missing from its result is gone."""
 
     facts: ObjectFacts
     look: Callable[[], ObjectFacts]
 
     def check(self) -> None:
-        """Raise Refused if an object is not what it was; whatever `look` raises."""
+        """Raise Refused if a fact changed, or whatever `look` raises."""
         try:
             now = self.look()
         except ClusterReplaced as exc:
@@ -48,29 +48,29 @@ class Basis:
         if changes:
             more = f"; and {len(changes) - _SHOWN} more changes" if len(changes) > _SHOWN else ""
             raise Refused(
-                f"changed since it was looked at: {'; '.join(changes[:_SHOWN])}{more}",
-                hint="nothing was changed; the same command again plans from what is there now",
+                f"the cluster changed after the plan was made: {'; '.join(changes[:_SHOWN])}{more}",
+                hint="nothing was changed; run the command again to plan from the current state",
                 details={"changed": changes},
             )
 
     def also(self, other: Basis) -> Basis:
-        """Both."""
+        """Return a basis with the facts of both."""
         return Basis({**self.facts, **other.facts}, lambda: {**self.look(), **other.look()})
 
 
 def differences(before: ObjectFacts, now: ObjectFacts) -> Iterable[str]:
-    """A line for each fact that does not hold any more. Pure."""
+    """Return a line for each fact that changed. Pure."""
     for subject, facts in before.items():
         if subject not in now:
-            yield f"{subject} does not exist any more"
+            yield f"{subject} no longer exists"
             continue
         for name, value in facts.items():
             current = now[subject].get(name)
             if not _holds(value, current):
                 if name == TOPIC_ID:
-                    yield f"{subject} was deleted and created anew (topic id {value}, now {current})"
+                    yield f"{subject} was deleted and recreated (topic id {value}, now {current})"
                     break
-                yield f"{subject}: {name} was {_text(value)} and is {_text(current)}"
+                yield f"{subject}: {name} was {_text(value)} and is now {_text(current)}"
 
 
 def _holds(before: object, now: object) -> bool:
@@ -93,25 +93,26 @@ def topics(
     ids: Mapping[str, str | None] | None = None,
     replicas: bool = False,
 ) -> Basis:
-    """Topics by their ids. state: has them, if they were looked at before; they are looked at now without.
+    """Return a basis of topics, compared by topic id.
 
-    ids: those of a plan, which count more than what is found now. replicas: of each partition, count as well.
+    state: the metadata of the plan; None: read it now. ids: the topic ids of a saved plan, which take precedence over
+    `state`. replicas: also compare the replicas of each partition.
     """
-    wanted = sorted(set(names))
-    if not wanted:
+    topic_names = sorted(set(names))
+    if not topic_names:
         return Basis({}, dict)
-    before = state if state is not None else client.metadata(wanted)
+    before = state if state is not None else client.metadata(topic_names)
 
-    def facts(found: ClusterState) -> dict[str, dict[str, object]]:
-        present = [found.topics[name] for name in wanted if name in found.topics]
-        ends = _log_ends(client, found, [topic for topic in present if _without_id(before, topic.name)])
+    def facts(current: ClusterState) -> dict[str, dict[str, object]]:
+        present = [current.topics[name] for name in topic_names if name in current.topics]
+        ends = _log_ends(client, current, [topic for topic in present if _without_id(before, topic.name)])
         return {f"topic {t.name}": {**_topic_facts(t, replicas=replicas), **ends.get(t.name, {})} for t in present}
 
     planned = facts(before)
     for name, topic_id in (ids or {}).items():
         if topic_id is not None:
             planned[f"topic {name}"] = {**planned.get(f"topic {name}", {}), TOPIC_ID: topic_id}
-    return Basis(planned, lambda: facts(client.metadata(wanted)))
+    return Basis(planned, lambda: facts(client.metadata(topic_names)))
 
 
 def _without_id(state: ClusterState, name: str) -> bool:
@@ -123,11 +124,13 @@ def _topic_facts(topic: TopicState, *, replicas: bool) -> dict[str, object]:
     return {TOPIC_ID: topic.topic_id, "number of partitions": len(topic.partitions), **placed}
 
 
-def _log_ends(client: ClusterClient, state: ClusterState, found: Iterable[TopicState]) -> dict[str, dict[str, object]]:
-    """Where the logs of topics without an id begin and end; partitions without a leader are left out."""
+def _log_ends(
+    client: ClusterClient, state: ClusterState, without_id: Iterable[TopicState]
+) -> dict[str, dict[str, object]]:
+    """Return the log start and end of topics without an id; partitions without a leader are left out."""
     from kctl.lag.collect import read_log_offsets
 
-    partitions = [p.tp for topic in found for p in topic.partitions if not p.offline]
+    partitions = [p.tp for topic in without_id for p in topic.partitions if not p.offline]
     if not partitions:
         return {}
     logs, _, _ = read_log_offsets(client, partitions, state=state)
@@ -140,17 +143,17 @@ def _log_ends(client: ClusterClient, state: ClusterState, found: Iterable[TopicS
 
 
 def leaderless(client: ClusterClient, state: ClusterState, partitions: Collection[TopicPartition]) -> Basis:
-    """Partitions without a leader, and which of their replicas are on brokers that are up."""
+    """Return a basis of partitions without a leader and of their replicas on live brokers."""
     names = {tp.topic for tp in partitions}
     chosen = frozenset(partitions)
 
-    def facts(found: ClusterState) -> dict[str, dict[str, object]]:
+    def facts(current: ClusterState) -> dict[str, dict[str, object]]:
         return {
             f"partition {p.tp}": {
                 "leader": "none" if p.offline else p.leader,
-                "replicas that are up": tuple(node for node in p.replicas if node in found.brokers),
+                "replicas that are up": tuple(node for node in p.replicas if node in current.brokers),
             }
-            for topic in found.topics.values()
+            for topic in current.topics.values()
             for p in topic.partitions
             if p.tp in chosen
         }
@@ -159,8 +162,10 @@ def leaderless(client: ClusterClient, state: ClusterState, partitions: Collectio
 
 
 def values(client: ClusterClient, shown: Mapping[Resource, Mapping[str, Shown]]) -> Basis:
-    """Config values that were shown: resource → name → the value that held and where it is set. Of a sensitive config
-    only where it is set is known."""
+    """Return a basis of config values: resource → name → the value and where it is set.
+
+    For a sensitive config, only the place is known.
+    """
     from kctl.configs.describe import describe_each
 
     def look() -> ObjectFacts:

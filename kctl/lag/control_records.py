@@ -1,4 +1,4 @@
-"""Which of the offsets that a group is behind hold no message: markers of transactions, and what compaction removed.
+"""Offsets in a lag that hold no message: transaction markers, and records removed by compaction.
 
 A marker (KIP-98) takes an offset, so that it counts as lag, in Kafka's own tools too; but no consumer is ever given it.
 A group that commits the offset behind its last record, and not its position, stays one behind for as long as nothing
@@ -36,7 +36,7 @@ _PARTITIONS_PER_REQUEST = 200
 
 
 class Markers(NamedTuple):
-    """The offsets of a log from `first` to before `end` that hold no message, in order."""
+    """Return the offsets of a log from `first` to before `end` that hold no message, in order."""
 
     first: int
     end: int
@@ -44,7 +44,7 @@ class Markers(NamedTuple):
 
 
 def control_records(markers: Markers | None, offset: int, log_end: int) -> int | None:
-    """How many of the offsets from `offset` to before `log_end` hold no message; None: not known."""
+    """Return the number of offsets from `offset` to before `log_end` that hold no message; None if unknown."""
     if offset >= log_end:
         return 0
     if markers is None or offset < markers.first or log_end != markers.end:

@@ -71,7 +71,7 @@ def _lag(row: PartitionStatus) -> Iterator[Line]:
     yield Line("lag", f"log end {end} − max(committed {committed}, log start {start}) = {row.lag}")
     if row.ahead:
         yield Line(
-            "ahead", f"committed {committed} − log end {end} = {row.ahead}: a new topic of the name, or a truncated log"
+            "ahead", f"committed {committed} − log end {end} = {row.ahead}: a recreated topic, or a truncated log"
         )
     if row.lost:
         yield Line("lost", f"log start {start} − committed {committed} = {row.lost}: deleted before they were read")
@@ -107,7 +107,7 @@ def _status(row: PartitionStatus, rules: WindowRules) -> Iterator[Line]:
         yield Line("status", f"{row.status}: behind, and {row.standing}")
     else:
         yield Line(
-            "status", f"{row.status}: no more messages are unread than is allowed: the rest of the lag holds none"
+            "status", f"{row.status}: unread messages are within the allowed lag; the rest of the lag holds no messages"
         )
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def with_control_records(
     client: ClusterClient, rows: Sequence[LagRow], *, most: int = MOST_PARTITIONS, share_groups: Collection[str] = ()
 ) -> list[LagRow]:
-    """The rows with control_records, of the `most` partitions with the smallest lags.
+    """Return the rows with control_records for the `most` partitions with the smallest lags.
 
     None where the lag is large, where it is a share group's, which does not go by offsets, and where the leader does
     not answer: then each offset counts as a message.
@@ -47,7 +47,7 @@ def with_control_records(
 
 
 def _place(row: LagRow) -> tuple[TopicPartition, int, int] | None:
-    """Where the unread offsets of a row are, from where to where; None: there are none, or too many to look at."""
+    """Return the range of the unread offsets of a row; None if there are none, or too many to count."""
     committed, start, end = row.committed_offset, row.log_start_offset, row.log_end_offset
     if committed is None or start is None or end is None or not row.lag or row.lag > MOST_LAG:
         return None

@@ -109,7 +109,7 @@ def lost_of(committed: int | None, log_start: int | None) -> int | None:
 
 
 def ahead_of(committed: int | None, log_end: int | None) -> int | None:
-    """How far the commit lies beyond the end of the log; None when there is no commit or no log end."""
+    """Return how far the commit is beyond the end of the log; None without a commit or a log end."""
     if committed is None or log_end is None:
         return None
     return max(committed - log_end, 0)

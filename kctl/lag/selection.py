@@ -1,4 +1,4 @@
-"""Which groups and topics are asked for: names, globs and regular expressions, as people write them. Pure.
+"""Selection of groups and topics by name, glob and regular expression. Pure.
 
 A regular expression (`--match`, as in every command) is for the whole name. A glob has «*» (anything), «?» (one
 character) and «[abc]», as a shell has them; capitals count. A name that has such characters itself is written with them
@@ -21,7 +21,7 @@ _GLOB = re.compile(r"[*?\[]")
 
 @dataclass(frozen=True)
 class Names:
-    """Patterns of names; none at all: every name. A name is chosen by any of them, and by none of the «!» ones.
+    """Patterns of names. A name matches if any pattern matches it and no "!" pattern does. No patterns: every name.
 
     patterns: globs. regexes: regular expressions for whole names.
     """
@@ -65,13 +65,13 @@ class Names:
         return _any_of(wanted), _any_of(unwanted), parse_patterns("--match", self.regexes)
 
     def nothing(self, noun: str) -> NotFound:
-        """The error where these choose no `noun` that there is."""
+        """Return the error for patterns that match no existing `noun`."""
         if self.everything:
             return NotFound(f"there is no {noun}")
         first = (*self.patterns, *self.regexes)[0]
         hint = meant_as_glob(first) if self.regexes else None
         if self.patterns and ".*" in first:
-            hint = f"--{noun} takes names, and * and ? as a shell does; a regular expression is --match {first!r}"
+            hint = f"--{noun} takes names with the wildcards * and ?; for a regular expression use --match {first!r}"
         return NotFound(f"no {noun} matches {' or '.join((*self.patterns, *self.regexes))}", hint=hint)
 
 
@@ -79,7 +79,7 @@ EVERY = Names()
 
 
 def names_of(patterns: Sequence[str] | None, match: Sequence[str] | None = None) -> Names:
-    """The names that options give. match: regular expressions. Raises UsageError for what is none."""
+    """Return the patterns from options. match: regular expressions. Raises UsageError for an invalid expression."""
     parse_patterns("--match", match or ())
     return Names(tuple(patterns or ()), tuple(match or ()))
 

@@ -30,12 +30,12 @@ class _Ends(Protocol):
 def read_start_offsets(
     client: ClusterClient, groups: Mapping[str, Group], failed: dict[str, str]
 ) -> dict[str, tuple[StartOffset, ...]]:
-    """The start offsets of the share groups among `groups`; the reason for what cannot be read goes to `failed`."""
+    """Return the start offsets of the share groups in `groups`; `failed` receives the reason for each failure."""
     share = {name: group for name, group in groups.items() if group.type == SHARE}
     started: dict[str, tuple[StartOffset, ...]] = {}
     for name, answer in fetch_start_offsets(client, share).items() if share else ():
         if isinstance(answer, NotSupported):
-            failed[name] = f"{name}: its start offsets are not known: {answer.message}"
+            failed[name] = f"{name}: cannot read its start offsets: {answer.message}"
         elif isinstance(answer, KctlError):
             failed[name] = answer.message
         else:
@@ -56,7 +56,7 @@ def share_rows(
     offsets: Mapping[TopicPartition, _Ends],
     topics: Collection[str] | None,
 ) -> Iterator[LagRow]:
-    """The rows of a share group. No client: all members that subscribed to a topic share each of its partitions."""
+    """Return the rows of a share group, without clients: all subscribed members share each partition."""
     for row in started:
         if topics is not None and row.topic not in topics:
             continue

@@ -85,7 +85,7 @@ def plan_balance(client: ClusterClient, topics: Sequence[str] | None = None) -> 
 
 
 def basis(client: ClusterClient, planned: Balance) -> unchanged.Basis:
-    """The topics that are balanced: their ids, and the replicas of each partition."""
+    """Return the basis of a balance: the topic ids, and the replicas of each partition."""
     names = {tp.topic for tp in (*(r.tp for r in planned.reorders), *(row.tp for row in planned.elections))}
     ids = dict(zip(planned.plan.cluster.topics, planned.plan.cluster.topic_ids, strict=False))
     return unchanged.topics(client, names, ids={name: ids.get(name) for name in names}, replicas=True)

@@ -19,7 +19,7 @@ _TIMEOUT_MS = 15_000  # of the controller; it answers as soon as it has elected
 
 
 def why_no_election(client: ClusterClient) -> str | None:
-    """Why preferred leaders cannot be elected on request; None when they can."""
+    """Return why preferred leaders cannot be elected on request; None if they can."""
     return None if client.api_version(_ELECT_LEADERS) is not None else "brokers before 2.2 elect no leaders on request"
 
 

@@ -127,12 +127,12 @@ def plan_unclean(
 def _against_unclean(
     state: ClusterState, p: PartitionState, alive: Sequence[int], eligible: Eligible, ignore_eligible: bool
 ) -> str | None:
-    """Why no unclean election is to be held."""
+    """Return why an unclean election is not allowed."""
     if not alive:
         return f"all its replicas are on brokers that are down: {', '.join(map(str, p.replicas))}"
     up = [node for node in eligible.replicas if node in state.brokers]
     if up:
-        return f"broker {up[0]} is an eligible leader replica and up: the controller elects it by itself"
+        return f"broker {up[0]} is an eligible leader replica and up: the controller will elect it"
     if eligible.replicas and not ignore_eligible:
         down = ", ".join(map(str, eligible.replicas))
         if len(eligible.replicas) == 1:

@@ -1,8 +1,8 @@
-"""Eligible leader replicas (KIP-966): which brokers can lead a partition without losing a committed record.
+"""Eligible leader replicas (KIP-966): brokers that can lead a partition without losing a committed record.
 
-In KRaft with eligible.leader.replicas.version ≥ 1, a replica that leaves the ISR while it has fewer members than
-min.insync.replicas stays eligible: it has every committed record. When one comes back, the controller elects it, and no
-record is lost. Metadata does not tell them, DescribeTopicPartitions does (brokers since 3.8).
+In KRaft with eligible.leader.replicas.version ≥ 1, a replica that leaves an ISR smaller than min.insync.replicas stays
+eligible, because it has every committed record. When its broker returns, the controller elects it, and no record is
+lost. Metadata responses lack these replicas; DescribeTopicPartitions (brokers 3.8 and later) returns them.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from kctl.unchanged import Basis, ObjectFacts
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
-_PER_PAGE = 2000  # what brokers allow at most: max.request.partition.size.limit
+_PER_PAGE = 2000  # the brokers' limit: max.request.partition.size.limit
 _TOPICS_PER_REQUEST = 200
 
 
 class Eligible(NamedTuple):
-    """Broker ids. replicas: eligible now. last_known: were the last ones, and restarted without a clean shutdown."""
+    """Broker ids. replicas: eligible now. last_known: last eligible, but restarted without a clean shutdown."""
 
     replicas: tuple[int, ...] = ()
     last_known: tuple[int, ...] = ()
@@ -32,9 +32,9 @@ NONE_ELIGIBLE = Eligible()
 
 
 def read_eligible(client: ClusterClient, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Eligible]:
-    """The eligible leader replicas of each of the partitions; empty where brokers do not know of any.
+    """Return the eligible leader replicas of each partition; empty if the brokers do not support them.
 
-    Raises the error of a topic that cannot be described: to elect without them may lose records.
+    Raises the error of a topic that cannot be described, because an election could then lose records.
     """
     topics = sorted({tp.topic for tp in partitions})
     found: dict[TopicPartition, Eligible] = {}
@@ -88,7 +88,10 @@ def _read_pages(client: ClusterClient, topics: list[str]) -> dict[TopicPartition
             return found
         place = (following.topic_name, following.partition_index)
         if cursor is not None and place <= cursor:
-            raise OperationFailed("a broker describes the same partitions again and again", hint="ask another broker")
+            raise OperationFailed(
+                "cannot read eligible leader replicas: the broker returns the same page again",
+                hint="connect to another broker",
+            )
         cursor = place
 
 

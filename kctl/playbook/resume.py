@@ -101,7 +101,7 @@ def to_resume(run: str | None) -> Path:
             raise _complete(*later, older=path)
         return path
     if not found:
-        raise NotFound("no playbook was run on this machine")
+        raise NotFound("no playbook has run on this machine")
     raise _complete(*found[0])
 
 
@@ -112,7 +112,7 @@ def _takes_its_place(later: RunState, run: RunState) -> bool:
 
 
 def _complete(path: Path, state: RunState, older: Path | None = None) -> Refused:
-    before = "" if older is None else f", and {older.stem} failed before it: name that to go on with it"
+    before = "" if older is None else f", and {older.stem} failed before it; name that run to resume it"
     return Refused(
         f"run {path.stem} of {state.header['name']} is complete{before}", hint="kctl playbook status lists all runs"
     )

@@ -123,7 +123,7 @@ def about_racks(
     before: Sequence[BrokerLoad],
     after: Sequence[BrokerLoad],
 ) -> list[str]:
-    """Racks with so few brokers that the spread over racks gives each of them far more than its share.
+    """Return a warning for racks with so few brokers that each broker gets far more than an even share.
 
     hosts: brokers (ids) that may receive. before, after: loads as they are and as the plan leaves them.
     """
@@ -157,7 +157,7 @@ def about_one_replica(lowered: Mapping[str, int]) -> list[str]:
     if not alone:
         return []
     names, its = _few(alone), "its" if len(alone) == 1 else "their"
-    loss = f"while its broker is down a partition cannot be written or read, and a lost disk takes {its} records along"
+    loss = f"while its broker is down a partition cannot be written or read, and a lost disk loses {its} records"
     return [f"{names} will have 1 replica: {loss}"]
 
 

@@ -122,7 +122,7 @@ def _check_partition(r: Reassignment, state: PartitionState, live: LiveState, co
             yield f"broker {node}, which is to get a replica, is down or not in the cluster"
         found = live.log_dirs.get(node)
         if node not in state.replicas and isinstance(found, list) and is_cordoned(found):
-            yield f"broker {node}, which is to get a replica, is cordoned in all log dirs"
+            yield f"broker {node} would receive a replica, but is cordoned in all log dirs"
     if state.offline:
         yield "it has no leader to copy from"
     elif set(r.after) != set(state.replicas) or _new_log_dirs(r):

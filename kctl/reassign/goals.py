@@ -80,7 +80,7 @@ def resolve(goals: Goals, cluster: PlanCluster) -> Roles:
     if asked & cordoned:
         raise Refused(
             f"{_brokers(asked & cordoned)} cordoned in all log dirs and can receive nothing",
-            hint=f"kctl config unset broker/{min(asked & cordoned)} {CORDONED}, or leave it out",
+            hint=f"remove it from the goal, or run: kctl config unset broker/{min(asked & cordoned)} {CORDONED}",
         )
     holding = {cluster.brokers[i].id for replicas in set(cluster.replicas) for i in replicas}
     if goals.brokers is not None:
@@ -95,7 +95,7 @@ def resolve(goals: Goals, cluster: PlanCluster) -> Roles:
         hint = "name fewer brokers to remove or exclude"
         if cordoned:
             hint += f"; {_brokers(cordoned)} cordoned in all log dirs ({CORDONED})"
-        raise Refused("no broker is left that could hold a replica", hint=hint)
+        raise Refused("no broker can receive a replica", hint=hint)
     if goals.moves_data:
         _check_factor(goals, cluster, len(hosts), {index[n] for n in index.keys() - hosts - leaving})
     if goals.fix_racks:

@@ -139,7 +139,7 @@ def read_topics_file(path: Path) -> list[str]:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InvalidFile(f"{name} is no UTF-8 text", hint="write a topic's name on each line") from None
+        raise InvalidFile(f"{name} is not UTF-8 text", hint="write one topic name per line") from None
     found = _names_of_json(data, name) if text.lstrip().startswith(("{", "[", '"')) else _names_of_lines(text, name)
     if not found:
         raise UsageError(f"{name} names no topic", hint="write a topic's name on each line")

@@ -240,7 +240,7 @@ def _throttle_now(state: RunState, current: Mapping[Resource, Values]) -> tuple[
     found = tampering(own, current)
     if found:
         rate = f"its throttle of {format_size(state.throttle_rate or 0)}/s"
-        phrase = f"{rate} is off: somebody else removed it" if is_off(own, found) else f"{rate} is not on everywhere"
+        phrase = f"{rate} is off: someone else removed it" if is_off(own, found) else f"{rate} is not on everywhere"
     return phrase, [each.line for each in found.values()]
 
 

@@ -55,7 +55,7 @@ def _left(state: RunState) -> Throttle:
 
 
 class ThrottleWatch:
-    """Looks now and then whether others have changed the throttle of the moves that are being waited for."""
+    """A periodic check whether others have changed the throttle while moves run."""
 
     def __init__(self, run: Run, rows: Iterable[Reassignment]) -> None:
         self._run = run
@@ -73,7 +73,7 @@ class ThrottleWatch:
 
 
 def _report(run: Run, whole: Throttle, resources: Iterable[Resource]) -> None:
-    """Warn of what others have done since it was last looked at."""
+    """Warn about changes by others since the last check."""
     asked = [resource for resource in resources if resource in whole.set]
     try:
         answers = try_read_dynamic(run.client, asked, NAMES)
@@ -91,7 +91,7 @@ def _report(run: Run, whole: Throttle, resources: Iterable[Resource]) -> None:
 
 
 def restore_throttle(run: Run) -> None:
-    """Put throttles back as they were before. A broker that is down keeps its own, which is told and remembered."""
+    """Restore throttles. A broker that is down keeps the throttle; that is reported and recorded."""
     own = Throttle() if run.state.throttle is None else Throttle.from_json(run.state.throttle)
     whole = throttle.joined(_left(run.state), own)
     if run.state.throttle_phase is not ThrottlePhase.RESTORING:
@@ -113,16 +113,16 @@ def _restored(run: Run, whole: Throttle) -> tuple[list[str], set[Resource]]:
         return throttle.restore_throttle(run.client, whole), set()
     except OperationFailed as exc:
         down = _down(run, exc)
-        if not down:  # perhaps soon: its session has to expire, or it comes back
+        if not down:  # the broker may be going down: its session has not expired yet
             raise TimedOut(exc.message, hint=exc.hint, details=exc.details) from exc
     remarks = throttle.restore_throttle(run.client, throttle.without(whole, down))
     names = ", ".join(map(str, sorted(down)))
-    remarks.append(f"{names} is down and keeps its throttle; when it is back, `kctl topic reassign resume` restores it")
+    remarks.append(f"{names} is down and keeps its throttle; restore it later with `kctl topic reassign resume`")
     return remarks, down
 
 
 def _down(run: Run, exc: OperationFailed) -> set[Resource]:
-    """The brokers that kept their throttles because they are down; empty when anything else failed."""
+    """Return the brokers that kept their throttles because they are down; empty if something else failed."""
     rows = exc.details.get("resources")
     failed = {(row["kind"], row["name"]) for row in rows} if isinstance(rows, list) else set()
     up = {str(node) for node in run.client.metadata(()).brokers}

@@ -157,7 +157,7 @@ def _entries(reassignments: Iterable[Reassignment]) -> dict[Resource, dict[str, 
 
 
 def merged_list(before: str | None, entries: Sequence[str]) -> str:
-    """A list of throttled replicas with entries added, «*» when it gets too long."""
+    """Return a list of throttled replicas with entries added, or "*" if the list gets too long."""
     there = split_replicas(before)
     if EVERY in there:
         return before or EVERY
@@ -302,16 +302,14 @@ def same_list(one: str | None, other: str | None) -> bool:
 def _told(resource: Resource, name: str, before: str | None, now: str | None, wanted: str | None) -> str:
     was = f"it was {shown(before)} before"
     if wanted != now:
-        return (
-            f"{resource}: somebody else changed {name}: kctl took out its own entries and left {shown(wanted)}; {was}"
-        )
+        return f"{resource}: someone else changed {name}: kctl removed its own entries and left {shown(wanted)}; {was}"
     if now is None:
         return f"{resource}: somebody else deleted {name}, and it was left so; {was}"
-    return f"{resource}: somebody else changed {name} to {shown(now)}, and it was left so; {was}"
+    return f"{resource}: someone else changed {name} to {shown(now)}; kctl left the value as is; {was}"
 
 
 def shown(value: str | None) -> str:
-    """A setting's value, for people."""
+    """Return the value of a setting as text."""
     if value is None:
         return "not set"
     return f"«{value}»" if len(value) <= 80 else f"«{value[:77]}…»"

@@ -1,4 +1,4 @@
-"""What others have done to a throttle of kctl: noticed while it is on, and left alone when it is set again. Pure."""
+"""Changes by others to a throttle of kctl: detected while the throttle is on, and kept when it is set again. Pure."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def renew(throttle: Throttle, rate_bytes: int, current: Current) -> Renewal:
             entries = _own_entries(own, before)
             value = EVERY if EVERY in entries else merged_list(behind, entries)
         if foreign:
-            renewal.remarks.append(f"{resource}: somebody else set {name} to {shown(now)}, and that stays")
+            renewal.remarks.append(f"{resource}: someone else set {name} to {shown(now)}; kctl keeps that value")
         there = resource in current and (value == now if name in RATES else same_list(value, now))
         if not there and not (foreign and name in RATES):
             renewal.writes.setdefault(resource, {})[name] = value
@@ -79,12 +79,12 @@ def tampering(throttle: Throttle, current: Current) -> dict[Setting, Tampering]:
         now = current[resource].get(name)
         seen = _rate_change(name, own, before, now, throttle) if name in RATES else _list_change(name, own, before, now)
         if seen is not None:
-            found[resource, name] = Tampering(f"{resource}: somebody else {seen[0]}", seen[1])
+            found[resource, name] = Tampering(f"{resource}: someone else {seen[0]}", seen[1])
     return found
 
 
 def is_off(throttle: Throttle, found: Mapping[Setting, Tampering]) -> bool:
-    """Whether nothing of a throttle is left on."""
+    """Whether the whole throttle is off."""
     return all(
         (resource, name) in found and found[resource, name].removed for resource, name, *_ in _settings(throttle)
     )
@@ -125,4 +125,4 @@ def _list_change(name: str, own: str, before: str | None, now: str | None) -> tu
     if not missing:
         return None
     what = counted(len(missing), "replica")
-    return f"took {what} of this run out of {name}", len(missing) == len(entries)
+    return f"removed {what} of this run from {name}", len(missing) == len(entries)

@@ -1,4 +1,4 @@
-"""Avro's logical types as JSON can show them: dates and times as ISO 8601, decimals and UUIDs as text.
+"""Avro's logical types in JSON: dates and times in ISO 8601, decimals and UUIDs as text.
 
 A type that does not fit what it annotates is none (specification, "Logical Types"), and a value that no calendar has
 is shown as the number that was written.
@@ -25,7 +25,7 @@ _UNITS = {"millis": 1_000, "micros": 1_000_000, "nanos": 1_000_000_000}  # of th
 
 
 def logical_type(schema: dict[str, Any], kind: str) -> Show | None:
-    """What shows a value of a schema with a logical type; None without one, or with one that kctl does not know."""
+    """Return the formatter for a schema's logical type; None without one, or for a type that kctl does not know."""
     name = schema.get("logicalType")
     if not isinstance(name, str):
         return None
@@ -71,7 +71,7 @@ def _time(value: int, per_second: int) -> Any:
 
 
 def _fraction(rest: int, per_second: int) -> str:
-    """As datetime has it: six digits, or none; nine where nanoseconds need them."""
+    """Format a fraction as datetime does: six digits or none; nine digits for nanoseconds."""
     if not rest:
         return ""
     nanos = rest * (_UNITS["nanos"] // per_second)

@@ -1,4 +1,4 @@
-"""Avro schemas as functions that read values (Avro 1.12 specification, "Schema Declaration" and "Encoding").
+"""A reader of Avro values for a schema (Avro 1.12 specification, "Schema Declaration" and "Encoding").
 
 Only what a reader needs is looked at: defaults, aliases, docs and the characters of names decide nothing about the
 bytes, and Java's registries hold schemas in which they are wrong.
@@ -27,8 +27,11 @@ _FLOAT, _DOUBLE = struct.Struct("<f"), struct.Struct("<d")
 
 
 class Cursor:
-    """Bytes and how far they are read. values_left: how many values they may still have, nested ones included: an
-    array of nulls has as many as its 64-bit count says, and no byte for them."""
+    """Bytes and a read position.
+
+    values_left: limit of further values, including nested ones. An array of nulls can claim a 64-bit count of values
+    without a byte for any of them.
+    """
 
     __slots__ = ("data", "depth", "position", "values_left")
 
@@ -39,14 +42,14 @@ class Cursor:
     def take(self, size: int) -> bytes:
         start, end = self.position, self.position + size
         if size < 0 or end > len(self.data):
-            raise ValueError(f"a length of {size} does not fit into what is left, {len(self.data) - start} bytes")
+            raise ValueError(f"a length of {size} exceeds the remaining {len(self.data) - start} bytes")
         self.position = end
         return self.data[start:end]
 
     def count(self, values: int) -> None:
         self.values_left -= values
         if self.values_left < 0:
-            raise ValueError("it has more values than its bytes can mean")
+            raise ValueError("it claims more values than its bytes can hold")
 
     def enter(self) -> None:
         self.depth += 1
@@ -55,7 +58,7 @@ class Cursor:
 
 
 def read_value(read: Read, data: bytes) -> tuple[Any, int]:
-    """The value, and how many bytes are left behind it. Raises ValueError."""
+    """Return the value and the number of trailing bytes. Raises ValueError."""
     cursor = Cursor(data)
     try:
         value = read(cursor)
@@ -67,7 +70,7 @@ def read_value(read: Read, data: bytes) -> tuple[Any, int]:
 
 
 def schema_reader(text: str, references: tuple[str, ...]) -> Read:
-    """What reads values that were written with a schema; references: of schemas that it needs, in order.
+    """Return a reader of values for a schema. references: the schemas that it needs, in order.
 
     Raises ValueError for text that is no Avro schema.
     """
@@ -151,7 +154,7 @@ _PRIMITIVES: dict[str, Read] = {
 
 
 class _Named:
-    """A type that has a name; its reader is there once its schema has been read whole."""
+    """A named type. Its reader exists once the whole schema has been parsed."""
 
     def __init__(self, schema: Any) -> None:
         self.schema = schema
@@ -173,7 +176,7 @@ class _Parser:
         if isinstance(schema, list):
             return self._union(schema, namespace, depth)
         if not isinstance(schema, dict):
-            raise ValueError(f"{str(schema)[:40]} is no type")
+            raise ValueError(f"{str(schema)[:40]} is not a type")
         kind = schema.get("type")
         if kind in {"record", "error", "enum", "fixed"}:
             return self._named(kind, schema, namespace, depth)
@@ -265,13 +268,13 @@ def _enum(symbols: Any) -> Read:
 
 
 def _block(cursor: Cursor) -> int:
-    """How many items the next block has; 0 at the end."""
+    """Return the number of items in the next block; 0 at the end."""
     count = _long(cursor)
     if count < 0:
         count = -count
         size = _long(cursor)
         if not 0 <= size <= len(cursor.data) - cursor.position:
-            raise ValueError(f"a block of {size} bytes does not fit into what is left")
+            raise ValueError(f"a block of {size} bytes exceeds the remaining data")
     cursor.count(count)
     return count
 
@@ -303,7 +306,7 @@ def _map(read_item: Read) -> Read:
 
 
 def _with_logical_type(schema: dict[str, Any], kind: str, plain: Read, raw: Callable[[Cursor], bytes] | None) -> Read:
-    """plain: reads what a value is without one; raw: its bytes, where it is made of bytes."""
+    """plain: reads the underlying value; raw: reads its bytes, for types made of bytes."""
     show = logical_type(schema, kind)
     if show is None:
         return plain

@@ -1,8 +1,8 @@
-"""What kind of group a consumer is about to join.
+"""The check of a group's type before a consumer joins.
 
-kctl joins with the classic protocol. A broker of 4.x lets such a member into a group of the new protocol (KIP-848), and
-turns one without members into a classic group: both are changes that its owner did not ask for. Share groups and
-streams groups have members of their own kind.
+kctl joins with the classic protocol. A 4.x broker accepts such a member in a group of the consumer protocol (KIP-848),
+and turns a group without members into a classic group. The owner of the group asked for neither. Share groups and
+streams groups only accept members of their own type.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from kctl.text import counted
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
-_CONSUMER_GROUP_DESCRIBE = 69  # an API key: brokers that lack it know classic groups alone
+_CONSUMER_GROUP_DESCRIBE = 69  # an API key; brokers without it have only classic groups
 _HINT = "nothing was changed; read without --group, or as a member of another group"
 
 
 def check_group(client: ClusterClient, name: str, *, as_classic_member: bool) -> str | None:
-    """Raise Refused for a group that a classic member would change, unless as_classic_member; the warning then.
+    """Raise Refused for a group that a classic member would change; with as_classic_member, return a warning instead.
 
-    A group that is not there, or that cannot be described, is the broker's to judge.
+    A missing group, and a group that cannot be described, pass: the broker decides.
     """
     if client.api_version(_CONSUMER_GROUP_DESCRIBE) is None:
         return None
@@ -36,9 +36,9 @@ def check_group(client: ClusterClient, name: str, *, as_classic_member: bool) ->
 
 
 def verdict(group: Group, *, as_classic_member: bool) -> str | None:
-    """As `check_group`. Pure."""
+    """Judge one group as `check_group` does. Pure."""
     if group.type in {SHARE, STREAMS}:
-        raise Refused(f"group {group.group!r} is a {group.type} group, which no consumer can join", hint=_HINT)
+        raise Refused(f"group {group.group!r} is a {group.type} group, which a consumer cannot join", hint=_HINT)
     if group.type != CONSUMER:
         return None
     what = f"group {group.group!r} uses the consumer protocol (KIP-848)"
@@ -46,7 +46,7 @@ def verdict(group: Group, *, as_classic_member: bool) -> str | None:
         what += " and has no members: kctl, a classic member, would turn it into a classic group"
     else:
         count = "" if group.members is None else f" and has {counted(len(group.members), 'member')}"
-        what += f"{count}: kctl would be a classic member in it"
+        what += f"{count}: kctl would be a classic member"
     if as_classic_member:
         return what.replace("would be", "is").replace("would turn", "turns")
-    raise Refused(what, hint=f"--as-classic-member joins all the same; {_HINT}")
+    raise Refused(what, hint=f"join anyway with --as-classic-member; {_HINT}")

@@ -142,7 +142,7 @@ class GroupReader:
             raise failure(exc, self._options) from None
         except UNREADABLE as exc:
             raise ConnectionFailed(
-                f"group {self._options.group}: an answer of its coordinator cannot be read ({type(exc).__name__})"
+                f"group {self._options.group}: cannot parse a response of the coordinator ({type(exc).__name__})"
             ) from None
 
     def _hand_over(self) -> None:

@@ -1,7 +1,7 @@
-"""A member that does not get into its group: is that a rebalance, or a coordinator that does not answer?
+"""The wait to join a group: a rebalance, or a coordinator that does not respond?
 
-JoinGroup may be answered after minutes, when other members are slow; so silence alone is no failure. The state of the
-group, asked over a connection of kctl's own, tells.
+If other members are slow, the response to JoinGroup may take minutes, so a silent coordinator alone is not a failure.
+kctl reads the state of the group over a separate connection to decide.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from kctl.groups.describe import describe_groups
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
 
-# A member that asked to join is waited for, or will be.
+# States in which the coordinator waits, or will wait, for the new member.
 _REBALANCING = {"preparingrebalance", "completingrebalance", "stable", "assigning", "reconciling"}
 
 
 class Joining:
-    """For one member. limit_s: after how long without being one the group is looked at, again and again."""
+    """The wait of one member. limit_s: the time outside the group after which its state is read, repeatedly."""
 
     def __init__(self, client: ClusterClient, group: str, limit_s: float) -> None:
         self._client, self._group, self._limit_s = client, group, limit_s
         self._since = time.monotonic()
 
     def check(self, *, is_member: bool) -> None:
-        """Raise ConnectionTimedOut where no rebalance explains the wait, or the error of asking for the state."""
+        """Raise ConnectionTimedOut if no rebalance explains the wait, or the error of reading the state."""
         now = time.monotonic()
         if is_member:
             self._since = now
@@ -38,13 +38,13 @@ class Joining:
                 raise ConnectionTimedOut(
                     f"group {self._group}: its coordinator did not let this member join within {self._limit_s:g} s "
                     f"(the group is {state})",
-                    hint="is the coordinator overloaded? --timeout gives it more time",
+                    hint="is the coordinator overloaded? raise --timeout to wait longer",
                 )
 
     def _state(self) -> str:
-        found = describe_groups(self._client, [self._group])
-        failure: KctlError | None = found.failed_groups.get(self._group)
+        description = describe_groups(self._client, [self._group])
+        failure: KctlError | None = description.failed_groups.get(self._group)
         if failure is not None:
             raise failure
-        group = found.groups.get(self._group)
-        return "not known" if group is None else group.state
+        group = description.groups.get(self._group)
+        return "unknown" if group is None else group.state

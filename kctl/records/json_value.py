@@ -1,4 +1,4 @@
-"""JSON of strangers: strict, and not nested deeper than what shows it can go."""
+"""A strict JSON parser for untrusted data, with a nesting limit that the output can handle."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _DEEPEST = 200  # levels
 
 
 def parse_json(data: bytes) -> Any:
-    """Raises ValueError for what is no JSON, NaN and infinity included, and for what is nested too deeply."""
+    """Parse JSON. Raises ValueError for invalid JSON, including NaN and infinity, and for deep nesting."""
     try:
         value = json.loads(data, parse_constant=_no_constant, parse_float=_finite)
     except RecursionError:
         raise ValueError(f"it is nested more than {_DEEPEST} deep") from None
-    # Counting is quick; only what has many brackets is walked through.
+    # Counting brackets is quick; only text with many brackets is scanned.
     if data.count(b"[") + data.count(b"{") > _DEEPEST and _too_deep(value):
         raise ValueError(f"it is nested more than {_DEEPEST} deep")
     return value

@@ -68,7 +68,7 @@ def check_options(options: ConsumeOptions) -> None:
         if options.offset_reset is not None:
             raise UsageError("--offset-reset is a group's rule, and there is no --group")
         if options.as_classic_member:
-            raise UsageError("--as-classic-member is for members of a group, and there is no --group")
+            raise UsageError("--as-classic-member requires --group", hint="add --group NAME")
         return
     if not options.group:
         raise UsageError("--group is empty")

@@ -137,7 +137,7 @@ class Lines:
         path = self._begun[-1][1]
         name = "stdin" if str(path) == "-" else str(path)
         if start.startswith(_UTF16) and b"\0" in start[2:_MARK_LOOK]:
-            raise InvalidFile(f"{name} is UTF-16", hint="convert it first: iconv -f UTF-16 -t UTF-8")
+            raise InvalidFile(f"{name} is UTF-16 text", hint="convert it first: iconv -f UTF-16 -t UTF-8")
         if start.startswith(codecs.BOM_UTF8):
             self._on_mark(name)
             return start[len(codecs.BOM_UTF8) :]

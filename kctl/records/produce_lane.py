@@ -61,7 +61,7 @@ class Lane:
         largest = max((batch.wire_bytes for batch in (*self.under_way, *self.again)), default=0)
         if largest < _LARGE_REQUEST:
             return None
-        return f"the request has {largest:,} bytes: do the brokers' socket.request.max.bytes (100 MiB) let it pass?"
+        return f"the request has {largest:,} bytes: does it exceed the brokers' socket.request.max.bytes (100 MiB)?"
 
     def may_send(self, most_under_way: int) -> bool:
         """Whether order allows to send the next batch now; puts back what is to be sent again."""

@@ -1,4 +1,4 @@
-"""Protobuf messages with a schema of a registry, as JSON by ProtoJSON (https://protobuf.dev/programming-guides/json).
+"""Protobuf messages with a registry's schema, shown as ProtoJSON (https://protobuf.dev/programming-guides/json).
 
 Which message of the schema it is stands in front of it: Confluent's serializer writes the path of indexes to it
 (zigzag varints behind their number, a single 0 for the first message), Apicurio's a Ref message with its name. The
@@ -39,7 +39,7 @@ def check_library() -> None:
 
 
 def message_reader(schema: Schema, what: str) -> Callable[[Framed], Any]:
-    """What reads the messages of a schema. Raises NotSupported, NoSchema."""
+    """Return a reader for the messages of a schema. Raises NotSupported, NoSchema."""
     check_library()
     from google.protobuf.descriptor_pool import DescriptorPool
 
@@ -65,7 +65,7 @@ class _Reader:
         try:
             message.ParseFromString(data)
         except DecodeError:
-            raise ValueError(f"it is no message {name} of {self._what}") from None
+            raise ValueError(f"it is not a message {name} of {self._what}") from None
         return MessageToDict(message, descriptor_pool=self._pool)
 
     def _message(self, framed: Framed) -> tuple[str, bytes]:
@@ -91,7 +91,7 @@ class _Reader:
         return found
 
     def _name(self, indexes: Sequence[int]) -> str:
-        """Entries of maps are messages, too, for protoc; Confluent's serializer does not count them."""
+        """Skip map entries, which are messages for protoc but not for Confluent's serializer."""
         messages, names = self._file.message_type, [self._file.package] if self._file.package else []
         for index in indexes:
             own = [each for each in messages if not each.options.map_entry]
@@ -110,7 +110,7 @@ class _Reader:
 
 
 def _indexes(data: bytes) -> tuple[list[int], bytes]:
-    """The path to a message, and what follows it."""
+    """Return the path to a message, and the data after it."""
     count, position = _varint(data, 0)
     if count == 0:
         return [0], data[position:]
@@ -137,7 +137,7 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _reference(data: bytes) -> tuple[str, bytes] | None:
-    """The name in an Apicurio Ref in front of the data, and what follows; None where none can be."""
+    """Return the name in an Apicurio Ref before the data, and the rest; None if there is no Ref."""
     if len(data) < 3 or not 2 < data[0] < 0x80 or data[1] != _REF_NAME or data[2] != data[0] - 2:
         return None
     end = 1 + data[0]
@@ -149,7 +149,7 @@ def _reference(data: bytes) -> tuple[str, bytes] | None:
 
 
 def _descriptors(files: Sequence[SchemaText], what: str) -> dict[str, Any]:
-    """Each file's descriptor by the name that imports have for it."""
+    """Return the descriptor of each file by the name that imports use."""
     if all(file.serialized is not None for file in files):
         parsed = {file.name: _parsed(file) for file in files}
         if all(each is not None for each in parsed.values()):
@@ -158,7 +158,7 @@ def _descriptors(files: Sequence[SchemaText], what: str) -> dict[str, Any]:
 
 
 def _parsed(file: SchemaText) -> Any:
-    """A FileDescriptorProto; None for what is none (a registry that does not know the format gives the text again)."""
+    """Return a FileDescriptorProto; None for other data (a registry without this format returns the text again)."""
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
     from google.protobuf.message import DecodeError
 
@@ -191,7 +191,7 @@ def _add(pool: Any, name: str, files: dict[str, Any], added: set[str], what: str
         pool.FindFileByName(name)
     except (TypeError, KeyError, ValueError) as exc:
         beside = f"; it imports {', '.join(missing)[:100]}, which the registry does not have" if missing else ""
-        raise NoSchema(f"{what} is no Protobuf schema: {' '.join(str(exc).split())[:120]}{beside}") from None
+        raise NoSchema(f"{what} is not a Protobuf schema: {' '.join(str(exc).split())[:120]}{beside}") from None
     return True
 
 

@@ -1,4 +1,4 @@
-"""Descriptors of .proto texts, made by protoc (of grpcio-tools) in a folder of their own.
+"""Descriptors of .proto texts, compiled by protoc (from grpcio-tools) in a temporary folder.
 
 The texts come from a registry, and names of files with them: only relative ones without `..` are written.
 """
@@ -18,7 +18,7 @@ from kctl.records.schema_registry import NoSchema
 
 _COMPILE_S = 20
 _NAME = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./-]{0,200}")
-# What Confluent's serializers know without a registry; only options and one type are in them.
+# Files that Confluent's serializers know without a registry. They define only options and one type.
 _CONFLUENT = {
     "confluent/meta.proto": """syntax = "proto3";
 package confluent;
@@ -46,7 +46,7 @@ message Decimal {
 
 
 def compile_files(texts: dict[str, str], main: str, what: str) -> dict[str, Any]:
-    """The descriptors of a file and of all that it imports, by name. Raises NotSupported without protoc, NoSchema."""
+    """Return the descriptors of a file and of its imports by name. Raises NotSupported without protoc, NoSchema."""
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
     if find_spec("grpc_tools") is None:
@@ -57,7 +57,7 @@ def compile_files(texts: dict[str, str], main: str, what: str) -> dict[str, Any]
     with tempfile.TemporaryDirectory(prefix="kctl-protoc-") as folder:
         for name, text in {**_CONFLUENT, **texts}.items():
             if not _NAME.fullmatch(name):
-                raise NoSchema(f"{what} refers to a file of the name {name[:80]!r}")
+                raise NoSchema(f"{what} refers to a file with an unsafe name: {name[:80]!r}")
             path = Path(folder, "in", name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
@@ -74,5 +74,5 @@ def compile_files(texts: dict[str, str], main: str, what: str) -> dict[str, Any]
             raise NoSchema(f"{what}: protoc took more than {_COMPILE_S} s") from None
         if done.returncode != 0:
             said = done.stderr.decode("utf-8", "replace").replace(main, "line")
-            raise NoSchema(f"{what} is no Protobuf schema: {' '.join(said.split())[:150]}")
+            raise NoSchema(f"{what} is not a Protobuf schema: {' '.join(said.split())[:150]}")
         return {file.name: file for file in FileDescriptorSet.FromString(out.read_bytes()).file}

@@ -23,7 +23,9 @@ _MOST_READERS = 1000
 def registry_decoder(name: str, settings: DecoderSettings) -> RegistryDecoder:
     """Raises UsageError without a registry, NotSupported for protobuf without its library."""
     if not settings.schema_registry:
-        raise UsageError(f"{name} needs a schema registry", hint="--schema-registry URL, or KCTL_SCHEMA_REGISTRY")
+        raise UsageError(
+            f"the decoder {name} needs a schema registry", hint="set --schema-registry URL, or KCTL_SCHEMA_REGISTRY"
+        )
     if name == "protobuf":
         from kctl.records.protobuf import check_library
 
@@ -42,7 +44,7 @@ def registry_decoder(name: str, settings: DecoderSettings) -> RegistryDecoder:
 
 
 class RegistryDecoder:
-    """A decoder that looks into the record's headers, too."""
+    """A decoder that also reads the record's headers."""
 
     takes_headers = True
 
@@ -83,14 +85,14 @@ def _avro(schema: Schema, schema_id: SchemaId) -> Read:
     try:
         read = schema_reader(schema.main.text, tuple(each.text for each in schema.references))
     except ValueError as exc:
-        raise NoSchema(f"schema {schema_id} is no Avro schema: {exc}") from None
+        raise NoSchema(f"schema {schema_id} is not an Avro schema: {exc}") from None
 
     def decode(framed: Framed) -> Any:
         if framed.json_encoded:
             return parse_json(framed.data)  # Avro's JSON encoding, which names the types of unions
         value, left = read_value(read, framed.data)
         if left:
-            raise ValueError(f"{left} bytes are left behind the value of schema {schema_id}")
+            raise ValueError(f"{left} bytes are left after the value of schema {schema_id}")
         return value
 
     return decode

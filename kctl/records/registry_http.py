@@ -1,8 +1,8 @@
 """GET requests to a schema registry, bounded in time and size.
 
-One deadline covers name resolution to the last byte of the answer, of all URLs that are tried: a server that sends a
-byte now and then gets no more time than one that is silent. Redirects are not followed, because they could carry the
-password elsewhere; for the same reason credentials never go to a proxy in clear text.
+One deadline covers all URLs, from name resolution to the last byte of the response. A server that sends a byte now and
+then gets no more time than a silent one. Redirects are not followed, because they could send the password elsewhere.
+For the same reason, credentials never go through a proxy in plaintext.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WANTS_CERTIFICATE = ("CERTIFICATE_REQUIRED", "HANDSHAKE_FAILURE", "BAD_CERTIFIC
 
 @dataclass(frozen=True, slots=True)
 class RegistryAccess:
-    """How to log in to a registry. user_info: "user:password"; token: a bearer token instead. Files are PEM."""
+    """The login to a registry. user_info: "user:password"; token: a bearer token instead. Files are PEM."""
 
     user_info: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
@@ -44,7 +44,7 @@ NO_LOGIN = RegistryAccess()
 
 
 class HttpAnswer(NamedTuple):
-    """url: of the registry that answered. too_large: data is not the whole. artifact_type: as Apicurio says it."""
+    """A response. url: the registry that sent it. too_large: data is truncated. artifact_type: from Apicurio."""
 
     url: str
     status: int
@@ -57,7 +57,7 @@ class RegistryHttp:
     """One registry at one URL or several (`http://a:8081,http://b:8081`), tried in order until one answers."""
 
     def __init__(self, urls: str, access: RegistryAccess, timeout_s: float) -> None:
-        """Raises UsageError for what is not the URL of a registry, and for files that cannot be used."""
+        """Raises UsageError for an invalid registry URL, and for unusable files."""
         self.urls = check_urls(urls)
         self._access, self._timeout_s = access, timeout_s
         self._headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json", **_login(access)}
@@ -65,7 +65,7 @@ class RegistryHttp:
 
     @property
     def url(self) -> str:
-        """The URL that is asked first, for messages."""
+        """Return the first URL, for messages."""
         return self.urls[0]
 
     def get(self, path: str, deadline: Deadline, rebase: Callable[[str], str] = str) -> HttpAnswer:
@@ -93,8 +93,8 @@ class RegistryHttp:
             return self._exchange(url, path, deadline)
         except TimeoutError:
             raise ConnectionTimedOut(
-                f"the schema registry {url} gave no answer within {self._timeout_s:g} s",
-                hint="--timeout gives it more time",
+                f"the schema registry {url} did not respond within {self._timeout_s:g} s",
+                hint="raise --timeout to wait longer",
             ) from None
         except ssl.SSLError as exc:
             raise _tls_error(exc, url, self._access) from None
@@ -103,7 +103,7 @@ class RegistryHttp:
         except (OSError, HTTPException, ValueError) as exc:
             raise ConnectionFailed(
                 f"the schema registry {url} cannot be reached: {_reason(exc)}",
-                hint="check --schema-registry, and that it can be reached from this machine",
+                hint="check --schema-registry and the network connection from this machine",
             ) from None
 
     def _exchange(self, url: str, path: str, deadline: Deadline) -> HttpAnswer:
@@ -112,7 +112,7 @@ class RegistryHttp:
         proxy = _proxy(parts)
         if proxy is not None and parts.scheme == "http" and "Authorization" in self._headers:
             raise Refused(
-                f"the login for {url} would go to the proxy {proxy.hostname} in clear text",
+                f"the login for {url} would go to the proxy {proxy.hostname} in plaintext",
                 hint=f"use https, or exclude the registry from the proxy: no_proxy={host}",
             )
         with _connect(proxy or parts, deadline) as sock:
@@ -141,7 +141,7 @@ class _TimedReader(io.RawIOBase):
 
 
 class _TimedSocket:
-    """What http.client needs of a socket: every read and write ends at the deadline. Closing is its owner's."""
+    """A socket for http.client. Every read and write ends at the deadline. The owner closes the real socket."""
 
     def __init__(self, sock: socket.socket, deadline: Deadline) -> None:
         self._sock, self._deadline = sock, deadline
@@ -164,7 +164,7 @@ def _left(deadline: Deadline) -> float:
 
 
 def _connect(parts: SplitResult, deadline: Deadline) -> socket.socket:
-    """A TCP connection to the first address of the host that takes one. Raises OSError."""
+    """Return a TCP connection to the first address of the host that accepts one. Raises OSError."""
     port = parts.port or _PORTS[parts.scheme]
     addresses = _resolve(str(parts.hostname), port, deadline)
     failure: OSError | None = None
@@ -182,7 +182,7 @@ def _connect(parts: SplitResult, deadline: Deadline) -> socket.socket:
 
 
 def _resolve(host: str, port: int, deadline: Deadline) -> list[Any]:
-    """The addresses of a host. A resolver has timeouts of its own, so that it works beside. Raises OSError."""
+    """Return the addresses of a host. The resolver has its own timeouts, so it runs in a thread. Raises OSError."""
     found: list[Any] = []
     failures: list[Exception] = []
 
@@ -215,7 +215,7 @@ def _get(
 
 
 def _proxy(parts: SplitResult) -> SplitResult | None:
-    """The proxy that the environment names for a URL (http_proxy, https_proxy, no_proxy)."""
+    """Return the proxy from the environment for a URL (http_proxy, https_proxy, no_proxy)."""
     from urllib.request import getproxies, proxy_bypass
 
     host = str(parts.hostname)
@@ -226,7 +226,7 @@ def _proxy(parts: SplitResult) -> SplitResult | None:
     proxy = urlsplit(text if "://" in text else f"http://{text}")
     if proxy.scheme != "http" or not proxy.hostname:
         raise Refused(
-            f"the proxy for {parts.scheme}:// is not an http:// URL", hint=f"kctl needs another one, or no_proxy={host}"
+            f"the proxy for {parts.scheme}:// is not an http:// URL", hint=f"set an http:// proxy, or no_proxy={host}"
         )
     return proxy
 
@@ -250,10 +250,10 @@ def _open_tunnel(sock: socket.socket, host: str, port: int, proxy: SplitResult, 
 
 def _login(access: RegistryAccess) -> dict[str, str]:
     if access.user_info is not None and access.token is not None:
-        raise UsageError("the schema registry has two logins: a user and a token", hint="leave one of them out")
+        raise UsageError("the schema registry has two logins: a user and a token", hint="remove one of them")
     if access.token is not None:
         if not access.token.isascii() or not access.token.isprintable() or " " in access.token:
-            raise UsageError("the schema registry's token has characters that no token has")
+            raise UsageError("the schema registry's token has characters that are not allowed in a token")
         return {"Authorization": f"Bearer {access.token}"}
     if access.user_info is None:
         return {}
@@ -278,13 +278,13 @@ def _tls_error(exc: ssl.SSLError, url: str, access: RegistryAccess) -> Connectio
     if isinstance(exc, ssl.SSLCertVerificationError):
         return CertificateRejected(
             f"the schema registry {url} is not trusted: {exc.verify_message}",
-            hint="--schema-registry-ca FILE (or SSL_CERT_FILE) names the certificates of the CA that signed its own",
+            hint="set --schema-registry-ca FILE (or SSL_CERT_FILE) to the CA that signed its certificate",
         )
     reason = exc.reason or ""
     if any(name in reason for name in _WANTS_CERTIFICATE):
         wants = "does not accept the client certificate" if access.cert else "wants a client certificate"
         return CertificateRejected(
-            f"the schema registry {url} {wants}", hint="--schema-registry-cert FILE and --schema-registry-key FILE"
+            f"the schema registry {url} {wants}", hint="set --schema-registry-cert FILE and --schema-registry-key FILE"
         )
     if isinstance(exc, (ssl.SSLEOFError, ssl.SSLZeroReturnError)) or "EOF" in reason:
         return _closed(url, access)
@@ -295,7 +295,7 @@ def _tls_error(exc: ssl.SSLError, url: str, access: RegistryAccess) -> Connectio
 
 
 def _closed(url: str, access: RegistryAccess) -> ConnectionFailed:
-    """A server that wants a certificate may close the connection before its alert is read."""
+    """Return the error. A server that requires a certificate may close the connection before its alert is read."""
     hint = "its log says why"
     if url.startswith("https") and not access.cert:
         hint = "if it wants a client certificate: --schema-registry-cert FILE and --schema-registry-key FILE"
@@ -308,7 +308,7 @@ def _reason(exc: Exception) -> str:
 
 
 def check_urls(text: str) -> tuple[str, ...]:
-    """The URLs of a list with commas, as schema.registry.url has it. Raises UsageError."""
+    """Return the URLs of a comma-separated list, as in schema.registry.url. Raises UsageError."""
     urls = [url.strip() for url in text.split(",") if url.strip()]
     return tuple(dict.fromkeys(map(_checked, urls or [""])))
 
@@ -320,12 +320,14 @@ def _checked(url: str) -> str:
     except ValueError:
         parts, port_is_one = urlsplit(""), False
     if parts.scheme not in _PORTS or not parts.hostname or not port_is_one or parts.query or parts.fragment:
-        raise UsageError("the schema registry is no http:// or https:// URL", hint="for example http://localhost:8081")
+        raise UsageError(
+            "the schema registry is not an http:// or https:// URL", hint="for example http://localhost:8081"
+        )
     if parts.username is not None or parts.password is not None:
         raise UsageError(
             "the schema registry's URL has a user or password in it, which others can see",
-            hint="set KCTL_SCHEMA_REGISTRY_USER_INFO to user:password, or --schema-registry-user-info-file FILE",
+            hint="set KCTL_SCHEMA_REGISTRY_USER_INFO to user:password, or use --schema-registry-user-info-file FILE",
         )
     if any(ord(char) <= 32 or ord(char) == 127 for char in url):
-        raise UsageError("the schema registry's URL has a space or control character in it")
+        raise UsageError("the schema registry's URL contains a space or a control character")
     return url.rstrip("/")

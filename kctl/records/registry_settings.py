@@ -1,4 +1,4 @@
-"""Where a schema registry is and how to log in to it: options and environment first, then --command-config.
+"""The address and login of a schema registry: options and environment first, then --command-config.
 
 The keys of a .properties file are those of Confluent's clients: schema.registry.url, schema.registry.ssl.* (PEM),
 basic.auth.* and bearer.auth.*, these with and without schema.registry. in front. Config providers in their values are
@@ -44,7 +44,7 @@ class _Keys:
 
 @dataclass(frozen=True, slots=True)
 class RegistryOptions:
-    """As options and the environment have them. Files with secrets hold one line."""
+    """Settings from options and the environment. Files with secrets have one line."""
 
     url: str | None = None
     ca: str | None = None
@@ -57,7 +57,7 @@ class RegistryOptions:
 
 
 def decoder_settings(options: RegistryOptions, *, command_config: str | None, timeout_s: float) -> DecoderSettings:
-    """What decoders may need. Raises UsageError, InvalidFile; no message has a secret in it."""
+    """Return the settings for decoders. Raises UsageError, InvalidFile; messages never contain a secret."""
     from kctl.secrets import read_secret
 
     _check_choice("--schema-id-bytes", options.id_bytes, IdSize)
@@ -90,7 +90,7 @@ def decoder_settings(options: RegistryOptions, *, command_config: str | None, ti
 def _check_choice(option: str, value: str, choices: type[Enum]) -> None:
     known = [str(each.value) for each in choices]
     if value not in known:
-        raise UsageError(f"{option} {value!r} is none of its values", hint=f"use one of {', '.join(known)}")
+        raise UsageError(f"{option} {value!r} is not a valid value", hint=f"use one of {', '.join(known)}")
 
 
 def _from_environment(name: str) -> str | None:
@@ -145,7 +145,7 @@ def _token(keys: _Keys) -> str | None:
 
 
 def _urls(text: str) -> tuple[str, str | None]:
-    """The URLs without a login in them, and the login of the first that has one."""
+    """Return the URLs without logins, and the login of the first URL that has one."""
     login = None
     urls = []
     for url in filter(None, map(str.strip, text.split(","))):

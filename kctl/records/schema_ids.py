@@ -1,8 +1,8 @@
-"""Which schema a key or value was written with: an id or GUID in front of the data, or in a header of the record.
+"""The schema id of a key or value: an id or GUID before the data, or in a header of the record.
 
     in front    0, id (4 bytes)         Confluent's serializers, Apicurio's since 3
                 0, id (8 bytes)         Apicurio's before 3, and its Legacy8ByteIdHandler
-                1, GUID (16 bytes)      Confluent's, when told so
+                1, GUID (16 bytes)      Confluent's, if configured
     headers     __key_schema_id, __value_schema_id        either of the first and the last (Confluent 8)
                 apicurio.value.globalId, .contentId (8 bytes), .encoding, apicurio.key. …
 
@@ -25,7 +25,7 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 
 class IdSize(str, Enum):
-    """How many bytes an id in front of the data has. auto: 8 where the first 4 are zero, which no id is."""
+    """The size of an id before the data. auto: 8 bytes if the first 4 are zero, because no id is 0."""
 
     AUTO = "auto"
     FOUR = "4"
@@ -57,7 +57,7 @@ class SchemaId(NamedTuple):
 
     @property
     def is_global(self) -> bool:
-        """For an API that tells the kinds apart."""
+        """Return the kind, for an API that distinguishes kinds."""
         return self.wide if self.kind is IdKind.AUTO else self.kind is IdKind.GLOBAL
 
 
@@ -97,7 +97,7 @@ def _is_json(headers: Headers, part: str) -> bool:
 
 
 def _last(headers: Headers, name: str) -> bytes | None:
-    """The value of the last header of a name, as Java's lastHeader has it."""
+    """Return the value of the last header with a name, as Java's lastHeader does."""
     return next((value for key, value in reversed(headers) if key == name), None)
 
 
@@ -111,7 +111,7 @@ def _leading_id(data: bytes, size: IdSize, what: str) -> tuple[SchemaId, bytes]:
         if len(data) > layout.size:  # a value may have no bytes of its own
             (number,) = layout.unpack_from(data, 1)
             return SchemaId(number, wide=eight), data[1 + layout.size :]
-    raise ValueError(f"{what} does not begin with a zero byte and a schema's id")
+    raise ValueError(f"{what} does not begin with a zero byte and a schema id")
 
 
 _FOUR, _EIGHT = struct.Struct(">I"), struct.Struct(">q")

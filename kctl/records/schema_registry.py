@@ -1,4 +1,4 @@
-"""Schema registries: schemas by id, with what they refer to. Each schema is asked for once.
+"""Schema registries: schemas by id, with their references. Each schema is fetched once.
 
 Confluent's REST API, which others (Apicurio's /apis/ccompat, Karapace, Redpanda) have too:
 
@@ -57,12 +57,12 @@ class SchemaRegistry:
     """Asks one registry, and remembers what it said. For one thread."""
 
     def __init__(self, url: str, *, access: RegistryAccess = NO_LOGIN, timeout_s: float = 10.0) -> None:
-        """timeout_s: for all that one schema needs. Raises UsageError for what is no URL of a registry."""
+        """timeout_s: for one schema with its references. Raises UsageError for an invalid registry URL."""
         self._http, self._timeout_s = RegistryHttp(url, access, timeout_s), timeout_s
         self._known: dict[SchemaId, Schema | NoSchema] = {}
 
     def schema(self, schema_id: SchemaId) -> Schema:
-        """A schema by its id. Raises NoSchema, ConnectionFailed's subclasses, Refused."""
+        """Return a schema by its id. Raises NoSchema, ConnectionFailed's subclasses, Refused."""
         found = self._known.get(schema_id)
         if found is None:
             try:
@@ -77,7 +77,7 @@ class SchemaRegistry:
 
 
 class _Question:
-    """One schema and what it refers to, within one deadline."""
+    """Fetches one schema and its references within one deadline."""
 
     def __init__(self, http: RegistryHttp, deadline: Deadline) -> None:
         self._http, self._deadline = http, deadline
@@ -153,7 +153,7 @@ class _Question:
     def _follow(
         self, references: object, kind: str, what: str, fetch: Callable[[dict[str, Any], str], SchemaText]
     ) -> None:
-        """Collect references, each behind what it refers to itself."""
+        """Collect references, each after its own references."""
         if references is not None and not isinstance(references, list):
             raise NoSchema(f"{what} has references that cannot be read")
         for each in references or ():
@@ -177,7 +177,7 @@ class _Question:
         parsed = _parsed(answer)
         if not isinstance(parsed, dict):
             raise ConnectionFailed(
-                f"{answer.url} does not answer as a schema registry does", hint="is this the registry's URL?"
+                f"{answer.url} does not respond like a schema registry", hint="is this the URL of the registry?"
             )
         return parsed
 
@@ -197,7 +197,7 @@ class _Question:
             moved = "; redirects are not followed" if 300 <= answer.status < 400 else ""
             raise ConnectionFailed(
                 f"the schema registry {answer.url} answered HTTP {answer.status} for {what}{moved}",
-                hint="give the URL where the registry is" if moved else None,
+                hint="use the new URL of the registry" if moved else None,
             )
         if answer.too_large:
             raise NoSchema(f"{what} is larger than {MAX_ANSWER_BYTES >> 20} MiB")

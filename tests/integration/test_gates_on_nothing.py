@@ -59,9 +59,9 @@ def test_nothing_that_matches_is_refused(kctl: Kctl, args: tuple[str, ...]) -> N
 
 def test_names_that_read_like_patterns(kctl: Kctl) -> None:
     done = kctl("lag", "billing-.*", "--max-lag", "0")
-    assert (done.code, "a pattern is --match 'billing-.*'" in done.err) == (4, True)
+    assert (done.code, "for a pattern use --match 'billing-.*'" in done.err) == (4, True)
     done = kctl("group", "describe", "billing-*")
-    assert (done.code, "a pattern is --match 'billing-.*'" in done.err) == (4, True)
+    assert (done.code, "for a pattern use --match 'billing-.*'" in done.err) == (4, True)
 
 
 def test_rules_that_look_at_nothing(kraft: str, kctl: Kctl) -> None:

@@ -133,8 +133,8 @@ def test_a_decimal_of_any_size() -> None:
         (INT_ARRAY, _long(-1) + _long(-1) + b"\0\0", "a block of -1 bytes"),
         (INT_ARRAY, _long(-1) + _long(1000) + b"\0\0", "a block of 1000 bytes"),
         ("string", _long(-1), "a length of -1"),
-        ("string", _long(2**62), "does not fit into what is left"),
-        ("bytes", b"\x06ab", "does not fit into what is left"),
+        ("string", _long(2**62), "exceeds the remaining"),
+        ("bytes", b"\x06ab", "exceeds the remaining"),
         ("string", b"\x02\xff", "utf-8"),
         ("int", _long(2**31), "more than 32 bits"),
         ("long", b"\xff" * 11, "more than 64 bits"),
@@ -168,15 +168,15 @@ def test_what_strangers_write(schema: Any, data: bytes, why: str) -> None:
 @pytest.mark.parametrize(
     ("schema", "why"),
     [
-        (7, "is no type"), (None, "is no type"), ({}, "is no type"), ({"type": "nonsense"}, "not defined"),
-        ({"type": "array"}, "is no type"), ({"type": "record", "fields": []}, "has no name"),
+        (7, "is not a type"), (None, "is not a type"), ({}, "is not a type"), ({"type": "nonsense"}, "not defined"),
+        ({"type": "array"}, "is not a type"), ({"type": "record", "fields": []}, "has no name"),
         ({"type": "record", "name": "R"}, "has no fields"),
         ({"type": "record", "name": "R", "fields": [1]}, "no fields"),
         ({"type": "enum", "name": "E"}, "no symbols"), ({"type": "fixed", "name": "F"}, "no size"),
         ({"type": "fixed", "name": "F", "size": -1}, "no size"),
         ({"type": "fixed", "name": "F", "size": True}, "no size"),
         ([{"type": "fixed", "name": "F", "size": 1}, {"type": "fixed", "name": "F", "size": 2}], "defined twice"),
-        ({"type": "record", "name": "R", "fields": [{"name": "a"}]}, "is no type"),
+        ({"type": "record", "name": "R", "fields": [{"name": "a"}]}, "is not a type"),
     ],
 )  # fmt: skip
 def test_what_is_no_schema(schema: Any, why: str) -> None:

@@ -143,7 +143,7 @@ def test_values_with_references_and_logical_types(registry: str) -> None:
         (b'{"json": true}', "does not begin"),
         (struct.pack(">bI", 0, 99), "the registry has no schema 99"),
         (struct.pack(">bI", 0, 3), "is of type PROTOBUF, not AVRO"),
-        (struct.pack(">bI", 0, 4), "schema 4 is no Avro schema"),
+        (struct.pack(">bI", 0, 4), "schema 4 is not an Avro schema"),
         (struct.pack(">bI", 0, 5), "refers to itself"),
         (struct.pack(">bI", 0, 6), "references that cannot be read"),
         (struct.pack(">bI", 0, 7), "has no text"),
@@ -177,7 +177,7 @@ def test_basic_authentication(registry: str) -> None:
     [
         ("/moved", ConnectionFailed, "HTTP 302 for schema 1; redirects are not followed"),
         ("/broken", ConnectionFailed, "HTTP 500"),
-        ("/page", ConnectionFailed, "does not answer as a schema registry"),
+        ("/page", ConnectionFailed, "does not respond like a schema registry"),
         ("/silent", ConnectionTimedOut, "no answer within 0.3 s"),
         ("/large", schema_registry.NoSchema, "larger than 4 MiB"),
     ],

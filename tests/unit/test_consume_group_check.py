@@ -27,7 +27,7 @@ def _group(kind: str | None, state: str = "Stable", members: tuple[Member, ...] 
         (_group("classic", "Empty", ()), None, None),
         (_group(None), None, None),
         (_group("consumer"), "has 1 member: kctl would be a classic member", "has 1 member: kctl is a classic member"),
-        (_group("consumer", "Reconciling", None), "kctl would be a classic member in it", "kctl is a classic member"),
+        (_group("consumer", "Reconciling", None), "kctl would be a classic member", "kctl is a classic member"),
         (_group("consumer", "Empty", ()), "would turn it into a classic group", "turns it into a classic group"),
         (_group("share"), "is a share group", "refused"),
         (_group("share", "Empty", ()), "is a share group", "refused"),

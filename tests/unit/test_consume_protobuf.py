@@ -114,8 +114,8 @@ def test_messages_as_proto_json(with_descriptors: bool) -> None:
         (b"\x02\x06", "no message 3"),
         (b"\x02\x01", "no message -1"),
         (b"\x04\0\x02", "no message 0.1"),
-        (b"\0\x0a\xff", "is no message shop.Order"),
-        (b"\0\x1a\x02\x08", "is no message shop.Order"),
+        (b"\0\x0a\xff", "is not a message shop.Order"),
+        (b"\0\x1a\x02\x08", "is not a message shop.Order"),
         (b"\0" + b"\x22\x0a\x08" + b"\xff" * 8 + b"\x7f", ""),  # a timestamp that no calendar has
     ],
 )
@@ -128,7 +128,7 @@ def test_what_is_no_message(data: bytes, why: str) -> None:
 @pytest.mark.parametrize(
     ("schema", "why"),
     [
-        (_schema(with_descriptors=False, main="nonsense"), "is no Protobuf schema"),
+        (_schema(with_descriptors=False, main="nonsense"), "is not a Protobuf schema"),
         (_schema(with_descriptors=False, main='syntax = "proto3"; import "no/such.proto";'), "no/such.proto"),
         (Schema("PROTOBUF", SchemaText("", ORDER), (SchemaText("../../x.proto", MONEY),)), "file of the name"),
         (Schema("PROTOBUF", SchemaText("", ORDER), (SchemaText("/tmp/x.proto", MONEY),)), "file of the name"),

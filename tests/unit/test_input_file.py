@@ -70,7 +70,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     assert read_input(Path("/dev/null"), max_bytes=10)[0] == b"", "an empty file"
     assert read_settings((), Path("/dev/null")) == {}
     for device in ("/dev/zero", "/dev/full"):
-        with pytest.raises(InvalidFile, match="is not a regular file"):
+        with pytest.raises(InvalidFile, match=r"is not a (regular )?file"):
             read_input(Path(device), max_bytes=10)
     with pytest.raises(InvalidFile, match="Is a directory"):
         read_input(tmp_path, max_bytes=10)
@@ -161,9 +161,9 @@ def test_a_config_file_that_is_none(make: Callable[[Path], Path], config: Path) 
     if make is null:
         assert context.list_contexts() == {}
     else:
-        with pytest.raises(UsageError, match="is not a regular file"):
+        with pytest.raises(UsageError, match=r"is not a (regular )?file"):
             context.list_contexts()
-    with pytest.raises(KctlError, match="is not a regular file"):
+    with pytest.raises(KctlError, match=r"is not a (regular )?file"):
         context.put_context("b", context.Context(("h:2",)), make_current=True)
     assert (config.stat().st_mode, config.stat().st_ino) == (before.st_mode, before.st_ino)
     assert [each.name for each in config.parent.iterdir()] == ["config.yaml"]

@@ -107,8 +107,8 @@ def test_brokers_without_them_have_none() -> None:
         ((4,), (2,), False, None, "broker 2 is an eligible leader replica, which has every committed record: start it"),
         ((4,), (2, 3), False, None, "brokers 2, 3 are eligible leader replicas, which have every committed record"),
         ((4,), (2, 3), True, 4, None),
-        # One that is up: the controller elects it without being asked.
-        ((3, 4), (2, 3), False, None, "broker 3 is an eligible leader replica and up: the controller elects it"),
+        # One that is up: the controller will elect it without being asked.
+        ((3, 4), (2, 3), False, None, "broker 3 is an eligible leader replica and up: the controller will elect it"),
         ((3, 4), (2, 3), True, None, "broker 3 is an eligible leader replica and up"),
         ((), (2,), False, None, "all its replicas are on brokers that are down: 2, 3, 4"),
         ((), (2,), True, None, "all its replicas are on brokers that are down"),

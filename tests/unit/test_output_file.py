@@ -146,10 +146,10 @@ def test_a_pipe_is_not_waited_for_without_end(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(output_file, "PIPE_WAIT_S", 0.2)
     path = tmp_path / "pipe"
     os.mkfifo(path)
-    with pytest.raises(OperationFailed, match="nobody opened it to read"):
+    with pytest.raises(OperationFailed, match="no reader opened the pipe"):
         write_output(path, b"x")
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a reader that never reads
-    with pytest.raises(OperationFailed, match="nobody read from it"):
+    with pytest.raises(OperationFailed, match="its reader did not read"):
         write_output(path, b"x" * 1_000_000)
     os.close(fd)
     assert stat.S_ISFIFO(path.lstat().st_mode)
@@ -296,7 +296,7 @@ def test_a_strangers_link_in_a_shared_folder(tmp_path: Path, monkeypatch: pytest
         return os.stat_result([*found[:4], 1, *found[5:]]) if path == str(shared) else found
 
     monkeypatch.setattr(os, "stat", of_root)
-    with pytest.raises(UsageError, match="a link that another user put into a shared folder"):
+    with pytest.raises(UsageError, match="another user's link in a shared folder"):
         check_output_path(shared / "report")
 
 

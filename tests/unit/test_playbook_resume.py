@@ -485,7 +485,7 @@ def test_a_full_disk_ends_the_run_and_not_its_final_steps(monkeypatch: pytest.Mo
 
 def test_runs_are_listed() -> None:
     world = World(answers={"lag": NotHealthy("behind")})
-    with pytest.raises(NotFound, match="no playbook was run on this machine"):
+    with pytest.raises(NotFound, match="no playbook has run on this machine"):
         library.to_resume(None)
     run(FAILING, world, journaled=True)
     ((row,), _) = library.overviews()

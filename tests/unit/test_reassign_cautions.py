@@ -97,7 +97,7 @@ def test_one_replica_is_warned_of_in_words_of_its_own(factor: int, said: bool) -
     if said:
         (line,) = lines
         assert line.startswith("t will have 1 replica: while its broker is down a partition cannot be written or read,")
-        assert line.endswith("a lost disk takes its records along")
+        assert line.endswith("a lost disk loses its records")
 
 
 # --- cordoned log dirs ------------------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ def test_a_cordoned_broker_can_be_emptied_and_not_be_named_to_receive() -> None:
     with pytest.raises(Refused, match="broker 2 is cordoned in all log dirs") as caught:
         planned(export([OPEN], [CORDONED]), Goals(add_brokers=frozenset({2})))
     assert "kctl config unset broker/2 cordoned.log.dirs" in (caught.value.hint or "")
-    with pytest.raises(Refused, match="no broker is left") as caught:
+    with pytest.raises(Refused, match="no broker can receive a replica") as caught:
         planned(export([CORDONED]), Goals(balance=frozenset({Balance.REPLICAS})))
     assert "broker 1 is cordoned in all log dirs" in (caught.value.hint or "")
 

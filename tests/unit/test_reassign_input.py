@@ -129,7 +129,7 @@ def test_a_file_that_is_no_object_is_refused() -> None:
         (Goals(replication_factor=0), UsageError, "less than 1"),
         (Goals(replication_factor=4), Refused, "t-0 needs 4 brokers and 3 can receive"),
         (Goals(remove_brokers=frozenset({0, 1})), Refused, "needs 2 brokers and 1 can receive"),
-        (Goals(remove_brokers=frozenset({0, 1, 2})), Refused, "no broker is left"),
+        (Goals(remove_brokers=frozenset({0, 1, 2})), Refused, "no broker can receive a replica"),
         (Goals(balance=EVEN, tolerance=1.5), UsageError, "tolerance"),
         (Goals(balance=EVEN, max_moves=-1), UsageError, "--max-moves -1"),
         (Goals(leaders_only=True, fix_racks=True), UsageError, "moves no data"),

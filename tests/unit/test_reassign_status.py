@@ -59,14 +59,14 @@ def test_a_throttle_that_somebody_else_took_away() -> None:
     state.throttle, state.throttle_rate, state.throttle_phase = throttle.to_json(), 1000, ThrottlePhase.ON
     assert _throttle_now(state, {B4: {RATE.setting: "1000"}}) == ("its throttle of 1 kB/s is on", [])
     phrase, changes = _throttle_now(state, {B4: {}})
-    assert phrase == "its throttle of 1 kB/s is off: somebody else removed it"
+    assert phrase == "its throttle of 1 kB/s is off: someone else removed it"
     assert status_warnings(replace(QUIET, run=replace(RUN, throttle_changes=changes))) == changes
     assert changes == [
-        "broker 4: somebody else removed leader.replication.throttled.rate, which this run had set to 1000"
+        "broker 4: someone else removed leader.replication.throttled.rate, which this run had set to 1000"
     ]
     phrase, changes = _throttle_now(state, {B4: {RATE.setting: "7"}})
     assert phrase == "its throttle of 1 kB/s is not on everywhere"
-    assert changes == ["broker 4: somebody else changed leader.replication.throttled.rate from 1000 to 7"]
+    assert changes == ["broker 4: someone else changed leader.replication.throttled.rate from 1000 to 7"]
     state.throttle_phase = ThrottlePhase.SETTING
     assert _throttle_now(state, {B4: {}}) == ("its throttles may be on at some brokers", [])
 

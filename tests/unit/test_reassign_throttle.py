@@ -126,11 +126,11 @@ def test_rates_go_back_to_what_they_were(before: str | None) -> None:
 @pytest.mark.parametrize(
     ("name", "before", "now", "left", "told"),
     [
-        # what somebody else has set meanwhile stays
+        # what someone else has set meanwhile stays
         (LEADER_RATE, None, "777", "777", "changed leader.replication.throttled.rate to «777»"),
         (LEADER_RATE, "5", "777", "777", "it was «5» before"),
         (LEADER_RATE, "5", None, None, "deleted leader.replication.throttled.rate"),
-        (LEADER_RATE, None, None, None, None),  # deleted by somebody else: as before, nothing to tell
+        (LEADER_RATE, None, None, None, None),  # deleted by someone else: as before, nothing to tell
         (LEADER_RATE, "5", "5", "5", None),
         # of lists only our entries go
         (LEADER_REPLICAS, None, "0:1,0:2,7:3", "7:3", "left «7:3»; it was not set before"),
@@ -158,14 +158,14 @@ def test_what_somebody_else_changed_survives(
     assert len(lines) == (told is not None), lines
     if told is not None:
         assert told in lines[0]
-        assert lines[0].startswith(f"{resource}: somebody else")
+        assert lines[0].startswith(f"{resource}: someone else")
 
 
 # name, before the run, now, after `resume --throttle 2000`, after the end of the run, what is remarked
 AGAIN = [
     (LEADER_RATE, None, "1000", "2000", None, None),
     (LEADER_RATE, "5", "1000", "2000", "5", None),
-    (LEADER_RATE, None, "777", "777", "777", "set leader.replication.throttled.rate to «777», and that stays"),
+    (LEADER_RATE, None, "777", "777", "777", "set leader.replication.throttled.rate to «777»; kctl keeps that value"),
     (LEADER_RATE, "5", "777", "777", "777", "«777»"),
     (LEADER_RATE, "5", "+0777", "+0777", "+0777", "«+0777»"),
     (LEADER_RATE, "5", "+1000", "2000", "5", None),  # as a broker may have kept it: still the run's
@@ -175,7 +175,7 @@ AGAIN = [
     (LEADER_REPLICAS, None, "0:1,0:2", "0:1,0:2", None, None),
     (LEADER_REPLICAS, None, "0:2,0:1", "0:2,0:1", None, None),
     (LEADER_REPLICAS, "7:3", "7:3,0:1,0:2", "7:3,0:1,0:2", "7:3", None),
-    (LEADER_REPLICAS, None, "0:1,0:2,7:3", "0:1,0:2,7:3", "7:3", "«0:1,0:2,7:3», and that stays"),
+    (LEADER_REPLICAS, None, "0:1,0:2,7:3", "0:1,0:2,7:3", "7:3", "«0:1,0:2,7:3»; kctl keeps that value"),
     (LEADER_REPLICAS, "7:3", "7:3,0:1,0:2,8:3", "7:3,0:1,0:2,8:3", "7:3,8:3", "8:3"),
     (LEADER_REPLICAS, "7:3", "0:1,0:2", "0:1,0:2", None, "«0:1,0:2»"),
     (LEADER_REPLICAS, "7:3", None, "0:1,0:2", None, "to not set"),
@@ -240,7 +240,7 @@ def test_a_broker_that_cannot_be_read_is_set_as_planned() -> None:
         (LEADER_REPLICAS, None, "0:2,0:1", None, False),
         (LEADER_REPLICAS, None, "0:1,0:2,7:3", None, False),
         (LEADER_REPLICAS, None, "*", None, False),
-        (LEADER_REPLICAS, None, "0:1", "took 1 replica of this run out of leader.replication.throttled", False),
+        (LEADER_REPLICAS, None, "0:1", "removed 1 replica of this run from leader.replication.throttled", False),
         (LEADER_REPLICAS, None, None, "took 2 replicas", True),
         (LEADER_REPLICAS, "7:3", "7:3", "took 2 replicas", True),
         (LEADER_REPLICAS, "7:3", "8:3", "took 2 replicas", True),
@@ -261,7 +261,7 @@ def test_what_somebody_else_does_is_noticed(
     assert list(found) == [(resource, name)]
     seen = found[resource, name]
     assert line in seen.line
-    assert seen.line.startswith(f"{resource}: somebody else ")
+    assert seen.line.startswith(f"{resource}: someone else ")
     assert seen.removed is removed
     assert not is_off(throttle, found)
     assert is_off(throttle, tampering(throttle, current))

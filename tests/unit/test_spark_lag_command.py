@@ -350,7 +350,7 @@ def odd_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("--match th.re --max-lag 0 --fail-on lag>0 --fail-on WARN", 0, ""),
         # Nothing that fits: with or without a limit.
         ("--group billing-.* --fail-on lag>0", 4, "no group matches billing-.*"),
-        ("--group billing-.* --fail-on lag>0", 4, "a regular expression is --match 'billing-.*'"),
+        ("--group billing-.* --fail-on lag>0", 4, "for a regular expression use --match 'billing-.*'"),
         ("--match billing-.* --fail-on lag>0", 4, "no group matches billing-.*"),
         ("--match billing-.*", 4, "no group matches billing-.*"),
         ("--match th* --max-lag 0", 4, "did you mean 'th.*'?"),
@@ -361,7 +361,7 @@ def odd_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("--topic x* --fail-on ERR", 5, "share group shared is left out"),
         ("--topic x* --match there|ahead", 4, "no group matches there|ahead"),
         ("--group there --state dead --max-lag 0", 1, "it is unknown for group there"),
-        ("--match ( --max-lag 0", 2, "is no regular expression"),
+        ("--match ( --max-lag 0", 2, "is not a valid regular expression"),
         # Committed beyond the end of the log.
         ("--group ahead --max-lag 1000000", 1, "491 beyond the end of the log"),
         ("--group ahead --fail-on lag>1000000", 1, "has committed 491 beyond the end of the log"),

@@ -60,18 +60,18 @@ def test_each_question_about_a_cluster_compares_afterwards() -> None:
     [
         ({}, {}, []),
         ({"a": {"n": 1}}, {"a": {"n": 1}, "b": {}}, []),
-        ({"a": {"n": 1}}, {}, ["a does not exist any more"]),
-        ({"a": {"n": 1}}, {"a": {"n": 2}}, ["a: n was 1 and is 2"]),
-        ({"a": {"n": None}}, {"a": {"n": "x"}}, ["a: n was not set and is x"]),
-        ({"a": {"n": (1, 2)}}, {"a": {"n": (2, 1)}}, ["a: n was 1,2 and is 2,1"]),
+        ({"a": {"n": 1}}, {}, ["a no longer exists"]),
+        ({"a": {"n": 1}}, {"a": {"n": 2}}, ["a: n was 1 and is now 2"]),
+        ({"a": {"n": None}}, {"a": {"n": "x"}}, ["a: n was not set and is now x"]),
+        ({"a": {"n": (1, 2)}}, {"a": {"n": (2, 1)}}, ["a: n was 1,2 and is now 2,1"]),
         ({"a": {"n": Grows(3)}}, {"a": {"n": Grows(3)}}, []),
         ({"a": {"n": Grows(3)}}, {"a": {"n": Grows(9)}}, []),
-        ({"a": {"n": Grows(3)}}, {"a": {"n": Grows(2)}}, ["a: n was 3 and is 2"]),
-        ({"a": {"n": Grows(3)}}, {"a": {}}, ["a: n was 3 and is not set"]),
+        ({"a": {"n": Grows(3)}}, {"a": {"n": Grows(2)}}, ["a: n was 3 and is now 2"]),
+        ({"a": {"n": Grows(3)}}, {"a": {}}, ["a: n was 3 and is now not set"]),
         (
             {"topic t": {"topic id": "A", "number of partitions": 1}},
             {"topic t": {"topic id": "B", "number of partitions": 2}},
-            ["topic t was deleted and created anew (topic id A, now B)"],
+            ["topic t was deleted and recreated (topic id A, now B)"],
         ),
     ],
 )
@@ -83,7 +83,7 @@ def test_what_is_said_of_many_changes() -> None:
     before = {f"t{n}": {"n": n} for n in range(5)}
     with pytest.raises(Refused) as caught:
         Basis(before, dict).check()
-    assert caught.value.message.endswith("t2 does not exist any more; and 2 more changes")
+    assert caught.value.message.endswith("t2 no longer exists; and 2 more changes")
     assert len(caught.value.details["changed"]) == 5  # type: ignore[arg-type]
     assert "nothing was changed" in (caught.value.hint or "")
 
@@ -109,7 +109,7 @@ def _client(*looks: TopicState | None, brokers: Any = BROKERS) -> Any:
 
 
 ONE = _topic("A", (1, 2))
-ANEW = "deleted and created anew"
+ANEW = "deleted and recreated"
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,9 @@ ANEW = "deleted and created anew"
     [
         (ONE, ONE, None),
         (ONE, _topic("B", (1, 2)), ANEW),
-        (ONE, None, "topic t does not exist any more"),
-        (ONE, _topic("A", (1, 2), (2, 1)), "number of partitions was 1 and is 2"),
-        (ONE, _topic("A", (2, 1)), "replicas of partition 0 was 1,2 and is 2,1"),
+        (ONE, None, "topic t no longer exists"),
+        (ONE, _topic("A", (1, 2), (2, 1)), "number of partitions was 1 and is now 2"),
+        (ONE, _topic("A", (2, 1)), "replicas of partition 0 was 1,2 and is now 2,1"),
         (ONE, _topic("A", (1, 2), leaders=(2,)), None),
         (_topic(None, (1,)), _topic(None, (1,), (1,)), "number of partitions"),
     ],
@@ -136,7 +136,7 @@ def test_the_ids_of_a_plan_count_more_than_what_is_found() -> None:
     _expect(unchanged.topics(_client(new, new), ["t"], ids={"t": "A"}).check, ANEW)
     _expect(unchanged.topics(_client(new, new), ["t"], ids={"t": None}).check, None)
     _expect(unchanged.topics(_client(None, new), ["t"], ids={"t": "A"}).check, ANEW)
-    _expect(unchanged.topics(_client(None, None), ["t"], ids={"t": "A"}).check, "does not exist")
+    _expect(unchanged.topics(_client(None, None), ["t"], ids={"t": "A"}).check, "no longer exists")
 
 
 @pytest.mark.parametrize(
@@ -145,8 +145,8 @@ def test_the_ids_of_a_plan_count_more_than_what_is_found() -> None:
         ((3, 8), None),
         ((5, 20), None),
         ((8, 8), None),
-        ((0, 0), "start of the log of partition 0 was 3 and is 0"),
-        ((3, 7), "end of the log of partition 0 was 8 and is 7"),
+        ((0, 0), "start of the log of partition 0 was 3 and is now 0"),
+        ((3, 7), "end of the log of partition 0 was 8 and is now 7"),
     ],
 )
 def test_without_topic_ids_logs_only_grow(
@@ -167,8 +167,8 @@ def test_without_topic_ids_logs_only_grow(
     ("now", "brokers", "says"),
     [
         (_topic("A", (2, 3), leaders=(-1,)), BROKERS, None),
-        (_topic("A", (2, 3), leaders=(2,)), BROKERS, "partition t-0: leader was none and is 2"),
-        (_topic("A", (2, 3), leaders=(-1,)), {**BROKERS, 3: BROKERS[1]}, "replicas that are up was 2 and is 2,3"),
+        (_topic("A", (2, 3), leaders=(2,)), BROKERS, "partition t-0: leader was none and is now 2"),
+        (_topic("A", (2, 3), leaders=(-1,)), {**BROKERS, 3: BROKERS[1]}, "replicas that are up was 2 and is now 2,3"),
         (_topic("B", (2, 3), leaders=(-1,)), BROKERS, ANEW),
     ],
 )
@@ -186,10 +186,10 @@ def _config(value: str | None, source: ConfigSource | None, name: str = "k") -> 
     ("now", "says"),
     [
         ([_config("1", ConfigSource.DEFAULT)], None),
-        ([_config("2", ConfigSource.DEFAULT)], "k of topic t: value was 1 and is 2"),
+        ([_config("2", ConfigSource.DEFAULT)], "k of topic t: value was 1 and is now 2"),
         ([_config("1", ConfigSource.TOPIC)], "k of topic t: place was default"),
-        ([], "k of topic t: value was 1 and is not set"),
-        (NotFound("no such topic"), "k of topic t does not exist any more"),
+        ([], "k of topic t: value was 1 and is now not set"),
+        (NotFound("no such topic"), "k of topic t no longer exists"),
         (Refused("not told"), "not told"),
     ],
 )
@@ -203,7 +203,7 @@ def test_config_values(monkeypatch: pytest.MonkeyPatch, now: Any, says: str | No
 
 @pytest.mark.parametrize(
     ("left", "says"),
-    [("allow alice read topic t; allow bob read topic t", None), ("allow bob read topic t", "does not exist any more")],
+    [("allow alice read topic t; allow bob read topic t", None), ("allow bob read topic t", "no longer exists")],
 )
 def test_acls_that_are_removed(monkeypatch: pytest.MonkeyPatch, left: str, says: str | None) -> None:
     plan = plan_changes(parse_acls("allow alice read topic t"), remove=parse_acls("allow alice read topic t"))

@@ -228,7 +228,7 @@ def test_somebody_redirects_meanwhile(arena: Arena) -> None:
     ended = arena.reassign("cancel")
     _no_traceback(ended)
     arena.wait_still(topic)
-    assert arena.replicas(topic)[0] == (1, 4), "what somebody else asked for came about"
+    assert arena.replicas(topic)[0] == (1, 4), "what someone else asked for came about"
     assert arena.reassign("resume").code == 4, f"the run has ended\n{ended}"
     assert arena.configs() == configs
 
@@ -262,7 +262,7 @@ def test_somebody_takes_the_throttle_away_meanwhile(arena: Arena) -> None:
         _, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     assert arena.configs() == configs
-    assert "somebody else removed follower.replication.throttled.rate, which this run had set to 150000" in err
+    assert "someone else removed follower.replication.throttled.rate, which this run had set to 150000" in err
 
 
 def test_another_rate_leaves_what_somebody_else_set(arena: Arena) -> None:
@@ -283,7 +283,7 @@ def test_another_rate_leaves_what_somebody_else_set(arena: Arena) -> None:
     done = arena.reassign("resume", *FAST, "-o", "json")
     assert done.code == 0, str(done)
     remarks = " ".join(json.loads(done.out)["remarks"])
-    for said in ("broker 3: somebody else set follower.replication.throttled.rate to «33000000»", "7:4»"):
+    for said in ("broker 3: someone else set follower.replication.throttled.rate to «33000000»", "7:4»"):
         assert said in done.err, str(done)
         assert said in remarks
     assert arena.configs()["brokers/3"] == {"follower.replication.throttled.rate": "33000000"}
