@@ -112,7 +112,7 @@ class Target:
     """The cluster that one command talks to. name: the context's, or the servers as given.
 
     context: the one whose servers these are. remembered_id: the id that this context's cluster had. cluster_id and
-    advertised («host:port» of the brokers) are known once a client has connected; Kafka 0.10.0 has no id.
+    advertised (host:port of the brokers) are known once a client has connected; Kafka 0.10.0 has no id.
     protected: the context is; kctl.protection says what else protects the cluster.
     """
 

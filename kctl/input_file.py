@@ -17,10 +17,11 @@ _PIPE_TOTAL_S = 120.0
 
 
 def read_input(path: Path, *, max_bytes: int, hint: str | None = None, await_writer: bool = True) -> tuple[bytes, str]:
-    """The bytes, and the name for messages. «-» is stdin. hint: where such a file comes from. await_writer: a named
-    pipe that nobody writes to is waited for and refused; else it is empty.
+    """Return the bytes, and the name for messages.
 
-    Raises NotFound, and InvalidFile for what is no file, cannot be read or has more than max_bytes.
+    path: "-" is stdin. hint: where such a file comes from. await_writer: wait for the writer of a named pipe, and
+    refuse the pipe without one; else it counts as empty. Raises NotFound, and InvalidFile for a file that is not
+    regular, unreadable or larger than max_bytes.
     """
     if str(path) == "-":
         return _checked(sys.stdin.buffer.read(max_bytes + 1), "stdin", max_bytes), "stdin"

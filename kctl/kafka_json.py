@@ -70,7 +70,7 @@ def read_partitions(document: Mapping[str, Any], name: str, *, hint: str, take: 
 def entry_fault(entry: Any, keys: Collection[str]) -> str | None:
     """What is wrong with an entry that has to have a topic, a partition and the other keys; None for nothing."""
     if not isinstance(entry, Mapping):
-        return f"it is no object: {shown(entry)}"
+        return f"it is not an object: {shown(entry)}"
     missing = [key for key in ("topic", "partition", *keys) if key not in entry]
     if missing:
         return f"it has no {', no '.join(missing)}"

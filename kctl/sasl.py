@@ -93,7 +93,7 @@ def _decoded(answer: dict[str, bytes], letter: str) -> bytes:
 
 
 def log_in(connection: Connection, security: Security, deadline: Deadline) -> int:
-    """Log in, and return after how many ms the session ends; 0 when it does not.
+    """Log in, and return the session lifetime in ms; 0 if the session does not expire.
 
     Raises AuthenticationFailed, NotSupported for a broker before 1.0, ConnectionFailed's subclasses, WireError.
     """
@@ -110,7 +110,7 @@ def log_in(connection: Connection, security: Security, deadline: Deadline) -> in
     except StopIteration:
         return lifetime_ms
     except ServerNotTrusted as exc:
-        why = f"the broker does not prove that it knows the password: {exc}"
+        why = f"the broker did not prove that it knows the password: {exc}"
         raise _login_failed(connection, security, why) from None
 
 
@@ -123,11 +123,11 @@ def _handshake(connection: Connection, security: Security, deadline: Deadline) -
     if answer.error_code == wire.UNSUPPORTED_SASL_MECHANISM:
         raise AuthenticationFailed(
             f"{connection.address} does not have the SASL mechanism {mechanism} enabled",
-            hint=f"it has {', '.join(answer.mechanisms) or 'none'}",
+            hint=f"enabled mechanisms: {', '.join(answer.mechanisms) or 'none'}",
         )
     if answer.error_code:
         raise AuthenticationFailed(
-            f"the listener {connection.address} takes no SASL login",
+            f"the listener {connection.address} does not support SASL",
             hint=f"set the security protocol to {security.protocol.removeprefix('SASL_')}",
         )
 
@@ -135,13 +135,13 @@ def _handshake(connection: Connection, security: Security, deadline: Deadline) -
 def _authenticate(
     connection: Connection, security: Security, token: bytes, deadline: Deadline
 ) -> wire.SaslAuthentication:
-    """One SaslAuthenticate; what the broker answered."""
+    """Send one SaslAuthenticate and return the broker's response."""
     version = min(1, connection.api_versions[wire.SASL_AUTHENTICATE][1])
     body = wire.encode_sasl_authenticate(token)
     reader = connection.exchange(wire.SASL_AUTHENTICATE, version, body, deadline)
     answer = wire.decode_sasl_authenticate(reader, version)
     if answer.error_code:
-        raise _login_failed(connection, security, f"the broker says: {answer.error_message or 'no reason'}")
+        raise _login_failed(connection, security, f"the broker reports: {answer.error_message or 'no reason'}")
     return answer
 
 

@@ -1,4 +1,4 @@
-"""Secrets are read when they are needed, from the environment or from a file; and hidden in what is shown."""
+"""Secrets: read from the environment or from a file when they are needed, and hidden in all output."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
 
 MAX_SECRET_BYTES = 64 * 1024
 Warn = Callable[[str], None]
-_PIPE_S = 10.0  # how long the writer of a pipe is waited for
+_PIPE_S = 10.0  # to wait for the writer of a pipe
 _SHORTEST_CODED = 8  # characters of base64
 _SHORTEST_LINE = 60  # characters of base64; shorter ones are not broken into lines
-_SHORTEST_CUT = 12  # characters: fewer at the end of a text may be anything
+_SHORTEST_CUT = 12  # characters; a shorter match at the end of a text may be a coincidence
 _URL_SAFE = str.maketrans("+/", "-_")
 _LAYERS = 8  # of escapes within escapes
 _MAY_BE_ESCAPED = re.compile(r"[%&\\+]|''|'\"")
 _ESCAPE = re.compile("%[0-9A-F]{2}")
-_ENDS = frozenset("'\"…")  # what stands behind a text that was cut off, when anything does
+_ENDS = frozenset("'\"…")  # characters that may follow truncated text
 
 
 def ignore(_text: str) -> None:
-    """For callers that have nobody to warn."""
+    """Drop a warning, for callers without a place to show it."""
 
 
 def read_secret(what: str, env: str | None, file: str | None, *, warn: Warn = ignore) -> str | None:
-    """The secret that `env` names or `file` holds; None when neither is set.
+    """Return the secret in the variable `env` or in `file`; None if neither is set.
 
-    file: a path (also of a pipe, as `<(...)` makes), or - for stdin. A byte order mark at the beginning and one newline
+    file: a path (also of a pipe, such as `<(...)`), or - for stdin. A byte order mark at the beginning and one newline
     (LF or CRLF) at the end are not part of the secret; everything else is. what: the setting's name, for messages.
-    warn: gets a line when other users can read the file. Raises UsageError when the secret is missing, empty, too
-    large or not UTF-8, and when everybody may write to the file.
+    warn: receives a line if other users can read the file. Raises UsageError if the secret is missing, empty, too
+    large or not UTF-8, and if the file is world-writable.
     """
     if env is not None:
         value = os.environ.get(env)
@@ -79,7 +79,7 @@ def check_secret_file(path: Path, what: str, *, warn: Warn = ignore) -> None:
 
 def _check_kind(path: Path, what: str, status: os.stat_result) -> None:
     if stat.S_ISDIR(status.st_mode):
-        raise UsageError(f"{path} for {what} is a folder", hint="name the file in it that holds the secret")
+        raise UsageError(f"{path} for {what} is a folder", hint="name the file in it that has the secret")
     if not stat.S_ISREG(status.st_mode) and not stat.S_ISFIFO(status.st_mode):
         raise UsageError(f"{path} for {what} is not a file")
 
@@ -90,13 +90,13 @@ def _check_mode(path: Path, what: str, status: os.stat_result, warn: Warn) -> No
         return
     mode = f"mode {stat.S_IMODE(status.st_mode):04o}"
     if status.st_mode & stat.S_IWOTH:
-        raise UsageError(f"everybody may write to {path} for {what} ({mode})", hint=f"chmod 600 {path}")
+        raise UsageError(f"{path} for {what} is world-writable ({mode})", hint=f"chmod 600 {path}")
     if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         warn(f"other users can read {path} for {what} ({mode}); if it is yours to change: chmod 600 {path}")
 
 
 def _all_of(fd: int, name: str) -> bytes:
-    """What a file or a pipe holds, one byte more than MAX_SECRET_BYTES at most. Raises UsageError, OSError."""
+    """Read a file or a pipe, at most one byte more than MAX_SECRET_BYTES. Raises UsageError, OSError."""
     import select
     import time
 
@@ -118,14 +118,14 @@ def _all_of(fd: int, name: str) -> bytes:
         left_s = ends - time.monotonic()
         events = poll.poll(left_s * 1000) if left_s > 0 else []
         if not events:
-            raise UsageError(f"{name} is a pipe, and its writer was not done within {_PIPE_S:g} s")
+            raise UsageError(f"{name} is a pipe, and its writer did not finish within {_PIPE_S:g} s")
         if not events[0][1] & select.POLLIN:  # the writer has closed it
             break
     return data
 
 
 def _secret_of(data: bytes, name: str) -> str:
-    """Bytes as the text of a secret. Raises UsageError."""
+    """Decode bytes as the text of a secret. Raises UsageError."""
     if len(data) > MAX_SECRET_BYTES:
         raise UsageError(f"{name} is larger than {MAX_SECRET_BYTES // 1024} KiB", hint="is it the right file?")
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -144,11 +144,11 @@ def _secret_of(data: bytes, name: str) -> str:
 
 
 def _unreadable(path: Path, what: str, exc: OSError) -> UsageError:
-    return UsageError(f"cannot read {path} for {what}: {exc.strerror}", hint="check the path and who may read it")
+    return UsageError(f"cannot read {path} for {what}: {exc.strerror}", hint="check the path and its permissions")
 
 
 def _is_utf8(text: str) -> bool:
-    """Bytes of the environment that are no UTF-8 come as lone surrogates."""
+    """Whether a variable is UTF-8. Other bytes in the environment become lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -157,21 +157,21 @@ def _is_utf8(text: str) -> bool:
 
 
 def write_secret(path: Path, secret: str, what: str) -> None:
-    """Put a secret into a file that only its owner can read, over one of that name; read_secret gives it back.
+    """Write a secret to a file that only its owner can read, replacing the file; read_secret returns the same text.
 
     Raises UsageError for text that a file of one line cannot hold, OSError.
     """
     from kctl.output_file import write_output
 
     if not secret or "\n" in secret or "\r" in secret or len(secret.encode()) >= MAX_SECRET_BYTES:
-        raise UsageError(f"{what} is empty, too long or has more than one line", hint="give it by a variable")
+        raise UsageError(f"{what} is empty, too long or has more than one line", hint="use an environment variable")
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.unlink(missing_ok=True)  # whatever its mode was, and whoever has it open
     write_output(path, f"{secret}\n".encode(), mode=0o600)
 
 
 class Redactor:
-    """Hides secrets in texts and values, also as JSON or in base64 or a URL."""
+    """Hides secrets in texts and values, including their forms in JSON, base64 and URLs."""
 
     SHORTEST = 4  # a shorter secret would hide words of the text that have nothing to do with it
     HIDDEN = "***"
@@ -184,13 +184,13 @@ class Redactor:
         self._broken = _longest_first(form for form in coded if len(form) >= _SHORTEST_LINE)
         plain = (form for text in texts for form in (text, *_base64_of(text)))
         self._plain = _longest_first(form for form in plain if len(form) >= self.SHORTEST)
-        # All at once; each kind alone where a secret holds what looks like an escape, which would be undone as well.
+        # All kinds at once; each kind alone if a secret contains text that looks like an escape of another kind.
         self._kinds = ["all"] + ["form"] * any(" " in text for text in texts)
         if any(char in text for char in "%&\\'" for text in texts):
             self._kinds += ["percent", "reference", "backslash"]
 
     def text(self, text: str) -> str:
-        """What is said, with *** for each secret, also for one that was cut off: «'hunter2-and-mo' is no number»."""
+        """Return the text with *** for each secret, also for a truncated one: "'hunter2-and-mo' is not a number"."""
         for form in self._forms:
             if len(form) > _SHORTEST_CUT:
                 text = self._without_beginning(text, form)
@@ -203,7 +203,7 @@ class Redactor:
         return self._across_lines(text) if self._broken else text
 
     def _without_escaped(self, text: str) -> str:
-        """Without secrets that are written with escapes of whatever kind, in layers: a URL in JSON in HTML, say."""
+        """Hide secrets in escaped form, also with nested escapes such as a URL in JSON in HTML."""
         if not self._plain or not _MAY_BE_ESCAPED.search(text):
             return text
         from kctl.escapes import unescape
@@ -222,19 +222,19 @@ class Redactor:
         return text
 
     def _across_lines(self, text: str) -> str:
-        """Without base64 that is broken into lines, as `base64` and MIME do, also when they were joined by spaces."""
+        """Hide base64 that is broken into lines, as `base64` and MIME do, also if the lines are joined by spaces."""
         places = [place for place, char in enumerate(text) if char not in " \t\r\n"]
         if len(places) in {0, len(text)}:
             return text
         joined = "".join(text[place] for place in places)
         for form in self._broken:
             joined = joined.replace(form, "\0" * len(form))
-        for found in reversed(list(re.finditer("\0+", joined))):
-            text = text[: places[found.start()]] + self.HIDDEN + text[places[found.end() - 1] + 1 :]
+        for match in reversed(list(re.finditer("\0+", joined))):
+            text = text[: places[match.start()]] + self.HIDDEN + text[places[match.end() - 1] + 1 :]
         return text
 
     def _without_beginning(self, text: str, form: str) -> str:
-        """Without the first characters of a secret where the text, or a quotation in it, ends with them."""
+        """Hide the beginning of a secret at the end of the text, or at the end of a quotation in it."""
         head, parts, done = form[:_SHORTEST_CUT], [], 0
         at = text.find(head)
         while at >= 0:
@@ -246,7 +246,7 @@ class Redactor:
         return "".join([*parts, text[done:]])
 
     def value(self, value: Any) -> Any:
-        """A JSON value with *** for each secret, in keys as well; a number that is a secret becomes text."""
+        """Return a JSON value with *** for each secret, also in keys. A number that is a secret becomes text."""
         if isinstance(value, str):
             return self._whole(value)
         if isinstance(value, Mapping):
@@ -267,7 +267,7 @@ def _places(text: str, forms: Iterable[str]) -> Iterator[tuple[int, int]]:
 
 
 def _origin(span: tuple[int, int], layers: Sequence[Unescaped]) -> tuple[int, int]:
-    """Where a part of the last layer's text stood before all layers were undone."""
+    """Return the range in the original text of a part of the last layer."""
     for layer in reversed(layers):
         span = layer.span(*span)
     return span
@@ -297,7 +297,7 @@ def _texts_of(secret: object) -> Iterator[str]:
 
 
 def _within_base64(data: bytes) -> Iterator[str]:
-    """What base64 of a longer text has of it, whatever is around it: «user:secret», or with the end of a line."""
+    """Return the base64 characters that a text contributes inside a longer text, such as user:secret."""
     import base64
 
     for before in range(3):
@@ -309,7 +309,7 @@ def _within_base64(data: bytes) -> Iterator[str]:
 
 
 def _forms(text: str) -> Iterator[str]:
-    """The ways in which a text is written down."""
+    """Return the encoded forms of a text."""
     import json
     from html import escape
     from urllib.parse import quote, quote_plus
@@ -336,7 +336,7 @@ def _base64_of(text: str) -> Iterator[str]:
 
 
 def _alike(text: str, other: str) -> int:
-    """How many characters both begin with."""
+    """Return the length of the common prefix."""
     return next(
         (at for at, (one, two) in enumerate(zip(text, other, strict=False)) if one != two), min(len(text), len(other))
     )

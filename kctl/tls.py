@@ -63,8 +63,10 @@ _NOT_TLS = (
 
 
 def make_context(security: Security) -> ssl.SSLContext:
-    """A client context that verifies, as Java and Python before 3.13 do. Raises UsageError for files that are missing,
-    unreadable or not what they should be."""
+    """Return a client context that verifies certificates as Java and Python before 3.13 do.
+
+    Raises UsageError for files that are missing, unreadable or invalid.
+    """
     context = ssl.create_default_context(cadata=_authorities(security))
     # Python 3.13 refuses certificates of homemade CAs, without an authority key identifier, say, that Java takes.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
@@ -78,7 +80,7 @@ def make_context(security: Security) -> ssl.SSLContext:
 
 
 def _authorities(security: Security) -> bytes | None:
-    """The CAs to trust, in DER; None for the system's."""
+    """Return the trusted CAs in DER; None for the system's CAs."""
     if security.ssl_ca_pem is not None:
         return certificates_of(security.ssl_ca_pem, "the CA in the client properties")
     return read_certificates("ssl_cafile", security.ssl_cafile) if security.ssl_cafile else None
@@ -93,11 +95,11 @@ def _choose_versions(context: ssl.SSLContext, security: Security) -> None:
         ciphers = cipher_list(security.ssl_ciphers)
         versions = [each for each in tls_versions(security.ssl_protocols) if each in ciphers.versions]
         if not versions:
-            raise ValueError("ssl_protocols and ssl_ciphers have no version of TLS in common")
+            raise ValueError("ssl_protocols and ssl_ciphers have no TLS version in common")
         if ciphers.openssl:
             context.set_ciphers(ciphers.openssl)
     except (ValueError, ssl.SSLError) as exc:
-        raise UsageError(f"the TLS settings cannot be used: {exc}", hint="see ssl_protocols and ssl_ciphers") from None
+        raise UsageError(f"unusable TLS settings: {exc}", hint="check ssl_protocols and ssl_ciphers") from None
     numbers = [ssl.TLSVersion[each.replace(".", "_")] for each in versions]
     context.minimum_version, context.maximum_version = min(numbers), max(numbers)
 
@@ -123,8 +125,8 @@ def handshake_error(exc: ssl.SSLError, server: str, *, certificate_given: bool) 
         )
     if "HANDSHAKE_FAILURE" in reason:
         return CertificateRejected(
-            f"{server} ends the TLS handshake: it wants a client certificate, or there is no cipher suite in common",
-            hint="give ssl_certfile and ssl_keyfile (PEM), and see ssl_ciphers",
+            f"{server} ended the TLS handshake: it requires a client certificate, or no cipher suite is in common",
+            hint="set ssl_certfile and ssl_keyfile (PEM), and check ssl_ciphers",
         )
     if any(name in reason for name in _CLIENT_CERTIFICATE):
         return CertificateRejected(

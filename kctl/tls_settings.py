@@ -1,4 +1,4 @@
-"""Which versions of TLS and which cipher suites a connection may use: ssl.enabled.protocols and ssl.cipher.suites.
+"""The allowed TLS versions and cipher suites of a connection: ssl.enabled.protocols and ssl.cipher.suites.
 
 Cipher suites are named as Java does (TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, with commas) or as OpenSSL does, which is
 what librdkafka takes (ECDHE-RSA-AES256-GCM-SHA384, with colons).
@@ -17,20 +17,20 @@ _OPENSSL_LIST = re.compile(r"[A-Za-z0-9+!@=._:, -]+")
 
 
 class Ciphers(NamedTuple):
-    """openssl: what SSLContext.set_ciphers takes, "" for those of TLS 1.3 alone; versions: which TLS they belong to."""
+    """openssl: the argument of SSLContext.set_ciphers, "" for TLS 1.3 only. versions: TLS versions of the suites."""
 
     openssl: str
     versions: tuple[str, ...]
 
 
 def tls_versions(text: str | None) -> tuple[str, ...]:
-    """The usable versions of a list. Older ones beside them are left out, as Java's settings do. Raises ValueError."""
+    """Return the usable versions in a list. Older versions beside them are ignored, as in Java. Raises ValueError."""
     if not text:
         return USABLE
     given = [each.strip() for each in text.split(",") if each.strip()]
     unknown = [each for each in given if each not in (*USABLE, *_OLDER)]
     if unknown:
-        raise ValueError(f"{unknown[0]!r} is not a version of TLS; use {', '.join(USABLE)}")
+        raise ValueError(f"{unknown[0]!r} is not a TLS version; use {', '.join(USABLE)}")
     usable = tuple(each for each in USABLE if each in given)
     if not usable:
         raise ValueError(f"{text!r} has none of {', '.join(USABLE)}")
@@ -38,7 +38,7 @@ def tls_versions(text: str | None) -> tuple[str, ...]:
 
 
 def cipher_list(text: str | None) -> Ciphers:
-    """Raises ValueError for names that are unknown, and for a choice among TLS 1.3's, which Python cannot make."""
+    """Return the suites. Raises ValueError for unknown names, and for only some TLS 1.3 suites (all or none)."""
     if not text:
         return Ciphers("", USABLE)
     if not _OPENSSL_LIST.fullmatch(text):
@@ -49,16 +49,14 @@ def cipher_list(text: str | None) -> Ciphers:
     newer = {each for each in given if each in _TLS_1_3}
     older = [_openssl_name(each) for each in given if each not in newer]
     if not older and newer != _TLS_1_3:
-        raise ValueError(
-            f"the suites of TLS 1.3 cannot be chosen one by one: name all of {', '.join(sorted(_TLS_1_3))}"
-        )
+        raise ValueError(f"TLS 1.3 suites cannot be chosen one by one: name all of {', '.join(sorted(_TLS_1_3))}")
     if not older:
         return Ciphers("", ("TLSv1.3",))
     return Ciphers(_known_to_openssl(older), USABLE if newer == _TLS_1_3 else ("TLSv1.2",))
 
 
 def _openssl_name(name: str) -> str:
-    """TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384 is ECDHE-RSA-AES256-GCM-SHA384 (openssl-ciphers(1)). Others as they are."""
+    """Convert TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384 to ECDHE-RSA-AES256-GCM-SHA384, and so on (openssl-ciphers(1))."""
     match = _JAVA_NAME.fullmatch(name)
     if match is None:
         return name
@@ -68,7 +66,7 @@ def _openssl_name(name: str) -> str:
 
 
 def _known_to_openssl(suites: list[str]) -> str:
-    """The list as OpenSSL takes it. It would pass over a suite that it does not know."""
+    """Return the list for OpenSSL, without unknown suites, which OpenSSL would ignore."""
     import ssl
 
     def usable(text: str) -> bool:
@@ -80,5 +78,5 @@ def _known_to_openssl(suites: list[str]) -> str:
 
     usable_suites = [each for each in suites if each.startswith(("!", "-", "+", "@")) or usable(each)]
     if not usable_suites or not usable(":".join(usable_suites)):
-        raise ValueError("it has no cipher suite that this OpenSSL knows")
+        raise ValueError("it has no cipher suite that this OpenSSL supports")
     return ":".join(usable_suites)

@@ -66,6 +66,6 @@ def fault_in(kind: Kind, name: str, value: str) -> tuple[str, str | None] | None
 
 
 def meant_by(type_: str, name: str, value: str) -> str | None:
-    """A hint for «7d» or «1GB» where a number belongs. Pure."""
+    """Return a hint for values such as 7d or 1GB where a number is needed. Pure."""
     number = number_for(name, value)
     return f"that is {name}={number}" if number is not None and fault_of(type_, number) is None else None

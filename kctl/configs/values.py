@@ -1,6 +1,6 @@
 """Values of configs by their types, read as org.apache.kafka.common.config.ConfigDef.parseType reads them.
 
-Brokers show a value as they have read it: «compact, delete» as «compact,delete», «0.50» as «0.5», «TRUE» as «true».
+Brokers return parsed values: "compact, delete" as "compact,delete", "0.50" as "0.5", "TRUE" as "true".
 """
 
 from __future__ import annotations

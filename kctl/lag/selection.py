@@ -1,8 +1,8 @@
 """Selection of groups and topics by name, glob and regular expression. Pure.
 
-A regular expression (`--match`, as in every command) is for the whole name. A glob has «*» (anything), «?» (one
-character) and «[abc]», as a shell has them; capitals count. A name that has such characters itself is written with them
-in brackets: «a[*]b». «!» in front leaves out.
+A regular expression (`--match`, as in every command) must match the whole name. A glob has * (anything), ? (one
+character) and [abc], as in a shell, and is case-sensitive. Brackets escape these characters in a name: a[*]b. A leading
+! excludes names.
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ def _names_of_json(data: bytes, name: str) -> list[str]:
         fault = fault_of(topic) if isinstance(topic, str) else "it is no text"
         if fault:
             where = f"topics[{number}]"
-            what = f"topic {shown(topic)}: {fault}" if isinstance(row, dict) else f"it is no object: {shown(row)}"
+            what = f"topic {shown(topic)}: {fault}" if isinstance(row, dict) else f"it is not an object: {shown(row)}"
             raise InvalidFile(f"{name}: {where}: {what}", hint=hint)
         found.append(str(topic))
     return found

@@ -126,7 +126,7 @@ def load_document(data: bytes, name: str) -> dict[str, Any]:
     """The JSON object of a plan file, of version 1 and with `partitions`. Raises InvalidFile."""
     hint = _HOW_TO_GET_ONE
     if data.lstrip().startswith(b"Current partition replica assignment"):
-        hint = "keep only the JSON under «Proposed partition reassignment configuration»"
+        hint = 'keep only the JSON under "Proposed partition reassignment configuration"'
     document = load_object(data, name, keys=None, hint=hint)
     if "partitions" not in document:
         hint = _HOW_TO_GET_ONE
@@ -245,7 +245,7 @@ def _replicas_fault(replicas: object) -> str | None:
 
 def _path_fault(path: object) -> str | None:
     if not isinstance(path, str) or not path.startswith("/") or "\0" in path or len(path) > _MAX_PATH:
-        return f"log dir {shown(path)} is neither an absolute path nor «any»"
+        return f'log dir {shown(path)} is neither an absolute path nor "any"'
     return None
 
 

@@ -304,7 +304,7 @@ def _told(resource: Resource, name: str, before: str | None, now: str | None, wa
     if wanted != now:
         return f"{resource}: someone else changed {name}: kctl removed its own entries and left {shown(wanted)}; {was}"
     if now is None:
-        return f"{resource}: somebody else deleted {name}, and it was left so; {was}"
+        return f"{resource}: someone else deleted {name}; kctl left it unset; {was}"
     return f"{resource}: someone else changed {name} to {shown(now)}; kctl left the value as is; {was}"
 
 

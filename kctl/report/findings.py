@@ -109,7 +109,7 @@ def _of_group(now: GroupStatus, partitions: Sequence[PartitionStatus]) -> Iterat
     elif not (now.ahead or now.loss_ms is not None):
         yield f"is in {now.status}"
     if now.ahead:
-        yield f"its committed offset lies beyond the end of the log by {counted(now.ahead, 'offset')}"
+        yield f"its committed offset is {counted(now.ahead, 'offset')} beyond the end of the log"
     if now.lag:
         age = now.time_lag_at_least_ms
         more = ">" if now.time_lag_ms is None else ""
@@ -145,7 +145,7 @@ def _advice(now: GroupStatus, partitions: Sequence[PartitionStatus]) -> str:
     worst = partitions[0] if partitions else None
     status = _burrow(partitions)
     if now.ahead and status not in {"STOP", "STALL"}:
-        return "was its topic created anew, or the log truncated? `kctl group reset-offsets` sets where it reads on"
+        return "was its topic recreated, or the log truncated? set the offset with `kctl group reset-offsets`"
     if _is_held(partitions):
         return "its producer hangs or is gone: `kafka-transactions.sh find-hanging` names it, and `abort` ends it"
     if _is_set_back(partitions) and status != "REWIND":

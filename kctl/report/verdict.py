@@ -1,14 +1,14 @@
-"""The one verdict of a report on a partition of a group: Burrow's status, raised by what the figures foretell. Pure.
+"""The verdict of a report on a partition of a group: Burrow's status, raised by the forecast of losses. Pure.
 
-Burrow's rules judge how offsets moved. They call a group OK that loses messages tomorrow, or whose committed offset
-lies beyond the end of the log. A report counts groups, colors rows and names findings by one status, so it is raised
-here, before anything is added up:
+Burrow's rules judge how offsets moved. By these rules a group is OK even if it loses messages tomorrow, or if its
+committed offset is beyond the end of the log. A report counts groups, colors rows and names findings by one status, so
+the status is raised here, before any sums:
 
-- ERR: messages are lost within a day; or more is committed than the log has; or a WARN that has lost some already.
+- ERR: messages are lost within a day; or the commit is beyond the end of the log; or a WARN that has already lost some.
 - WARN: messages are lost within a week.
 
-`burrow_status` stays what it is, and so do STOP, STALL and REWIND. Where the group's standing makes the partition
-nobody's alarm, nothing is raised.
+`burrow_status` is unchanged, and so are STOP, STALL and REWIND. If the group's standing raises no alarm, the status is
+not raised.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ WEEK_MS = 7 * DAY_MS
 
 
 def with_verdict(row: PartitionStatus) -> PartitionStatus:
-    """The row with the status that counts in a report."""
+    """Return the row with the status for the report."""
     status = Status.UNKNOWN if row.status is None else Status[row.status]
     raised = _raised(row, status)
     return row if raised <= status else replace(row, status=raised.name)
 
 
 def is_due(loss_ms: int | None, within_ms: int) -> bool:
-    """Whether messages are lost within so long."""
+    """Whether messages will be lost within `within_ms`."""
     return loss_ms is not None and loss_ms <= within_ms
 
 

@@ -82,7 +82,7 @@ class Cluster(Protocol):
         """Preferred leaders, where another leads."""
 
     def why_no_election(self) -> str | None:
-        """Why `elect` cannot be asked for; None when it can."""
+        """Return why the brokers do not support `elect`; None if they do."""
 
     def watch(self, brokers: Collection[int]) -> Watch:
         """Begin to watch what these host: it has seen it once when this returns."""

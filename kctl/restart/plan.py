@@ -246,8 +246,8 @@ def refuse_without_election(cluster: Cluster, options: Options, state: RestartSt
     why_not = cluster.why_no_election()
     if why_not is not None:
         raise NotSupported(
-            f"the preferred leaders cannot be elected at the end: {why_not}",
-            hint="nothing was stopped; --no-election restarts them all the same, and leaves leaders to the brokers",
+            f"cannot elect the preferred leaders at the end: {why_not}",
+            hint="nothing was stopped; with --no-election the brokers restart without an election",
         )
 
 

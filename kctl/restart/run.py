@@ -188,7 +188,7 @@ def _is_gone(run: Run, node: int) -> bool:
 def _elect(run: Run) -> None:
     why_not = run.cluster.why_no_election()
     if why_not is not None:  # of a run that was begun before this was looked at: its brokers are all back
-        run.told.note(f"{why_not}: leaders stay where they are until the brokers themselves move them back")
+        run.told.note(f"{why_not}: the leaders stay until the brokers rebalance them")
         return
     run.told.update("electing the preferred leaders", *share(run))
     run.entry(Step.ELECT)

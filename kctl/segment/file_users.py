@@ -1,7 +1,7 @@
-"""Which processes use files, by device and inode: whatever the path is, through a link, a bind mount or a container.
+"""Processes that use files, by device and inode, so that links, bind mounts and containers make no difference.
 
-Linux shows open files in /proc/PID/fd and mapped ones in /proc/PID/maps. A broker keeps every .log open and maps the
-indexes. What cannot be seen: processes of other users (without root's rights), of other PID namespaces, of other hosts.
+Linux shows open files in /proc/PID/fd and mapped files in /proc/PID/maps. A broker keeps every .log open and maps the
+indexes. Not visible: processes of other users (unless kctl runs as root), of other PID namespaces and other hosts.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 PROC = Path("/proc")
-_BROKERS = (b"java", b"kafka")  # in the command line of a broker, the native one's too
+_BROKERS = (b"java", b"kafka")  # in the command line of a broker, also of a native image
 
 
 class Identity(NamedTuple):
-    """A file, whatever its path."""
+    """The identity of a file, independent of its path."""
 
     device: int
     inode: int
 
 
 class Look(NamedTuple):
-    """What an overlay of a container leaves as it is: another device, but the same inode, size and time."""
+    """The identity of a file in a container's overlay: the device differs, but inode, size and time are the same."""
 
     inode: int
     size: int
@@ -33,7 +33,7 @@ class Look(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A process that has a file open, or mapped. name: of its program."""
+    """A process that has a file open or mapped. name: its program."""
 
     pid: int
     name: str
@@ -45,17 +45,17 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """users: who has one of the files open. unseen: why it is not sure that there are no others; None: it is."""
+    """users: processes that use one of the files. unseen: why there may be others; None if there are none."""
 
     users: tuple[User, ...]
     unseen: str | None = None
 
 
 def usage_of(files: Iterable[Path], *, proc: Path = PROC) -> Usage:
-    """Who uses the files, besides this process. Files that are not there are left out."""
+    """Return the other processes that use the files. Missing files are ignored."""
     search = _Search(files)
     if not (proc / "self").exists():
-        return Usage((), f"{proc} does not show which processes use files")
+        return Usage((), f"{proc} does not show the open files of processes")
     unseen = None if (proc / "1").exists() else "processes of other users are hidden"
     users: list[User] = []
     for process in _processes(proc):
@@ -92,7 +92,7 @@ class _Search:
             self._owners.add(status.st_uid)
 
     def in_process(self, process: Path) -> list[User]:
-        """At most one file for each process: the first. Raises PermissionError, OSError."""
+        """Return at most one file per process, the first. Raises PermissionError, OSError."""
         name = _name(process)
         file = self._open(process) or self._mapped(process)
         return [] if file is None else [User(int(process.name), name, file)]
@@ -121,7 +121,7 @@ class _Search:
         return None
 
     def may_be_user(self, process: Path) -> bool:
-        """Whether a process whose files cannot be seen may be a broker that writes these: by its owner and program."""
+        """Whether a process with invisible files may be a broker that writes these, by its owner and program."""
         try:
             owner = process.stat().st_uid
             command = (process / "cmdline").read_bytes()

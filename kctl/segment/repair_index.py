@@ -113,16 +113,16 @@ def _warnings(logs: Iterable[Path]) -> Iterator[str]:
         for log_dir in log_dirs:
             who = holder(log_dir)
             if who is not None:
-                yield f"{who} holds {log_dir / '.lock'}: stop the broker before the indexes are written"
+                yield f"{who} holds {log_dir / '.lock'}: stop the broker before you write indexes"
         usage = _usage(folder)
         for user in usage.users:
-            yield f"{user}: stop it before the indexes are written"
+            yield f"{user}: stop it before you write indexes"
         if usage.unseen is not None and not log_dirs:
-            yield f"it cannot be seen whether a process uses {folder}: {usage.unseen}"
+            yield f"cannot tell whether a process uses {folder}: {usage.unseen}"
 
 
 def _usage(folder: Path) -> Usage:
-    """Who uses the files of a partition's folder."""
+    """Return the processes that use the files of a partition's folder."""
     return usage_of([folder, *(path for path in folder.iterdir() if path.suffix in _USED)])
 
 
@@ -199,22 +199,22 @@ def carry_out(plan: RepairPlan, *, now: datetime | None = None, assume_stopped: 
 
 
 def _check_unused(folder: Path, *, certain: bool) -> None:
-    """certain: a broker's lock is held, or it was said that none runs."""
+    """certain: kctl holds the broker's lock, or the user confirmed that no broker runs."""
     usage = _usage(folder)
     if usage.users:
         hint = "stop the broker first, or repair a real copy; nothing was changed"
         raise Busy(str(usage.users[0]), hint=hint)
     if usage.unseen is not None and not certain:
         raise Refused(
-            f"it cannot be seen whether a process uses {folder}: {usage.unseen}",
-            hint="run kctl as root, or with --assume-stopped when no broker runs; nothing was changed",
+            f"cannot tell whether a process uses {folder}: {usage.unseen}",
+            hint="nothing was changed; run kctl as root, or with --assume-stopped if no broker runs",
         )
 
 
 def _check_still_unused(folder: Path) -> None:
-    """After writing: a broker that was started meanwhile, through a path without a lock, may have an old index."""
+    """After writing, detect a broker that started meanwhile without the lock and may have an old index open."""
     for user in _usage(folder).users:
-        raise OperationFailed(f"{user}, which it opened while indexes were written", hint="restart it")
+        raise OperationFailed(f"{user}, which it opened while kctl wrote indexes", hint="restart that process")
 
 
 def _check(log: Path, files: Sequence[Path], mark: tuple[int, int]) -> None:

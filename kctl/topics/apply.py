@@ -96,7 +96,7 @@ def _check_collisions(specs: Sequence[TopicSpec], state: ClusterState) -> None:
         if others and spec.name not in state.topics:
             raise Refused(
                 f"{spec.where}: topic {spec.name} cannot be created beside {', '.join(others)}",
-                hint="nothing was changed; metrics do not tell '.' and '_' apart, so brokers refuse such a pair",
+                hint="nothing was changed; brokers refuse such a pair, because metrics cannot distinguish '.' and '_'",
             )
 
 

@@ -1,4 +1,4 @@
-"""What a change of topics was planned from: ids, numbers of partitions, config values. See kctl.unchanged."""
+"""The facts behind planned topic changes: ids, numbers of partitions, config values. See kctl.unchanged."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def _validate(
         planned[row.name] = CreatedTopic(row.name, "would create", _known(count), _known(factor), dict(topic.configs))
     for name in asked:
         if name not in planned and name not in taken:
-            raise OperationFailed(f"topic {name}: the controller's answer does not name it")
+            raise OperationFailed(f"topic {name}: the controller's response does not name the topic")
     return planned, taken
 
 

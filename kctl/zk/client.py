@@ -1,8 +1,7 @@
-"""A client of ZooKeeper that only reads: one blocking connection, with limits to time and size that a server cannot
-stretch.
+"""A read-only ZooKeeper client: one blocking connection, with limits on time and size that a server cannot extend.
 
-Kafka's tools read a few nodes; a general client (kazoo) waits for a silent server without end, and allocates what an
-answer's length says.
+Kafka's tools read a few nodes. A general client (kazoo) waits for a silent server without end, and allocates as much
+memory as the length field of a response claims.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class NoNode(NotFound):
 
 
 class NoAuth(NotAuthorized):
-    """The node's ACL does not let everybody read it."""
+    """The node's ACL does not allow everyone to read the node."""
 
 
 class Children(NamedTuple):
@@ -273,7 +272,7 @@ class ZooKeeper:
         if not 0 <= size <= limit:
             self._drop()
             raise NotZooKeeper(
-                f"ZooKeeper {self._server} announced an answer of {size:,} bytes; kctl reads up to {limit:,}",
+                f"ZooKeeper {self._server} announced a response of {size:,} bytes; kctl reads at most {limit:,}",
                 hint="is this ZooKeeper's port?",
             )
         return self._take(size, deadline)
@@ -308,7 +307,7 @@ class ZooKeeper:
             raise self._nonsense() from None
 
     def _drop(self) -> None:
-        """After this, what comes late is not mistaken for another answer."""
+        """Close the connection, so that a late response is not mistaken for another one."""
         sock, self._socket = self._socket, None
         self._received.clear()
         if sock is not None:
@@ -318,20 +317,18 @@ class ZooKeeper:
     def _timed_out(self) -> ConnectionTimedOut:
         self._drop()
         return ConnectionTimedOut(
-            f"ZooKeeper {self._server} did not answer in time", hint="is it overloaded? --timeout gives it more time"
+            f"ZooKeeper {self._server} did not respond in time", hint="is it overloaded? raise --timeout to wait longer"
         )
 
     def _lost(self) -> ConnectionFailed:
         self._drop()
         return ConnectionFailed(
-            f"the connection to ZooKeeper {self._server} was lost", hint="is a quorum of its servers up?"
+            f"the connection to ZooKeeper {self._server} was lost", hint="does the ensemble have a quorum?"
         )
 
     def _nonsense(self) -> NotZooKeeper:
         self._drop()
-        return NotZooKeeper(
-            f"ZooKeeper {self._server} gave an answer that cannot be read", hint="is this ZooKeeper's port?"
-        )
+        return NotZooKeeper(f"ZooKeeper {self._server} sent an invalid response", hint="is this ZooKeeper's port?")
 
 
 def _children(reader: wire.Reader) -> Children:

@@ -23,7 +23,7 @@ _AGAIN_S = 0.25
 def zookeeper(
     connect: str, *, security: Security = _IN_THE_CLEAR, timeout_s: float = 10.0, in_all: bool = False
 ) -> Iterator[ZooKeeper]:
-    """A client of «host:port,…/chroot», for reading; its paths are relative to the chroot.
+    """Open a read-only client of "host:port,…/chroot". Its paths are relative to the chroot.
 
     timeout_s: of each call; with in_all, of everything until the block ends. Raises NotFound for a chroot that does not
     exist, ConnectionFailed's subclasses within 5 s when no server can be reached, ConnectionTimedOut when they can but
@@ -56,14 +56,15 @@ def _begin(client: ZooKeeper, connect: str, timeout_s: float) -> None:
             client.open()
         except ConnectionTimedOut:
             raise ConnectionTimedOut(
-                f"ZooKeeper {connect} gave no session within {timeout_s:g} s", hint="has the ensemble a quorum?"
+                f"ZooKeeper {connect} gave no session within {timeout_s:g} s", hint="does the ensemble have a quorum?"
             ) from None
         except NotZooKeeper:
             raise
         except ConnectionFailed:
             if deadline.left_s <= _AGAIN_S:
                 raise ConnectionTimedOut(
-                    f"ZooKeeper {connect} gave no session within {timeout_s:g} s", hint="has the ensemble a quorum?"
+                    f"ZooKeeper {connect} gave no session within {timeout_s:g} s",
+                    hint="does the ensemble have a quorum?",
                 ) from None
             time.sleep(_AGAIN_S)
         else:

@@ -69,7 +69,8 @@ def _look_again(client: ZooKeeper, path: str, lost_after_s: float, show_secrets:
         except ConnectionFailed:
             if time.monotonic() > lost:
                 raise ConnectionFailed(
-                    "the connection to ZooKeeper was lost", hint="is a quorum of its servers up? --timeout waits longer"
+                    "the connection to ZooKeeper was lost",
+                    hint="does the ensemble have a quorum? raise --timeout to wait longer",
                 ) from None
         time.sleep(_RECONNECT_POLL_S)
 

@@ -1,4 +1,4 @@
-"""The few messages of ZooKeeper's protocol that reading needs (zookeeper.jute; org.apache.zookeeper.ZooDefs).
+"""The messages of ZooKeeper's protocol for reading (zookeeper.jute; org.apache.zookeeper.ZooDefs).
 
 A frame is int32 size and body, all big-endian. A request is xid, type and record; an answer is xid, zxid, error and
 record. Strings and buffers have an int32 length (-1: null), vectors an int32 count.
@@ -25,11 +25,11 @@ _NAMES = {
 
 
 class BadAnswer(Exception):
-    """Bytes that do not follow the layout."""
+    """The bytes do not follow the protocol."""
 
 
 class Stat(NamedTuple):
-    """What ZooKeeper keeps about a node, with the names of the protocol. Times in ms since epoch."""
+    """The stat of a node, with the names of the protocol. Times are in ms since the epoch."""
 
     czxid: int
     mzxid: int
@@ -53,7 +53,7 @@ class AclEntry(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """An answer's header, and where its record begins."""
+    """The header of a response, and the offset of its record."""
 
     xid: int
     error: int
@@ -61,7 +61,7 @@ class Answer(NamedTuple):
 
 
 class Reader:
-    """Reads a frame. All methods raise BadAnswer at its end."""
+    """A reader of one frame. All methods raise BadAnswer at its end."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -135,7 +135,7 @@ def answer(frame: bytes) -> Answer:
 
 
 def error_name(code: int) -> str:
-    """KeeperException's name of a code."""
+    """Return KeeperException's name for an error code."""
     return _NAMES.get(code, f"error {code}")
 
 

@@ -277,7 +277,7 @@ def test_a_secret_that_a_broker_refuses_is_not_shown(kctl: Kctl, cluster: TestCl
     key = "listener.name.plaintext.ssl.keystore.password"
     secret.chmod(0o646)
     writable = kctl("config", "set", "broker/1", f"{key}=@{secret}", "--yes")
-    assert (writable.code, "everybody may write to" in writable.err) == (2, True)
+    assert (writable.code, "is world-writable" in writable.err) == (2, True)
     secret.chmod(0o600)
     for result in (
         kctl("config", "set", "broker/1", f"{key}=@{secret}", "--yes"),

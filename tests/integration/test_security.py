@@ -95,8 +95,8 @@ ROWS = [
         {**SCRAM, "sasl_username": "nobody"}),
     Row("mechanism not enabled", "SCRAM", "it has SCRAM-SHA-512", "authentication_failed",
         {**SCRAM, "sasl_mechanism": "PLAIN"}),
-    Row("login where none is taken", "OPEN", "takes no SASL login", "authentication_failed", PLAIN),
-    Row("login where none is taken, TLS", "TLS", "takes no SASL login", "authentication_failed", SCRAM),
+    Row("login where none is taken", "OPEN", "does not support SASL", "authentication_failed", PLAIN),
+    Row("login where none is taken, TLS", "TLS", "does not support SASL", "authentication_failed", SCRAM),
     Row("no login where one is wanted", "PLAIN", "SASL mechanisms: PLAIN", "authentication_failed"),
     Row("no login where one is wanted, TLS", "SCRAM", "SASL mechanisms: SCRAM-SHA-512", "authentication_failed", TLS),
     # --- other ports

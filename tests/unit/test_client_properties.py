@@ -228,9 +228,9 @@ REFUSED: list[tuple[dict[str, str], str, str]] = [
         )
     ),
     ({**TLS, "ssl.enabled.protocols": "TLSv1,SSLv3"}, "ssl.enabled.protocols", "leave it out"),
-    ({**TLS, "ssl.enabled.protocols": "TLS1.2"}, "'TLS1.2' is not a version", "leave it out"),
+    ({**TLS, "ssl.enabled.protocols": "TLS1.2"}, "'TLS1.2' is not a TLS version", "leave it out"),
     ({**TLS, "ssl.cipher.suites": "TLS_AES_128_GCM_SHA256"}, "cannot be chosen one by one", "leave it out"),
-    ({**TLS, "ssl.cipher.suites": "NO_SUCH"}, "no cipher suite that this OpenSSL knows", "leave it out"),
+    ({**TLS, "ssl.cipher.suites": "NO_SUCH"}, "no cipher suite that this OpenSSL supports", "leave it out"),
     ({**RDKAFKA, "sasl.username": ""}, "sasl.username is missing", "set both"),
     ({k: v for k, v in RDKAFKA.items() if k != "sasl.password"}, "sasl.password is missing", "set both"),
     # stores

@@ -178,7 +178,7 @@ def test_basic_authentication(registry: str) -> None:
         ("/moved", ConnectionFailed, "HTTP 302 for schema 1; redirects are not followed"),
         ("/broken", ConnectionFailed, "HTTP 500"),
         ("/page", ConnectionFailed, "does not respond like a schema registry"),
-        ("/silent", ConnectionTimedOut, "no answer within 0.3 s"),
+        ("/silent", ConnectionTimedOut, "did not respond within 0.3 s"),
         ("/large", schema_registry.NoSchema, "larger than 4 MiB"),
     ],
 )
@@ -195,11 +195,11 @@ def test_nothing_listens() -> None:
 @pytest.mark.parametrize(
     ("url", "why"),
     [
-        ("localhost:8081", "no http"),
-        ("file:///etc/passwd", "no http"),
-        ("http://", "no http"),
-        ("http://h:port", "no http"),
-        ("http://h?x=1", "no http"),
+        ("localhost:8081", "not an http"),
+        ("file:///etc/passwd", "not an http"),
+        ("http://", "not an http"),
+        ("http://h:port", "not an http"),
+        ("http://h?x=1", "not an http"),
         ("http://me:secret@h", "user or password in it"),
         ("http://h/a b", "space"),
     ],

@@ -130,8 +130,8 @@ def test_what_is_no_message(data: bytes, why: str) -> None:
     [
         (_schema(with_descriptors=False, main="nonsense"), "is not a Protobuf schema"),
         (_schema(with_descriptors=False, main='syntax = "proto3"; import "no/such.proto";'), "no/such.proto"),
-        (Schema("PROTOBUF", SchemaText("", ORDER), (SchemaText("../../x.proto", MONEY),)), "file of the name"),
-        (Schema("PROTOBUF", SchemaText("", ORDER), (SchemaText("/tmp/x.proto", MONEY),)), "file of the name"),
+        (Schema("PROTOBUF", SchemaText("", ORDER), (SchemaText("../../x.proto", MONEY),)), "unsafe name"),
+        (Schema("PROTOBUF", SchemaText("", ORDER), (SchemaText("/tmp/x.proto", MONEY),)), "unsafe name"),
         (Schema("PROTOBUF", SchemaText("", 'syntax = "proto3"; message A { B b = 1; }', "Zm9v"), ()), "no Protobuf"),
     ],
 )  # fmt: skip

@@ -102,7 +102,7 @@ def test_the_keys_beside_are_read() -> None:
         (row(0, [1.0]), "t-0: 1.0 is no broker id"),
         (row(0, None), "t-0: it has no list of replicas"),
         (row(0, [1, 2], log_dirs=["any"]), "t-0: 1 log_dirs for 2 replicas"),
-        (row(0, [1], log_dirs=["data"]), "t-0: log dir \"data\" is neither an absolute path nor «any»"),
+        (row(0, [1], log_dirs=["data"]), "t-0: log dir \"data\" is neither an absolute path nor \"any\""),
         (row(0, [1], log_dirs=[3]), "t-0: log dir 3 is neither"),
         (row(0, [1], log_dirs="any"), "t-0: log_dirs is no list"),
         (row(-1), "entry 0: partition of t is -1"),

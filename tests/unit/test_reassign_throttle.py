@@ -241,9 +241,9 @@ def test_a_broker_that_cannot_be_read_is_set_as_planned() -> None:
         (LEADER_REPLICAS, None, "0:1,0:2,7:3", None, False),
         (LEADER_REPLICAS, None, "*", None, False),
         (LEADER_REPLICAS, None, "0:1", "removed 1 replica of this run from leader.replication.throttled", False),
-        (LEADER_REPLICAS, None, None, "took 2 replicas", True),
-        (LEADER_REPLICAS, "7:3", "7:3", "took 2 replicas", True),
-        (LEADER_REPLICAS, "7:3", "8:3", "took 2 replicas", True),
+        (LEADER_REPLICAS, None, None, "removed 2 replicas", True),
+        (LEADER_REPLICAS, "7:3", "7:3", "removed 2 replicas", True),
+        (LEADER_REPLICAS, "7:3", "8:3", "removed 2 replicas", True),
     ],
 )
 def test_what_somebody_else_does_is_noticed(

@@ -125,14 +125,14 @@ def test_one_verdict(figures: dict[str, Any], status: str | None) -> None:
         (
             group(State.ERR, lag=0, ahead=1000),
             "ERR",
-            "its committed offset lies beyond the end of the log by 1,000 offsets",
+            "its committed offset is 1,000 offsets beyond the end of the log",
         ),
         (
             group(State.ERR, lag=9, ahead=3),
             "STALL",
             (
                 "commits, but its offset stands still,"
-                " its committed offset lies beyond the end of the log by 3 offsets, 9 messages behind"
+                " its committed offset is 3 offsets beyond the end of the log, 9 messages behind"
             ),
         ),
     ],

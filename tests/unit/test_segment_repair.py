@@ -260,7 +260,7 @@ def test_a_running_broker_is_not_disturbed(tmp_path: Path) -> None:
     lock = folder.parent / ".lock"
     with another_process_holds(lock) as process:
         plan = plan_repair(verify([folder]).findings, interval_bytes=INTERVAL)
-        assert plan.warnings == (f"process {process} holds {lock}: stop the broker before the indexes are written",)
+        assert plan.warnings == (f"process {process} holds {lock}: stop the broker before you write indexes",)
         before = content(folder)
         with pytest.raises(Busy, match=f"process {process} holds"):
             carry_out(plan)

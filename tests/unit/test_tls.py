@@ -123,9 +123,9 @@ def test_versions_and_ciphers(
 @pytest.mark.parametrize(
     ("protocols", "ciphers", "says"),
     [
-        ("TLSv1.3", "TLS_RSA_WITH_AES_128_GCM_SHA256", "no version of TLS in common"),
+        ("TLSv1.3", "TLS_RSA_WITH_AES_128_GCM_SHA256", "no TLS version in common"),
         ("SSLv3", None, "has none of TLSv1.2"),
-        ("tls", None, "'tls' is not a version"),
+        ("tls", None, "'tls' is not a TLS version"),
         (None, "TLS_NO_SUCH_WITH_THING", "no cipher suite"),
         (None, "TLS_AES_256_GCM_SHA384", "cannot be chosen one by one"),
         (None, "a;b", "not a list"),
@@ -154,7 +154,7 @@ def test_no_cipher_suite_in_common(files: TlsFiles) -> None:
             ssl_ciphers="TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
         )
         connection = Connection(parse_address(f"localhost:{port}"), Dialer(security))
-        with pytest.raises(CertificateRejected, match="or there is no cipher suite in common"):
+        with pytest.raises(CertificateRejected, match="or no cipher suite is in common"):
             connection.open(Deadline(20))
 
 

@@ -202,7 +202,7 @@ def test_passwords_that_are_refused(admin: Kctl, tmp_path: Path) -> None:
     for options, says in (
         ([], "no password was given"),
         (["--password-file", "-"], "is empty"),
-        (["--password-file", str(open_to_all)], "everybody may write to"),
+        (["--password-file", str(open_to_all)], "is world-writable"),
         (["--password-stdin"], "is empty"),
         (["--password-stdin", "--password-file", "-"], "exclude each other"),
         (["--password-env", "ABSENT"], "ABSENT"),
