@@ -16,6 +16,7 @@ MAX_SERVERS = 1000
 # RFC 1123 labels; underscores too, which container networks have.
 _LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
 _PORT = re.compile(r"[0-9]{1,5}")
+_OTHER_SEPARATORS = re.compile(r"[;|\s]+")
 
 
 class Address(NamedTuple):
@@ -43,6 +44,8 @@ def parse_address(text: str, *, default_port: int = DEFAULT_BROKER_PORT) -> Addr
     rest = text.strip()
     if "://" in rest:  # advertised.listeners are often pasted
         rest = rest.split("://", 1)[1]
+    if len(parts := _OTHER_SEPARATORS.split(rest)) > 1:
+        raise UsageError(f"{text!r} is not a server", hint=f"servers are separated by commas: {','.join(parts)}")
     host, port = _split(rest, text)
     _check_host(host, text)
     return Address(host, _port(port, text) if port is not None else default_port)

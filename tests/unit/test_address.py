@@ -49,6 +49,15 @@ def test_refused(text: str) -> None:
         parse_address(text)
 
 
+@pytest.mark.parametrize(
+    "text", ["k1:1;k2:2", "k1:1 k2:2", "k1:1\tk2:2", "k1:1|k2:2", "SSL://k1:1; k2:2", "[::1]:1;k2:2"]
+)
+def test_servers_with_another_separator(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a server") as refused:
+        parse_servers(text)
+    assert "separated by commas" in str(refused.value.hint)
+
+
 def test_servers() -> None:
     assert parse_servers("a:1, b:2,,a:1") == ("a:1", "b:2")
     for text in ("", ",", " "):
