@@ -217,7 +217,7 @@ def test_values_that_brokers_write_otherwise(kctl: Kctl, prefix: str, tmp_path: 
     }  # fmt: skip
     assert _own_configs(kctl, name) == shown
     assert [row["result"] for row in kctl.json("topic", "apply", "-f", str(file), "--dry-run")] == ["unchanged"]
-    (row,) = kctl.json("config", "set", f"topic/{name}", "cleanup.policy=delete , compact")
+    (row,) = kctl.json("config", "set", f"topic/{name}", "cleanup.policy=delete , compact", "--yes")
     assert (row["result"], row["after"]) == ("set", "delete,compact")
     (row,) = kctl.json("topic", "alter", name, "--config", "min.cleanable.dirty.ratio=5e-1", "--yes")
     assert row["result"] == "altered"
