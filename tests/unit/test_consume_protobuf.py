@@ -132,7 +132,8 @@ def test_what_is_no_message(data: bytes, why: str) -> None:
         (_schema(with_descriptors=False, main='syntax = "proto3"; import "no/such.proto";'), "no/such.proto"),
         (Schema("PROTOBUF", SchemaText("", ORDER), (SchemaText("../../x.proto", MONEY),)), "unsafe name"),
         (Schema("PROTOBUF", SchemaText("", ORDER), (SchemaText("/tmp/x.proto", MONEY),)), "unsafe name"),
-        (Schema("PROTOBUF", SchemaText("", 'syntax = "proto3"; message A { B b = 1; }', "Zm9v"), ()), "not a Protobuf schema"),
+        (Schema("PROTOBUF", SchemaText("", 'syntax = "proto3"; message A { B b = 1; }', "Zm9v"), ()),
+         "not a Protobuf schema"),
     ],
 )  # fmt: skip
 def test_no_schema(schema: Schema, why: str) -> None:
