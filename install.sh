@@ -814,7 +814,7 @@ is_completion() {
 
 # Without kctl nobody can stop them.
 check_no_cluster_runs() {
-    if ps -eo args= 2>/dev/null | AT="$DATA_HOME/kctl/clusters/" awk 'index($0, ENVIRON["AT"]) { n++ } END { exit !n }'; then
+    if ps -ww -eo args= 2>/dev/null | AT="$DATA_HOME/kctl/clusters/" awk 'index($0, ENVIRON["AT"]) { n++ } END { exit !n }'; then
         die 4 "clusters under $DATA_HOME/kctl/clusters run; nothing was removed" \
             "give the --prefix that kctl was installed with"
     fi

@@ -134,10 +134,10 @@ def test_times_find_the_first_message_that_is_not_older(
 )
 def test_the_plan_and_the_question_name_the_time_in_utc(kctl: Kctl, group: str, written: str, moment: str) -> None:
     planned = kctl("group", "reset-offsets", group, "--all-topics", "--to-datetime", written, "--dry-run")
-    assert f"to the first message of {moment} (UTC) or later" in planned.err
+    assert f"to the first message at or after {moment} (UTC)" in planned.err
     asked = kctl("group", "reset-offsets", group, "--all-topics", "--to-datetime", written)
     assert asked.code == 4
-    assert f"to the first message of {moment} (UTC) or later" in asked.err
+    assert f"to the first message at or after {moment} (UTC)" in asked.err
     assert f" to {moment} (UTC) (" in asked.err, "the question"
 
 

@@ -391,7 +391,7 @@ def test_a_wrong_hash_installs_nothing(installer: Installer, tmp_path: Path) -> 
     shutil.copytree(ROOT, checkout, symlinks=True, ignore=shutil.ignore_patterns(".git", "build", ".*_cache"))
     lock = checkout / "requirements.lock"
     text = lock.read_text(encoding="utf-8")
-    name = re.search(r"^(kazoo==\S+) \\\n(?:    --hash=\S+(?: \\)?\n)+", text, re.MULTILINE)
+    name = re.search(r"^(kafka-python==\S+) \\\n(?:    --hash=\S+(?: \\)?\n)+", text, re.MULTILINE)
     assert name is not None
     lock.write_text(text.replace(name.group(), f"{name.group(1)} \\\n    --hash=sha256:{'0' * 64}\n"))
     done = subprocess.run(

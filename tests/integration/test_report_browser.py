@@ -130,9 +130,9 @@ def test_what_needs_somebody_comes_first_and_leads_to_its_row(page: Page) -> Non
     page.run("document.querySelector('#findings .more').click()")
     assert len(page.run(lines)) == len(sample_report(150, 40).findings)
     page.run(
-        "[...document.querySelectorAll('#findings button.link')].find((b) => b.textContent.includes('0008')).click()"
+        "[...document.querySelectorAll('#findings button.link')].find((b) => b.textContent.includes('0009')).click()"
     )
-    assert column(page, "groups-table", "GROUP") == ["group-0008"]
+    assert column(page, "groups-table", "GROUP") == ["group-0009"]
     assert page.run("document.activeElement === document.querySelector('#groups-table input')")
     page.run("document.querySelector('#findings button.link').click()")
     assert column(page, "log-dirs-table", "LOG DIR") == [HOSTILE[1]]

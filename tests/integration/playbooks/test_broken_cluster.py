@@ -68,7 +68,7 @@ WITHOUT_ZOOKEEPER = (
     Case("consumer-lag-gate", {"groups": "billing", "max_lag": "20"}, 0),
     Case("preferred-leader-rebalance", {}, 0),
     Case("nightly-health-report", {"max_disk_percent": "100", "largest": "1"}, 1, "verdict", SILENT),
-    Case("change-retention", {"topic": "orders", "retention": "2h"}, 3, "kept", SILENT, timeout_s=10),
+    Case("change-retention", {"topic": "orders", "retention": "2h"}, 5, "before", SILENT, timeout_s=10),
     Case("rolling-restart", {"cluster": NAME}, 4, "restart", UNTOLD),
     Case("rolling-restart", {"cluster": NAME, "unprotected": "false"}, 4, "plan", UNTOLD),
     Case("reliability-validation", {}, 4, "plan", "zookeeper-1, zookeeper-2, zookeeper-3 of cluster broken are down"),
