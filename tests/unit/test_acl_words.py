@@ -78,7 +78,7 @@ REFUSED = [
     ("allow alice read,, write topic t", 18, "a comma separates operations"),
     ("allow alice read, topic t", 19, "expected an operation, not 'topic'"),
     ("allow alice, bob read topic t", 14, "without a comma before it"),
-    ("allow alice read topics t", 18, "a resource is wanted"),
+    ("allow alice read topics t", 18, "expected a resource"),
     ("allow alice read topic", 23, "the name of a topic is missing"),
     ('allow alice read topic ""', 24, "the name is empty"),
     ('allow alice read topic "orders', 24, "the quotes are not closed"),

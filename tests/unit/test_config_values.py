@@ -142,7 +142,7 @@ def test_types_of_old_brokers_configs() -> None:
 @pytest.mark.parametrize(
     ("name", "before", "after", "says"),
     [
-        ("min.insync.replicas", "1", "+3", "min.insync.replicas=3 is all replicas"),
+        ("min.insync.replicas", "1", "+3", "min.insync.replicas=3 equals the number of replicas"),
         ("min.insync.replicas", "1", "04", "min.insync.replicas=4, with 3 replicas"),
         ("cleanup.policy", "delete", "delete, compact", "only the last record"),
         ("cleanup.policy", "compact,delete", "compact, delete", None),

@@ -132,8 +132,8 @@ def test_a_config_providers_property_is_copied_and_said(tmp_path: Path, config_f
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"ssl__truststore__location": None, "ssl__ca__pem": "-----BEGIN X----- -----END X-----"}, "holds PEM text"),
-        ({"sasl__jaas__config": f'{SCRAM} required username="ops" password="";'}, "the password is empty"),
+        ({"ssl__truststore__location": None, "ssl__ca__pem": "-----BEGIN X----- -----END X-----"}, "contains PEM text"),
+        ({"sasl__jaas__config": f'{SCRAM} required username="ops" password="";'}, "cannot have an empty password"),
         ({"sasl__jaas__config": f'{SCRAM} required username="ops" password="${{PW}}";'}, "an unresolved placeholder"),
         ({"security_protocol": "SASL_SSL"}, "unknown setting security_protocol"),
     ],

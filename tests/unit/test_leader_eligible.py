@@ -152,12 +152,12 @@ def test_losses_are_counted_by_them(
     ("now", "says"),
     [
         ({T0: Eligible((3, 2)), T1: Eligible((), (4,))}, None),
-        ({T0: Eligible((2,)), T1: Eligible((), (4,))}, "t-0: eligible leader replicas was 2,3 and is 2"),
-        ({T0: Eligible(), T1: Eligible((), (4,))}, "t-0: eligible leader replicas was 2,3 and is none"),
-        ({T0: Eligible((2, 3)), T1: Eligible((4,))}, "t-1: eligible leader replicas was none and is 4"),
-        ({T0: Eligible((2, 3)), T1: Eligible()}, "t-1: last known eligible leader replicas was 4 and is none"),
-        ({}, "election of partition t-0 does not exist any more"),
-        (NotFound("topic t does not exist"), "election of partition t-0 does not exist any more"),
+        ({T0: Eligible((2,)), T1: Eligible((), (4,))}, "t-0: eligible leader replicas was 2,3 and is now 2"),
+        ({T0: Eligible(), T1: Eligible((), (4,))}, "t-0: eligible leader replicas was 2,3 and is now none"),
+        ({T0: Eligible((2, 3)), T1: Eligible((4,))}, "t-1: eligible leader replicas was none and is now 4"),
+        ({T0: Eligible((2, 3)), T1: Eligible()}, "t-1: last known eligible leader replicas was 4 and is now none"),
+        ({}, "election of partition t-0 no longer exists"),
+        (NotFound("topic t does not exist"), "election of partition t-0 no longer exists"),
         (NotAuthorized("no"), "no"),
     ],
 )
@@ -214,7 +214,7 @@ def test_no_election_is_held_when_another_replica_became_eligible_meanwhile(
         )  # fmt: skip
 
     if changed:
-        with pytest.raises(Refused, match=r"eligible leader replicas was (none|2) and is 2,3"):
+        with pytest.raises(Refused, match=r"eligible leader replicas was (none|2) and is now 2,3"):
             elect()
     else:
         elect()

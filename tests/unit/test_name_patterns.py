@@ -58,7 +58,7 @@ def test_what_is_not_there(missing: list[str], message: str, hint: str | None) -
 
 
 def test_no_regular_expression() -> None:
-    with pytest.raises(UsageError, match=r"--match '\[' is no regular expression"):
+    with pytest.raises(UsageError, match=r"--match '\[' is not a valid regular expression"):
         parse_patterns("--match", ["["])
 
 

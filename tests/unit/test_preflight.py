@@ -224,7 +224,7 @@ def test_a_refused_login_is_not_tried_on_the_other_servers() -> None:
         server(script) as one,
         server(script) as two,
         server(script) as three,
-        pytest.raises(AuthenticationFailed, match="says: no"),
+        pytest.raises(AuthenticationFailed, match="reports: no"),
     ):
         preflight([*map(parse_address, (one, two, three))], Dialer(PLAIN))
     assert len(logins) == 1

@@ -228,7 +228,7 @@ def cordoned(path: str, node: int) -> LogDir:
 @pytest.mark.parametrize(
     ("dirs", "move", "reason"),
     [
-        ({3: [cordoned("/d", 3)]}, MOVE, "broker 3, which is to get a replica, is cordoned in all log dirs"),
+        ({3: [cordoned("/d", 3)]}, MOVE, "broker 3 would receive a replica, but is cordoned in all log dirs"),
         ({3: [cordoned("/d", 3), log_dir("/e", 3)]}, MOVE, None),
         ({2: [cordoned("/d", 2)]}, MOVE, None),  # it has its replica already
         (

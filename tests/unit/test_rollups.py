@@ -460,7 +460,7 @@ def test_the_command(fresh: Store, capsys: pytest.CaptureFixture[str], monkeypat
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (("--of", "topics", "--group", "g"), "--group has no meaning"),
+        (("--of", "topics", "--group", "g"), "--group does not apply"),
         (("--of", "log-dirs", "--topic", "g"), "--topic has no meaning"),
         (("--last", "0s"), "--last is more than 0"),
         (("--conf", "a=b"), "it needs --master"),

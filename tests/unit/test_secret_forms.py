@@ -15,7 +15,7 @@ from xml.sax.saxutils import quoteattr
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kctl.secrets import Redactor
@@ -140,7 +140,11 @@ def test_nothing_else_is_changed(text: str) -> None:
     assert Redactor(["some-secret 'x' & y", "other\\secret"]).text(text) == text
 
 
-@given(st.text(min_size=4, max_size=12), st.sampled_from(sorted(FORMS)), st.sampled_from(sorted(FORMS)))
+_PRINTABLE = st.characters(exclude_categories=["Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"])
+
+
+@settings(derandomize=True)
+@given(st.text(_PRINTABLE, min_size=4, max_size=12), st.sampled_from(sorted(FORMS)), st.sampled_from(sorted(FORMS)))
 def test_forms_within_forms(secret: str, inner: str, outer: str) -> None:
     secret = secret.encode("utf-8", "replace").decode()
     if "base64" in inner + outer or "YAML" in inner + outer or "*" in secret:

@@ -67,7 +67,8 @@ def test_apply_made_a_topic_without_a_leader(
 
 
 @pytest.mark.parametrize(
-    ("value", "said"), [("1", ""), ("2", "is all replicas"), ("3", "with 2 replicas, counts as 2 since Kafka 3.7")]
+    ("value", "said"),
+    [("1", ""), ("2", "equals the number of replicas"), ("3", "with 2 replicas, counts as 2 since Kafka 3.7")],
 )
 def test_a_minimum_is_compared_with_the_replicas(value: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     change = ChangedConfig("topic t", "min.insync.replicas", "would set", None, None, value, None, False)

@@ -81,7 +81,7 @@ def test_an_answer_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     with (
         hostile_zookeeper() as server,
         zookeeper(server.address, timeout_s=5) as client,
-        pytest.raises(NotZooKeeper, match=r"announced an answer of 3,600,088 bytes; kctl reads up to 1,000,000"),
+        pytest.raises(NotZooKeeper, match=r"announced a response of 3,600,088 bytes; kctl reads at most 1,000,000"),
     ):
         client.get_children("/many")
 
