@@ -132,7 +132,7 @@ def test_controller(kctl: Kctl, cluster: TestCluster) -> None:
         (("broker", "log-dirs", "--topic", "b@d"), 2, "only ASCII letters"),
         (("broker", "api-versions", "two"), 2, "two"),
         (("broker", "loggers", "list", "no.such"), 4, "no.such"),
-        (("broker", "loggers", "list", "--match", "("), 2, "is no regular expression"),
+        (("broker", "loggers", "list", "--match", "("), 2, "is not a valid regular expression"),
         (("broker", "loggers", "list", "--level", "LOUD"), 2, "LOUD is not a log level"),
         (("broker", "loggers", "set", "kafka.request.loger=DEBUG", "-y"), 4, "did you mean kafka.request.logger"),
         (("broker", "loggers", "set", f"{LOGGER}=LOUD", "-y"), 2, "'LOUD' is not a log level"),

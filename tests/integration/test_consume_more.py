@@ -418,7 +418,7 @@ def empty(kctl: Kctl, cluster: TestCluster) -> str:
     ("arguments", "code", "message"),
     [
         ((), 2, "no topic is given"),
-        (("TOPIC", "--match", "("), 2, "is no regular expression"),
+        (("TOPIC", "--match", "("), 2, "is not a valid regular expression"),
         (("TOPIC", "no-such"), 4, "no-such"),
         (("TOPIC", "--tail", "3", "--from", "1h ago"), 2, "two different starts"),
         (("TOPIC", "--from", "soon"), 2, "is not a time"),

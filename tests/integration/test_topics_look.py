@@ -126,7 +126,7 @@ def test_offsets(kctl: Kctl) -> None:
         ((FULL, "--partitions", "0,7"), 4, f"topic {FULL} has no partition 7"),
         ((FULL, "--time", "soon"), 2, "'soon' is not a time"),
         ((f"{PREFIX}.fulll",), 4, f"did you mean {FULL}"),
-        (("--match", "("), 2, "--match '(' is no regular expression"),
+        (("--match", "("), 2, "--match '(' is not a valid regular expression"),
         (("--match", "no-such-topic.*"), 4, "no topic matches no-such-topic.*"),
     ):
         refused = kctl("topic", "offsets", *arguments)
