@@ -84,10 +84,12 @@ def repeat(path: Path, outcome: Path) -> int:
     second.touch()
     tests = [test for test in failures if test is not None]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *tests],
+        [sys.executable, "-I", "-m", "pytest", *tests],  # -I: the current folder has the checkout's kctl
         env={**os.environ, FAILED_FILE: str(second)}, stdin=subprocess.DEVNULL, check=False,
     )  # fmt: skip
-    failed_again = read_failures(second)
+    failed_again: Iterable[str | None] = read_failures(second)
+    if done.returncode not in {0, 1}:  # pytest could not do its work, so no test has passed
+        failed_again = list(failures)
     outcome.write_text("".join(f"{line}\n" for line in describe(failures, failed_again)), encoding="utf-8")
     return 0 if done.returncode == 0 and not failed_again else 1
 
