@@ -25,6 +25,7 @@ from kctl.errors import (
     NotSupported,
     TlsMismatch,
 )
+from kctl.receive_buffer import ReceiveBuffer
 
 if TYPE_CHECKING:
     import ssl
@@ -83,7 +84,7 @@ class Connection:
         self.api_versions: dict[int, tuple[int, int]] = {}
         self._dialer = dialer
         self._socket: socket.socket | None = None
-        self._received = bytearray()
+        self._received = ReceiveBuffer(late_reads=_LATE_READS)
         self._correlation_id = 0
         self._login_ends = float("inf")
         self.ready = False
@@ -281,29 +282,16 @@ class Connection:
         return self._take(size, deadline)
 
     def _take(self, size: int, deadline: Deadline) -> bytes:
-        buffer = self._received
-        late = 0
-        while len(buffer) < size:
-            if self._socket is None:
-                raise self._closed()
-            # Data that has already arrived is read even after the deadline, because another broker used up the time.
-            # A broker that sends byte after byte gets no extra time.
-            late += deadline.expired
-            if late > _LATE_READS:
-                raise self._no_answer()
-            self._socket.settimeout(max(0.001, deadline.left_s))
-            try:
-                data = self._socket.recv(_CHUNK)
-            except OSError as exc:
-                raise self._io_error(exc) from None
-            if not data:
-                if buffer and not self.api_versions:
-                    raise self._not_kafka(bytes(buffer))
-                raise self._closed()
-            buffer += data
-        piece = bytes(buffer[:size])
-        del buffer[:size]
-        return piece
+        if self._socket is None:
+            raise self._closed()
+        try:
+            return self._received.take(self._socket, size, deadline)
+        except EOFError:
+            if self._received and not self.api_versions:
+                raise self._not_kafka(bytes(self._received)) from None
+            raise self._closed() from None
+        except OSError as exc:
+            raise self._io_error(exc) from None
 
     def _io_error(self, exc: OSError) -> ConnectionFailed:
         import ssl

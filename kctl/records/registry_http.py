@@ -11,15 +11,16 @@ import base64
 import io
 import socket
 import ssl
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from http.client import HTTPConnection, HTTPException, RemoteDisconnected
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from kctl.deadline import Deadline
 from kctl.errors import CertificateRejected, ConnectionFailed, ConnectionTimedOut, KctlError, Refused, UsageError
+from kctl.parallel import run_all
 
 MAX_ANSWER_BYTES = 4 << 20
 _PORTS = {"http": 80, "https": 443}
@@ -183,23 +184,14 @@ def _connect(parts: SplitResult, deadline: Deadline) -> socket.socket:
 
 def _resolve(host: str, port: int, deadline: Deadline) -> list[Any]:
     """Return the addresses of a host. The resolver has its own timeouts, so it runs in a thread. Raises OSError."""
-    found: list[Any] = []
-    failures: list[Exception] = []
-
-    def look_up() -> None:
-        try:
-            found.extend(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
-        except (OSError, UnicodeError) as exc:
-            failures.append(exc)
-
-    thread = threading.Thread(target=look_up, daemon=True)
-    thread.start()
-    thread.join(_left(deadline))
-    if thread.is_alive():
+    look_up = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+    try:
+        answers = run_all({host: look_up}, deadline)
+    except UnicodeError as exc:
+        raise OSError(_reason(exc)) from None
+    if host not in answers:
         raise TimeoutError
-    if failures:
-        raise OSError(_reason(failures[0]))
-    return found
+    return cast("list[Any]", answers[host])
 
 
 def _get(

@@ -26,6 +26,7 @@ from kctl.errors import (
     NotZooKeeper,
     OperationFailed,
 )
+from kctl.receive_buffer import ReceiveBuffer
 from kctl.zk import wire
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class ZooKeeper:
         self._deadline = deadline
         self._socket: socket.socket | None = None
         self._server = self._servers[0]
-        self._received = bytearray()
+        self._received = ReceiveBuffer(late_reads=_MAX_LATE_READS)
         self._xid = 0
         self._events = 0
         self._session_s = timeout_s
@@ -278,27 +279,14 @@ class ZooKeeper:
         return self._take(size, deadline)
 
     def _take(self, size: int, deadline: Deadline) -> bytes:
-        buffer = self._received
-        late = 0
-        while len(buffer) < size:
-            if self._socket is None:
-                raise self._lost()
-            late += deadline.expired
-            if late > _MAX_LATE_READS:
-                raise self._timed_out()
-            self._socket.settimeout(max(0.001, deadline.left_s))
-            try:
-                piece = self._socket.recv(_CHUNK)
-            except TimeoutError:
-                raise self._timed_out() from None
-            except OSError:
-                raise self._lost() from None
-            if not piece:
-                raise self._lost()
-            buffer += piece
-        taken = bytes(buffer[:size])
-        del buffer[:size]
-        return taken
+        if self._socket is None:
+            raise self._lost()
+        try:
+            return self._received.take(self._socket, size, deadline)
+        except TimeoutError:
+            raise self._timed_out() from None
+        except (EOFError, OSError):
+            raise self._lost() from None
 
     def _decoded(self, decode: Callable[[], T]) -> T:
         try:
