@@ -17,11 +17,15 @@ from kctl.commands.spark_lag_view import require_match, share_groups_left_out
 from kctl.commands.spark_run import (
     REQUEST_TIMEOUT_S,
     Conf,
+    From,
+    GroupGlobs,
     Master,
     Memory,
     Overwrite,
     Parquet,
     StoreIfAny,
+    To,
+    TopicGlobs,
     running,
     settings_of,
     span_of,
@@ -36,14 +40,12 @@ if TYPE_CHECKING:
 _LEAST_WINDOW = 2
 _LONGEST_S = 600.0
 
-Globs = "repeatable; * and ? stand for what you like, and !NAME leaves out"
-
 
 def lag(
     ctx: typer.Context,
-    group: Annotated[list[str] | None, typer.Option(help=f"Only groups of this name; {Globs}.")] = None,
+    group: GroupGlobs = None,
     match: Annotated[list[str] | None, MATCH] = None,
-    topic: Annotated[list[str] | None, typer.Option(help=f"Only topics of this name; {Globs}.")] = None,
+    topic: TopicGlobs = None,
     state: Annotated[list[str] | None, typer.Option(help="Only groups in this state; repeatable.")] = None,
     by: Annotated[By, typer.Option(help="What a row adds up.")] = By.PARTITION,
     store: StoreIfAny = None,
@@ -53,18 +55,8 @@ def lag(
         typer.Option(metavar="DURATION", help="Ask the cluster twice, so long apart: rates without a store."),
     ] = None,
     last: Annotated[str | None, typer.Option(metavar="DURATION", help="The last snapshots, of so long.")] = None,
-    from_: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            metavar="TIME",
-            help="Use snapshots from this time on: ISO 8601, UTC if no zone is given; or -90m.",
-        ),
-    ] = None,
-    to: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Use snapshots until this time, UTC if no zone is given (default: now)."),
-    ] = None,
+    from_: From = None,
+    to: To = None,
     at: Annotated[
         str | None, typer.Option(metavar="TIME", help="Show the lag at this time, UTC if no zone is given.")
     ] = None,

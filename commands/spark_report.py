@@ -15,7 +15,7 @@ from kctl.commands.group_choice import MATCH
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.out_file import HTML_REPORT, ask_to_replace, write_whole
 from kctl.commands.spark_lag_view import require_match, share_groups_left_out
-from kctl.commands.spark_run import Conf, Memory, Store, running, settings_of, span_of
+from kctl.commands.spark_run import Conf, From, GroupGlobs, Memory, Store, To, TopicGlobs, running, settings_of, span_of
 from kctl.commands.views import incomplete
 from kctl.errors import OperationFailed, UsageError
 
@@ -25,29 +25,17 @@ if TYPE_CHECKING:
     from kctl.spark.report_job import ReadGroups
     from kctl.spark.settings import SparkSettings
 
-_GLOBS = "repeatable; * and ? stand for what you like, and !NAME leaves out"
-
 
 def report(
     ctx: typer.Context,
     store: Store,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the HTML report to this file.")] = None,
     last: Annotated[str | None, typer.Option(metavar="DURATION", help="The last so long.  [default: 24h]")] = None,
-    from_: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            metavar="TIME",
-            help="Use snapshots from this time on: ISO 8601, UTC if no zone is given; or -90m.",
-        ),
-    ] = None,
-    to: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Use snapshots until this time, UTC if no zone is given (default: now)."),
-    ] = None,
-    group: Annotated[list[str] | None, typer.Option(help=f"Only groups of this name; {_GLOBS}.")] = None,
+    from_: From = None,
+    to: To = None,
+    group: GroupGlobs = None,
     match: Annotated[list[str] | None, MATCH] = None,
-    topic: Annotated[list[str] | None, typer.Option(help=f"Only topics of this name; {_GLOBS}.")] = None,
+    topic: TopicGlobs = None,
     window: Annotated[int, typer.Option(min=2, max=1000, help="Readings that a status is made of.")] = 10,
     allowed_lag: Annotated[int, typer.Option(min=0, help="As many messages behind is not behind.")] = 0,
     worst: Annotated[int, typer.Option(min=1, help="Rows of each table here; the page has more.")] = 20,

@@ -21,6 +21,7 @@ from kctl.commands.spark_run import (
     Parquet,
     Run,
     StoreIfAny,
+    TopicGlobs,
     running,
     settings_of,
 )
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from kctl.client import ClusterClient
     from kctl.lag.selection import Names
 
-_GLOBS = "repeatable; * and ? stand for what you like, and !NAME leaves out"
 _LAST = "24h"
 
 
@@ -59,7 +59,7 @@ class Show(str, Enum):
 
 def retention(
     ctx: typer.Context,
-    topic: Annotated[list[str] | None, typer.Option(help=f"Only topics of this name; {_GLOBS}.")] = None,
+    topic: TopicGlobs = None,
     match: Annotated[list[str] | None, MATCH] = None,
     by: Annotated[RetentionBy, typer.Option(help="What a row is; replica needs --store.")] = RetentionBy.TOPIC,
     show: Annotated[Show, typer.Option(help="Which report.")] = Show.USAGE,

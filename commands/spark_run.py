@@ -31,6 +31,21 @@ Conf = Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A set
 Memory = Annotated[str, typer.Option(metavar="SIZE", help="The driver's heap.")]
 Parquet = Annotated[str | None, typer.Option(metavar="DIR", help="Also write the rows there, as Parquet.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the folder of --parquet.")]
+_GLOBS = "repeatable; * and ? stand for what you like, and !NAME leaves out"
+GroupGlobs = Annotated[list[str] | None, typer.Option("--group", help=f"Only groups of this name; {_GLOBS}.")]
+TopicGlobs = Annotated[list[str] | None, typer.Option("--topic", help=f"Only topics of this name; {_GLOBS}.")]
+From = Annotated[
+    str | None,
+    typer.Option(
+        "--from", metavar="TIME", help="Use snapshots from this time on: ISO 8601, UTC if no zone is given; or -90m."
+    ),
+]
+To = Annotated[
+    str | None,
+    typer.Option(
+        "--to", metavar="TIME", help="Use snapshots until this time, UTC if no zone is given (default: now)."
+    ),
+]
 TopicNames = Annotated[list[str] | None, typer.Option("--topic", help="Only this topic; repeatable.")]
 
 

@@ -17,10 +17,12 @@ from kctl.commands.output import Column, Table
 from kctl.commands.spark_lag_view import require_match
 from kctl.commands.spark_run import (
     Conf,
+    GroupGlobs,
     Memory,
     Overwrite,
     Parquet,
     StoreFolder,
+    TopicGlobs,
     check_parquet,
     running,
     settings_of,
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
     from kctl.snapshots.store import Store
     from kctl.spark.rollup_job import CaughtUp
 
-_GLOBS = "repeatable; * and ? stand for what you like, and !NAME leaves out"
 _HOUR_MS = 3_600_000
 _MOST_HOURLY_MS = 7 * 24 * _HOUR_MS
 
@@ -65,9 +66,9 @@ def trends(
         Every | None, typer.Option(help="How long a period is.  [default: hour, and day beyond 7d]")
     ] = None,
     last: Annotated[str, typer.Option(metavar="DURATION", help="So far back.")] = "7d",
-    group: Annotated[list[str] | None, typer.Option(help=f"Only groups of this name; {_GLOBS}.")] = None,
+    group: GroupGlobs = None,
     match: Annotated[list[str] | None, MATCH] = None,
-    topic: Annotated[list[str] | None, typer.Option(help=f"Only topics of this name; {_GLOBS}.")] = None,
+    topic: TopicGlobs = None,
     top: Annotated[int | None, typer.Option(min=1, help="Show so many, those that changed most.")] = None,
     master: Annotated[
         str | None,
