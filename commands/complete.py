@@ -228,13 +228,13 @@ def _levels() -> Iterable[str]:
 
 
 def _protocols() -> Iterable[str]:
-    from kctl.context import PROTOCOLS
+    from kctl.security import PROTOCOLS
 
     return PROTOCOLS
 
 
 def _mechanisms() -> Iterable[str]:
-    from kctl.context import MECHANISMS
+    from kctl.security import MECHANISMS
 
     return MECHANISMS
 

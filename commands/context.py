@@ -16,8 +16,9 @@ from kctl.commands.views import NONE_CURRENT, warn_if_overruled
 from kctl.errors import NotHealthy, UsageError
 
 if TYPE_CHECKING:
-    from kctl.context import Context, SecuritySettings, Target
+    from kctl.context import Context, Target
     from kctl.context_check import ContextCheck
+    from kctl.security import SecuritySettings
 
 app = CommandGroup("Choose between named clusters.")
 
@@ -249,7 +250,8 @@ def add(
     from pathlib import Path
 
     from kctl.address import parse_servers
-    from kctl.context import Context, SecuritySettings, add_context, full_path
+    from kctl.context import Context, add_context
+    from kctl.security import SecuritySettings, full_path
 
     inv = invocation(ctx)
     if inv.command_config is not None:

@@ -36,7 +36,6 @@ from kctl.errors import (
 )
 
 if TYPE_CHECKING:
-    from kctl.context import Security
     from kctl.journal import Journal
     from kctl.playbook.engine import Ending, Settings
     from kctl.playbook.model import Playbook
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from kctl.playbook.report import RunReport, StepReport
     from kctl.playbook.run_journal import RunState
     from kctl.secrets import Redactor
+    from kctl.security import Security
 
 _GRACE_S = 5.0  # for a program that takes too long, or is interrupted, to end by itself
 _CLASSES = {1: NotHealthy, 2: UsageError, 3: ConnectionFailed, 4: Refused}

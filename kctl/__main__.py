@@ -8,16 +8,16 @@ from kctl.own_python import isolate
 
 
 def main() -> int:
-    """Run kctl on sys.argv with its own packages only; the exit code."""
+    """Run kctl on sys.argv with its own packages only, and return the exit code."""
     isolate()
     code = run(sys.argv[1:])
-    if sys.flags.inspect:  # PYTHONINSPECT: Python would go on as an interpreter, and forget the exit code
+    if sys.flags.inspect:  # PYTHONINSPECT: Python would continue as an interpreter and lose the exit code
         _leave(code)
     return code
 
 
 def run(argv: list[str]) -> int:
-    """Run kctl; the exit code. `kctl --version` is answered before Typer is imported."""
+    """Run kctl and return the exit code. `kctl --version` is answered before Typer is imported."""
     if argv == ["--version"] and sys.stdout is not None:
         from kctl import __version__
 
@@ -25,19 +25,19 @@ def run(argv: list[str]) -> int:
             sys.stdout.write(f"kctl {__version__}\n")
             sys.stdout.flush()
             return 0
-        except OSError:  # a full disk, a closed pipe: told as every command tells it
+        except OSError:  # a full disk or a closed pipe: reported as every command reports it
             pass
     try:
         from kctl.commands.app import main as run_command
 
         return run_command(argv)
-    except ModuleNotFoundError as exc:  # of an import of kctl's own: app.main tells what comes later
+    except ModuleNotFoundError as exc:  # while importing kctl; app.main reports later ones
         sys.stderr.write(
             f"error: {exc.name} is not installed in kctl's own environment ({sys.prefix})\n"
             "  install kctl with its requirements; PYTHONPATH and the user's site-packages are not searched\n"
         )
         return 5
-    except KeyboardInterrupt:  # while importing, before app.main could say so
+    except KeyboardInterrupt:  # while importing, before app.main can report it
         sys.stderr.write("\ninterrupted\n")
         return 130
 

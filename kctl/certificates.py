@@ -13,7 +13,7 @@ from kctl.errors import UsageError
 from kctl.key_files import Kind, PemBlock, conversion, der_of, in_lines, kind_of, pem_blocks, read_bytes
 
 if TYPE_CHECKING:
-    from kctl.context import Security
+    from kctl.security import Security
 
 # OpenSSL's reasons for a certificate that its security level does not allow
 _TOO_SMALL = {

@@ -19,10 +19,10 @@ from kctl.client_properties.login import raw_options, read_login
 from kctl.client_properties.providers import Providers, Reference
 from kctl.client_properties.spellings import ClientSettings, client_settings
 from kctl.client_properties.stores import StoreKeys, read_stores
-from kctl.context import MECHANISMS, PROTOCOLS, Security
 from kctl.errors import InvalidFile, NotFound, UsageError
 from kctl.input_file import read_input
 from kctl.properties import load_properties
+from kctl.security import MECHANISMS, PROTOCOLS, Security
 from kctl.tls_settings import cipher_list, tls_versions
 
 MAX_BYTES = 1 << 20

@@ -19,9 +19,10 @@ from typing import Any
 
 from kctl import paths
 from kctl.address import parse_servers, parse_zookeeper
-from kctl.context import MECHANISMS, PROTOCOLS, Context, SecuritySettings
+from kctl.context import Context
 from kctl.errors import Busy, InvalidFile, OperationFailed, Refused, UsageError
 from kctl.output_file import write_output
+from kctl.security import MECHANISMS, PROTOCOLS, SecuritySettings
 
 LOCK_TIMEOUT_S = 5.0
 MAX_CONTEXTS = 10_000

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import ssl
 
     from kctl.address import Address
-    from kctl.context import Security
+    from kctl.security import Security
 
 MAX_RESPONSE_BYTES = 256 * 1024 * 1024
 MAX_FIRST_RESPONSE_BYTES = 1024 * 1024  # before the login is done; Kafka 4.4 lists its APIs in less than 1 kB

@@ -10,17 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kctl.context import (
-    Context,
-    Security,
-    SecuritySettings,
-    forget_secrets,
-    full_path,
-    list_contexts,
-    secrets_dir,
-)
+from kctl.context import Context, forget_secrets, list_contexts, secrets_dir
 from kctl.errors import AlreadyExists, InvalidFile, NotFound, OperationFailed, UsageError
 from kctl.kafkactl_config import FoundCluster, read_kafkactl_config
+from kctl.security import Security, SecuritySettings, full_path
 
 if TYPE_CHECKING:
     from collections.abc import Collection

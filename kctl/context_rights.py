@@ -15,7 +15,7 @@ from kctl.errors import KctlError
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
-    from kctl.context import Security
+    from kctl.security import Security
 
 # org.apache.kafka.common.acl.AclOperation; the answers have these codes.
 _OPERATIONS = {

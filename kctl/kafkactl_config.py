@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from kctl.client_properties.providers import Reference, without_placeholder
-from kctl.context import Security
 from kctl.errors import InvalidFile, UsageError
+from kctl.security import Security
 
 _MECHANISMS = {"plaintext": "PLAIN", "scram-sha256": "SCRAM-SHA-256", "scram-sha512": "SCRAM-SHA-512"}
 _CONNECTION = {"brokers", "tls", "sasl", "kubernetes"}

@@ -287,7 +287,7 @@ def _wants_login(address: Address, dialer: Dialer, deadline: Deadline) -> KctlEr
 
 
 def _plaintext_kafka(address: Address, deadline: Deadline) -> KctlError | None:
-    from kctl.context import Security
+    from kctl.security import Security
 
     probe = Connection(address, Dialer(Security()))
     try:

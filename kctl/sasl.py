@@ -19,8 +19,8 @@ from kctl.errors import AuthenticationFailed, NotSupported
 
 if TYPE_CHECKING:
     from kctl.connection import Connection
-    from kctl.context import Security
     from kctl.deadline import Deadline
+    from kctl.security import Security
 
 # A server may ask for any number of iterations; Kafka's default is 4096 and its maximum 16384.
 MAX_ITERATIONS = 1_000_000

@@ -9,7 +9,7 @@ from kctl.certificates import LESS_STRICT, certificates_of, load_client_certific
 from kctl.errors import CertificateRejected, ConnectionFailed, TlsMismatch, UsageError
 
 if TYPE_CHECKING:
-    from kctl.context import Security
+    from kctl.security import Security
 
 _UNKNOWN_CA = (
     "its certificate's CA is not trusted",

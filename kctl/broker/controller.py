@@ -18,7 +18,7 @@ from kctl.model import ClusterState
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
-    from kctl.context import Security
+    from kctl.security import Security
     from kctl.zk.client import ZooKeeper
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kctl.context import full_path
 from kctl.errors import InvalidFile
 from kctl.key_files import Kind, conversion, kind_of_file
+from kctl.security import full_path
 
 # Usual names of Java keystores, to recognize files that do not exist yet.
 _KEYSTORE_SUFFIXES = (".jks", ".p12", ".pfx", ".pkcs12", ".keystore", ".truststore", ".jceks", ".bcfks", ".ks", ".ts")

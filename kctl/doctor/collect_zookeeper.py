@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kctl.address import parse_zookeeper
-from kctl.context import Security
 from kctl.errors import KctlError, NotAuthorized, NotFound
 from kctl.health.rule_facts import ZooKeeperFacts
 from kctl.health.rules_zookeeper import STEERING, USERS
+from kctl.security import Security
 from kctl.zk.cluster_id import CLUSTER_ID, parse_cluster_id
 from kctl.zk.ensemble import read_ensemble
 from kctl.zk.nodes import Grant, child_path, list_children, read_acl, read_data

@@ -253,7 +253,7 @@ def _login(access: RegistryAccess) -> dict[str, str]:
 
 
 def _tls_context(access: RegistryAccess) -> ssl.SSLContext:
-    from kctl.context import Security
+    from kctl.security import Security
     from kctl.tls import make_context
 
     security = Security(

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Protocol
 
 from kctl.address import Address, parse_address, parse_zookeeper
-from kctl.context import Security, Target
+from kctl.context import Target
 from kctl.deadline import Deadline
 from kctl.deploy import faults, lifecycle
 from kctl.deploy.host import LocalHost
@@ -19,6 +19,7 @@ from kctl.parallel import run_all
 from kctl.restart.control import Act
 from kctl.restart.control_hooks import run_command
 from kctl.restart.hooks import Hooks, ZookeeperHooks, check_servers
+from kctl.security import Security
 from kctl.zk.ensemble import read_ensemble
 from kctl.zk.servers import ask_each
 

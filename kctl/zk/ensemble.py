@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from kctl.address import Address, parse_address
-from kctl.context import Security
 from kctl.deadline import Deadline
 from kctl.errors import KctlError, UsageError
 from kctl.parallel import run_all
+from kctl.security import Security
 from kctl.zk.servers import Server, ask_each, read_servers
 from kctl.zk.session import zookeeper
 

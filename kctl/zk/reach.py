@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from kctl.address import Address
 from kctl.connection import Connection, Dialer
-from kctl.context import Security
 from kctl.deadline import Deadline
 from kctl.errors import (
     ConnectionFailed,
@@ -23,6 +22,7 @@ from kctl.errors import (
 )
 from kctl.parallel import run_all
 from kctl.preflight import speaks_tls
+from kctl.security import Security
 from kctl.tls import handshake_error, make_context
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from kctl.address import Address
-from kctl.context import Security
 from kctl.deadline import Deadline
 from kctl.errors import ConnectionTimedOut, KctlError
 from kctl.parallel import run_all
+from kctl.security import Security
 from kctl.zk.reach import Words
 
 _LATENCY = re.compile(r"Latency min/avg/max: ([\d.]+)/([\d.]+)/([\d.]+)")

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 from kctl import preflight
 from kctl.address import parse_zookeeper
-from kctl.context import Security
 from kctl.deadline import Deadline
 from kctl.errors import ConnectionFailed, ConnectionTimedOut, NotFound, NotZooKeeper
+from kctl.security import Security
 from kctl.tls import make_context
 from kctl.zk.client import ZooKeeper
 from kctl.zk.reach import find_chroots, reach

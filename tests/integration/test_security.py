@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from kctl.client import connect
-from kctl.context import Security, Target
+from kctl.context import Target
+from kctl.security import Security
 from kctl_testing import Kctl, within
 from secure_broker import KEY_PASSWORD, PASSWORD, SESSION_MS, USER, SecureBroker
 

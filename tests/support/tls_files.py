@@ -10,6 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from kctl.errors import CertificateRejected
+from kctl.security import Security
+from kctl.tls import handshake_error, make_context
+
 KEY_PASSWORD = "key-pass-8d1f"
 _ROOT = "basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign,cRLSign\nsubjectKeyIdentifier=hash\n"
 _LEAF = "subjectAltName=DNS:localhost,IP:127.0.0.1\n"
@@ -103,3 +107,18 @@ def tls_server(certificate: Path, key: Path, *, ca: Path | None = None, version:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=accept, args=(listener,), daemon=True).start()
         yield listener.getsockname()[1]
+
+
+def handshake(security: Security, port: int, host: str = "localhost") -> str:
+    """Return kctl's message; empty if kctl trusts the server. host: a name that the certificate has, not DNS."""
+    context = make_context(security)
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as sock:
+            context.wrap_socket(sock, server_hostname=host).close()
+    except ssl.SSLError as exc:
+        problem = handshake_error(exc, host, certificate_given=False)
+    else:
+        return ""
+    assert isinstance(problem, CertificateRejected)
+    assert problem.hint
+    return problem.message

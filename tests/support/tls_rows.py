@@ -58,8 +58,9 @@ def _itself(*, trust: str | None = None, by: str | None = None) -> Callable[[Tls
     return make
 
 
-def make_authorities(files: TlsFiles) -> None:
-    """The CAs that the rows name."""
+def with_authorities(folder: Path) -> TlsFiles:
+    """Make the CAs that the rows name."""
+    files = TlsFiles(folder)
     signs = "keyUsage=critical,keyCertSign\n"
     files.certificate("root")
     files.certificate("other")
@@ -79,6 +80,7 @@ def make_authorities(files: TlsFiles) -> None:
     files.certificate("middle-of-short", "short-root", extensions=_CA + signs)
     files.certificate("no-ca", "root", extensions=_NAMES)
     files.certificate("signs-not", "root", extensions=f"{_CA}keyUsage=critical,digitalSignature\n")
+    return files
 
 
 _UNKNOWN = "its certificate's CA is not trusted"
@@ -147,8 +149,7 @@ def main(libs: str) -> None:
     ):
         assert java.stdin
         assert java.stdout
-        files = TlsFiles(Path(folder))
-        make_authorities(files)
+        files = with_authorities(Path(folder))
         answers = {}
         for row in ROWS:
             certificate, key, authorities = row.make(files)

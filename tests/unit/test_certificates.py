@@ -3,39 +3,21 @@
 from __future__ import annotations
 
 import socket
-import ssl
 import subprocess
 from collections.abc import Callable
 
 import pytest
 
-from kctl.context import Security
-from kctl.errors import CertificateRejected, UsageError
-from kctl.tls import handshake_error, make_context
-from tls_files import KEY_PASSWORD, TlsFiles, openssl, tls_server
-from tls_rows import make_authorities
+from kctl.errors import UsageError
+from kctl.security import Security
+from kctl.tls import make_context
+from tls_files import KEY_PASSWORD, TlsFiles, handshake, openssl, tls_server
+from tls_rows import with_authorities
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> TlsFiles:
-    made = TlsFiles(tmp_path_factory.mktemp("tls"))
-    make_authorities(made)
-    return made
-
-
-def handshake(security: Security, port: int, host: str = "localhost") -> str:
-    """What kctl says; empty when it trusts the server. Names that no DNS has are only for the certificate."""
-    context = make_context(security)
-    try:
-        with socket.create_connection(("127.0.0.1", port), timeout=20) as sock:
-            context.wrap_socket(sock, server_hostname=host).close()
-    except ssl.SSLError as exc:
-        found = handshake_error(exc, host, certificate_given=False)
-    else:
-        return ""
-    assert isinstance(found, CertificateRejected)
-    assert found.hint
-    return found.message
+    return with_authorities(tmp_path_factory.mktemp("tls"))
 
 
 def written(files: TlsFiles, name: str, data: bytes | str) -> str:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kctl.command_config import client_config
-from kctl.context import Security
 from kctl.errors import InvalidFile
+from kctl.security import Security
 
 CERTIFICATES = Path(__file__).parent.parent / "data" / "tls"
 SECRET = "s3cret-7c2e"

@@ -9,8 +9,8 @@ import pytest
 
 from kctl import command_config
 from kctl.command_config import client_config, read_client_config, zookeeper_security
-from kctl.context import Security
 from kctl.errors import InvalidFile
+from kctl.security import Security
 
 CERTIFICATES = Path(__file__).parent.parent / "data" / "tls"
 SECRET = "s3cret-7c2e"

@@ -11,8 +11,9 @@ import pytest
 
 from kctl import context
 from kctl.command_config import security_from_properties
-from kctl.context import Context, Security, SecuritySettings, Target, resolve_target
+from kctl.context import Context, Target, resolve_target
 from kctl.errors import AlreadyExists, Busy, InvalidFile, KctlError, NotFound, UsageError
+from kctl.security import Security, SecuritySettings
 
 SCRAM = SecuritySettings(
     protocol="SASL_SSL",

@@ -10,6 +10,7 @@ import pytest
 from kctl import context, context_import
 from kctl.commands.context_import import _changes
 from kctl.errors import AlreadyExists, InvalidFile, KctlError, NotFound, UsageError
+from kctl.security import SecuritySettings
 
 PASSWORD = "correct-horse-7c2e"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -72,7 +73,7 @@ def test_client_properties(tmp_path: Path, config_file: Path) -> None:
     assert entry.bootstrap_servers == ("kafka1:9093", "kafka2:9093")
     assert entry.protected
     secret = config_file.parent / "secrets" / "prod.sasl-password"
-    assert entry.security == context.SecuritySettings(
+    assert entry.security == SecuritySettings(
         protocol="SASL_SSL",
         sasl_mechanism="SCRAM-SHA-512",
         sasl_username="ops",
@@ -223,7 +224,7 @@ def test_removing_takes_the_password_along(tmp_path: Path, config_file: Path) ->
     own.write_text("x\n")
     mine = context.Context(
         ("h:1",),
-        security=context.SecuritySettings("SASL_PLAINTEXT", "PLAIN", "me", sasl_password_file=str(own)),
+        security=SecuritySettings("SASL_PLAINTEXT", "PLAIN", "me", sasl_password_file=str(own)),
     )
     context.add_context("mine", mine)
     context.remove_context("prod")

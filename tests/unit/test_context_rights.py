@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kctl.context import Security
 from kctl.context_rights import cluster_rights, principal_of, topic_rights
+from kctl.security import Security
 
 
 @pytest.mark.parametrize(

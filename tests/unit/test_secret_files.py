@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from kctl import secrets
-from kctl.context import Context, SecuritySettings, put_context, resolve_target
+from kctl.context import Context, put_context, resolve_target
 from kctl.errors import UsageError
 from kctl.secrets import Warn, check_secret_file, read_secret
+from kctl.security import SecuritySettings
 
 NOBODY = 65534
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import socket
-import ssl
 from collections.abc import Sequence
 
 import pytest
 
 from kctl.address import parse_address
 from kctl.connection import Connection, Dialer
-from kctl.context import Security
 from kctl.deadline import Deadline
 from kctl.errors import CertificateRejected, TlsMismatch, UsageError
-from kctl.tls import handshake_error, make_context
-from tls_files import TlsFiles, tls_server
-from tls_rows import ANSWERS, ROWS, TlsRow, make_authorities
+from kctl.security import Security
+from kctl.tls import make_context
+from tls_files import TlsFiles, handshake, tls_server
+from tls_rows import ANSWERS, ROWS, TlsRow, with_authorities
 
 TRUSTED_BY_JAVA = json.loads(ANSWERS.read_text())
 # OpenSSL's security level, and its checks of the trusted certificate itself, which Java leaves out.
@@ -32,24 +31,7 @@ REFUSED_UNLIKE_JAVA = {
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> TlsFiles:
-    made = TlsFiles(tmp_path_factory.mktemp("tls"))
-    make_authorities(made)
-    return made
-
-
-def handshake(security: Security, port: int, host: str = "localhost") -> str:
-    """What kctl says; empty when it trusts the server. Names that no DNS has are only for the certificate."""
-    context = make_context(security)
-    try:
-        with socket.create_connection(("127.0.0.1", port), timeout=20) as sock:
-            context.wrap_socket(sock, server_hostname=host).close()
-    except ssl.SSLError as exc:
-        found = handshake_error(exc, host, certificate_given=False)
-    else:
-        return ""
-    assert isinstance(found, CertificateRejected)
-    assert found.hint
-    return found.message
+    return with_authorities(tmp_path_factory.mktemp("tls"))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)

@@ -12,12 +12,13 @@ from unittest import mock
 
 import pytest
 
-from kctl.context import Security, Target
+from kctl.context import Target
 from kctl.deploy.layout import ClusterSpec
 from kctl.errors import KctlError, NotSupported, OperationFailed, Refused, TimedOut, UsageError
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
 from kctl.restart.hooks import ACTS
 from kctl.restart.look import Seen
+from kctl.security import Security
 from kctl.validate import leftovers
 from kctl.validate import means as means_module
 from kctl.validate import plan as plan_module

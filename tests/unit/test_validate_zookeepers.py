@@ -9,9 +9,10 @@ from unittest import mock
 import pytest
 
 from kctl.address import Address
-from kctl.context import Security, Target
+from kctl.context import Target
 from kctl.errors import ConnectionRefused, NotFound, OperationFailed, Refused, TimedOut
 from kctl.restart.hooks import parse_hooks
+from kctl.security import Security
 from kctl.validate import zookeepers
 from kctl.validate.zookeepers import HookZookeepers, LocalZookeepers, by_hooks
 from kctl.zk.ensemble import Ensemble

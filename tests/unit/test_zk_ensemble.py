@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kctl.address import Address
-from kctl.context import Security
 from kctl.deadline import Deadline
+from kctl.security import Security
 from kctl.zk import ensemble
 from kctl.zk.ensemble import Member, members_of, read_ensemble, unasked
 from kctl.zk.servers import Server

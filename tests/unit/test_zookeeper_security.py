@@ -8,8 +8,9 @@ import pytest
 
 from kctl import context
 from kctl.command_config import zookeeper_security
-from kctl.context import Context, Security, SecuritySettings, resolve_target
+from kctl.context import Context, resolve_target
 from kctl.errors import InvalidFile, UsageError
+from kctl.security import Security, SecuritySettings
 
 TLS = SecuritySettings(protocol="SSL", ssl_cafile="/etc/zk-ca.pem")
 
