@@ -48,9 +48,9 @@ def command(
     """Show how many messages groups have not read yet, and how many they lost.
 
     LAG is what is in the log and not read; LOST was deleted before it was read. A partition without a commit has
-    neither. BEYOND END: more is committed than the log has, as after a topic was created anew. NO MESSAGE: offsets in
-    LAG that hold no message, such as transaction markers; --max-lag does not count them. The lag of a share group is
-    the one that its coordinator reports.
+    neither. BEYOND END: the committed offset is beyond the end of the log, for example because the topic was recreated.
+    NO MESSAGE: offsets in LAG that hold no message, such as transaction markers; --max-lag does not count them. The lag
+    of a share group is reported by its coordinator.
 
     Example: kctl lag billing --by topic --max-lag 1000
     """

@@ -1,8 +1,8 @@
 """Output on streams whose encoding lacks characters, without errors.
 
-What the encoding lacks is written in ASCII: kctl's own signs (an ellipsis, arrows, lines of boxes) by their look, every
-other character as its escape (`\\u017c`), so that two names never look alike. An error handler of its own does it, so
-that no place that writes has to think of it; where somebody chose one (PYTHONIOENCODING=latin-1:replace), that is left.
+Missing characters are written in ASCII: kctl's own signs (an ellipsis, arrows, box lines) as similar characters, all
+others as escapes (`\\u017c`), so that two names never look alike. A codec error handler does this for every writer. An
+error handler that the user chose (PYTHONIOENCODING=latin-1:replace) stays.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def place_of(inv: Invocation, ask_cluster: bool) -> Place:
             raise
         target = None
     context, servers = inv.context, inv.bootstrap_server
-    if target is not None and servers is None:  # so that no step, and nobody else, can choose another one meanwhile
+    if target is not None and servers is None:  # so that a later `context use` does not redirect the run
         context = target.context
         servers = ",".join(target.bootstrap_servers) if context is None and target.bootstrap_servers else None
     where = Where(

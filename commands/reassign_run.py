@@ -193,7 +193,7 @@ def begin_and_carry_out(
         output.warn(doubt)
     for line in (*file.warnings[:_MOST_WARNINGS], *file.unmet[:_MOST_WARNINGS]):
         output.warn(f"plan: {line}")
-    if not file.warnings:  # of Kafka's tool, or a way back: nobody has said it yet
+    if not file.warnings:  # a file for Kafka's tool, or a rollback: it carries no warnings
         for line in about_one_replica(lowered_by(prepared.todo)):
             output.warn(line)
     if not file.complete and not file.unmet:

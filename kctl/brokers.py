@@ -109,7 +109,7 @@ class Brokers:
 
     def _check(self, state: ClusterState, connection: Connection) -> None:
         """Raise ClusterReplaced for a broker of another cluster than the one that answered first: an address moved, or
-        the cluster was made anew. What was planned for the first is not for this one."""
+        the cluster was recreated. A plan for the first cluster does not apply to this one."""
         if None not in (state.cluster_id, self._cluster_id) and state.cluster_id != self._cluster_id:
             connection.close()
             raise ClusterReplaced(

@@ -74,7 +74,7 @@ class Context:
     cluster_id: str | None = None
 
     def same_settings(self, other: Context) -> bool:
-        """Whether both say the same, whatever is known of their clusters."""
+        """Whether both have the same settings, apart from the cluster id."""
         return replace(self, cluster_id=None) == replace(other, cluster_id=None)
 
     def in_place_of(self, before: Context | None) -> Context:

@@ -7,7 +7,7 @@ the journal is opened for going on. One process at a time holds a journal (flock
 
 Each entry ends in `check`, a hash of the entry and of the check before it: what was changed, cut out or put in by hand
 is no longer believed. Entries of older kctl have none, and are read as long as no checked entry comes before. It is
-no signature: that nobody else writes here is what owners and modes are for, which are looked at whenever one is opened.
+no signature: owners and modes keep others from writing here, and are checked whenever a journal is opened.
 """
 
 from __future__ import annotations

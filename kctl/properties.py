@@ -62,7 +62,7 @@ def _logical_lines(text: str) -> list[tuple[int, str]]:
         continued = (len(stripped) - len(stripped.rstrip("\\"))) % 2 == 1
         joined = start + (stripped[:-1] if continued else stripped)
         pending = (first, joined) if continued else None
-        # Java passes over a line that goes on with an empty one, but not at the end of the file.
+        # Java ignores a line that is continued by an empty one, except at the end of the file.
         if pending is None and (joined or number == len(physical_lines)):
             lines.append((first, joined))
     return [*lines, pending] if pending is not None else lines

@@ -166,7 +166,7 @@ def write_secret(path: Path, secret: str, what: str) -> None:
     if not secret or "\n" in secret or "\r" in secret or len(secret.encode()) >= MAX_SECRET_BYTES:
         raise UsageError(f"{what} is empty, too long or has more than one line", hint="use an environment variable")
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    path.unlink(missing_ok=True)  # whatever its mode was, and whoever has it open
+    path.unlink(missing_ok=True)  # whatever its mode is, and even if a process has it open
     write_output(path, f"{secret}\n".encode(), mode=0o600)
 
 

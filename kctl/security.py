@@ -31,7 +31,7 @@ class Security:
 
     @property
     def secrets(self) -> frozenset[str]:
-        """What nobody may see."""
+        """The values that must never be shown."""
         return frozenset(each for each in (self.sasl_password, self.ssl_key_password, self.ssl_client_pem) if each)
 
     @property

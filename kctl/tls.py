@@ -29,7 +29,7 @@ _VERIFY: dict[int, tuple[str, str]] = {
     23: ("its certificate is revoked", "renew the broker's certificate"),
     25: ("its chain is longer than a CA allows (pathlen)", "the CA's basicConstraints says how many CAs may follow"),
     26: ("its certificate is not made for servers", "its extendedKeyUsage must have serverAuth"),
-    34: ("its certificate has a critical extension that is unknown", "have it made anew without that extension"),
+    34: ("its certificate has a critical extension that is unknown", "reissue it without that extension"),
     62: ("its certificate is for another host name", "use a name of the certificate as the bootstrap server"),
     64: (
         "its certificate does not name this IP address",

@@ -274,7 +274,7 @@ class SparkDriver:
 
 
 def _name_user(jvm: Any) -> None:
-    """Say who this is where the system does not: Hadoop, which Spark asks, fails of a user id without a name."""
+    """Name the user if the system has no name for the user id: Hadoop, which Spark asks, fails without one."""
     name = user_without_name(os.environ)
     if name is not None:
         users = jvm.org.apache.hadoop.security.UserGroupInformation

@@ -29,7 +29,7 @@ def of_acls(client: ClusterClient, rows: Iterable[AclChange]) -> Basis:
 
 def of_users(client: ClusterClient, present: Sequence[ScramUser], rows: Iterable[UserChange]) -> Basis:
     """The credentials of the users that are added, replaced or removed. present: those that the plan was made from.
-    Of a password nobody tells whether it is another one."""
+    A new password with the same iterations cannot be detected."""
     names = sorted({row.user for row in rows})
 
     def facts(users: Iterable[ScramUser]) -> ObjectFacts:

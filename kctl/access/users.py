@@ -83,7 +83,7 @@ def parse_mechanisms(texts: Iterable[str]) -> list[str]:
 
 
 def check_user_name(name: str) -> None:
-    """Raise UsageError for a name that nobody can log in with by SCRAM, though brokers store it.
+    """Raise UsageError for a name that brokers store but that no SCRAM client can log in with.
 
     Brokers read names as [\\x01-\\x7F]+ (ScramMessages.SASLNAME), measured with Java's client on 3.9.2.
     """

@@ -14,7 +14,7 @@ kctl.lag.status and kctl.lag.deletion.
 - control_records: of the lag, offsets that hold no message: markers of transactions, and what compaction removed
   (kctl.lag.control_records). Where nothing else is unread, the status is OK, and there is nothing to be late with or to
   lose. None: not known, as of all that is not live.
-- ahead: the committed offset lies so far beyond the end of the log, as after a topic was created anew. The lag is 0
+- ahead: the committed offset lies so far beyond the end of the log, as after a topic was recreated. The lag is 0
   then, and the status says nothing of it: limits on lag and reports do.
 - time_lag_ms is the reading's. Where that is not known: by points of the log itself (kctl.lag.log_times), or, where
   the next message is the log's first record, that one's age.

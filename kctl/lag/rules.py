@@ -7,7 +7,7 @@ Definitions (all in offsets):
 - lost = max(start - committed, 0): messages that were deleted before they were read. The Java tool counts them
   as lag: its LAG is lag + lost.
 - A partition without a commit has neither: null, not 0.
-- ahead = max(committed - end, 0): a committed offset beyond the end of the log. The topic was deleted and created anew,
+- ahead = max(committed - end, 0): a committed offset beyond the end of the log. The topic was deleted and recreated,
   or the log was truncated. Lag is 0 then and means nothing: a consumer resets its position as auto.offset.reset says.
 - control_records: offsets within lag that hold no message (kctl.lag.control_records). messages = lag - control_records.
 - A share group (KIP-932) commits nothing. Its start offset stands in the place of the committed one, and its lag is the

@@ -116,7 +116,7 @@ def _quota_fault(given: Any) -> Check:
 
 
 def _topics_file(problems: Problems, step: Step) -> None:
-    """Warn of a topics.yaml that cannot be right as it is now; a step before may write it anew."""
+    """Warn of a topics.yaml that is invalid now; an earlier step may still rewrite it."""
     from kctl.topics.spec import read_specs
 
     file = step.arguments.get("file")

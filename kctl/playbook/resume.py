@@ -106,7 +106,7 @@ def to_resume(run: str | None) -> Path:
 
 
 def _takes_its_place(later: RunState, run: RunState) -> bool:
-    """Whether a run that failed was run again since, and came to its end. One that was killed told nobody anything."""
+    """Whether a later run of the same playbook completed what a failed run left. A killed run reported nothing."""
     same = all(later.header[key] == run.header[key] for key in ("name", "cluster_id", "target"))
     return run.ended is not None and later.complete and same
 

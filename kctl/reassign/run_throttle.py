@@ -97,7 +97,7 @@ def restore_throttle(run: Run) -> None:
     if run.state.throttle_phase is not ThrottlePhase.RESTORING:
         if run.state.throttle_phase is ThrottlePhase.ON:
             _report(run, own, own.set)
-        # A value that somebody else put in place of kctl's is told when it is found again below.
+        # A value that someone else set in place of kctl's is reported when it is read again below.
         gone = [seen.line for seen in run.tampering.values() if seen.removed]
         run.write(Step.THROTTLE_RESTORE, remarks=gone)
     remarks, down = run.patiently(lambda: _restored(run, whole), "restoring throttles")
@@ -108,7 +108,7 @@ def restore_throttle(run: Run) -> None:
 
 
 def _restored(run: Run, whole: Throttle) -> tuple[list[str], set[Resource]]:
-    """What is to be told, and the brokers that are down. Raises TimedOut for others that could not be restored."""
+    """Return the remarks, and the brokers that are down. Raises TimedOut for others that could not be restored."""
     try:
         return throttle.restore_throttle(run.client, whole), set()
     except OperationFailed as exc:

@@ -26,7 +26,7 @@ Setting = tuple[Resource, str]
 @dataclass
 class Renewal:
     """A throttle that is set once more. throttle: what is remembered of it; writes: what has to be set; remarks: a line
-    for each setting of somebody else's that stays."""
+    for each setting of someone else's that stays."""
 
     throttle: Throttle
     writes: dict[Resource, dict[str, str]] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Renewal:
 
 @dataclass(frozen=True, slots=True)
 class Tampering:
-    """What somebody else did to one setting of the throttle. removed: what kctl had set there is gone."""
+    """A change by someone else to one setting of the throttle. removed: the value that kctl had set is gone."""
 
     line: str
     removed: bool

@@ -127,7 +127,7 @@ class Lines:
         return lines
 
     def _without_mark(self, data: bytes) -> bytes:
-        """Raises InvalidFile for UTF-16, whose lines and separators nobody would find."""
+        """Raises InvalidFile for UTF-16, in which lines and separators cannot be found."""
         start = self._start + data
         self._start = b""
         if data and len(start) < _MARK_LOOK and any(mark.startswith(start[: len(mark)]) for mark in _MARKS):

@@ -42,7 +42,7 @@ class IdKind(str, Enum):
 
 
 class SchemaId(NamedTuple):
-    """number: an id; guid: instead of one. kind: what somebody says it is. wide: it had 8 bytes."""
+    """number: an id; guid: instead of one. kind: as declared. wide: it had 8 bytes."""
 
     number: int | None
     guid: UUID | None = None
