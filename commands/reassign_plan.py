@@ -145,7 +145,7 @@ def _pattern(text: str | None) -> re.Pattern[str] | None:
     try:
         return None if text is None else re.compile(text)
     except (re.error, RecursionError, OverflowError) as exc:
-        raise UsageError(f"--topic-regex: {text!r} is no regular expression: {exc}") from None
+        raise UsageError(f"--topic-regex: {text!r} is not a valid regular expression: {exc}") from None
 
 
 def _topics(names: Sequence[str], file: Path | None) -> list[str]:

@@ -9,7 +9,10 @@ from kctl.own_python import isolate
 
 def main() -> int:
     """Run kctl on sys.argv with its own packages only, and return the exit code."""
-    isolate()
+    try:
+        isolate()
+    except KeyboardInterrupt:
+        return _interrupted()
     code = run(sys.argv[1:])
     if sys.flags.inspect:  # PYTHONINSPECT: Python would continue as an interpreter and lose the exit code
         _leave(code)
@@ -38,8 +41,12 @@ def run(argv: list[str]) -> int:
         )
         return 5
     except KeyboardInterrupt:  # while importing, before app.main can report it
-        sys.stderr.write("\ninterrupted\n")
-        return 130
+        return _interrupted()
+
+
+def _interrupted() -> int:
+    sys.stderr.write("\ninterrupted\n")
+    return 130
 
 
 def _leave(code: int) -> None:

@@ -28,4 +28,4 @@ def parse_pattern(option: str, text: str) -> re.Pattern[bytes]:
     try:
         return re.compile(text.encode("utf-8", "surrogateescape"))
     except (re.error, OverflowError, RecursionError) as exc:
-        raise UsageError(f"{option} {text!r} is no regular expression: {exc}") from None
+        raise UsageError(f"{option} {text!r} is not a valid regular expression: {exc}") from None

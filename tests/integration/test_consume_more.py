@@ -428,7 +428,7 @@ def empty(kctl: Kctl, cluster: TestCluster) -> str:
         (("TOPIC", "--group", "g", "--merge"), 2, "does not go with --group"),
         (("TOPIC", "--offset-reset", "latest"), 2, "there is no --group"),
         (("TOPIC", "--group", "g", "--offset-reset", "none"), 2, "neither earliest nor latest"),
-        (("TOPIC", "--key", "("), 2, "no regular expression"),
+        (("TOPIC", "--key", "("), 2, "is not a valid regular expression"),
         (("TOPIC", "--json-path", "a b"), 2, "is no condition"),
         (("TOPIC", "--format", "{no}"), 2, "is no field"),
         (("TOPIC", "--format", "xml"), 2, "is no format"),

@@ -19,6 +19,7 @@ STANDS_FOR = {
     "topic create NAME": f"topic create {TOPIC}-new", "NAME": TOPIC, "TOPIC": TOPIC, "orders": TOPIC, "GROUP": GROUP,
     "billing": GROUP, "REGEX": f"{TOPIC}.*", "PATH": "/brokers", "topics.yaml": "FOLDER/topics.yaml",
     "truncate --offset-json-file FILE": "truncate --offset-json-file FOLDER/cut.json",
+    "--path-to-json-file FILE": "--path-to-json-file FOLDER/elect.json",
     "--file FILE": "--file FOLDER/configs.properties",
     "--from-file FILE": "--from-file FOLDER/offsets.json", "--out offsets.json": "--out FOLDER/out.json",
     "LOGGER": "kafka.server.KafkaApis", "--format TEMPLATE": "--format '{value}\\n'",
@@ -26,7 +27,8 @@ STANDS_FOR = {
 ENDS = {"consume": "--exit-eof", "zk watch": "--for 100ms"}  # behind what runs on else
 # What is not there: a partition, an offset, a transaction, a node below the chroot; as is an authorizer.
 ABSENT = {
-    "topic offsets NAME --partition 0,3-5", "consume TOPIC --offset 42", "transaction describe TRANSACTIONAL_ID",
+    "topic offsets NAME --partition 0,3-5", "leader elect --preferred --topic NAME --partition 0,3-5",
+    "consume TOPIC --offset 42", "transaction describe TRANSACTIONAL_ID",
     "transaction abort TOPIC --partition 0 --start-offset 42", "zk get /zookeeper/config",
 }  # fmt: skip
 
@@ -50,6 +52,7 @@ def run(cluster: TestCluster, kctl: Kctl, tmp_path_factory: pytest.TempPathFacto
     (folder / "configs.properties").write_text("retention.ms=3600000\n")
     (folder / "topics.yaml").write_text(run.ok("topic", "export", TOPIC).out)
     (folder / "offsets.json").write_text(run.ok("group", "export", GROUP, "-o", "json").out)
+    (folder / "elect.json").write_text(f'{{"partitions": [{{"topic": "{TOPIC}", "partition": 0}}]}}')
     (folder / "cut.json").write_text(f'{{"partitions": [{{"topic": "{TOPIC}", "partition": 0, "offset": 0}}]}}')
     yield run
     run.ok("group", "delete", GROUP, "--yes")

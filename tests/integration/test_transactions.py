@@ -108,7 +108,7 @@ def _compare_with_the_tool(
     ("command", "code", "says"),
     [
         (["list", "--state", "Ongong"], 2, "did you mean Ongoing"),
-        (["list", "--match", "("], 2, "no regular expression"),
+        (["list", "--match", "("], 2, "is not a valid regular expression"),
         (["list", "--duration-filter", "long"], 2, "not a duration"),
         (["list", "--match", "access-no-such-.*"], 4, "no transactional id matches access-no-such-.*"),
         (["list", "--producer-id", "99999999999999999999"], 2, "--producer-id"),

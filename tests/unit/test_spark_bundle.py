@@ -186,7 +186,7 @@ def test_only_spark_submit_has_a_driver_to_connect_to(monkeypatch: pytest.Monkey
     ("environment", "expected"),
     [
         ({}, None),
-        ({"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": "mine"}, "mine"),
+        ({"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": "mine"}, None),  # kctl's own packages win
         ({"PYSPARK_PYTHON": "/opt/python3", "PYTHONPATH": "mine"}, [*packages_folders(), "mine"]),
         ({"PYSPARK_PYTHON": "/opt/python3"}, packages_folders()),
     ],
