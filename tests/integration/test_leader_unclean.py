@@ -78,6 +78,7 @@ def _look(kctl: Kctl) -> None:
     assert row["loss"] == {
         "topic": "ledger", "partition": 0, "elected": 3, "elected_end_offset": 50, "known_end_offset": 70,
         "ends": {"3": 50}, "unreachable": [2], "committed": 70, "known_lost": 20,
+        "eligible": [], "last_known_eligible": [],
     }  # fmt: skip
     preferred = kctl("leader", "elect", "--preferred", "--topic", "ledger", "--yes")
     assert preferred.code == 1

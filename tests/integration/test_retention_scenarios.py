@@ -28,6 +28,7 @@ pytestmark = [pytest.mark.long, pytest.mark.usefixtures("spark_archive")]  # a d
 
 HOUR_S = 3600
 SEGMENT = 200_000
+WITHIN = 0.25  # of a rate: the producer and the disk share the machine with other tests
 RATES = {"endless": 1_000_000, "timed": 200_000, "sized": 200_000}
 FILLING = 2_000_000
 SETTINGS = (
@@ -94,7 +95,7 @@ def test_growth_and_changed_limits(disk: SmallDisk, tmp_path: Path) -> None:
         written_until_ms = int(time.time() * 1000)
     growing, _ = job_of(str(tmp_path / "s"), 0, written_until_ms).outlook()
     rates = {row.topic: row.written_bytes_per_hour for row in growing.by_topic()}
-    assert {name: rates[name] for name in RATES} == pytest.approx({n: r * HOUR_S for n, r in RATES.items()}, rel=0.1)
+    assert {name: rates[name] for name in RATES} == pytest.approx({n: r * HOUR_S for n, r in RATES.items()}, rel=WITHIN)
 
     disk.kctl.ok("spark", "snapshot", "--store", str(tmp_path / "s"), "--once")
     job = job_of(str(tmp_path / "s"), 0, 10**14)
@@ -193,7 +194,7 @@ def test_a_disk_is_full_when_it_was_said_to_be(disk: SmallDisk, tmp_path: Path) 
         (row,) = outlook.by_log_dir()
         assert row.full_ms is not None
         assert row.usable_bytes is not None
-        assert row.full_ms == pytest.approx(row.usable_bytes / FILLING * 1000, rel=0.1)
+        assert row.full_ms == pytest.approx(row.usable_bytes / FILLING * 1000, rel=WITHIN)
         assert row.causes[0].topic == "endless"
         assert row.causes[0].share > 0.9
         losses = disk_losses(outlook, job.readers(outlook))
@@ -203,7 +204,7 @@ def test_a_disk_is_full_when_it_was_said_to_be(disk: SmallDisk, tmp_path: Path) 
             assert time.time() < deadline, "the disk is not filled"
             time.sleep(0.1)
         took_ms = time.time() * 1000 - outlook.now_ms
-    assert took_ms == pytest.approx(0.9 * row.full_ms, rel=0.1)
+    assert took_ms == pytest.approx(0.9 * row.full_ms, rel=WITHIN)
 
 
 def free(disk: SmallDisk) -> int:
@@ -227,5 +228,5 @@ def _left(outlook: Outlook, full_ms: int) -> tuple[str, Any, Any]:
     (log,) = [each for each in outlook.disks.logs if each.topic == "endless"]
     assert log.log_end_offset is not None
     records = log.log_end_offset + full_ms / 1000 * FILLING / RECORD_BYTES
-    near = pytest.approx(records, rel=0.1)
+    near = pytest.approx(records, rel=WITHIN)
     return ("stopped", near, near)

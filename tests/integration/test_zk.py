@@ -212,6 +212,8 @@ def test_watch(kctl: Kctl, client: KazooClient, folder: str) -> None:
 
 
 def test_servers(kctl: Kctl, cluster: TestCluster) -> None:
+    (before,) = kctl.json("zk", "stat")
+    kctl.ok("topic", "create", "zk-nodes", "--partitions", "5")
     (server,) = kctl.json("zk", "stat")
     assert list(server) == [
         "server", "healthy", "mode", "version", "latency_min_ms", "latency_avg_ms", "latency_max_ms", "connections",
@@ -219,7 +221,7 @@ def test_servers(kctl: Kctl, cluster: TestCluster) -> None:
         "problem",
     ]  # fmt: skip
     assert (server["healthy"], server["mode"], server["problem"]) == (True, "standalone", None)
-    assert server["nodes"] > 50
+    assert server["nodes"] >= before["nodes"] + 1 + 2 * 5, "at least the topic, and two nodes for each partition"
     address, _, chroot = cluster.zookeeper.partition("/")
     dead = f"127.0.0.1:{closed_port()}"
     partly = kctl("zk", "stat", "--zookeeper", f"{address},{dead}/{chroot}", "-o", "json")

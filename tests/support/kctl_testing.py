@@ -151,7 +151,7 @@ def within(seconds: float) -> float:
     return seconds * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
-def eventually(check: Callable[[], bool], *, seconds: float = 20, what: str) -> None:
+def eventually(check: Callable[[], bool], *, seconds: float = 60, what: str) -> None:
     """Poll until `check()` holds; fail the test with `what` when it does not within `seconds`."""
     deadline = time.monotonic() + seconds
     while not check():

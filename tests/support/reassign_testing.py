@@ -359,7 +359,7 @@ class Arena:
 
     # --- kctl's reassignments -----------------------------------------------------------------------------------------
 
-    def reassign(self, command: str, *args: str, timeout: float = 60) -> Result:
+    def reassign(self, command: str, *args: str, timeout: float = 150) -> Result:
         """`kctl topic reassign COMMAND …`, confirmed where it asks."""
         confirmed = ["--yes"] if command in {"apply", "resume", "cancel", "rollback", "pause"} else []
         return self.kctl("topic", "reassign", command, *args, *confirmed, timeout=timeout)
@@ -417,7 +417,7 @@ class Arena:
     def journals(self) -> list[Path]:
         return sorted((Path(self.kctl.environment["XDG_STATE_HOME"]) / "kctl/reassignments").glob("*/*.jsonl"))
 
-    def wait_until(self, check: Callable[[], bool], *, what: str, seconds: float = 30) -> None:
+    def wait_until(self, check: Callable[[], bool], *, what: str, seconds: float = 60) -> None:
         """As `eventually`, looked at more often: to act in the middle of a move."""
         deadline = time.monotonic() + seconds
         while not check():
