@@ -128,7 +128,7 @@ def test_columns_say_what_the_plain_rule_says(seed: int) -> None:
 
 
 @pytest.mark.long
-@settings(HOLD, max_examples=3000)
+@settings(HOLD, max_examples=1200)
 @given(st.integers(0, 2**32))
 def test_columns_say_what_the_plain_rule_says_at_length(seed: int) -> None:
     _compare(seed)

@@ -289,7 +289,7 @@ def test_columns_say_what_the_plain_way_says(
 
 
 @pytest.mark.long
-@settings(HOLD, max_examples=3000)
+@settings(HOLD, max_examples=1200)
 @given(SEEDS)
 def test_columns_say_what_the_plain_way_says_at_length(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, seed: int

@@ -216,7 +216,8 @@ def test_a_plan_is_read_from_a_file(tmp_path: Path) -> None:
     assert len(read_plan(path).reassignments) == 1
 
 
-def test_what_cannot_be_read_is_told_apart(tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kctl.input_file.PIPE_WAIT_S", 0.1)
     with pytest.raises(NotFound, match="there is no file"):
         read_plan(tmp_path / "absent")
     for path in (tmp_path, Path("/dev/zero")):
@@ -224,7 +225,7 @@ def test_what_cannot_be_read_is_told_apart(tmp_path: Path) -> None:
             read_plan(path)
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
-    with pytest.raises(InvalidFile):  # nobody writes: it is empty, and nobody is waited for
+    with pytest.raises(InvalidFile, match="no data for"):  # nobody writes, and nobody is waited for without a limit
         read_plan(fifo)
 
 

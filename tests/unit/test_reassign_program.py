@@ -119,7 +119,7 @@ def test_no_plan_is_smaller(case: tuple[PlanCluster, Goals]) -> None:
 
 @pytest.mark.long
 @given(cases())
-@settings(max_examples=600, derandomize=True)
+@settings(max_examples=300, derandomize=True)
 def test_no_plan_is_smaller_in_many_more_cases(case: tuple[PlanCluster, Goals]) -> None:
     assume(not refused(*case))
     check(*case, leaders_off=4)

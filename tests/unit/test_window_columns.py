@@ -163,7 +163,7 @@ def test_columns_say_what_the_plain_rules_say(seed: int) -> None:
 
 
 @pytest.mark.long
-@settings(HOLD, max_examples=1500)
+@settings(HOLD, max_examples=700)
 @given(SEEDS)
 def test_columns_say_what_the_plain_rules_say_at_length(seed: int) -> None:
     _compare(seed)
