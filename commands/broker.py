@@ -18,6 +18,7 @@ from kctl.commands.broker_tables import (
     replica_table,
 )
 from kctl.commands.invocation import CommandGroup, invocation
+from kctl.commands.topic_options import MATCH
 from kctl.commands.views import apart, incomplete
 from kctl.commands.watching import INTERVAL, WATCH, Shown, Watching
 from kctl.text import counted
@@ -99,6 +100,7 @@ def log_dirs(
     ctx: typer.Context,
     ids: Ids = None,
     topic: Annotated[list[str] | None, typer.Option(help="Only replicas of this topic; repeatable.")] = None,
+    match: Annotated[list[str] | None, MATCH] = None,
     replicas: Annotated[bool, typer.Option("--replicas", help="A row for each replica, the largest first.")] = False,
 ) -> None:
     """Show the log dirs of brokers: what is in them, and how full their disks are.
@@ -111,7 +113,7 @@ def log_dirs(
 
     inv = invocation(ctx)
     with inv.connect() as client:
-        good, failures = apart(read_log_dirs(client, _chosen(client, ids), topic or ()))
+        good, failures = apart(read_log_dirs(client, _chosen(client, ids), topic or (), match or ()))
         if not ids:
             failures += absent_holders(client)
     if replicas:

@@ -13,7 +13,7 @@ from kctl.commands.invocation import CommandGroup, Invocation, invocation
 from kctl.commands.leader_tables import balance_tables, election_tables, idle_lines, status_tables
 from kctl.commands.out_file import ask_to_replace, write_whole
 from kctl.commands.output import jsonable
-from kctl.commands.topic_options import PARTITION
+from kctl.commands.topic_options import MATCH, PARTITION
 from kctl.errors import NotHealthy, OperationFailed, UsageError
 from kctl.text import counted
 
@@ -30,6 +30,7 @@ app = CommandGroup("Show, elect and balance the leaders of partitions.")
 _NAMED = 10  # partitions that are told one by one
 
 Topics = Annotated[list[str] | None, typer.Option("--topic", help="Only this topic; repeatable.")]
+Match = Annotated[list[str] | None, MATCH]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, change nothing.")]
 
 
@@ -37,6 +38,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done
 def status(
     ctx: typer.Context,
     topic: Topics = None,
+    match: Match = None,
     max_imbalance: Annotated[
         float,
         typer.Option(
@@ -58,7 +60,7 @@ def status(
 
     inv = invocation(ctx)
     with inv.connect() as client:
-        found = read_leader_status(client, topic or None)
+        found = read_leader_status(client, topic or (), match or ())
     inv.emit(found, lambda: status_tables(found))
     if inv.output in output.FOR_PEOPLE:
         for line in idle_lines(found):
@@ -102,6 +104,7 @@ def elect(
         ),
     ] = False,
     topic: Topics = None,
+    match: Match = None,
     partition: Annotated[list[str] | None, PARTITION] = None,
     file: Annotated[
         Path | None,
@@ -127,11 +130,13 @@ def elect(
         raise UsageError("either --preferred or --unclean", hint="--preferred is the harmless one")
     if ignore_eligible and not unclean:
         raise UsageError("--ignore-eligible requires --unclean", hint="add --unclean, or drop --ignore-eligible")
-    if file is not None and (topic or partition):
-        raise UsageError("--path-to-json-file already says which partitions", hint="leave --topic and --partition out")
-    if partition and not topic:
+    if file is not None and (topic or match or partition):
+        raise UsageError(
+            "--path-to-json-file already says which partitions", hint="leave --topic, --match and --partition out"
+        )
+    if partition and not topic and not match:
         raise UsageError("--partition says which partition, not of which topic", hint="add --topic NAME")
-    choose, inv = _chooser(topic, partition, file), invocation(ctx)
+    choose, inv = _chooser(topic or (), match or (), partition, file), invocation(ctx)
     with inv.connect() as client:
         state, chosen = choose(client)
         if unclean:
@@ -147,7 +152,7 @@ def elect(
 
 
 def _chooser(
-    topics: Sequence[str] | None, partition: Sequence[str] | None, file: Path | None
+    topics: Sequence[str], match: Sequence[str], partition: Sequence[str] | None, file: Path | None
 ) -> Callable[[ClusterClient], tuple[ClusterState, list[PartitionState]]]:
     """How the partitions are chosen. What can be wrong with options and file is raised before a connection is made."""
     from kctl.leader.election import choose, choose_each
@@ -158,7 +163,7 @@ def _chooser(
         partitions = read_election_file(file)
         return lambda client: choose_each(client, partitions)
     numbers = parse_each(partition)
-    return lambda client: choose(client, topics or None, numbers)
+    return lambda client: choose(client, topics, match, numbers)
 
 
 def _elect_preferred(
@@ -217,13 +222,14 @@ def _few(lines: Sequence[str]) -> str:
 def balance(
     ctx: typer.Context,
     topic: Topics = None,
+    match: Match = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Also save the plan, as a plan file.")] = None,
     dry_run: DryRun = False,
 ) -> None:
     """Spread leaders evenly over the brokers that are up, then elect them.
 
-    Replicas are put into another order, with as few changes as can be; no data is moved. With --topic, the leaders
-    of these topics are spread. When it is interrupted, run it again.
+    Replicas are put into another order, with as few changes as can be; no data is moved. With --topic or
+    --match, the leaders of these topics are spread. When it is interrupted, run it again.
 
     Example: kctl leader balance --dry-run
     """
@@ -232,11 +238,11 @@ def balance(
     inv = invocation(ctx)
     ask_to_replace(inv, out)
     with inv.connect() as client:
-        planned = balancing.plan_balance(client, topic or None)
+        planned = balancing.plan_balance(client, topic or (), match or ())
         for warning in planned.plan.warnings:
             output.warn(warning)
         if out is not None:
-            _save(planned, out, topic)
+            _save(planned, out, topic=topic, match=match)
         if dry_run or planned.nothing_to_do:
             inv.emit(_result(planned), lambda: balance_tables(planned))
             judge_elections([row for row in planned.elections if row.result == "skipped"])
@@ -297,12 +303,12 @@ def _result(found: Balance) -> dict[str, Any]:
     }
 
 
-def _save(planned: Balance, path: Path, topics: Sequence[str] | None) -> None:
+def _save(planned: Balance, path: Path, **chosen: Sequence[str] | None) -> None:
     from kctl.reassign.batches import make_batches
     from kctl.reassign.plan_document import Execution, document, text_of
 
     batches = make_batches(planned.reorders, max_concurrent_moves=1, batch_bytes=None)
-    goals = {"leaders_only": True, **({"topic": sorted(topics)} if topics else {})}
+    goals = {"leaders_only": True, **{key: sorted(given) for key, given in chosen.items() if given}}
     write_whole(path, text_of(document(planned.plan, Execution(batches=batches, goals=goals))))
     if not planned.reorders:
         output.note(f"{path} holds nothing to reorder: `kctl leader elect --preferred` makes elections")

@@ -18,6 +18,7 @@ from kctl.commands.broker_ids import broker_ids
 from kctl.commands.invocation import Invocation, invocation
 from kctl.commands.out_file import ask_to_replace, write_whole
 from kctl.errors import NotHealthy, UsageError
+from kctl.name_patterns import parse_patterns
 from kctl.reassign.goals import Balance, Goals, check_options
 from kctl.units import parse_rate, parse_size
 
@@ -62,8 +63,11 @@ def plan(
         str | None, typer.Option(metavar="SHARE", help="How far from even a broker may stay: 0.1 or 10%.")
     ] = None,
     topic: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this topic; repeatable.")] = None,
-    topic_regex: Annotated[
-        str | None, typer.Option(metavar="REGEX", help="Only topics whose whole name matches.")
+    match: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--match", "--topic-regex", metavar="REGEX", help="Topics whose whole name it matches; repeatable."
+        ),
     ] = None,
     topics_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Only these topics: a name a line, or Kafka's JSON.")
@@ -108,16 +112,16 @@ def plan(
     check_options(goals)
     rate = parse_rate(throttle) if throttle is not None else None
     limit_bytes = _size("--batch-bytes", batch_bytes)
-    pattern = _pattern(topic_regex)
+    patterns = parse_patterns("--match", match or ())
     names = _topics(topic or (), topics_file)
     ask_to_replace(inv, out)  # before the work: another plan may be in it, perhaps of a run that goes on
     with _without_collector():
-        snapshot = _selected(_read(inv, from_file), names, pattern)
+        snapshot = _selected(_read(inv, from_file), names, patterns)
         made = _make(snapshot, goals)
         if from_file is None:
             made = replace(made, warnings=[*made.warnings, *_about_min_isr(inv, made)])
         execution = _execution(
-            made, rate, max_concurrent_moves, limit_bytes, _options(goals, topic, topic_regex, topics_file)
+            made, rate, max_concurrent_moves, limit_bytes, _options(goals, topic, match, topics_file)
         )
         _show(inv, made, goals, execution, out)
 
@@ -141,13 +145,6 @@ def _size(option: str, text: str | None) -> int | None:
         raise UsageError(f"{option}: {exc.message}", hint=exc.hint) from None
 
 
-def _pattern(text: str | None) -> re.Pattern[str] | None:
-    try:
-        return None if text is None else re.compile(text)
-    except (re.error, RecursionError, OverflowError) as exc:
-        raise UsageError(f"--topic-regex: {text!r} is not a valid regular expression: {exc}") from None
-
-
 def _topics(names: Sequence[str], file: Path | None) -> list[str]:
     if file is None:
         return list(names)
@@ -156,7 +153,9 @@ def _topics(names: Sequence[str], file: Path | None) -> list[str]:
     return [*names, *read_topics_file(file)]
 
 
-def _options(goals: Goals, topics: Sequence[str] | None, pattern: str | None, file: Path | None) -> dict[str, Any]:
+def _options(
+    goals: Goals, topics: Sequence[str] | None, match: Sequence[str] | None, file: Path | None
+) -> dict[str, Any]:
     """The options that were given, for the plan file."""
     found: dict[str, Any] = {
         "remove_broker": sorted(goals.remove_brokers),
@@ -172,7 +171,7 @@ def _options(goals: Goals, topics: Sequence[str] | None, pattern: str | None, fi
         "max_moves": goals.max_moves,
         "max_bytes": goals.max_bytes,
         "topic": sorted(topics or ()),
-        "topic_regex": pattern,
+        "match": sorted(match or ()),
         "topics_file": None if file is None else str(file),
     }
     return {key: value for key, value in found.items() if value not in (None, False, 0.0, [])}
@@ -202,12 +201,12 @@ def _read(inv: Invocation, from_file: Path | None) -> Snapshot:
         return read_cluster(client)
 
 
-def _selected(snapshot: Snapshot, names: Sequence[str], pattern: re.Pattern[str] | None) -> Snapshot:
+def _selected(snapshot: Snapshot, names: Sequence[str], patterns: Sequence[re.Pattern[str]]) -> Snapshot:
     from kctl.reassign.live_cluster import select_topics
 
     for line in snapshot.lacks:
         output.warn(line)
-    return select_topics(snapshot, names, pattern)
+    return select_topics(snapshot, names, patterns)
 
 
 def _make(snapshot: Snapshot, goals: Goals) -> Plan:

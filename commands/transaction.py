@@ -10,7 +10,7 @@ import typer
 from kctl.commands import output
 from kctl.commands.invocation import CommandGroup, invocation
 from kctl.commands.output import Column, Table, jsonable
-from kctl.commands.topic_options import PARTITION
+from kctl.commands.topic_options import MATCH, PARTITION
 from kctl.errors import KctlError, NotFound, NotHealthy, OperationFailed, UsageError
 from kctl.text import counted
 from kctl.units import format_duration
@@ -186,7 +186,8 @@ def partitions_of(client: ClusterClient, topic: str, numbers: Iterable[int] | No
 @app.command()
 def hanging(
     ctx: typer.Context,
-    topic: Annotated[str | None, typer.Option(metavar="TOPIC", help="Only of this topic; all without.")] = None,
+    topic: Annotated[list[str] | None, typer.Option(help="Only of this topic; repeatable.")] = None,
+    match: Annotated[list[str] | None, MATCH] = None,
     partition: Annotated[list[str] | None, PARTITION] = None,
     broker: Annotated[
         int | None,
@@ -211,18 +212,18 @@ def hanging(
     from kctl.units import parse_duration_ms
 
     inv = invocation(ctx)
-    if partition and topic is None:
-        raise UsageError("--partition is of a --topic")
+    if partition and not topic and not match:
+        raise UsageError("--partition says which partition, not of which topic", hint="add --topic NAME")
     numbers = parse_each(partition)
     limit_ms = parse_duration_ms(max_transaction_timeout)
     with inv.connect() as client:
-        wanted = _searched(client, topic, numbers, broker)
+        wanted = _searched(client, topic or (), match or (), numbers, broker)
         known, failed = describe_producers(client, wanted)
         if failed and len(failed) == len(wanted):
             raise next(iter(failed.values()))
         now = datetime.now(timezone.utc)
         found = find_hanging(client, old_transactions(known, now=now, longer_than_ms=limit_ms), now=now)
-        whole = topic is not None or may_describe_all_topics(client) is not False
+        whole = bool(topic or match) or may_describe_all_topics(client) is not False
     columns = [
         Column("topic", name=True),
         Column("partition", align="right"),
@@ -250,18 +251,20 @@ def hanging(
 
 
 def _searched(
-    client: ClusterClient, topic: str | None, numbers: Sequence[int] | None, broker_id: int | None
+    client: ClusterClient,
+    topics: Sequence[str],
+    match: Sequence[str],
+    numbers: Sequence[int] | None,
+    broker_id: int | None,
 ) -> list[PartitionState]:
+    from kctl.topics.choose import chosen_partitions, only_chosen
     from kctl.transactions.listing import STATES_TOPIC
 
-    if topic is not None:
-        found = partitions_of(client, topic, numbers)
-        state = client.metadata(())
-    else:
-        state = client.metadata()
-        # Only coordinators write to this one, and never in a transaction; few may read it.
-        names = sorted(state.topics.keys() - {STATES_TOPIC})
-        found = [partition for name in names for partition in state.topics[name].partitions]
+    state = only_chosen(client, topics, match)
+    # Only coordinators write to this one, and never in a transaction; few may read it.
+    searched = [state.topics[name] for name in sorted(state.topics) if name != STATES_TOPIC or name in topics]
+    wanted = set(chosen_partitions(searched, numbers))
+    found = [partition for topic in searched for partition in topic.partitions if partition.tp in wanted]
     if broker_id is not None and broker_id not in state.brokers:
         known = ", ".join(map(str, sorted(state.brokers)))
         raise NotFound(f"broker {broker_id} is not in the cluster", hint=f"the brokers now: {known}")

@@ -54,14 +54,14 @@ def absent_holders(client: ClusterClient) -> list[str]:
 
 
 def read_log_dirs(
-    client: ClusterClient, brokers: Collection[int], topics: Collection[str]
+    client: ClusterClient, brokers: Collection[int], topics: Sequence[str], match: Sequence[str] = ()
 ) -> dict[int, list[LogDir] | KctlError]:
     """The log dirs of each broker with all replicas, or those of some topics. Raises NotFound for unknown topics."""
-    from kctl.topics.describe import known_topics
+    from kctl.topics.choose import only_chosen
 
-    if not topics:
+    if not topics and not match:
         return fetch_log_dirs(client, brokers)
-    state = known_topics(client, topics)
+    state = only_chosen(client, topics, match)
     wanted = {name: [p.partition for p in topic.partitions] for name, topic in state.topics.items()}
     return fetch_log_dirs(client, brokers, topics=wanted)
 

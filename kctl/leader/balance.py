@@ -68,13 +68,14 @@ class Balance:
         return not self.reorders and not any(row.result == "would elect" for row in self.elections)
 
 
-def plan_balance(client: ClusterClient, topics: Sequence[str] | None = None) -> Balance:
+def plan_balance(client: ClusterClient, topics: Sequence[str] = (), match: Sequence[str] = ()) -> Balance:
     """The fewest changes of preferred leaders that spread them evenly over the brokers that are up.
 
-    topics: only these; None for all. Raises NotFound for topics that there are not, Refused while partitions are being
-    reassigned or a reassignment of kctl is unfinished on this machine: its plan would be stale.
+    topics, match: only these, and those that match; neither for all. Raises NotFound for topics that there are not,
+    Refused while partitions are being reassigned or a reassignment of kctl is unfinished on this machine: its plan
+    would be stale.
     """
-    state, chosen = choose(client, topics, None)
+    state, chosen = choose(client, topics, match)
     _refuse_unfinished(state.cluster_id)
     moving = ongoing_reassignments(client) or {}
     plan = make_plan(from_state(state, moving=moving), Goals(leaders_only=True))

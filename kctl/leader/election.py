@@ -44,24 +44,20 @@ class Election:
 
 
 def choose(
-    client: ClusterClient, topics: Sequence[str] | None, partitions: Sequence[int] | None
+    client: ClusterClient,
+    topics: Sequence[str] = (),
+    match: Sequence[str] = (),
+    partitions: Sequence[int] | None = None,
 ) -> tuple[ClusterState, list[PartitionState]]:
-    """The partitions that are meant. topics: None for all. partitions: of each topic named; None for all.
+    """The partitions that are meant. Neither topics nor match: of all topics. partitions: of each topic; None for all.
 
-    Raises NotFound for topics and partitions that there are not, UsageError for impossible names.
+    Raises NotFound for topics and partitions that there are not, UsageError for impossible names and patterns.
     """
-    from kctl.topics.describe import known_topics
+    from kctl.topics.choose import chosen_partitions, only_chosen
 
-    state = client.metadata() if topics is None else known_topics(client, topics)
-    chosen = [p for name in sorted(state.topics) for p in state.topics[name].partitions]
-    if partitions is None:
-        return state, chosen
-    wanted = set(partitions)
-    for name, topic in state.topics.items():
-        missing = wanted - {p.partition for p in topic.partitions}
-        if missing:
-            raise no_partition(name, missing, len(topic.partitions))
-    return state, [p for p in chosen if p.partition in wanted]
+    state = only_chosen(client, topics, match)
+    wanted = set(chosen_partitions(state.topics.values(), partitions))
+    return state, [p for name in sorted(state.topics) for p in state.topics[name].partitions if p.tp in wanted]
 
 
 def choose_each(

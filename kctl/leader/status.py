@@ -7,7 +7,7 @@ leader.imbalance.per.broker.percentage it elects (KafkaController.checkAndTrigge
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -142,16 +142,16 @@ def not_preferred(state: ClusterState, p: PartitionState) -> NotPreferred:
     return NotPreferred(p.topic, p.partition, leader, p.preferred_leader, reason is None, reason)
 
 
-def read_leader_status(client: ClusterClient, topics: Collection[str] | None = None) -> LeaderStatus:
-    """The cluster's. topics: only these, which have to exist; None for all, as the controller counts.
+def read_leader_status(client: ClusterClient, topics: Sequence[str] = (), match: Sequence[str] = ()) -> LeaderStatus:
+    """The cluster's. topics, match: only these, and those that match; neither for all, as the controller counts.
 
-    Raises NotFound, UsageError (an impossible name), and what ClusterClient.metadata raises.
+    Raises NotFound, UsageError (an impossible name or pattern), and what ClusterClient.metadata raises.
     """
-    from kctl.topics.describe import known_topics
+    from kctl.topics.choose import only_chosen
 
-    state = client.metadata() if topics is None else known_topics(client, topics)
+    state = only_chosen(client, topics, match)
     auto, limit = _rebalance_settings(client, state)
-    return leader_status(state, auto_rebalance=auto, imbalance_limit_percent=limit, whole=topics is None)
+    return leader_status(state, auto_rebalance=auto, imbalance_limit_percent=limit, whole=not topics and not match)
 
 
 def _rebalance_settings(client: ClusterClient, state: ClusterState) -> tuple[bool | None, float | None]:

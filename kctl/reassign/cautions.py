@@ -235,5 +235,5 @@ def warnings_of(cluster: PlanCluster, goals: Goals, roles: Roles) -> list[str]:
         if 0 < factor < len(row) and is_internal(cluster.topics[cluster.topic_of[p]])
     }
     if lowered:
-        found.append(f"fewer replicas of Kafka's own {', '.join(sorted(lowered))}: --topic-regex leaves them out")
+        found.append(f"fewer replicas of Kafka's own {', '.join(sorted(lowered))}: --match leaves them out")
     return found

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kctl.cluster_export import replica_sizes, size_of
-from kctl.errors import InvalidFile, KctlError, NotFound, UsageError
+from kctl.errors import InvalidFile, KctlError, UsageError
 from kctl.input_file import read_input
 from kctl.kafka_json import load_object, shown
 from kctl.log_dirs import LogDir, fetch_log_dirs, is_cordoned
 from kctl.model import ClusterState, TopicPartition
-from kctl.name_patterns import not_there
+from kctl.name_patterns import select
 from kctl.reassign.cluster import PlanCluster, from_export, from_state
 from kctl.reassign.disks import log_dirs_of_export
 from kctl.topics.names import fault_of
@@ -101,20 +101,11 @@ def read_export(path: Path) -> Snapshot:
         raise InvalidFile(f"{name} is no export of a cluster: {exc.message}", hint=hint) from None
 
 
-def select_topics(snapshot: Snapshot, names: Collection[str], pattern: re.Pattern[str] | None) -> Snapshot:
+def select_topics(snapshot: Snapshot, names: Sequence[str], patterns: Sequence[re.Pattern[str]]) -> Snapshot:
     """Only the topics of these names, and those whose whole name matches. Neither: all. Raises NotFound."""
-    if not names and pattern is None:
+    if not names and not patterns:
         return snapshot
-    known = set(snapshot.cluster.topics)
-    missing = sorted(set(names) - known)
-    if missing:
-        raise not_there(missing, known, listed_by="topic list --internal")
-    wanted = set(names)
-    if pattern is not None:
-        matching = {name for name in known if pattern.fullmatch(name)}
-        if not matching:
-            raise NotFound(f"no topic matches {pattern.pattern!r}", hint="the whole name has to match: 'billing.*'")
-        wanted |= matching
+    wanted = set(select(snapshot.cluster.topics, exact=names, patterns=patterns, listed_by="topic list --internal"))
     return replace(
         snapshot,
         cluster=snapshot.cluster.select(wanted.__contains__),

@@ -310,7 +310,8 @@ def _removed(goals: object, problems: list[str]) -> tuple[int, ...]:
     if not isinstance(found, list) or not all(map(_is_id, found)):
         problems.append(f"goals: remove_broker is {shown(found)}")
         return ()
-    chosen = isinstance(goals, dict) and any(goals.get(key) for key in ("topic", "topic_regex", "topics_file"))
+    # topic_regex: what kctl wrote before --match
+    chosen = isinstance(goals, dict) and any(goals.get(key) for key in ("topic", "match", "topic_regex", "topics_file"))
     return () if chosen else tuple(found)
 
 

@@ -204,7 +204,7 @@ class LiveCluster:
         from kctl.leader.election import carry_out, choose, plan_preferred
 
         client = self.client()
-        state, chosen = choose(client, None, None)
+        state, chosen = choose(client)
         rows = carry_out(client, plan_preferred(state, chosen))
         left = [f"{row.tp}: {row.reason}" for row in rows if row.result != "elected"]
         return Elected(sum(row.result == "elected" for row in rows), tuple(left))

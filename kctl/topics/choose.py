@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kctl.cluster_rights import NEED_ALL_TOPICS, may_describe_all_topics
@@ -35,6 +36,12 @@ def choose(
     if not known and not exact and not patterns:
         return state, []
     return state, [state.topics[name] for name in select(known, exact=exact, patterns=patterns)]
+
+
+def only_chosen(client: ClusterClient, names: Sequence[str] = (), match: Sequence[str] = ()) -> ClusterState:
+    """The cluster with the topics that `choose` gives, Kafka's own too. Raises as `choose` does."""
+    state, chosen = choose(client, names, match, internal=True)
+    return replace(state, topics={topic.name: topic for topic in chosen})
 
 
 def not_seen(

@@ -68,7 +68,7 @@ class Stage:
         """Of the own topics; raises OperationFailed when a partition does not get its preferred leader."""
         from kctl.leader.election import carry_out, choose, plan_preferred
 
-        state, chosen = choose(self.client, self.topics, None)
+        state, chosen = choose(self.client, self.topics)
         rows = carry_out(self.client, plan_preferred(state, chosen))
         for row in rows:
             if row.result != "elected":

@@ -130,7 +130,7 @@ def _argument(argument: Argument) -> str:
     if argument.choices:
         kind = " or ".join(argument.choices)
     if argument.many:
-        kind = "mapping or list" if argument.pairs else f"list{f' of {kind}s' if kind else ''}"
+        kind = "mapping or list" if argument.pairs else f"list{f' of {kind}' if argument.choices else f' of {kind}s' if kind else ''}"
     told = "; ".join(part for part in (kind, "required" if argument.required else "") if part)
     return f"`{argument.name}`{f' ({told})' if told else ''}"
 

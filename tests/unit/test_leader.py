@@ -231,10 +231,10 @@ def test_some_fail_and_the_others_are_elected() -> None:
 def test_partitions_that_there_are_not() -> None:
     fake = client_of(FakeCluster(lambda _request: None))
     with pytest.raises(NotFound, match="topic u does not exist"):
-        choose(fake, ["u"], None)
+        choose(fake, ["u"])
     with pytest.raises(NotFound, match="topic t has no partition 120, 121"):
-        choose(fake, ["t"], [5, 121, 120])
-    assert [p.partition for p in choose(fake, ["t"], [5])[1]] == [5]
+        choose(fake, ["t"], partitions=[5, 121, 120])
+    assert [p.partition for p in choose(fake, ["t"], partitions=[5])[1]] == [5]
 
 
 def test_brokers_that_are_too_old() -> None:

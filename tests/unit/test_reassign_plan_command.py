@@ -183,7 +183,7 @@ def test_a_broker_keeps_what_was_not_named(plan: Callable[..., tuple[int, str, s
     listed = tmp_path / "topics"
     listed.write_text("t\n")
     said = "warning: broker 1 keeps 2 replicas of topics that were not named\n"
-    for options in (["--topic", "t"], ["--topic-regex", "t"], ["--topics-file", str(listed)]):
+    for options in (["--topic", "t"], ["--match", "t"], ["--topic-regex", "t"], ["--topics-file", str(listed)]):
         code, out, err = plan("--remove-broker", "1", *options, "-o", "json")
         assert (code, err) == (0, said)
         assert parse_plan(out.encode(), "p").remove_brokers == (), "verify must not ask for more than was planned"
@@ -329,8 +329,8 @@ def test_topics_come_from_a_file_too(plan: Callable[..., tuple[int, str, str]], 
         (["--balance", "bytes", "--throttle", "0"], 2, "is not a rate"),
         (["--balance", "bytes", "--throttle", "50"], 2, "it has no unit\n  write 50MB/s"),
         (["--balance", "leaders", "--topic", "nope"], 4, "topic nope does not exist"),
-        (["--balance", "leaders", "--topic-regex", "("], 2, "is not a valid regular expression"),
-        (["--balance", "leaders", "--topic-regex", "x+"], 4, "no topic matches"),
+        (["--balance", "leaders", "--match", "("], 2, "is not a valid regular expression"),
+        (["--balance", "leaders", "--match", "x+"], 4, "no topic matches"),
         (["--balance", "leaders", "--out", "/no/such/folder/p"], 2, "does not exist"),
         (["--balance", "leaders", "--out", "/tmp"], 2, "is a folder"),
     ],
