@@ -127,10 +127,12 @@ def _effect(operation: Operation) -> str:
 
 def _argument(argument: Argument) -> str:
     kind = {"flag": "true or false", "integer": "number", "number": "number", "text": ""}[argument.kind]
+    several = f"list of {kind}s" if kind else "list"
     if argument.choices:
         kind = " or ".join(argument.choices)
+        several = f"list of {kind}"
     if argument.many:
-        kind = "mapping or list" if argument.pairs else f"list{f' of {kind}' if argument.choices else f' of {kind}s' if kind else ''}"
+        kind = "mapping or list" if argument.pairs else several
     told = "; ".join(part for part in (kind, "required" if argument.required else "") if part)
     return f"`{argument.name}`{f' ({told})' if told else ''}"
 
