@@ -19,9 +19,9 @@ from kctl.commands.views import NONE_CURRENT, warn_if_overruled
 from kctl.errors import KctlError
 
 if TYPE_CHECKING:
-    from kctl.context import Target
     from kctl.deploy.layout import LayoutRequest
     from kctl.deploy.runtime import KafkaRuntime
+    from kctl.protocol.target import Target
 
 app = CommandGroup(help="Set up, start, stop and look into clusters on this machine.")
 
@@ -44,8 +44,9 @@ def own_target(name: str) -> Target:
 
     If the cluster's description is damaged, only the servers of its context are known.
     """
-    from kctl.context import Target, list_contexts
+    from kctl.context import list_contexts
     from kctl.deploy import health, lifecycle
+    from kctl.protocol.target import Target
 
     target, cluster_id = Target(name, ()), None
     with suppress(KctlError):

@@ -17,8 +17,8 @@ from kctl.errors import ConnectionFailed, KctlError, NotFound, NotHealthy
 from kctl.text import counted
 
 if TYPE_CHECKING:
-    from kctl.context import Target
     from kctl.model import Broker
+    from kctl.protocol.target import Target
     from kctl.restart.control import BrokerControl
     from kctl.restart.hooks import Hooks
     from kctl.restart.look import LiveCluster

@@ -16,8 +16,9 @@ from kctl.commands.views import NONE_CURRENT, warn_if_overruled
 from kctl.errors import NotHealthy, UsageError
 
 if TYPE_CHECKING:
-    from kctl.context import Context, Target
     from kctl.context_check import ContextCheck
+    from kctl.contexts.context import Context
+    from kctl.protocol.target import Target
     from kctl.security import SecuritySettings
 
 app = CommandGroup("Choose between named clusters.")
@@ -185,7 +186,8 @@ def use(ctx: typer.Context, name: Annotated[str, _KNOWN], dry_run: Annotated[boo
 
     Example: kctl context use dev
     """
-    from kctl.context import get_context, overruled_by, resolve_name, use_context
+    from kctl.context import get_context, overruled_by, resolve_name
+    from kctl.contexts.change import use_context
 
     name = resolve_name(name)
     entry = get_context(name) if dry_run else learn_protected(name, use_context(name))
@@ -250,7 +252,8 @@ def add(
     from pathlib import Path
 
     from kctl.address import parse_servers
-    from kctl.context import Context, add_context
+    from kctl.contexts.change import add_context
+    from kctl.contexts.context import Context
     from kctl.security import SecuritySettings, full_path
 
     inv = invocation(ctx)
@@ -304,7 +307,8 @@ def remove(ctx: typer.Context, name: Annotated[str, _KNOWN], dry_run: Annotated[
     Example: kctl context remove old --yes
     """
     from kctl import config
-    from kctl.context import current_context, get_context, remove_context
+    from kctl.context import current_context, get_context
+    from kctl.contexts.change import remove_context
 
     inv = invocation(ctx)
     view = _view(name, get_context(name), current_context())

@@ -13,8 +13,8 @@ from kctl.commands.output import Column, Table, jsonable
 from kctl.errors import UsageError
 
 if TYPE_CHECKING:
-    from kctl.context import Context
     from kctl.context_import import Source
+    from kctl.contexts.context import Context
 
 
 def import_(

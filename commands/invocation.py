@@ -25,8 +25,8 @@ from kctl.errors import UsageError
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
-    from kctl.context import Target
     from kctl.protection import Protector
+    from kctl.protocol.target import Target
     from kctl.unchanged import Basis
 
 _REQUEST_S = 300.0  # the longest that one request is waited for

@@ -13,10 +13,10 @@ from kctl.commands.invocation import Invocation
 from kctl.errors import KctlError, NotConfirmed, UsageError
 
 if TYPE_CHECKING:
-    from kctl.context import Target
     from kctl.playbook.model import Playbook
     from kctl.playbook.operations import Where
     from kctl.playbook.parameters import Values
+    from kctl.protocol.target import Target
 
 _CONNECT_S = 10.0
 _SHOWN = 20  # steps in the question

@@ -24,7 +24,7 @@ from kctl.errors import KctlError, NotHealthy
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
-    from kctl.context import Target
+    from kctl.protocol.target import Target
     from kctl.validate.matrix import Matrix
     from kctl.validate.means import Means
     from kctl.validate.plan import Plan, Wishes

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
     from kafka.errors import KafkaError
 
-    from kctl.context import Target
+    from kctl.protocol.target import Target
 
 __all__ = ["ClusterClient", "connect", "consumer_for", "error_for", "error_from", "error_name", "producer_for"]
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from kctl import paths
 from kctl.address import parse_servers, parse_zookeeper
-from kctl.context import Context
+from kctl.contexts.context import Context
 from kctl.errors import Busy, InvalidFile, OperationFailed, Refused, UsageError
 from kctl.output_file import write_output
 from kctl.security import MECHANISMS, PROTOCOLS, SecuritySettings

@@ -25,63 +25,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 from kctl.address import parse_servers, parse_zookeeper
-from kctl.errors import AlreadyExists, NotFound, UsageError
-from kctl.security import NO_SECURITY, NO_SETTINGS, Security, SecuritySettings
-
-if TYPE_CHECKING:
-    from kctl.config import ConfigFile
+from kctl.contexts.context import Context
+from kctl.errors import NotFound, UsageError
+from kctl.protocol.target import Target
+from kctl.security import Security
 
 _NAMES_SHOWN = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """The cluster that one command talks to. name: the context's, or the servers as given.
-
-    context: the one whose servers these are. remembered_id: the id that this context's cluster had. cluster_id and
-    advertised (host:port of the brokers) are known once a client has connected; Kafka 0.10.0 has no id.
-    protected: the context is; kctl.protection says what else protects the cluster.
-    """
-
-    name: str
-    bootstrap_servers: tuple[str, ...]
-    zookeeper: str | None = None
-    security: Security = NO_SECURITY
-    protected: bool = False
-    zookeeper_security: Security = NO_SECURITY
-    context: str | None = field(default=None, compare=False)
-    remembered_id: str | None = field(default=None, compare=False)
-    cluster_id: str | None = field(default=None, compare=False)
-    advertised: tuple[str, ...] = field(default=(), compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """One entry of the config file. cluster_dir: set for a cluster that kctl set up on this machine. cluster_id: of
-    the cluster that answered last; not a setting."""
-
-    bootstrap_servers: tuple[str, ...]
-    zookeeper: str | None = None
-    security: SecuritySettings = NO_SETTINGS
-    protected: bool = False
-    cluster_dir: str | None = None
-    zookeeper_security: SecuritySettings = NO_SETTINGS
-    cluster_id: str | None = None
-
-    def same_settings(self, other: Context) -> bool:
-        """Whether both have the same settings, apart from the cluster id."""
-        return replace(self, cluster_id=None) == replace(other, cluster_id=None)
-
-    def in_place_of(self, before: Context | None) -> Context:
-        """This entry, with what is known of the cluster if `before` has the same servers."""
-        if before is None or set(self.bootstrap_servers) != set(before.bootstrap_servers):
-            return self
-        return replace(self, cluster_id=self.cluster_id or before.cluster_id)
 
 
 def resolve_target(
@@ -185,11 +137,11 @@ def overruled_by(name: str) -> str | None:
 def get_context(name: str, *, source: str = "") -> Context:
     """One entry. source: the value of KCTL_CONTEXT, when the name came from there. Raises NotFound with the known
     names."""
-    return _find(list_contexts(), name, source=source)
+    return find_context(list_contexts(), name, source=source)
 
 
-def _find(contexts: dict[str, Context], name: str, *, source: str = "") -> Context:
-    """source: the value of KCTL_CONTEXT, when the name came from there."""
+def find_context(contexts: dict[str, Context], name: str, *, source: str = "") -> Context:
+    """One of these. source: the value of KCTL_CONTEXT, when the name came from there. Raises NotFound."""
     if name not in contexts:
         from kctl.suggestions import did_you_mean
 
@@ -204,98 +156,6 @@ def _find(contexts: dict[str, Context], name: str, *, source: str = "") -> Conte
     return contexts[name]
 
 
-@dataclass(frozen=True, slots=True)
-class AddedContext:
-    """What `add_context` left (or would leave) in the file."""
-
-    entry: Context
-    current_context: str | None
-
-
-def add_context(
-    name: str,
-    entry: Context,
-    *,
-    keep_protected: bool = False,
-    make_current: bool = False,
-    replace_existing: bool = False,
-    dry_run: bool = False,
-) -> AddedContext:
-    """put_context for people: the first context becomes the current one, and nothing is overwritten unasked.
-
-    keep_protected: over a protected context it is protected, too. Raises AlreadyExists for a context of this name
-    with other settings, UsageError for settings that cannot work.
-    """
-    from kctl import config
-
-    config.check_name(name)
-    config.check_entry(entry)
-    file = config.read()
-    if keep_protected and name in file.contexts:
-        entry = replace(entry, protected=entry.protected or file.contexts[name].protected)
-    known = file.contexts.get(name)
-    entry = entry.in_place_of(known)
-    if known is not None and not replace_existing and not known.same_settings(entry):
-        raise AlreadyExists(
-            f"context {name!r} exists with other settings",
-            hint=f"see `kctl context show {name}`; --replace overwrites it",
-        )
-    current = name if make_current or not file.contexts else file.current_context
-    if not dry_run:
-        put_context(name, entry, make_current=current == name)
-        current = config.read().current_context
-    return AddedContext(entry, current)
-
-
-def put_context(name: str, entry: Context, *, make_current: bool) -> None:
-    """Write an entry, over one of the same name, atomically. Raises UsageError for settings that cannot work."""
-    from kctl import config
-
-    config.check_name(name)
-    config.check_entry(entry)
-    with config.update() as file:
-        before = file.contexts.get(name)
-        file.contexts[name] = entry
-        if make_current:
-            file.choose(name)
-    if before is not None:
-        forget_secrets([before], file)
-
-
-def remove_context(name: str) -> str | None:
-    """Remove an entry, and return the current context; None if the removed entry was current.
-
-    The files that `kctl context import` made for its passwords go with it. Raises NotFound.
-    """
-    from kctl import config
-
-    with config.update() as file:
-        before = _find(file.contexts, name)
-        file.forget(name)
-        current = file.current_context
-    forget_secrets([before], file)
-    return current
-
-
-def forget_secrets(before: Iterable[Context], file: ConfigFile) -> None:
-    """Remove the files of passwords that an import made for these entries and that `file` names no more."""
-    kept = {path for entry in file.contexts.values() for path in _secret_files(entry.security)}
-    for path in {path for entry in before for path in _secret_files(entry.security)} - kept:
-        if Path(path).parent == secrets_dir():
-            Path(path).unlink(missing_ok=True)
-
-
-def _secret_files(security: SecuritySettings) -> list[str]:
-    return [path for path in (security.sasl_password_file, security.ssl_key_password_file) if path is not None]
-
-
-def secrets_dir() -> Path:
-    """Where an import puts passwords, one to a file."""
-    from kctl import paths
-
-    return paths.config_file().absolute().parent / "secrets"
-
-
 def resolve_name(name: str) -> str:
     """«-» is the context that was current before, as `cd -` has it. Raises UsageError when there is none."""
     from kctl import config
@@ -306,13 +166,3 @@ def resolve_name(name: str) -> str:
     if previous is None:
         raise UsageError("there is no context before the current one", hint="kctl context use NAME chooses one")
     return previous
-
-
-def use_context(name: str) -> Context:
-    """Make an entry the current one, and return it. Raises NotFound."""
-    from kctl import config
-
-    with config.update() as file:
-        entry = _find(file.contexts, name)
-        file.choose(name)
-    return entry

@@ -20,8 +20,8 @@ from kctl.zk.cluster_id import CLUSTER_ID, parse_cluster_id
 from kctl.zk.session import zookeeper
 
 if TYPE_CHECKING:
-    from kctl.context import Target
     from kctl.model import Broker
+    from kctl.protocol.target import Target
     from kctl.security import Security
 
 _LOGGED_IN_S = preflight.LIMIT_S

@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kctl.context import Context, forget_secrets, list_contexts, secrets_dir
+from kctl.context import list_contexts
+from kctl.contexts.change import forget_secrets, secrets_dir
+from kctl.contexts.context import Context
 from kctl.errors import AlreadyExists, InvalidFile, NotFound, OperationFailed, UsageError
 from kctl.kafkactl_config import FoundCluster, read_kafkactl_config
 from kctl.security import Security, SecuritySettings, full_path

@@ -23,7 +23,7 @@ from kctl.errors import KctlError, Refused
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
-    from kctl.context import Target
+    from kctl.protocol.target import Target
 
 FRESH_S = 10.0
 USABLE_S = 600.0

@@ -20,7 +20,8 @@ from kctl.deadline import Deadline
 from kctl.errors import KctlError, UsageError
 
 if TYPE_CHECKING:
-    from kctl.context import Context, Target
+    from kctl.contexts.context import Context
+    from kctl.protocol.target import Target
 
 LOOK_S = 2.5  # to read the cluster id of a protected context, at most once per context
 _RESOLVE_S = 1.0

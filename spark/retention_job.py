@@ -16,7 +16,7 @@ from kctl.spark import columns, sources
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from kctl.context import Target
+    from kctl.protocol.target import Target
     from kctl.spark.planning import RetentionPlan
 
 PARTITION, TOPIC, BROKER, LOG_DIR = "partition", "topic", "broker", "log-dir"

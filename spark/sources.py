@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, StructField, StructType
 
-from kctl.context import Target
+from kctl.protocol.target import Target
 from kctl.spark import reading, task_source
 from kctl.spark.arrow import batches
 

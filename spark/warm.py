@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kctl.context import Target
 from kctl.deadline import Deadline
 from kctl.deploy.class_archive import ClassArchive
 from kctl.deploy.java import find_java
 from kctl.errors import Busy, OperationFailed
+from kctl.protocol.target import Target
 from kctl.spark import settings as spark_settings
 from kctl.spark.class_archive import class_archive, spark_version
 from kctl.spark.session import SparkDriver

@@ -213,7 +213,9 @@ def _removed_on_failure(host: Host, spec: ClusterSpec) -> Iterator[None]:
 
 def put_cluster_context(spec: ClusterSpec, *, make_current: bool) -> None:
     """Write the context of a cluster; one that is there keeps what the user changed in it."""
-    from kctl.context import Context, list_contexts, put_context
+    from kctl.context import list_contexts
+    from kctl.contexts.change import put_context
+    from kctl.contexts.context import Context
 
     known = list_contexts().get(spec.name)
     base = known if known is not None and known.cluster_dir == str(spec.directory) else None

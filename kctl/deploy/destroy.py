@@ -127,7 +127,7 @@ def _kill(host: Host, directory: Path) -> tuple[str, ...]:
 def _remove_context(name: str, directory: Path) -> str | None:
     """Forget the cluster's context; the one that is current then."""
     from kctl import config
-    from kctl.context import remove_context
+    from kctl.contexts.change import remove_context
 
     file = config.read()
     context = file.contexts.get(name)

@@ -19,7 +19,7 @@ from kctl.errors import KctlError
 from kctl.zk.cluster_id import CLUSTER_ID
 
 if TYPE_CHECKING:
-    from kctl.context import Target
+    from kctl.protocol.target import Target
     from kctl.zk.client import ZooKeeper
 
 _PROBE_TIMEOUT_S = 1.0
@@ -116,7 +116,7 @@ def registry(spec: ClusterSpec, *, timeout_s: float = 5.0) -> Iterator[Registry]
 
 def target_of(spec: ClusterSpec, broker_ids: Collection[int] | None = None) -> Target:
     """The cluster, or the chosen brokers of it, as a client's target."""
-    from kctl.context import Target
+    from kctl.protocol.target import Target
 
     servers = [f"{LOOPBACK}:{b.port}" for b in spec.brokers if broker_ids is None or b.id in broker_ids]
     return Target(spec.name, tuple(servers), spec.zookeeper_connect)

@@ -26,8 +26,8 @@ from kctl.topics.configs import ConfigEntry, ConfigSource, fetch_topic_configs
 
 if TYPE_CHECKING:
     from kctl.client import ClusterClient
-    from kctl.context import Target
     from kctl.log_dirs import LogDir
+    from kctl.protocol.target import Target
 
 _OF_THE_PASS = frozenset({"health", "state", "log_dirs", "topics"})
 _OF_BROKERS = frozenset({"brokers", "differences"})

@@ -13,7 +13,6 @@ from kctl.broker.membership import BrokerView, down_brokers, fenced_brokers, rea
 from kctl.broker.quorum import Quorum, describe_quorum
 from kctl.client import connect
 from kctl.cluster_rights import may_describe_all_topics
-from kctl.context import Target
 from kctl.errors import (
     AuthenticationFailed,
     CertificateRejected,
@@ -27,6 +26,7 @@ from kctl.health.collect import adding_replicas, min_isr_of
 from kctl.health.model import Adding
 from kctl.health.partitions import partitions_of
 from kctl.model import Broker, ClusterState, TopicPartition
+from kctl.protocol.target import Target
 from kctl.restart.gate import MinIsr
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from kctl import journal
 from kctl.client import connect
-from kctl.context import Target
 from kctl.deadline import Deadline
 from kctl.errors import KctlError, OperationFailed
 from kctl.journal import Journal
+from kctl.protocol.target import Target
 from kctl.restart.look import LiveCluster
 from kctl.topics.delete import DeletedTopic, delete_topics
 from kctl.validate.leftovers import DELETED, END, Left, left_by, unfinished

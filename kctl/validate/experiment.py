@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kctl.context import Target
+from kctl.protocol.target import Target
 from kctl.validate.gaps import Fault
 from kctl.validate.noted_faults import note_fault
 from kctl.validate.processes import (

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kctl.context import Target
 from kctl.deploy import lifecycle
 from kctl.deploy.host import LocalHost
 from kctl.deploy.layout import LOOPBACK, ClusterSpec
@@ -15,6 +14,7 @@ from kctl.deploy.store import list_clusters
 from kctl.errors import KctlError, OperationFailed, Refused
 from kctl.journal import Journal
 from kctl.model import Broker
+from kctl.protocol.target import Target
 from kctl.restart.control import Act, BrokerControl
 from kctl.validate.leftovers import DOWN, UP, brokers_of
 from kctl.validate.zookeepers import HookZookeepers, LocalZookeepers, ZookeeperControl, by_hooks

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kctl.context import Target
 from kctl.deadline import Deadline
 from kctl.errors import ConnectionFailed, NotSupported, OperationFailed, Refused, UsageError
 from kctl.health.partitions import partitions_of
 from kctl.leader.elect import why_no_election
 from kctl.model import ClusterState
+from kctl.protocol.target import Target
 from kctl.restart.gate import Unprotected, unprotected
 from kctl.restart.look import LiveCluster, Seen
 from kctl.text import counted

@@ -14,11 +14,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from kctl.context import Target
 from kctl.deadline import Deadline
 from kctl.deploy.process import ProcessIdentity, is_running, send_signal, spawn
 from kctl.errors import NotFound, OperationFailed, TimedOut
 from kctl.own_python import child_environment
+from kctl.protocol.target import Target
 from kctl.validate.entries import ACKED, READ, SENT
 from kctl.validate.history import Delivered, Log, Sent, delivered_of, sent_of
 from kctl.validate.read_journal import JournalReader, read_entries

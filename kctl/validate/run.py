@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kctl.broker.controller import read_controller
-from kctl.context import Target
 from kctl.deploy.interrupts import deferred_interrupts
 from kctl.errors import KctlError, OperationFailed
 from kctl.journal import Journal
 from kctl.model import TopicPartition
+from kctl.protocol.target import Target
 from kctl.topics.create import create_topics, plan_create
 from kctl.topics.new_topic import NewTopic
 from kctl.validate import leftovers

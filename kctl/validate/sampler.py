@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, TypeVar
 from kctl.broker.quorum import DESCRIBE_QUORUM, describe_quorum
 from kctl.client import connect
 from kctl.connection import Connection
-from kctl.context import Target
 from kctl.deadline import Deadline
 from kctl.errors import KctlError, NotFound, TimedOut
 from kctl.model import Broker, ClusterState
 from kctl.preflight import read_cluster
+from kctl.protocol.target import Target
 from kctl.topics.describe import known_topics
 from kctl.validate.timeline import ControllerSample, PartitionView, Sample
 

@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from kctl.context import Target
 from kctl.deploy.process import ProcessIdentity, identify
 from kctl.errors import InvalidFile, NotFound, OperationFailed, UsageError
+from kctl.protocol.target import Target
 from kctl.security import Security
 from kctl.validate.records import LEAST_VALUE_BYTES
 

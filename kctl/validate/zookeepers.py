@@ -9,13 +9,13 @@ from functools import partial
 from typing import Protocol
 
 from kctl.address import Address, parse_address, parse_zookeeper
-from kctl.context import Target
 from kctl.deadline import Deadline
 from kctl.deploy import faults, lifecycle
 from kctl.deploy.host import LocalHost
 from kctl.deploy.layout import ClusterSpec
 from kctl.errors import ConnectionFailed, KctlError, Refused, TimedOut
 from kctl.parallel import run_all
+from kctl.protocol.target import Target
 from kctl.restart.control import Act
 from kctl.restart.control_hooks import run_command
 from kctl.restart.hooks import Hooks, ZookeeperHooks, check_servers

@@ -97,7 +97,7 @@ def make_groups(setting: Setting, count: int) -> None:
     from kafka.structs import OffsetAndMetadata, TopicPartition
 
     from kctl.client import connect
-    from kctl.context import Target
+    from kctl.protocol.target import Target
 
     setting.kctl.ok("topic", "create", "groups", "--partitions", str(PARTITIONS), "--if-not-exists")
     setting.kctl.ok("produce", "groups", stdin="".join(f"record {n}\n" for n in range(6000)))

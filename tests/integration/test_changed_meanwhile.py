@@ -22,8 +22,8 @@ from group_admin import Admin
 from in_process import InProcess
 from kctl.client import connect
 from kctl.commands import confirm
-from kctl.context import Target
 from kctl.model import TopicPartition
+from kctl.protocol.target import Target
 from kctl.reassign.alter import alter_reassignments
 from kctl_testing import Kctl, TestCluster, eventually
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kctl.client import ClusterClient, connect, consumer_for, producer_for
-from kctl.context import Target
 from kctl.errors import (
     ConnectionFailed,
     ConnectionRefused,
@@ -25,6 +24,7 @@ from kctl.errors import (
     OutcomeUnknown,
     TlsMismatch,
 )
+from kctl.protocol.target import Target
 from kctl.security import Security
 from kctl.zk.session import zookeeper
 from kctl_testing import TestCluster, eventually, within

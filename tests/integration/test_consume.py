@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from kctl.client import connect
-from kctl.context import Target
+from kctl.protocol.target import Target
 from kctl_testing import SCRIPT, Kctl, TestCluster, eventually, within
 
 KEYS = [

@@ -16,8 +16,8 @@ from uuid import UUID
 import pytest
 
 from kctl.client import connect
-from kctl.context import Target
 from kctl.model import TopicPartition
+from kctl.protocol.target import Target
 from kctl.reassign.alter import alter_reassignments
 from kctl.records.chunk import Chunk
 from kctl.records.consume import ConsumeOptions, consume

@@ -212,9 +212,9 @@ def test_refused_while_a_transaction_has_an_offset(
 
 def test_export_and_import(kctl: Kctl, cluster: TestCluster, group: str, filled: str, tmp_path: Path) -> None:
     from kctl.client import connect
-    from kctl.context import Target
     from kctl.groups.commit import OffsetToCommit, commit_offsets
     from kctl.model import TopicPartition
+    from kctl.protocol.target import Target
 
     evil = 'with "quotes", \x1b[31m and ü'
     with connect(Target("tests", tuple(cluster.bootstrap.split(",")))) as client:

@@ -19,8 +19,8 @@ import pytest
 
 from cluster_testing import clusters_dir, nothing_left_running, processes_of
 from kctl.client import connect
-from kctl.context import Target
 from kctl.errors import KctlError
+from kctl.protocol.target import Target
 from kctl.restart.steps import Step
 from kctl.validate.experiment import Experiment
 from kctl.validate.records import new_run

@@ -11,7 +11,7 @@ import pytest
 
 from kctl.client import connect
 from kctl.connection import Connection
-from kctl.context import Target
+from kctl.protocol.target import Target
 from kctl_testing import Kctl, within
 
 pytestmark = pytest.mark.long

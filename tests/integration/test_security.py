@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from kctl.client import connect
-from kctl.context import Target
+from kctl.protocol.target import Target
 from kctl.security import Security
 from kctl_testing import Kctl, within
 from secure_broker import KEY_PASSWORD, PASSWORD, SESSION_MS, USER, SecureBroker
@@ -215,12 +215,16 @@ def test_context_add_and_kafkas_own_properties(secure_kctl: Kctl, broker: Secure
     ca = Path(broker.pem("ca")).read_text().strip().replace("\n", "\\n")
     reference = f"${{file:{tmp_path}/ops.properties:password}}"
     for text in (
-        (f"sasl.mechanisms=SCRAM-SHA-512\nsasl.username={USER}\nsasl.password={reference}\n"
-        f"ssl.ca.location={broker.pem('ca')}\nsecurity.protocol=sasl_ssl\nmetadata.broker.list={server}\n"),
-        (f"spring.kafka.security.protocol=SASL_SSL\nspring.kafka.properties.sasl.mechanism=SCRAM-SHA-512\n"
-        f"spring.kafka.ssl.trust-store-certificates={ca}\nspring.kafka.bootstrap-servers={server}\n"
-        "spring.kafka.properties.sasl.jaas.config=KafkaClient { shaded.org.apache.kafka.common.security.scram."
-        f"ScramLoginModule REQUIRED /* */ username='{USER}' password='{PASSWORD}'; }};\n"),
+        (
+            f"sasl.mechanisms=SCRAM-SHA-512\nsasl.username={USER}\nsasl.password={reference}\n"
+            f"ssl.ca.location={broker.pem('ca')}\nsecurity.protocol=sasl_ssl\nmetadata.broker.list={server}\n"
+        ),
+        (
+            f"spring.kafka.security.protocol=SASL_SSL\nspring.kafka.properties.sasl.mechanism=SCRAM-SHA-512\n"
+            f"spring.kafka.ssl.trust-store-certificates={ca}\nspring.kafka.bootstrap-servers={server}\n"
+            "spring.kafka.properties.sasl.jaas.config=KafkaClient { shaded.org.apache.kafka.common.security.scram."
+            f"ScramLoginModule REQUIRED /* */ username='{USER}' password='{PASSWORD}'; }};\n"
+        ),
     ):
         properties.write_text(text)
         secure_kctl.ok("topic", "list", "--bootstrap-server", server, "--command-config", str(properties))

@@ -25,10 +25,10 @@ from typing import Any
 import pytest
 
 from kctl.client import connect
-from kctl.context import Target
 from kctl.deploy.java_launcher import java_home_for_spark
 from kctl.lag.report import PartitionStatus
 from kctl.lag.selection import EVERY, names_of
+from kctl.protocol.target import Target
 from kctl.security import Security
 from kctl.snapshots.store import Store
 from kctl.spark import lag_source, retention_job, rollup_job

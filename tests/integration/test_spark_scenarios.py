@@ -22,10 +22,10 @@ import pytest
 
 from group_admin import join
 from kctl.client import ClusterClient, connect
-from kctl.context import Target
 from kctl.lag.report import PartitionStatus
 from kctl.lag.selection import names_of
 from kctl.lag.status import DEFAULT_STANDING_RULES, StandingRules
+from kctl.protocol.target import Target
 from kctl.spark.lag_planning import LagPlan, Wanted, plan_live, plan_span
 from kctl.spark.lag_report import LagReportJob
 from kctl.spark.session import SparkDriver

@@ -15,7 +15,7 @@ from hanging_transaction import hang
 from java_tools import java_tool
 from kctl.client import connect
 from kctl.command_config import read_command_config
-from kctl.context import Target
+from kctl.protocol.target import Target
 from kctl_testing import Kctl, TestCluster
 from secure_cluster import SecureCluster, remove_acls
 

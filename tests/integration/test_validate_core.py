@@ -14,9 +14,9 @@ import pytest
 from kafka import KafkaProducer
 
 from kctl.client import connect
-from kctl.context import Target
 from kctl.deploy.process import identify, is_running
 from kctl.errors import OperationFailed
+from kctl.protocol.target import Target
 from kctl.validate.entries import ACKED, SENT, Entry, encode
 from kctl.validate.experiment import Experiment
 from kctl.validate.invariants import INVARIANTS, Duplicated

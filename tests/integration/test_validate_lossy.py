@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kctl.client import connect
-from kctl.context import Target
+from kctl.protocol.target import Target
 from kctl.validate.experiment import Experiment
 from kctl.validate.noted_faults import read_faults
 from kctl.validate.records import new_run

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 from kctl.client import connect
-from kctl.context import Target
+from kctl.protocol.target import Target
 from kctl.snapshots import lock, run
 from kctl.snapshots.collect import Collector
 from kctl.snapshots.commit import PassReport

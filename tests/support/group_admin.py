@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from kctl.client import connect
-from kctl.context import Target
+from kctl.protocol.target import Target
 from kctl.records.consumer import unstick
 from kctl_testing import eventually, within
 

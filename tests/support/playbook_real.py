@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kctl.client import connect
-from kctl.context import Target
+from kctl.protocol.target import Target
 from kctl_forks import KILLED_AT
 from kctl_testing import Kctl, Result, TestCluster
 

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from kctl.client import ClusterClient, connect
-from kctl.context import Target
 from kctl.deploy.java import find_java
+from kctl.protocol.target import Target
 from kctl_forks import KILLED_AT
 from kctl_testing import Kctl, Result, eventually
 from reassign_traffic import Traffic

@@ -15,8 +15,8 @@ from kctl.access.words import parse_acls, parse_all
 from kctl.commands.acl import confirm_changes
 from kctl.commands.invocation import Invocation
 from kctl.commands.quota_tables import confirm_quotas
-from kctl.context import Target
 from kctl.errors import KctlError, NotAuthorized, NotConfirmed, OperationFailed, OutcomeUnknown
+from kctl.protocol.target import Target
 
 CLIENT: Any = None  # what the stubs below never look at
 OLD, NEW, OTHER = parse_all(

@@ -180,7 +180,9 @@ def test_a_moved_cluster_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_context_of_the_same_name_is_not_overwritten() -> None:
-    from kctl.context import Context, get_context, put_context
+    from kctl.context import get_context
+    from kctl.contexts.change import put_context
+    from kctl.contexts.context import Context
 
     theirs = Context(bootstrap_servers=("kafka.example.com:9092",))
     put_context("dev", theirs, make_current=False)

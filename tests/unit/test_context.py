@@ -11,8 +11,11 @@ import pytest
 
 from kctl import context
 from kctl.command_config import security_from_properties
-from kctl.context import Context, Target, resolve_target
+from kctl.context import resolve_target
+from kctl.contexts.change import add_context, put_context, remove_context, use_context
+from kctl.contexts.context import Context
 from kctl.errors import AlreadyExists, Busy, InvalidFile, KctlError, NotFound, UsageError
+from kctl.protocol.target import Target
 from kctl.security import Security, SecuritySettings
 
 SCRAM = SecuritySettings(
@@ -36,8 +39,8 @@ def config_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def two(config_file: Path) -> Path:
-    context.put_context("dev", DEV, make_current=True)
-    context.put_context("prod", PROD, make_current=False)
+    put_context("dev", DEV, make_current=True)
+    put_context("prod", PROD, make_current=False)
     return config_file
 
 
@@ -55,57 +58,57 @@ def test_a_link_stays_a_link(two: Path, tmp_path: Path) -> None:
     real = tmp_path / "dotfiles.yaml"
     two.rename(real)
     two.symlink_to(real)
-    context.use_context("prod")
+    use_context("prod")
     assert two.is_symlink()
     assert "current_context: prod" in real.read_text()
 
 
 def test_remove_and_use(two: Path) -> None:
-    assert context.use_context("prod") == PROD
-    assert context.remove_context("dev") == "prod"
+    assert use_context("prod") == PROD
+    assert remove_context("dev") == "prod"
     assert context.current_context() == "prod"
-    assert context.remove_context("prod") is None
+    assert remove_context("prod") is None
     assert context.list_contexts() == {}
     assert context.current_context() is None
     with pytest.raises(NotFound, match="'dev'"):
-        context.remove_context("dev")
+        remove_context("dev")
 
 
 def test_no_context_is_current_after_the_current_one_goes(two: Path) -> None:
     """The one before was chosen once, but not for what comes now; `kctl context use -` goes back to it."""
-    context.use_context("prod")
-    assert context.remove_context("prod") is None
+    use_context("prod")
+    assert remove_context("prod") is None
     assert context.resolve_name("-") == "dev"
     with pytest.raises(UsageError, match="no cluster was chosen") as caught:
         resolve_target()
     assert "known: dev" in (caught.value.hint or "")
-    context.put_context("prod", PROD, make_current=True)
+    put_context("prod", PROD, make_current=True)
     assert context.resolve_name("-") == "dev"
 
 
 def test_nothing_is_written_when_nothing_changes(two: Path) -> None:
     before = two.stat().st_mtime_ns
-    context.put_context("dev", DEV, make_current=True)
+    put_context("dev", DEV, make_current=True)
     assert two.stat().st_mtime_ns == before
 
 
 def test_add(config_file: Path) -> None:
-    assert context.add_context("dev", DEV, dry_run=True).current_context == "dev"
+    assert add_context("dev", DEV, dry_run=True).current_context == "dev"
     assert not config_file.exists()
-    assert context.add_context("dev", DEV).current_context == "dev"  # the first one
-    assert context.add_context("prod", PROD).current_context == "dev"
-    context.add_context("prod", PROD)
+    assert add_context("dev", DEV).current_context == "dev"  # the first one
+    assert add_context("prod", PROD).current_context == "dev"
+    add_context("prod", PROD)
     with pytest.raises(AlreadyExists, match="'prod'"):
-        context.add_context("prod", DEV)
-    assert context.add_context("prod", DEV, replace_existing=True, make_current=True).current_context == "prod"
+        add_context("prod", DEV)
+    assert add_context("prod", DEV, replace_existing=True, make_current=True).current_context == "prod"
     assert context.get_context("prod") == DEV
 
 
 def test_protection_goes_only_when_that_is_said(two: Path) -> None:
     again = Context(("kafka9:9093",))
-    assert context.add_context("prod", again, keep_protected=True, replace_existing=True).entry.protected
+    assert add_context("prod", again, keep_protected=True, replace_existing=True).entry.protected
     assert context.get_context("prod").protected
-    assert not context.add_context("prod", again, replace_existing=True).entry.protected
+    assert not add_context("prod", again, replace_existing=True).entry.protected
 
 
 # --- choosing -----------------------------------------------------------------------------------------------------
@@ -241,7 +244,7 @@ def test_a_wrong_file_is_told_with_its_line(config_file: Path, text: str, line: 
     assert caught.value.message.startswith(f"{config_file}:{line or ''}")
     assert caught.value.exit_code == 2
     with pytest.raises(InvalidFile):
-        context.put_context("x", DEV, make_current=True)
+        put_context("x", DEV, make_current=True)
     assert config_file.read_text() == text  # nothing is overwritten
 
 
@@ -270,14 +273,14 @@ def test_an_empty_file_is_no_error(config_file: Path, text: str) -> None:
 )
 def test_settings_that_cannot_work(settings: dict[str, str], says: str) -> None:
     with pytest.raises(UsageError) as caught:
-        context.put_context("x", Context(("h:1",), security=SecuritySettings(**settings)), make_current=False)  # type: ignore[arg-type]
+        put_context("x", Context(("h:1",), security=SecuritySettings(**settings)), make_current=False)  # type: ignore[arg-type]
     assert says in f"{caught.value.message} {caught.value.hint}"
 
 
 @pytest.mark.parametrize("name", ["", "a b", "../x", "-x", "x/y", "x" * 101, "é"])
 def test_names(name: str) -> None:
     with pytest.raises(UsageError, match="context name"):
-        context.put_context(name, DEV, make_current=False)
+        put_context(name, DEV, make_current=False)
 
 
 # --- several writers ----------------------------------------------------------------------------------------------
@@ -285,9 +288,10 @@ def test_names(name: str) -> None:
 
 _PUT = """
 import sys
-from kctl import context
+from kctl.contexts.change import put_context
+from kctl.contexts.context import Context
 for number in range(int(sys.argv[1]), int(sys.argv[2])):
-    context.put_context(f"c{number}", context.Context(("h:1",)), make_current=False)
+    put_context(f"c{number}", Context(("h:1",)), make_current=False)
 """
 
 
@@ -307,13 +311,13 @@ def test_a_lock_that_is_held_is_busy(two: Path, monkeypatch: pytest.MonkeyPatch)
     with two.with_name("config.yaml.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(Busy):
-            context.use_context("prod")
+            use_context("prod")
 
 
 def test_a_file_where_the_folder_should_be(config_file: Path) -> None:
     config_file.parent.write_text("")
     with pytest.raises(KctlError, match="cannot write"):
-        context.put_context("a", DEV, make_current=False)
+        put_context("a", DEV, make_current=False)
 
 
 # --- Kafka's client properties ------------------------------------------------------------------------------------

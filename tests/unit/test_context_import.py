@@ -9,6 +9,8 @@ import pytest
 
 from kctl import context, context_import
 from kctl.commands.context_import import _changes
+from kctl.contexts.change import add_context, put_context, remove_context
+from kctl.contexts.context import Context
 from kctl.errors import AlreadyExists, InvalidFile, KctlError, NotFound, UsageError
 from kctl.security import SecuritySettings
 
@@ -114,7 +116,7 @@ def test_a_config_providers_mounted_file_stays_one(tmp_path: Path, config_file: 
     )
     (done,) = context_import.apply_import(context_import.plan_import(source))
     assert done.entry.security.sasl_password_file == str(mounted / "password")
-    context.remove_context("p")
+    remove_context("p")
     assert (mounted / "password").exists()
 
 
@@ -175,8 +177,8 @@ def test_a_variable_instead_of_a_file(tmp_path: Path, config_file: Path) -> None
 
 
 def test_replacing_keeps_what_the_file_does_not_have(tmp_path: Path) -> None:
-    before = context.Context(("old:1",), "zk:2181/prod", protected=True, cluster_dir="/var/prod")
-    context.put_context("prod", before, make_current=True)
+    before = Context(("old:1",), "zk:2181/prod", protected=True, cluster_dir="/var/prod")
+    put_context("prod", before, make_current=True)
     source = context_import.read_properties_source(properties(tmp_path), name="prod")
     (done,) = context_import.apply_import(context_import.plan_import(source, replace_existing=True))
     assert (done.action, done.before) == ("replace", before)
@@ -198,13 +200,13 @@ def test_replacing_takes_the_old_password_along(tmp_path: Path, config_file: Pat
             plan = context_import.plan_import(source, password_env="PROD_PASSWORD", replace_existing=True)
             context_import.apply_import(plan)
         else:
-            context.add_context("prod", context.Context(("h:1",)), replace_existing=True)
+            add_context("prod", Context(("h:1",)), replace_existing=True)
         assert list(secrets.iterdir()) == []
 
 
 def test_what_replacing_changes_is_shown(tmp_path: Path) -> None:
-    before = context.Context(("old:1",), "zk:2181/prod", protected=True)
-    context.put_context("prod", before, make_current=True)
+    before = Context(("old:1",), "zk:2181/prod", protected=True)
+    put_context("prod", before, make_current=True)
     source = context_import.read_properties_source(properties(tmp_path), name="prod")
     plan = context_import.plan_import(source, replace_existing=True, protected=False, password_env="PW")
     (planned,) = plan.contexts
@@ -222,13 +224,13 @@ def test_removing_takes_the_password_along(tmp_path: Path, config_file: Path) ->
     context_import.apply_import(context_import.plan_import(source))
     own = tmp_path / "own"
     own.write_text("x\n")
-    mine = context.Context(
+    mine = Context(
         ("h:1",),
         security=SecuritySettings("SASL_PLAINTEXT", "PLAIN", "me", sasl_password_file=str(own)),
     )
-    context.add_context("mine", mine)
-    context.remove_context("prod")
-    context.remove_context("mine")
+    add_context("mine", mine)
+    remove_context("prod")
+    remove_context("mine")
     assert list((config_file.parent / "secrets").iterdir()) == []
     assert own.exists()  # what kctl did not write stays
 
@@ -246,7 +248,7 @@ def test_kafkactl(tmp_path: Path) -> None:
     assert security.ssl_cafile == str(tmp_path / "ca.pem")  # relative to kafkactl's file
     assert (security.ssl_certfile, security.ssl_keyfile) == ("/etc/client.pem", "/etc/client.key")
     assert security.resolve().sasl_password == PASSWORD
-    assert context.get_context("local") == context.Context(("localhost:9092",))
+    assert context.get_context("local") == Context(("localhost:9092",))
 
 
 def test_only_one_of_kafkactls(tmp_path: Path) -> None:

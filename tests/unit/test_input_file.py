@@ -11,6 +11,8 @@ import pytest
 
 from kctl import input_file, strict_yaml
 from kctl.command_config import read_command_config
+from kctl.contexts.change import put_context
+from kctl.contexts.context import Context
 from kctl.deploy.broker_settings import read_settings
 from kctl.errors import InvalidFile, KctlError, NotFound, Refused, UsageError
 from kctl.input_file import read_input
@@ -102,7 +104,7 @@ def test_modes_that_let_nobody_else_write(mode: int, config: Path) -> None:
     config.chmod(mode)
     assert context.current_context() == "a"
     if mode & 0o200:
-        context.put_context("b", context.Context(("h:2",)), make_current=True)
+        put_context("b", Context(("h:2",)), make_current=True)
         assert config.stat().st_mode & 0o777 == mode
 
 
@@ -116,7 +118,7 @@ def test_a_config_file_that_others_may_write(mode: int, config: Path) -> None:
         context.current_context()
     assert f"chmod go-w {config}" in str(caught.value.hint)
     with pytest.raises(Refused):
-        context.put_context("b", context.Context(("h:2",)), make_current=True)
+        put_context("b", Context(("h:2",)), make_current=True)
     assert config.read_text() == ONE
 
 
@@ -164,25 +166,23 @@ def test_a_config_file_that_is_none(make: Callable[[Path], Path], config: Path) 
         with pytest.raises(UsageError, match=r"is not a (regular )?file"):
             context.list_contexts()
     with pytest.raises(KctlError, match=r"is not a (regular )?file"):
-        context.put_context("b", context.Context(("h:2",)), make_current=True)
+        put_context("b", Context(("h:2",)), make_current=True)
     assert (config.stat().st_mode, config.stat().st_ino) == (before.st_mode, before.st_ino)
     assert [each.name for each in config.parent.iterdir()] == ["config.yaml"]
 
 
 def test_the_lock_is_no_link(config: Path, tmp_path: Path) -> None:
-    from kctl import context
 
     (tmp_path / "precious").write_text("old")
     (tmp_path / "config.yaml.lock").symlink_to("precious")
     with pytest.raises(KctlError, match="symbolic links"):
-        context.put_context("b", context.Context(("h:2",)), make_current=True)
+        put_context("b", Context(("h:2",)), make_current=True)
     assert (tmp_path / "precious").read_text() == "old"
 
 
 def test_a_dangling_link_is_followed(config: Path, tmp_path: Path) -> None:
-    from kctl import context
 
     config.symlink_to("dotfiles.yaml")
-    context.put_context("b", context.Context(("h:2",)), make_current=True)
+    put_context("b", Context(("h:2",)), make_current=True)
     assert config.is_symlink()
     assert "h:2" in (tmp_path / "dotfiles.yaml").read_text()

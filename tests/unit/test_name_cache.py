@@ -14,10 +14,10 @@ import pytest
 from kctl import client as client_module
 from kctl import name_cache
 from kctl.client import ClusterClient
-from kctl.context import Target
 from kctl.deadline import Deadline
 from kctl.errors import ConnectionFailed
 from kctl.model import Broker, ClusterState
+from kctl.protocol.target import Target
 from kctl.security import Security
 from kctl.silence import Silence
 

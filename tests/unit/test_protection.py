@@ -12,8 +12,11 @@ import pytest
 
 from kctl import context, protection
 from kctl.commands.invocation import Invocation
-from kctl.context import Target, resolve_target
+from kctl.context import resolve_target
+from kctl.contexts.change import add_context
+from kctl.contexts.context import Context
 from kctl.errors import InvalidFile, KctlError, NotConfirmed, UsageError
+from kctl.protocol.target import Target
 
 ID, OTHER = "prod-id-000000000000000", "other-id-00000000000000"
 HOSTS = {
@@ -160,7 +163,7 @@ def test_a_protected_context_comes_first_and_a_twin_does_not_weaken_it(write: Wr
            "open": {"bootstrap_servers": ["kafka1:9092"]}, "far": _prod(bootstrap_servers=["far:1"])})  # fmt: skip
     by = {name: _names_of(_connected(resolve_target(context=name), ID)) for name in ("prod", "second", "open")}
     assert by == {"prod": ["prod", "second"], "second": ["second", "prod"], "open": ["prod", "second"]}
-    context.add_context("another", context.Context(("kafka3:9092",)))
+    add_context("another", Context(("kafka3:9092",)))
     assert _names_of(_connected(resolve_target(context="another"), ID)) == ["prod", "second"]
     elsewhere = resolve_target(context="prod", bootstrap_server="else:1")
     assert _names_of(_connected(elsewhere, OTHER)) == ["prod"]
@@ -227,11 +230,11 @@ def test_the_id_is_kept_with_the_context(write: Write) -> None:
 
 def test_the_id_goes_with_the_servers(write: Write) -> None:
     write({"prod": _prod(cluster_id=ID)})
-    same = context.Context(("kafka2:9092", "kafka1:9092"), protected=True)
-    assert context.add_context("prod", same, replace_existing=True).entry.cluster_id == ID
-    context.add_context("prod", replace(same, cluster_id=None))  # the same settings: nothing is refused
-    other = context.Context(("kafka5:9092",), protected=True)
-    assert context.add_context("prod", other, replace_existing=True).entry.cluster_id is None
+    same = Context(("kafka2:9092", "kafka1:9092"), protected=True)
+    assert add_context("prod", same, replace_existing=True).entry.cluster_id == ID
+    add_context("prod", replace(same, cluster_id=None))  # the same settings: nothing is refused
+    other = Context(("kafka5:9092",), protected=True)
+    assert add_context("prod", other, replace_existing=True).entry.cluster_id is None
 
 
 def test_a_config_file_that_cannot_be_written_is_no_failure(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:

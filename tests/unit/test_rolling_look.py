@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from kctl.broker.membership import BrokerView
-from kctl.context import Target
 from kctl.errors import (
     AuthenticationFailed,
     CertificateRejected,
@@ -19,6 +18,7 @@ from kctl.errors import (
     TlsMismatch,
 )
 from kctl.model import Broker, ClusterState
+from kctl.protocol.target import Target
 from kctl.restart import journals, look
 from kctl.restart.look import LiveCluster
 from kctl.restart.plan import unfinished_run

@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from kctl import secrets
-from kctl.context import Context, put_context, resolve_target
+from kctl.context import resolve_target
+from kctl.contexts.change import put_context
+from kctl.contexts.context import Context
 from kctl.errors import UsageError
 from kctl.secrets import Warn, check_secret_file, read_secret
 from kctl.security import SecuritySettings

@@ -12,10 +12,10 @@ from unittest import mock
 import pytest
 
 from kctl import journal
-from kctl.context import Target
 from kctl.errors import Busy, InvalidFile, KctlError, OperationFailed, Refused, TimedOut
 from kctl.journal import Journal
 from kctl.model import Broker, ClusterState
+from kctl.protocol.target import Target
 from kctl.restart.control import Act
 from kctl.restart.hooks import ACTS
 from kctl.topics.delete import DeletedTopic

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kctl.context import Target
 from kctl.errors import InvalidFile, KctlError, NotFound, OperationFailed
+from kctl.protocol.target import Target
 from kctl.security import Security
 from kctl.validate import records
 from kctl.validate.entries import ACKED, ENDED, FAILED, READ, SENT, SIZE, STOPPING, UNKNOWN, Entry, decode, encode

@@ -12,10 +12,10 @@ from unittest import mock
 
 import pytest
 
-from kctl.context import Target
 from kctl.deploy.layout import ClusterSpec
 from kctl.errors import KctlError, NotSupported, OperationFailed, Refused, TimedOut, UsageError
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
+from kctl.protocol.target import Target
 from kctl.restart.hooks import ACTS
 from kctl.restart.look import Seen
 from kctl.security import Security

@@ -12,9 +12,9 @@ from unittest import mock
 
 import pytest
 
-from kctl.context import Target
 from kctl.deploy.process import ProcessIdentity, boot_id, identify
 from kctl.errors import OperationFailed, UsageError
+from kctl.protocol.target import Target
 from kctl.security import Security
 from kctl.validate.entries import READ, Entry
 from kctl.validate.history import LogPartition

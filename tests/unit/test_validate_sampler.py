@@ -9,9 +9,9 @@ from unittest import mock
 
 import pytest
 
-from kctl.context import Target
 from kctl.errors import InvalidFile, NotFound, OperationFailed, TimedOut
 from kctl.model import Broker, ClusterState, PartitionState, TopicState
+from kctl.protocol.target import Target
 from kctl.validate.gaps import Fault
 from kctl.validate.noted_faults import note_fault, read_faults
 from kctl.validate.sampler import Sampler, _Changes, views_of

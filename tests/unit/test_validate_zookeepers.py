@@ -9,8 +9,8 @@ from unittest import mock
 import pytest
 
 from kctl.address import Address
-from kctl.context import Target
 from kctl.errors import ConnectionRefused, NotFound, OperationFailed, Refused, TimedOut
+from kctl.protocol.target import Target
 from kctl.restart.hooks import parse_hooks
 from kctl.security import Security
 from kctl.validate import zookeepers

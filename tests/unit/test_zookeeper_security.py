@@ -8,7 +8,9 @@ import pytest
 
 from kctl import context
 from kctl.command_config import zookeeper_security
-from kctl.context import Context, resolve_target
+from kctl.context import resolve_target
+from kctl.contexts.change import put_context
+from kctl.contexts.context import Context
 from kctl.errors import InvalidFile, UsageError
 from kctl.security import Security, SecuritySettings
 
@@ -24,12 +26,12 @@ def config_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_context_says_it_and_keeps_it(config_file: Path) -> None:
-    context.put_context("prod", Context(("k:9092",), "zk:2281/prod", zookeeper_security=TLS), make_current=True)
+    put_context("prod", Context(("k:9092",), "zk:2281/prod", zookeeper_security=TLS), make_current=True)
     assert "zookeeper_security:\n      protocol: SSL" in config_file.read_text()
     target = resolve_target()
     assert target.zookeeper_security == Security("SSL", ssl_cafile="/etc/zk-ca.pem")
     assert target.security == Security()
-    context.put_context("dev", Context(("k:9092",), "zk:2181"), make_current=True)
+    put_context("dev", Context(("k:9092",), "zk:2181"), make_current=True)
     assert resolve_target().zookeeper_security == Security()
     assert context.get_context("prod").zookeeper_security == TLS
 
@@ -37,7 +39,7 @@ def test_a_context_says_it_and_keeps_it(config_file: Path) -> None:
 def test_a_login_is_refused() -> None:
     sasl = SecuritySettings("SASL_SSL", "PLAIN", "ops", sasl_password_env="PW")
     with pytest.raises(UsageError, match="logs in to no ZooKeeper"):
-        context.put_context("x", Context(("k:9092",), "zk:2181", zookeeper_security=sasl), make_current=True)
+        put_context("x", Context(("k:9092",), "zk:2181", zookeeper_security=sasl), make_current=True)
 
 
 def test_a_properties_file_says_it_as_brokers_have_it(tmp_path: Path) -> None:

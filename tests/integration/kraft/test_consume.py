@@ -7,7 +7,7 @@ import json
 import pytest
 
 from kctl.client import connect
-from kctl.context import Target
+from kctl.protocol.target import Target
 from kctl_testing import Kctl
 
 TOPIC = "consume-4x"

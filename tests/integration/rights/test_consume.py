@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kctl.client import connect
-from kctl.context import Target
+from kctl.protocol.target import Target
 from kctl.security import Security
 from kctl_testing import Kctl
 from secure_cluster import PASSWORDS, SecureCluster
